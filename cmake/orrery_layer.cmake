@@ -1,0 +1,47 @@
+# Warnings, determinism flags and sanitizers that every target of ours is built with.
+function(orrery_options target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+    -ffp-contract=off)
+  if(ORRERY_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${ORRERY_SANITIZE})
+  endif()
+  if(ORRERY_COVERAGE)
+    target_compile_options(${target} PRIVATE --coverage)
+    target_link_options(${target} PRIVATE --coverage)
+  endif()
+  if(ORRERY_TIDY)
+    set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "clang-tidy-14;--quiet")
+  endif()
+endfunction()
+
+# orrery_layer(name FOLDER dir [LAYERS layer...] [PACKAGES target...]): one library for all sources below
+# the folder, linked to the layers below it. SELF_REGISTERING layers are object libraries, because a static
+# library drops the files that nothing refers to but their own registration.
+function(orrery_layer name)
+  cmake_parse_arguments(layer "SELF_REGISTERING" "FOLDER" "LAYERS;PACKAGES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${layer_FOLDER}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/sim/app/main\\.cpp$")
+  list(TRANSFORM layer_LAYERS PREPEND orrery_)
+  set(target orrery_${name})
+  if(NOT sources)
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  elseif(layer_SELF_REGISTERING)
+    add_library(${target}_objects OBJECT ${sources})
+    target_include_directories(${target}_objects PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${target}_objects PUBLIC ${layer_LAYERS} ${layer_PACKAGES})
+    orrery_options(${target}_objects)
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE $<TARGET_OBJECTS:${target}_objects>)
+    set(scope INTERFACE)
+  else()
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+    orrery_options(${target})
+  endif()
+  target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${target} ${scope} ${layer_LAYERS} ${layer_PACKAGES})
+endfunction()

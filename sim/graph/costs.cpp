@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/costs.h"
+
+namespace orrery {
+
+const char* to_string(Bound bound) {
+  switch (bound) {
+    case Bound::kCompute: return "compute";
+    case Bound::kVector: return "vector";
+    case Bound::kMemory: return "memory";
+    case Bound::kLaunch: return "launch";
+  }
+  return "?";
+}
+
+}  // namespace orrery

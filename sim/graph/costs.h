@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/units/time.h"
+#include "sim/units/units.h"
+
+namespace orrery {
+
+/// What limits a kernel.
+enum class Bound : std::uint8_t { kCompute, kVector, kMemory, kLaunch };
+const char* to_string(Bound bound);
+
+/// Price of one kernel, from a kernel model.
+struct KernelCost {
+  Picoseconds duration = 0;  ///< launch included
+  Picoseconds launch = 0;    ///< the part that is launch overhead
+  Bound bound = Bound::kMemory;
+};
+
+/// Bytes that a transfer puts on one link.
+struct LinkLoad {
+  std::uint32_t link = 0;
+  double bytes = 0;
+};
+
+/// Price of one transfer, from the network model: a fixed latency, then a fluid that loads links in fixed
+/// proportion and shares them max-min fairly with whatever else is in flight.
+struct TransferCost {
+  Picoseconds latency = 0;
+  std::vector<LinkLoad> loads;
+};
+
+/// Prices of everything in a Program, by id.
+struct Costs {
+  std::vector<KernelCost> kernels;
+  std::vector<TransferCost> transfers;
+  std::vector<BytesPerSecond> links;  ///< capacity by link
+  std::vector<std::string> link_names;
+};
+
+}  // namespace orrery

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/units/units.h"
+
+namespace orrery {
+
+/// Number formats of matrix operands. `fp8_block` is FP8 with one scale per 1x128 or 128x128 block.
+enum class Precision : std::uint8_t { kFp32, kTf32, kBf16, kFp16, kFp8, kFp8Block, kNvfp4, kInt8 };
+
+/// Bytes of one element (0.5 for nvfp4; scales of block formats are not counted).
+double element_bytes(Precision precision);
+/// The name used in YAML and results: "bf16", "fp8_block", ...
+const char* to_string(Precision precision);
+
+/// What a kernel is, for cost models, breakdowns and error classes.
+enum class KernelClass : std::uint8_t {
+  kGemm,
+  kGroupedGemm,
+  kAttentionPrefill,
+  kAttentionDecode,
+  kNormalization,
+  kElementwise,
+  kEmbedding,
+  kSoftmax,
+  kOptimizer,
+};
+const char* to_string(KernelClass kind);
+
+/// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention usage:
+///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per expert;
+///  - attention: m = query length, n = key length, k = head dimension, batch = sequences * query heads.
+/// FLOPs count a multiply-add as 2. Bytes are compulsory HBM traffic (each operand once).
+struct Kernel {
+  std::string name;
+  KernelClass kind = KernelClass::kElementwise;
+  Precision precision = Precision::kBf16;  ///< of the matrix operands
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  Flops matrix_flops;  ///< on tensor or cube cores
+  Flops vector_flops;  ///< on vector lanes
+  Bytes read;
+  Bytes written;
+
+  bool operator==(const Kernel&) const = default;
+};
+
+}  // namespace orrery

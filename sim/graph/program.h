@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/graph/kernel.h"
+#include "sim/graph/operator_graph.h"
+#include "sim/graph/transfer.h"
+
+namespace orrery {
+
+/// A representative rank: the blocks it runs in order, and the real ranks it stands for (identical ranks are
+/// folded; all of them do the same at the same time).
+struct Role {
+  std::string name;            ///< "pp 3"
+  std::vector<BlockId> calls;  ///< blocks in program order; a block may be called many times
+  std::vector<int> ranks;
+};
+
+/// A whole run as SPMD templates: what is replayed. Streams of a role execute their operators in call order and,
+/// within a block, in topological order (ties by operator id), as CUDA streams do; streams run concurrently.
+struct Program {
+  std::vector<Kernel> kernels;
+  std::vector<Transfer> transfers;
+  std::vector<OperatorGraph> blocks;
+  std::vector<std::string> block_names;
+  std::vector<Role> roles;
+  std::vector<std::string> streams;  ///< names by StreamId; stream 0 is compute
+  int ranks = 0;                     ///< real ranks in total
+};
+
+}  // namespace orrery

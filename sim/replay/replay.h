@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/graph/costs.h"
+#include "sim/graph/program.h"
+#include "sim/units/time.h"
+
+namespace orrery {
+
+class Timeline;  // sim/results/timeline.h
+
+/// Where the time of a role went; the parts add up to the end of the run, to the picosecond.
+struct TimeBreakdown {
+  Picoseconds compute = 0;                ///< kernels, without their launch
+  Picoseconds exposed_communication = 0;  ///< compute stream waits for bytes in flight
+  Picoseconds bubble = 0;                 ///< compute stream waits for a peer that has not started to send
+  Picoseconds optimizer = 0;
+  Picoseconds host = 0;  ///< launch overhead
+  Picoseconds idle = 0;  ///< nothing left to do
+};
+
+struct RoleResult {
+  Picoseconds end = 0;  ///< its last operator ended
+  TimeBreakdown breakdown;
+};
+
+struct ReplayResult {
+  Picoseconds end = 0;
+  int last_role = 0;  ///< the role that ends last (the lowest index of those)
+  std::uint64_t events = 0;
+  std::uint64_t operators = 0;
+  std::vector<RoleResult> roles;
+  std::vector<double> link_bytes;  ///< carried, by link
+};
+
+struct ReplayOptions {
+  Timeline* timeline = nullptr;  ///< receives one span per operator, if given
+};
+
+/// Operators are left and none can start. what() names each waiting role and operator and what it waits for.
+class DeadlockError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Replays a program on the SystemC kernel of this process.
+/// May be called again: the elaborated model is kept, its data reloaded.
+/// @throws DeadlockError, std::overflow_error (time beyond 2^63 ps).
+ReplayResult replay(const Program& program, const Costs& costs, const ReplayOptions& options = {});
+
+}  // namespace orrery

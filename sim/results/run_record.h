@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orrery {
+
+/// One number of a result. Names and units are fixed (`describe metrics`).
+struct Metric {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::optional<std::pair<double, double>> interval = std::nullopt;  ///< p10, p90; none where nothing was fitted
+};
+
+/// One word of a result ("algorithm": "ring").
+struct Label {
+  std::string name;
+  std::string value;
+};
+
+/// What one class of operators did on the rank that ends last.
+struct ClassBreakdown {
+  std::string name;  ///< "gemm", "all_reduce tp", ...
+  std::uint64_t count = 0;
+  double time_s = 0;  ///< sum of durations, overlapped or not
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// One resolved configuration value, for queries: `system.accelerator.memory.bandwidth = 8e12 B/s`.
+struct Parameter {
+  std::string path;
+  std::string text;             ///< as written or printed: "8 TB/s"
+  std::optional<double> value;  ///< in SI base units where it is a number
+  std::string unit;             ///< "B/s", empty for text and counts
+  std::string origin;           ///< "configs/accelerators/gb200.yaml:12:14", "--set", "default"
+};
+
+enum class RunStatus { kOk, kInfeasible, kFailed };
+
+/// The result of one experiment, as it is printed, stored and passed between processes.
+struct RunRecord {
+  std::string identity;    ///< SHA-256 point identity, hex
+  std::string experiment;  ///< kind: "training", "inference", ...
+  std::string name;        ///< what the user calls it
+  RunStatus status = RunStatus::kOk;
+  std::string reason;  ///< why infeasible or failed: "needs 90.2 GB of 77.0 GB per rank"
+  std::vector<Metric> metrics;
+  std::vector<Label> labels;
+  std::vector<ClassBreakdown> classes;
+  std::vector<Parameter> parameters;
+  nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
+  nlohmann::ordered_json configuration = nlohmann::ordered_json::object();  ///< resolved, canonical
+
+  const Metric* find(std::string_view metric) const;
+};
+
+/// {"schema": "orrery.run/1", ...} as the interface fixes it, and back.
+nlohmann::ordered_json to_json(const RunRecord& record);
+RunRecord run_record_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace orrery

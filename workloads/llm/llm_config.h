@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+/// Multi-head attention with grouped keys and values (GQA; MHA when kv_heads == heads), or DeepSeek's multi-head
+/// latent attention (MLA).
+enum class AttentionKind : std::uint8_t { kGrouped, kLatent };
+
+struct AttentionConfig {
+  AttentionKind kind = AttentionKind::kGrouped;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool qkv_bias = false;
+  bool output_bias = false;
+  bool qk_norm = false;  ///< an RMS norm of head_dim on queries and on keys
+  bool sinks = false;    ///< one learned logit per head (gpt-oss)
+  // Latent attention; q_lora_rank 0: queries are projected directly.
+  std::int64_t q_lora_rank = 0;
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;
+  std::int64_t qk_rope_head_dim = 0;
+  std::int64_t v_head_dim = 0;
+
+  /// Elements that one token adds to the KV cache of one layer.
+  std::int64_t kv_elements_per_token() const;
+};
+
+struct MlpConfig {
+  std::int64_t intermediate = 0;
+  bool gated = true;  ///< SwiGLU/GeGLU: three matrices instead of two
+  bool bias = false;
+};
+
+struct MoeConfig {
+  std::int64_t experts = 0;  ///< routed
+  std::int64_t experts_per_token = 0;
+  std::int64_t intermediate = 0;
+  std::int64_t shared_experts = 0;
+  std::int64_t shared_intermediate = 0;  ///< of all shared experts together
+  bool router_bias = false;              ///< one per expert (DeepSeek-V3's e_score_correction_bias, gpt-oss)
+  bool expert_bias = false;              ///< gpt-oss: biases in the expert matrices
+  bool shared_gate = false;              ///< qwen2-moe: a gate of width 1 on the shared expert
+};
+
+struct LayerConfig {
+  bool moe = false;
+  std::int64_t window = 0;  ///< sliding attention window in tokens; 0: all
+};
+
+/// A decoder-only transformer, from a Hugging Face configuration or from dimensions.
+struct LlmConfig {
+  std::string name;
+  std::string family;  ///< Hugging Face `model_type`
+  std::int64_t hidden = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;  ///< learned position embeddings; 0: rotary
+  bool tied_embeddings = false;
+  bool norm_bias = false;           ///< LayerNorm instead of RMSNorm
+  int norms_per_layer = 2;          ///< 4 for gemma2
+  bool final_norm = true;
+  AttentionConfig attention;
+  MlpConfig mlp;
+  MoeConfig moe;
+  std::vector<LayerConfig> layers;
+  std::int64_t mtp_layers = 0;  ///< multi-token-prediction modules; not part of parameters() nor of a step
+
+  std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
+  bool has_moe() const { return moe.experts > 0; }
+};
+
+/// Exact parameter counts.
+struct ParameterCount {
+  std::int64_t embedding = 0;  ///< token and position embeddings
+  std::int64_t head = 0;       ///< output projection; 0 when tied
+  std::int64_t attention_per_layer = 0;
+  std::int64_t mlp_per_dense_layer = 0;
+  std::int64_t moe_per_layer = 0;         ///< router, routed and shared experts
+  std::int64_t active_moe_per_layer = 0;  ///< used by one token
+  std::int64_t norms_per_layer = 0;
+  std::int64_t final_norm = 0;
+  std::int64_t total = 0;
+  std::int64_t active = 0;  ///< used by one token, embedding table included
+};
+ParameterCount count_parameters(const LlmConfig& model);
+
+}  // namespace orrery
