@@ -12,7 +12,8 @@ template <class T>
 struct Fact {
   T value{};           ///< what simulations use
   std::string source;  ///< document it was read in
-  std::optional<T> nameplate = std::nullopt;  ///< the published figure, where it differs; shown by `describe`
+  /// The published figure, where it differs; shown by `describe`.
+  std::optional<T> nameplate = std::nullopt;
   std::string nameplate_source;
   std::string reason;  ///< why simulations do not use the nameplate figure
 

@@ -7,6 +7,7 @@
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
+#include "sim/machine/precision_names.h"
 #include "sim/units/units.h"
 
 namespace orrery {
@@ -14,11 +15,12 @@ namespace orrery {
 /// Arithmetic of one package. Rates are dense peaks.
 struct ComputeConfig {
   std::string unit_kind = "SM";
-  Fact<int> units;   ///< SMs, AI cores, ...
-  Fact<Hertz> clock;  ///< at which the matrix peaks hold
+  Fact<int> units;                                   ///< SMs, AI cores, ...
+  Fact<Hertz> clock;                                 ///< at which the matrix peaks hold
   std::map<Precision, Fact<FlopsPerSecond>> matrix;  ///< tensor or cube cores
-  std::map<Precision, Fact<FlopsPerSecond>> matrix_inference;  ///< where a vendor rates inference apart
-  Fact<FlopsPerSecond> vector;                       ///< fp32 lanes
+  std::map<Precision, Fact<FlopsPerSecond>>
+      matrix_inference;         ///< where a vendor rates inference apart
+  Fact<FlopsPerSecond> vector;  ///< fp32 lanes
   static const config::Schema<ComputeConfig>& schema();
 };
 
@@ -44,7 +46,8 @@ struct PowerConfig {
   static const config::Schema<PowerConfig>& schema();
 };
 
-/// Energy above idle.
+/// Energy above idle. `memory` covers the way from the memory cells to the cores; `scale_up` and
+/// `scale_out` are per byte of a message, for the whole way between two packages.
 struct EnergyConfig {
   std::map<Precision, Fact<JoulesPerFlop>> matrix;
   Fact<JoulesPerFlop> vector;
@@ -54,7 +57,8 @@ struct EnergyConfig {
   static const config::Schema<EnergyConfig>& schema();
 };
 
-/// Parameters of the p-norm roofline (models/kernels/roofline.cpp): priors until a calibration replaces them.
+/// Parameters of the p-norm roofline (models/kernels/roofline.cpp): priors until a calibration
+/// replaces them.
 struct KernelConfig {
   std::map<Precision, Fact<double>> matrix_efficiency;  ///< achievable share of the matrix peak
   Fact<double> vector_efficiency;
@@ -70,6 +74,8 @@ struct AcceleratorConfig {
   std::string vendor;
   std::string architecture;
   int dies = 1;  ///< dies that are ranks of their own
+  Fact<BytesPerSecond>
+      die_to_die;  ///< between two such dies of a package, one way; 0 where dies is 1
   ComputeConfig compute;
   MemoryConfig memory;
   PortConfig scale_up;

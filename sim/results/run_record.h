@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,7 +16,8 @@ struct Metric {
   std::string name;
   double value = 0;
   std::string unit;
-  std::optional<std::pair<double, double>> interval = std::nullopt;  ///< p10, p90; none where nothing was fitted
+  /// p10, p90; none where nothing was fitted
+  std::optional<std::pair<double, double>> interval = std::nullopt;
 };
 
 /// One word of a result ("algorithm": "ring").
@@ -43,6 +46,14 @@ struct Parameter {
 
 enum class RunStatus { kOk, kInfeasible, kFailed };
 
+/// "ok", "infeasible", "failed", and back.
+/// @throws std::invalid_argument for another word.
+const char* to_string(RunStatus status);
+RunStatus run_status_from(std::string_view word);
+
+/// The one metric that belongs to a run, not to its result: it is printed, but in no digest.
+inline constexpr std::string_view kWallTimeMetric = "wall_time_s";
+
 /// The result of one experiment, as it is printed, stored and passed between processes.
 struct RunRecord {
   std::string identity;    ///< SHA-256 point identity, hex
@@ -60,8 +71,16 @@ struct RunRecord {
   const Metric* find(std::string_view metric) const;
 };
 
-/// {"schema": "orrery.run/1", ...} as the interface fixes it, and back.
+/// Numbers must be finite and names unique among metrics and labels.
+/// @throws std::logic_error naming the first that is not: such a result is a bug of ours.
+void require_valid(const RunRecord& record);
+
+/// {"schema": "orrery.run/1", ...}. Labels are metrics with text; "breakdown" repeats the metrics
+/// breakdown.*_s under their short names. Numbers are printed so that they read back exactly.
+/// @throws std::logic_error as require_valid.
 nlohmann::ordered_json to_json(const RunRecord& record);
+/// The inverse of to_json.
+/// @throws std::invalid_argument when it is no such object.
 RunRecord run_record_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace orrery

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-/// Multi-head attention with grouped keys and values (GQA; MHA when kv_heads == heads), or DeepSeek's multi-head
-/// latent attention (MLA).
+/// Multi-head attention with grouped keys and values (GQA; MHA when kv_heads == heads), or
+/// DeepSeek's multi-head latent attention (MLA).
 enum class AttentionKind : std::uint8_t { kGrouped, kLatent };
 
 struct AttentionConfig {
@@ -18,8 +18,9 @@ struct AttentionConfig {
   std::int64_t head_dim = 0;
   bool qkv_bias = false;
   bool output_bias = false;
-  bool qk_norm = false;  ///< an RMS norm of head_dim on queries and on keys
-  bool sinks = false;    ///< one learned logit per head (gpt-oss)
+  bool qk_norm = false;            ///< an RMS norm of head_dim on queries and on keys
+  bool qk_norm_all_heads = false;  ///< with qk_norm: it spans all heads (OLMo 2, MiniMax-M2)
+  bool sinks = false;              ///< one learned logit per head (gpt-oss)
   // Latent attention; q_lora_rank 0: queries are projected directly.
   std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
@@ -43,9 +44,9 @@ struct MoeConfig {
   std::int64_t intermediate = 0;
   std::int64_t shared_experts = 0;
   std::int64_t shared_intermediate = 0;  ///< of all shared experts together
-  bool router_bias = false;              ///< one per expert (DeepSeek-V3's e_score_correction_bias, gpt-oss)
-  bool expert_bias = false;              ///< gpt-oss: biases in the expert matrices
-  bool shared_gate = false;              ///< qwen2-moe: a gate of width 1 on the shared expert
+  bool router_bias = false;  ///< one per expert (DeepSeek-V3's e_score_correction_bias, gpt-oss)
+  bool expert_bias = false;  ///< gpt-oss: biases in the expert matrices
+  bool shared_gate = false;  ///< qwen2-moe: a gate of width 1 on the shared expert
 };
 
 struct LayerConfig {
@@ -61,20 +62,26 @@ struct LlmConfig {
   std::int64_t vocabulary = 0;
   std::int64_t positions = 0;  ///< learned position embeddings; 0: rotary
   bool tied_embeddings = false;
-  bool norm_bias = false;           ///< LayerNorm instead of RMSNorm
-  int norms_per_layer = 2;          ///< 4 for gemma2
+  bool norm_bias = false;   ///< LayerNorm instead of RMSNorm
+  int norms_per_layer = 2;  ///< 4 for gemma2
   bool final_norm = true;
   AttentionConfig attention;
   MlpConfig mlp;
   MoeConfig moe;
   std::vector<LayerConfig> layers;
-  std::int64_t mtp_layers = 0;  ///< multi-token-prediction modules; not part of parameters() nor of a step
+  /// Multi-token-prediction modules; not part of count_parameters() nor of a step.
+  std::int64_t mtp_layers = 0;
+  std::vector<std::string> warnings;  ///< what was assumed or left out, for the user to read
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   bool has_moe() const { return moe.experts > 0; }
 };
 
 /// Exact parameter counts.
+///
+/// MTP modules are left out, as in the published totals: DeepSeek-V3 is "671B" by its paper, while
+/// the Hugging Face hub shows 685B because the checkpoint also holds the MTP module and that
+/// module's copies of the embedding and the head.
 struct ParameterCount {
   std::int64_t embedding = 0;  ///< token and position embeddings
   std::int64_t head = 0;       ///< output projection; 0 when tied
@@ -86,6 +93,9 @@ struct ParameterCount {
   std::int64_t final_norm = 0;
   std::int64_t total = 0;
   std::int64_t active = 0;  ///< used by one token, embedding table included
+  /// Elements of the matrices that one token is multiplied with: layers and head (tied or not),
+  /// neither the embedding lookup nor norms and biases.
+  std::int64_t active_matrices = 0;
 };
 ParameterCount count_parameters(const LlmConfig& model);
 

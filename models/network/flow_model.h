@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/collectives/algorithm.h"
+#include "models/topologies/fabric.h"
+#include "sim/machine/network.h"
+
+namespace orrery {
+
+/// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
+/// bytes on links, sprayed ideally over all equal shortest paths. See README.md for what that
+/// leaves out.
+class FlowModel final : public Network {
+ public:
+  /// @param copies systems joined by the scale-out network
+  /// @param algorithm a registered collective algorithm, or "auto": the fastest for each transfer
+  ///        in isolation. A named algorithm that does not serve a transfer leaves it to "auto".
+  /// @throws config::ConfigError for an unknown topology or algorithm, and for sizes that do not
+  ///         fit together.
+  FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto");
+
+  const Topology& topology() const override { return topology_; }
+  const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
+  PricedTransfer price(const Transfer& transfer) const override;
+
+  /// Bundles that a message crosses, in order; it loads each with all its bytes.
+  /// @throws std::out_of_range for a rank that does not exist.
+  Route route(int source, int destination) const;
+
+ private:
+  PricedTransfer price_with(const Transfer& transfer, const std::string& name,
+                            const CollectiveAlgorithm& algorithm) const;
+  bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
+  void check_groups(const Transfer& transfer) const;
+
+  std::string forced_algorithm_;
+  RankLayout layout_;
+  Seconds scale_up_latency_;
+  Seconds scale_out_latency_;
+  Topology topology_;
+  std::unique_ptr<Fabric> fabric_;
+  std::vector<BytesPerSecond> capacities_;
+};
+
+}  // namespace orrery

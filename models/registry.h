@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "sim/config/diagnostics.h"
+
+namespace orrery {
+
+/// Implementations by the name that configurations use. A file adds itself with one static Register
+/// object; the map is ordered, so neither listings nor ties depend on link order.
+template <class Entry>
+class Registry {
+ public:
+  struct Item {
+    std::string help;  ///< one line, for `describe`
+    Entry entry;
+  };
+
+  /// `static const Registry<E>::Register ring("ring", "one line of help", entry);`
+  struct Register {
+    Register(std::string name, std::string help, Entry entry) {
+      mutable_items().emplace(std::move(name), Item{std::move(help), std::move(entry)});
+    }
+  };
+
+  static const std::map<std::string, Item>& items() { return mutable_items(); }
+
+  /// @param what what the name is of, for the message: "topology"
+  /// @throws config::ConfigError listing the names that exist.
+  static const Entry& at(const std::string& what, const std::string& name) {
+    const auto found = items().find(name);
+    if (found != items().end()) return found->second.entry;
+    std::string known;
+    for (const auto& [other, item] : items()) known += (known.empty() ? "" : ", ") + other;
+    throw config::ConfigError("unknown " + what + " '" + name + "'; there are: " + known);
+  }
+
+ private:
+  static std::map<std::string, Item>& mutable_items() {
+    static std::map<std::string, Item> items;
+    return items;
+  }
+};
+
+}  // namespace orrery

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/topologies/fabric.h"
+
+#include <string>
+#include <utility>
+
+#include "sim/config/diagnostics.h"
+#include "sim/machine/system_config.h"
+
+namespace orrery {
+
+RankLayout rank_layout(const SystemConfig& system, int systems) {
+  if (systems < 1 || system.accelerators.value < 1 || system.accelerators_per_node < 1 ||
+      system.accelerator.dies < 1) {
+    throw config::ConfigError(
+        system.name + ": nodes, accelerators, accelerators_per_node and dies must be positive");
+  }
+  if (system.accelerators.value % system.accelerators_per_node != 0) {
+    throw config::ConfigError(
+        system.name + ": accelerators_per_node (" + std::to_string(system.accelerators_per_node) +
+        ") does not divide accelerators (" + std::to_string(system.accelerators.value) + ")");
+  }
+  return {.dies = system.accelerator.dies,
+          .ranks_per_node = system.ranks_per_node(),
+          .ranks_per_system = system.ranks(),
+          .systems = systems};
+}
+
+std::string rank_name(const RankLayout& layout, int rank) {
+  const int node = rank % layout.ranks_per_system / layout.ranks_per_node;
+  std::string name = "system" + std::to_string(layout.system(rank)) + "/node" +
+                     std::to_string(node) + "/accelerator" + std::to_string(layout.rail(rank));
+  if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
+  return name;
+}
+
+std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
+                                     Topology& topology) {
+  for (int rank = 0; rank < layout.ranks(); ++rank) topology.add_rank(rank_name(layout, rank));
+  const ScaleUpBuilder scale_up = ScaleUpRegistry::at("scale-up topology", system.scale_up.kind);
+  std::unique_ptr<Fabric> fabric = scale_up(system, layout, topology);
+  if (layout.systems == 1) return fabric;
+  const ScaleOutBuilder scale_out =
+      ScaleOutRegistry::at("scale-out topology", system.scale_out.kind);
+  return scale_out(system, layout, std::move(fabric), topology);
+}
+
+}  // namespace orrery

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The unified bus (UB) of Huawei CloudMatrix384 (Zuo et al., arXiv 2506.12708, section 3):
+// independent sub-planes, each with one L1 switch chip on every node board and a tier of L2 chips
+// that all its L1 chips connect to.
+//
+//   die(node, package, d) <-> L1(node, plane)   one link per plane
+//   L1(node, plane)       <-> L2(plane, j)      one link per L2 chip
+//
+// All links have the same rate. With 7 planes, 16 dies and 16 L2 chips an L1 chip has 16 links down
+// and 16 up: full bisection. Dies of one package are also joined directly, which is the shorter way
+// between them. Ideal spraying: within a node over the planes, between nodes over all planes and L2
+// chips (7 x 16 paths).
+#include <string>
+#include <vector>
+
+#include "models/topologies/fabric.h"
+#include "sim/config/diagnostics.h"
+#include "sim/machine/system_config.h"
+
+namespace orrery {
+namespace {
+
+class UnifiedBusFabric final : public Fabric {
+ public:
+  UnifiedBusFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)
+      : layout_(layout),
+        planes_(system.scale_up.planes),
+        l2_switches_(system.scale_up.l2_switches) {
+    const PortConfig& port = system.accelerator.scale_up;
+    link_ = port.bandwidth.value / port.links.value;
+    add_packages(system.accelerator.die_to_die.value, topology);
+    add_bundles(topology);
+    for (int s = 0; s < layout.systems; ++s) add_system(s, topology);
+  }
+
+  void append_route(int source, int destination, Route& route) const override {
+    if (layout_.package(source) == layout_.package(destination)) {
+      route.push_back(package_links_[package_link(source, destination)]);
+      return;
+    }
+    route.push_back(rank_up_[static_cast<std::size_t>(source)]);
+    if (layout_.node(source) != layout_.node(destination)) {
+      route.push_back(node_up_[static_cast<std::size_t>(layout_.node(source))]);
+      route.push_back(node_down_[static_cast<std::size_t>(layout_.node(destination))]);
+    }
+    route.push_back(rank_down_[static_cast<std::size_t>(destination)]);
+  }
+
+ private:
+  // Links from each die to the others of its package, by rank, then by the other's number in the
+  // package.
+  std::size_t package_link(int source, int destination) const {
+    return static_cast<std::size_t>(source * layout_.dies + destination % layout_.dies);
+  }
+
+  void add_packages(BytesPerSecond capacity, Topology& topology) {
+    package_links_.resize(static_cast<std::size_t>(layout_.ranks() * layout_.dies));
+    for (int source = 0; source < layout_.ranks(); ++source) {
+      const int first = layout_.package(source) * layout_.dies;
+      for (int other = first; other < first + layout_.dies; ++other) {
+        if (other == source) continue;
+        const BundleId bundle = topology.add_bundle(
+            topology.rank_name(source) + "->die" + std::to_string(other % layout_.dies),
+            LinkKind::kOnPackage);
+        topology.add_link(topology.rank_vertex(source), topology.rank_vertex(other), capacity,
+                          bundle);
+        package_links_[package_link(source, other)] = bundle;
+      }
+    }
+  }
+
+  void add_bundles(Topology& topology) {
+    const auto add = [&topology](const std::string& from, const std::string& to) {
+      return topology.add_bundle(from + "->" + to, LinkKind::kScaleUp);
+    };
+    for (int rank = 0; rank < layout_.ranks(); ++rank) {
+      rank_up_.push_back(add(topology.rank_name(rank), "l1_switches"));
+      rank_down_.push_back(add("l1_switches", topology.rank_name(rank)));
+    }
+    for (int node = 0; node < layout_.nodes(); ++node) {
+      node_up_.push_back(add(node_name(node) + "/l1_switches", "l2_switches"));
+      node_down_.push_back(add("l2_switches", node_name(node) + "/l1_switches"));
+    }
+  }
+
+  std::string node_name(int node) const {
+    const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
+    return "system" + std::to_string(node / nodes) + "/node" + std::to_string(node % nodes);
+  }
+
+  void add_system(int index, Topology& topology) {
+    const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
+    for (int plane = 0; plane < planes_; ++plane) {
+      std::vector<Topology::VertexId> l2;
+      for (int j = 0; j < l2_switches_; ++j) {
+        l2.push_back(topology.add_switch("system" + std::to_string(index) + "/plane" +
+                                         std::to_string(plane) + "/l2_switch" + std::to_string(j)));
+      }
+      for (int node = index * nodes; node < (index + 1) * nodes; ++node) {
+        const auto l1 =
+            topology.add_switch(node_name(node) + "/plane" + std::to_string(plane) + "/l1_switch");
+        add_node_links(node, l1, l2, topology);
+      }
+    }
+  }
+
+  void add_node_links(int node, Topology::VertexId l1, const std::vector<Topology::VertexId>& l2,
+                      Topology& topology) {
+    for (int local = 0; local < layout_.ranks_per_node; ++local) {
+      const int rank = node * layout_.ranks_per_node + local;
+      const auto die = topology.rank_vertex(rank);
+      topology.add_link(die, l1, link_, rank_up_[static_cast<std::size_t>(rank)]);
+      topology.add_link(l1, die, link_, rank_down_[static_cast<std::size_t>(rank)]);
+    }
+    for (const auto chip : l2) {
+      topology.add_link(l1, chip, link_, node_up_[static_cast<std::size_t>(node)]);
+      topology.add_link(chip, l1, link_, node_down_[static_cast<std::size_t>(node)]);
+    }
+  }
+
+  RankLayout layout_;
+  int planes_;
+  int l2_switches_;
+  BytesPerSecond link_;
+  std::vector<BundleId> package_links_;
+  std::vector<BundleId> rank_up_, rank_down_;
+  std::vector<BundleId> node_up_, node_down_;
+};
+
+std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                              Topology& topology) {
+  const ScaleUpConfig& config = system.scale_up;
+  const int wired = config.planes * layout.dies;
+  if (config.planes < 1 || config.l2_switches < 1 ||
+      wired != system.accelerator.scale_up.links.value) {
+    throw config::ConfigError(system.name + ": planes x dies is " + std::to_string(wired) +
+                              ", but the accelerator has " +
+                              std::to_string(system.accelerator.scale_up.links.value) +
+                              " scale-up links; planes and l2_switches must be positive");
+  }
+  if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
+    throw config::ConfigError(system.name +
+                              ": an accelerator of several dies needs die_to_die bandwidth");
+  }
+  return std::make_unique<UnifiedBusFabric>(system, layout, topology);
+}
+
+const ScaleUpRegistry::Register registered(
+    "unified_bus", "planes of L1 chips on every node and L2 chips above them (CloudMatrix384)",
+    build);
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sim/app/commands.h"
+#include "sim/app/experiment.h"
+#include "sim/app/file_kind.h"
+#include "sim/app/published.h"
+#include "sim/app/sweep_config.h"
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+/// Everything short of simulating: also builds the model and checks that the plan is possible.
+void check_experiment_file(const std::string& file) {
+  const LoadedExperiment loaded = load_experiment(file, {});
+  std::cerr << loaded.warnings;
+  const Experiment& e = loaded.experiment;
+  if (e.kind == ExperimentKind::kTraining) require_supported(e.model.build(), training_config(e));
+  if (e.kind == ExperimentKind::kInference) require_supported(e.model.build(), inference_config(e));
+}
+
+void check_file(const std::string& file) {
+  switch (file_kind(file)) {
+    case FileKind::kExperiment: check_experiment_file(file); break;
+    case FileKind::kSweep: check_sweep(file); break;
+    case FileKind::kPublished: check_published(file); break;
+    case FileKind::kSystem:
+      config::load<SystemConfig>(file, config::default_library(), "systems");
+      break;
+    case FileKind::kAccelerator:
+      config::load<AcceleratorConfig>(file, config::default_library(), "accelerators");
+      break;
+    case FileKind::kModel:
+      config::load<ModelConfig>(file, config::default_library(), "models").build();
+      break;
+  }
+}
+
+}  // namespace
+
+ExitCode check_command(const CheckArguments& arguments) {
+  ExitCode code = ExitCode::kOk;
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const std::string& file : arguments.files) {
+    std::string error;
+    try {
+      check_file(file);
+    } catch (...) {
+      const Failure failure = classify(std::current_exception());
+      error = failure.message;
+      if (code == ExitCode::kOk) code = failure.code;
+      std::cerr << error << (error.ends_with('\n') ? "" : "\n");
+    }
+    if (arguments.json) {
+      results.push_back({{"file", file}, {"ok", error.empty()}, {"error", error}});
+    } else if (error.empty()) {
+      std::cout << file << ": ok\n";
+    }
+  }
+  if (arguments.json) std::cout << nlohmann::ordered_json{{"schema", "orrery.check/1"}, {"files", results}}.dump(2) << "\n";
+  return code;
+}
+
+
+
+}  // namespace orrery

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
+#include "models/network/flow_model.h"
+#include "sim/app/simulate.h"
+#include "sim/replay/replay.h"
+
+namespace orrery {
+namespace {
+
+/// nccl-tests' bus bandwidth over algorithm bandwidth (its PERFORMANCE.md).
+double bus_factor(TransferKind kind, double ranks) {
+  switch (kind) {
+    case TransferKind::kAllReduce: return 2 * (ranks - 1) / ranks;
+    case TransferKind::kAllGather:
+    case TransferKind::kReduceScatter:
+    case TransferKind::kAllToAll: return (ranks - 1) / ranks;
+    case TransferKind::kBroadcast:
+    case TransferKind::kSendReceive: return 1;
+  }
+  return 1;
+}
+
+Program one_transfer(const CollectiveConfig& collective, int ranks) {
+  Program program;
+  program.ranks = ranks;
+  program.streams = {"communication"};
+  std::vector<int> group(static_cast<std::size_t>(ranks));
+  std::iota(group.begin(), group.end(), 0);
+  program.transfers.push_back(
+      {to_string(collective.kind), collective.kind, collective.bytes, {group}, 1, "collective"});
+  OperatorGraph graph;
+  graph.add({to_string(collective.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
+  program.blocks.push_back(std::move(graph));
+  program.block_names = {"collective"};
+  program.roles.push_back({"all ranks", {0}, group});
+  return program;
+}
+
+}  // namespace
+
+void run_collective(const Experiment& experiment, RunRecord& record) {
+  const CollectiveConfig& collective = *experiment.collective;
+  const int available = experiment.system.ranks() * experiment.nodes;
+  const int ranks = collective.ranks > 0 ? static_cast<int>(collective.ranks) : available;
+  if (ranks < 2) throw config::ConfigError("collective.ranks: a collective needs at least 2 ranks");
+  if (collective.kind == TransferKind::kSendReceive && ranks != 2) {
+    throw config::ConfigError("collective.ranks: send_receive needs 2 ranks");
+  }
+  const FlowModel network(experiment.system, experiment.nodes, collective.algorithm);
+  const Program program = one_transfer(collective, ranks);
+  const PricedTransfer priced = network.price(program.transfers[0]);
+  Costs costs;
+  costs.transfers = {priced.cost};
+  network.fill_links(costs);
+  const ReplayResult result = replay(program, costs);
+
+  const double time = to_seconds(result.end).base();
+  const double rate = collective.bytes.base() / time;
+  add_metric(record, "time_s", time);
+  add_metric(record, "algorithm_bytes_per_s", rate);
+  add_metric(record, "bus_bytes_per_s", rate * bus_factor(collective.kind, ranks));
+  record.labels.push_back({"algorithm", priced.algorithm});
+  record.labels.push_back({"protocol", "simple"});
+  record.labels.push_back(
+      {"bottleneck", priced.bottleneck ? network.topology().bundles()[*priced.bottleneck].name : "latency"});
+  add_metric(record, "simulated_time_s", time);
+  add_metric(record, "events", static_cast<double>(result.events));
+}
+
+}  // namespace orrery

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/exit_codes.h"
+
+namespace orrery {
+
+// One function per verb, with what the command line gave it. stdout carries the result only.
+
+struct RunArguments {
+  std::string file, db, trace;
+  std::vector<std::string> set;
+  bool json = false;
+};
+ExitCode run_command(const RunArguments& arguments);
+
+struct CheckArguments {
+  std::vector<std::string> files;
+  bool json = false;
+};
+ExitCode check_command(const CheckArguments& arguments);
+
+struct ExplainArguments {
+  std::string file;
+  std::vector<std::string> set;
+  bool json = false;
+};
+ExitCode explain_command(const ExplainArguments& arguments);
+
+struct DescribeArguments {
+  std::vector<std::string> words;
+  bool json = false;
+};
+ExitCode describe_command(const DescribeArguments& arguments);
+
+struct PublishedArguments {
+  std::vector<std::string> files;
+  bool json = false;
+};
+ExitCode validate_published_command(const PublishedArguments& arguments);
+
+struct SweepArguments {
+  std::string file, db;
+  bool json = false;
+};
+ExitCode sweep_run_command(const SweepArguments& arguments);
+
+struct SchemaArguments {
+  std::string kind = "experiment";
+};
+ExitCode schema_command(const SchemaArguments& arguments);
+
+}  // namespace orrery

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "models/collectives/algorithm.h"
+#include "models/topologies/fabric.h"
+#include "sim/app/commands.h"
+#include "sim/app/describe.h"
+#include "sim/app/experiment.h"
+#include "sim/app/sweep_config.h"
+#include "sim/config/load.h"
+#include "sim/results/table.h"
+#include "workloads/llm/closed_forms.h"
+
+namespace orrery {
+namespace {
+
+/// Sizes of a model of the library.
+std::string model_details(const std::string& name) {
+  const config::Library& library = config::default_library();
+  const auto model = config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
+  const LlmConfig llm = model.build();
+  const ParameterCount count = count_parameters(llm);
+  Table table({{"what"}, {"value", Table::Align::kRight}});
+  const auto add = [&table](const char* what, std::int64_t value) {
+    table.add_row({what, std::to_string(value)});
+  };
+  add("layers", llm.layer_count());
+  add("hidden", llm.hidden);
+  add("heads", llm.attention.heads);
+  add("vocabulary", llm.vocabulary);
+  add("experts", llm.moe.experts);
+  add("experts per token", llm.moe.experts_per_token);
+  add("KV cache elements per token and layer", llm.attention.kv_elements_per_token());
+  add("parameters", count.total);
+  add("parameters used by one token", count.active);
+  std::ostringstream out;
+  table.print(out);
+  out << "source: " << model.source << "\n";
+  return out.str();
+}
+
+template <class R>
+void add_registry(std::vector<CatalogEntry>& entries) {
+  for (const auto& [name, item] : R::items()) entries.push_back({name, item.help});
+}
+
+Catalog catalog() {
+  Catalog catalog;
+  const config::Library& library = config::default_library();
+  for (const std::string& name : library.names("models")) {
+    const auto model = config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
+    catalog.models.push_back({name, model.source, [name] { return model_details(name); }});
+  }
+  add_registry<ScaleUpRegistry>(catalog.topologies);
+  add_registry<ScaleOutRegistry>(catalog.topologies);
+  add_registry<AlgorithmRegistry>(catalog.collectives);
+  catalog.kernels = {{"roofline",
+                      "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), rates times efficiency"}};
+  catalog.schemas = {&Experiment::schema().record(), &SweepConfig::schema().record()};
+  return catalog;
+}
+
+}  // namespace
+
+ExitCode describe_command(const DescribeArguments& arguments) {
+  const Description description = describe(arguments.words, catalog());
+  if (arguments.json) {
+    std::cout << description.json.dump(2) << "\n";
+  } else {
+    std::cout << description.text;
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace orrery

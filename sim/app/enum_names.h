@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "sim/app/experiment.h"
+#include "sim/config/type.h"
+#include "sim/machine/precision_names.h"
+
+/// The names of the experiment's enumerations in YAML.
+namespace orrery::config {
+
+template <>
+struct EnumNames<ExperimentKind> {
+  static constexpr std::pair<ExperimentKind, const char*> values[] = {
+      {ExperimentKind::kOperator, "operator"},
+      {ExperimentKind::kCollective, "collective"},
+      {ExperimentKind::kTraining, "training"},
+      {ExperimentKind::kInference, "inference"}};
+};
+
+template <>
+struct EnumNames<Fidelity> {
+  static constexpr std::pair<Fidelity, const char*> values[] = {{Fidelity::kAuto, "auto"},
+                                                                {Fidelity::kClosed, "closed"}};
+};
+
+template <>
+struct EnumNames<Phase> {
+  static constexpr std::pair<Phase, const char*> values[] = {{Phase::kPrefill, "prefill"},
+                                                             {Phase::kDecode, "decode"}};
+};
+
+template <>
+struct EnumNames<Recompute> {
+  static constexpr std::pair<Recompute, const char*> values[] = {
+      {Recompute::kNone, "none"}, {Recompute::kSelective, "selective"}, {Recompute::kFull, "full"}};
+};
+
+template <>
+struct EnumNames<TransferKind> {
+  static constexpr std::pair<TransferKind, const char*> values[] = {
+      {TransferKind::kAllReduce, "all_reduce"},         {TransferKind::kAllGather, "all_gather"},
+      {TransferKind::kReduceScatter, "reduce_scatter"}, {TransferKind::kAllToAll, "all_to_all"},
+      {TransferKind::kBroadcast, "broadcast"},          {TransferKind::kSendReceive, "send_receive"}};
+};
+
+}  // namespace orrery::config

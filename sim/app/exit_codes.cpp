@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/exit_codes.h"
+
+#include <new>
+#include <system_error>
+
+#include "sim/config/diagnostics.h"
+#include "sim/replay/replay.h"
+#include "sim/results/result_store.h"
+
+namespace orrery {
+
+Failure classify(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const config::ConfigError& e) {
+    const std::string text = e.what();
+    // A rendering of diagnostics says "error:" itself, after the place it is about.
+    return {ExitCode::kUsage, e.diagnostics().empty() ? "error: " + text : text};
+  } catch (const PointFailure& e) {
+    return {e.code, e.what()};
+  } catch (const UsageError& e) {
+    return {ExitCode::kUsage, std::string("error: ") + e.what()};
+  } catch (const DeterminismError& e) {
+    return {ExitCode::kDeterminism, std::string("error: ") + e.what()};
+  } catch (const StoreError& e) {
+    return {ExitCode::kResource, std::string("error: ") + e.what()};
+  } catch (const ResourceError& e) {
+    return {ExitCode::kResource, std::string("error: ") + e.what()};
+  } catch (const std::system_error& e) {
+    return {ExitCode::kResource, std::string("error: ") + e.what()};
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::kResource, "error: out of memory"};
+  } catch (const DeadlockError& e) {
+    return {ExitCode::kBug, std::string("error: deadlock: ") + e.what()};
+  } catch (const std::exception& e) {
+    return {ExitCode::kBug, std::string("internal error: ") + e.what()};
+  } catch (...) {
+    return {ExitCode::kBug, "internal error: unknown"};
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiment.h"
+
+#include "sim/app/enum_names.h"
+#include "sim/config/load.h"
+#include "sim/config/override.h"
+
+namespace orrery {
+
+using config::at_least;
+using config::between;
+using config::Schema;
+using namespace literals;
+
+const Schema<BatchConfig>& BatchConfig::schema() {
+  static const auto schema =
+      Schema<BatchConfig>("batch", "sequences of one step")
+          .optional("global", &BatchConfig::global, "sequences in a step; 0: micro * dp", between(0, 1e9))
+          .optional("micro", &BatchConfig::micro,
+                    "sequences of one pass on a data-parallel rank; 0: global / dp", between(0, 1e9))
+          .optional("sequence", &BatchConfig::sequence, "tokens of a sequence (training, prefill)",
+                    between(0, 1e8));
+  return schema;
+}
+
+const Schema<OperatorConfig>& OperatorConfig::schema() {
+  static const auto schema =
+      Schema<OperatorConfig>("operator", "a GEMM, (m x k) * (k x n)")
+          .required("m", &OperatorConfig::m, "rows of the result", between(1, 1e9))
+          .required("n", &OperatorConfig::n, "columns of the result", between(1, 1e9))
+          .required("k", &OperatorConfig::k, "summed dimension", between(1, 1e9))
+          .optional("batch", &OperatorConfig::batch, "independent products", between(1, 1e9));
+  return schema;
+}
+
+const Schema<CollectiveConfig>& CollectiveConfig::schema() {
+  static const auto schema =
+      Schema<CollectiveConfig>("collective", "one collective operation")
+          .required("kind", &CollectiveConfig::kind, "which collective")
+          .required("bytes", &CollectiveConfig::bytes, "size as nccl-tests prints it",
+                    between(1_B, 1000_TB))
+          .optional("ranks", &CollectiveConfig::ranks, "the first ranks of the machine; 0: all",
+                    between(0, 1e7))
+          .optional("algorithm", &CollectiveConfig::algorithm,
+                    "a name of `orrery describe collectives`, or auto: the fastest");
+  return schema;
+}
+
+namespace {
+
+Schema<Experiment> experiment_schema() {
+  Schema<Experiment> schema("experiment", "one simulation");
+  schema.required("experiment", &Experiment::kind, "what is simulated")
+      .optional("name", &Experiment::name, "what you call it; not part of the point's identity")
+      .reference("system", &Experiment::system, "systems", "the machine")
+      .optional("nodes", &Experiment::nodes, "copies of the system, joined by its scale-out network",
+                between(1, 100000))
+      .optional_reference("model", &Experiment::model, "models", "the language model")
+      .optional("parallel", &Experiment::parallel, "how the model is spread over ranks")
+      .optional("schedule", &Experiment::schedule, "pipeline schedule: 1f1b or interleaved")
+      .optional("batch", &Experiment::batch, "sequences of one step")
+      .optional("phase", &Experiment::phase, "inference: prefill or decode")
+      .optional("kv_length", &Experiment::kv_length, "tokens in the KV cache before the step",
+                between(0, 1e8))
+      .optional("layers_only", &Experiment::layers_only,
+                "training: n layers without embedding, head and optimizer; 0: the whole model",
+                between(0, 10000))
+      .optional("precision", &Experiment::precision, "of weights and matrix operands")
+      .optional("recompute", &Experiment::recompute,
+                "training: what the backward pass computes again")
+      .optional("flash_attention", &Experiment::flash_attention,
+                "attention without scores in memory")
+      .optional("dropout", &Experiment::dropout, "training: dropout kernels and masks")
+      .optional("fidelity", &Experiment::fidelity, "of the kernel model")
+      .optional("memory_reserve", &Experiment::memory_reserve,
+                "share of device memory left to contexts, communication buffers and fragmentation; "
+                "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",
+                between(0, 0.9))
+      .optional("seed", &Experiment::seed, "of the draws behind intervals", at_least(0))
+      .optional("operator", &Experiment::op, "experiment operator: the kernel")
+      .optional("collective", &Experiment::collective, "experiment collective: what is sent");
+  return schema;
+}
+
+/// Points at `key` of the experiment, or at the experiment where the key is a default.
+void complain(config::Diagnostics& diagnostics, const config::Node& node, std::string_view key,
+              std::string message) {
+  const config::Node* value = node.at_path(key);
+  const bool written = value != nullptr && value->where().line > 0;
+  const config::Location where = written ? value->where() : node.where();
+  diagnostics.error(where, written ? value->length() : 1, std::move(message));
+}
+
+void check_model_run(const Experiment& e, const config::Node& node, config::Diagnostics& diagnostics) {
+  if (node.find("model") == nullptr || node.find("model")->is_null()) {
+    complain(diagnostics, node, "experiment", "this experiment needs the key 'model'");
+    return;
+  }
+  const int available = e.system.ranks() * e.nodes;
+  if (e.ranks() > available) {
+    complain(diagnostics, node, "parallel",
+             "tp * pp * dp = " + std::to_string(e.ranks()) + " ranks, but " +
+                 std::to_string(e.nodes) + " x " + e.system.name + " has " +
+                 std::to_string(available));
+  }
+  if (e.batch.global == 0 && e.batch.micro == 0) {
+    complain(diagnostics, node, "batch", "batch.global or batch.micro must be given");
+  }
+  const bool needs_sequence = e.kind == ExperimentKind::kTraining || e.phase == Phase::kPrefill;
+  if (needs_sequence && e.batch.sequence == 0) {
+    complain(diagnostics, node, "batch", "batch.sequence must be given (tokens of a sequence)");
+  }
+  if (e.kind == ExperimentKind::kInference && e.phase == Phase::kDecode && e.kv_length == 0) {
+    complain(diagnostics, node, "phase", "a decode step needs kv_length");
+  }
+}
+
+void check_experiment(const Experiment& e, const config::Node& node, config::Diagnostics& diagnostics) {
+  switch (e.kind) {
+    case ExperimentKind::kTraining:
+    case ExperimentKind::kInference:
+      check_model_run(e, node, diagnostics);
+      break;
+    case ExperimentKind::kOperator:
+      if (!e.op) complain(diagnostics, node, "experiment", "this experiment needs the key 'operator'");
+      break;
+    case ExperimentKind::kCollective:
+      if (!e.collective) {
+        complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
+      } else if (e.collective->ranks > e.system.ranks() * e.nodes) {
+        complain(diagnostics, node, "collective.ranks",
+                 "the machine has " + std::to_string(e.system.ranks() * e.nodes) + " ranks");
+      }
+      break;
+  }
+}
+
+/// Without what only names things: labels, and the path of the model file, whose content is hashed instead.
+nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
+  configuration.erase("name");
+  if (configuration.contains("model") && configuration["model"].is_object()) {
+    for (const char* key : {"hf", "source", "model"}) configuration["model"].erase(key);
+  }
+  return configuration;
+}
+
+}  // namespace
+
+const Schema<Experiment>& Experiment::schema() {
+  static const Schema<Experiment> schema = experiment_schema();
+  return schema;
+}
+
+LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
+                                 config::Diagnostics& diagnostics, const config::Library& library) {
+  const config::Record& record = Experiment::schema().record();
+  for (const std::string& assignment : overrides) {
+    config::apply_override(node, record, assignment, diagnostics, library);
+  }
+  diagnostics.throw_if_errors();
+  LoadedExperiment loaded;
+  loaded.node = config::complete(node, record, diagnostics, library);
+  diagnostics.throw_if_errors();
+  config::fill(&loaded.experiment, loaded.node, record, diagnostics);
+  diagnostics.throw_if_errors();
+  check_experiment(loaded.experiment, loaded.node, diagnostics);
+  diagnostics.throw_if_errors();
+
+  std::vector<FileHash> files;
+  if (!loaded.experiment.model.hf.empty()) {
+    files.push_back({"model", sha256_hex_of_file(loaded.experiment.model.hf.path)});
+  }
+  loaded.configuration = config::canonical(loaded.node, record);
+  loaded.identity = point_identity(identity_configuration(loaded.configuration), files);
+  loaded.warnings = diagnostics.render_warnings();
+  return loaded;
+}
+
+LoadedExperiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
+                                 const config::Library& library) {
+  config::Diagnostics diagnostics;
+  config::Node node = config::load_file(path, diagnostics, library);
+  diagnostics.throw_if_errors();
+  return load_experiment(std::move(node), overrides, diagnostics, library);
+}
+
+TrainingConfig training_config(const Experiment& e) {
+  TrainingConfig training;
+  training.parallel = e.parallel;
+  training.micro_batch = e.batch.micro > 0 ? e.batch.micro : 1;
+  training.global_batch = e.batch.global > 0 ? e.batch.global : training.micro_batch * e.parallel.dp;
+  training.sequence = e.batch.sequence;
+  training.precision = e.precision;
+  training.recompute = e.recompute;
+  training.schedule = e.schedule;
+  training.layers_only = e.layers_only;
+  training.flash_attention = e.flash_attention;
+  training.dropout = e.dropout;
+  return training;
+}
+
+InferenceConfig inference_config(const Experiment& e) {
+  InferenceConfig inference;
+  inference.parallel = e.parallel;
+  inference.phase = e.phase;
+  inference.micro_batch = e.batch.micro;
+  if (e.batch.global > 0) {
+    if (e.batch.global % e.parallel.dp != 0 ||
+        (e.batch.micro > 0 && e.batch.micro * e.parallel.dp != e.batch.global)) {
+      throw config::ConfigError("batch.global " + std::to_string(e.batch.global) +
+                                " is not batch.micro times the " + std::to_string(e.parallel.dp) +
+                                " data-parallel ranks");
+    }
+    inference.micro_batch = e.batch.global / e.parallel.dp;
+  }
+  inference.sequence = e.phase == Phase::kPrefill ? e.batch.sequence : 1;
+  inference.kv_length = e.phase == Phase::kDecode ? e.kv_length : 0;
+  inference.precision = e.precision;
+  return inference;
+}
+
+}  // namespace orrery

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/config/output.h"
+#include "sim/config/schema.h"
+#include "sim/machine/system_config.h"
+#include "sim/results/identity.h"
+#include "sim/results/run_record.h"
+#include "workloads/inference/inference.h"
+#include "workloads/llm/model_config.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+
+enum class ExperimentKind : std::uint8_t { kOperator, kCollective, kTraining, kInference };
+
+/// How much of the machine a kernel model simulates. Only the closed form exists so far.
+enum class Fidelity : std::uint8_t { kAuto, kClosed };
+
+/// Sequences of a step; 0 means derived: global = micro * dp, or micro = global / dp.
+struct BatchConfig {
+  std::int64_t global = 0;
+  std::int64_t micro = 0;
+  std::int64_t sequence = 0;  ///< tokens of each sequence (training, prefill)
+  static const config::Schema<BatchConfig>& schema();
+};
+
+/// One GEMM: (m x k) * (k x n).
+struct OperatorConfig {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1;
+  static const config::Schema<OperatorConfig>& schema();
+};
+
+struct CollectiveConfig {
+  TransferKind kind = TransferKind::kAllReduce;
+  Bytes bytes;            ///< as nccl-tests counts them: see Transfer
+  std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
+  std::string algorithm = "auto";
+  static const config::Schema<CollectiveConfig>& schema();
+};
+
+/// One experiment as the user writes it.
+struct Experiment {
+  ExperimentKind kind = ExperimentKind::kTraining;
+  std::string name;
+  SystemConfig system;
+  int nodes = 1;  ///< copies of the system
+  ModelConfig model;
+  ParallelConfig parallel;
+  std::string schedule = "1f1b";
+  BatchConfig batch;
+  Phase phase = Phase::kDecode;
+  std::int64_t kv_length = 0;
+  int layers_only = 0;
+  Precision precision = Precision::kBf16;
+  Recompute recompute = Recompute::kNone;
+  bool flash_attention = true;
+  bool dropout = false;
+  Fidelity fidelity = Fidelity::kAuto;
+  double memory_reserve = 0.1;  ///< share of the device memory that the job cannot use
+  std::int64_t seed = 0;
+  std::optional<OperatorConfig> op;
+  std::optional<CollectiveConfig> collective;
+  static const config::Schema<Experiment>& schema();
+
+  int ranks() const { return parallel.ranks(); }
+  /// Accelerators that the experiment uses (a rank is a die).
+  double accelerators() const {
+    return static_cast<double>(ranks()) / system.accelerator.dies;
+  }
+};
+
+/// A checked experiment with all that identifies it.
+struct LoadedExperiment {
+  Experiment experiment;
+  config::Node node;                      ///< completed: every value with its origin
+  nlohmann::ordered_json configuration;   ///< canonical: what the identity is made of
+  std::string identity;                   ///< SHA-256 point identity
+  std::string warnings;                   ///< rendered, for stderr
+};
+
+/// Reads an experiment file and applies `--set` assignments.
+/// @throws config::ConfigError with everything that is wrong.
+LoadedExperiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,
+                                 const config::Library& library = config::default_library());
+
+/// The same for a node that is not a file of its own (inline in a sweep or validation file).
+LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
+                                 config::Diagnostics& diagnostics,
+                                 const config::Library& library = config::default_library());
+
+TrainingConfig training_config(const Experiment& experiment);
+InferenceConfig inference_config(const Experiment& experiment);
+
+}  // namespace orrery

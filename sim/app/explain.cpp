@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/explain.h"
+
+#include <iostream>
+
+#include "models/kernels/roofline.h"
+#include "models/network/flow_model.h"
+#include "sim/app/commands.h"
+#include "sim/app/model_step.h"
+#include "sim/config/output.h"
+#include "sim/results/table.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+ordered_json explain_configuration(const LoadedExperiment& loaded) {
+  ordered_json rows = ordered_json::array();
+  for (const config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
+    rows.push_back({{"path", leaf.path}, {"value", leaf.text}, {"origin", leaf.origin}});
+  }
+  return rows;
+}
+
+ordered_json explain_memory(const std::vector<MemoryUse>& stages, const Experiment& e) {
+  const MemoryUse& worst = worst_stage(stages);
+  ordered_json memory = {{"weights", worst.weights.base()},         {"gradients", worst.gradients.base()},
+                         {"optimizer", worst.optimizer.base()},     {"activations", worst.activations.base()},
+                         {"working", worst.working.base()},         {"kv_cache", worst.kv_cache.base()},
+                         {"logits", worst.logits.base()},           {"total", worst.total().base()},
+                         {"usable", usable_memory(e).base()},       {"fits", worst.total() <= usable_memory(e)}};
+  return memory;
+}
+
+/// What a model experiment is made of: its program, sizes and memory.
+struct Explained {
+  Program program;
+  ordered_json sizes;
+};
+
+Explained explain_model(const Experiment& e) {
+  const LlmConfig model = e.model.build();
+  const ParameterCount count = count_parameters(model);
+  Explained explained;
+  Flops useful;
+  ordered_json memory;
+  if (e.kind == ExperimentKind::kTraining) {
+    const TrainingConfig training = training_config(e);
+    explained.program = build_training(model, training).program;
+    memory = explain_memory(training_memory(model, training), e);
+    useful = model_flops(model, training);
+  } else {
+    const InferenceConfig inference = inference_config(e);
+    explained.program = build_inference(model, inference);
+    memory = explain_memory(inference_memory(model, inference), e);
+    useful = model_flops(model, inference);
+  }
+  const ProgramStatistics statistics = program_statistics(explained.program);
+  Bytes traffic;
+  for (const auto& [name, kernels] : statistics.kernels) traffic += kernels.bytes;
+  explained.sizes = {{"parameters", count.total},
+                     {"active_parameters", count.active},
+                     {"ranks", e.ranks()},
+                     {"accelerators", e.accelerators()},
+                     {"model_flops", useful.base()},
+                     {"executed_matrix_flops", statistics.matrix_flops().base()},
+                     {"device_memory_traffic_bytes", traffic.base()},
+                     {"memory_per_rank_bytes", std::move(memory)}};
+  return explained;
+}
+
+/// Kernels of one role: how often, what limits them, how long.
+ordered_json explain_kernels(const Program& program, const Role& role, const Costs& costs) {
+  const ExecutionCounts counts = count_executions(program, role);
+  ordered_json rows = ordered_json::array();
+  for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
+    if (counts.kernels[id] == 0) continue;
+    const Kernel& kernel = program.kernels[id];
+    const double time = to_seconds(costs.kernels[id].duration).base();
+    rows.push_back({{"name", kernel.name},
+                    {"class", to_string(kernel.kind)},
+                    {"count", counts.kernels[id]},
+                    {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
+                    {"bytes", (kernel.read + kernel.written).base()},
+                    {"bound", to_string(costs.kernels[id].bound)},
+                    {"time_s", time},
+                    {"total_s", time * static_cast<double>(counts.kernels[id])}});
+  }
+  return rows;
+}
+
+ordered_json explain_transfers(const Program& program, const Role& role, const PricedProgram& priced) {
+  const ExecutionCounts counts = count_executions(program, role);
+  ordered_json rows = ordered_json::array();
+  for (std::size_t id = 0; id < counts.transfers.size(); ++id) {
+    if (counts.transfers[id] == 0) continue;
+    const Transfer& transfer = program.transfers[id];
+    const PricedTransfer& price = priced.transfers[id];
+    rows.push_back({{"name", transfer.name},
+                    {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
+                    {"count", counts.transfers[id]},
+                    {"bytes", transfer.bytes.base()},
+                    {"algorithm", price.algorithm},
+                    {"bound", price.bottleneck ? priced.costs.link_names[*price.bottleneck] : "latency"},
+                    {"time_s", price.isolated_time.base()},
+                    {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
+  }
+  return rows;
+}
+
+void print_rows(const ordered_json& rows, const std::string& title) {
+  if (rows.empty()) return;
+  Table table({{title}, {"class"}, {"count", Align::kRight}, {"FLOPs", Align::kRight}, {"bytes", Align::kRight},
+               {"bound"}, {"time", Align::kRight}, {"total", Align::kRight}});
+  for (const ordered_json& row : rows) {
+    const double flops = row.value("flops", 0.0);
+    table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
+                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"), row["bound"],
+                   format_si(row["time_s"], "s"), format_si(row["total_s"], "s")});
+  }
+  std::cout << "\n";
+  table.print(std::cout);
+}
+
+void print(const ordered_json& explanation) {
+  Table configuration({{"configuration"}, {"value"}, {"from"}});
+  for (const ordered_json& row : explanation["configuration"]) {
+    configuration.add_row({row["path"], row["value"], row["origin"]});
+  }
+  configuration.print(std::cout);
+  if (explanation.contains("sizes")) {
+    Table sizes({{"\nsizes"}, {"value", Align::kRight}});
+    for (const auto& item : explanation["sizes"].items()) {
+      if (item.value().is_number()) sizes.add_row({item.key(), format_si(item.value(), "")});
+    }
+    for (const auto& item : explanation["sizes"]["memory_per_rank_bytes"].items()) {
+      if (item.value().is_number()) sizes.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
+    }
+    sizes.print(std::cout);
+    print_rows(explanation["kernels"], "kernels of " + explanation["role"].get<std::string>());
+    print_rows(explanation["transfers"], "transfers of " + explanation["role"].get<std::string>());
+  }
+  std::cout << "\ninputs that had no effect:";
+  if (explanation["no_effect"].empty()) std::cout << " none";
+  for (const ordered_json& path : explanation["no_effect"]) std::cout << "\n  " << path.get<std::string>();
+  std::cout << "\n";
+}
+
+}  // namespace
+
+ExitCode explain_command(const ExplainArguments& arguments) {
+  const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
+  std::cerr << loaded.warnings;
+  const Experiment& e = loaded.experiment;
+  ordered_json explanation = {{"schema", "orrery.explain/1"},
+                              {"identity", loaded.identity},
+                              {"configuration", explain_configuration(loaded)}};
+  if (e.kind == ExperimentKind::kTraining || e.kind == ExperimentKind::kInference) {
+    Explained explained = explain_model(e);
+    const FlowModel network(e.system, e.nodes);
+    const PricedProgram priced = price(explained.program, e.system.accelerator, RooflineModel(), network);
+    const Role& role = explained.program.roles.back();
+    explanation["sizes"] = std::move(explained.sizes);
+    explanation["role"] = role.name;
+    explanation["kernels"] = explain_kernels(explained.program, role, priced.costs);
+    explanation["transfers"] = explain_transfers(explained.program, role, priced);
+  }
+  explanation["no_effect"] = inputs_without_effect(loaded);
+  if (arguments.json) {
+    std::cout << explanation.dump(2) << "\n";
+  } else {
+    print(explanation);
+  }
+  return ExitCode::kOk;
+}
+
+
+
+}  // namespace orrery

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/file_kind.h"
+
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+std::optional<FileKind> kind_of(const config::Node& node) {
+  if (node.is_sequence()) return FileKind::kPublished;
+  const auto has = [&node](const char* key) { return node.find(key) != nullptr; };
+  if (has("sweep")) return FileKind::kSweep;
+  if (has("experiment")) return FileKind::kExperiment;
+  if (has("scale_out") && has("accelerator") && has("accelerators")) return FileKind::kSystem;
+  if (has("compute") || has("kernel") || has("energy") || has("architecture")) return FileKind::kAccelerator;
+  if (has("hf") || has("dimensions")) return FileKind::kModel;
+  if (has("system") && !has("accelerator")) return FileKind::kExperiment;
+  if (has("system")) return FileKind::kSystem;
+  if (has("accelerator")) return FileKind::kAccelerator;
+  if (has("model")) return FileKind::kModel;
+  return std::nullopt;
+}
+
+/// The file without what it extends: only its own keys are wanted, and the kind decides where names are looked up.
+config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return config::parse_yaml(text.str(), path, diagnostics);
+}
+
+}  // namespace
+
+FileKind file_kind(const std::string& path) {
+  config::Diagnostics diagnostics;
+  if (!std::ifstream(path)) config::load_file(path, diagnostics);  // says what is wrong with it
+  diagnostics.throw_if_errors();
+  std::string current = path;
+  for (int depth = 0; depth < 16; ++depth) {
+    const config::Node node = own_keys(current, diagnostics);
+    diagnostics.throw_if_errors();
+    if (const auto kind = kind_of(node)) return *kind;
+    const config::Node* base = node.find("extends");
+    if (base == nullptr || !base->is_scalar()) break;
+    current = config::relative_to(base->text(), current);
+  }
+  throw config::ConfigError(path +
+                            ": cannot tell what this is: expected one of the top-level keys experiment, sweep, "
+                            "system, accelerator, model, or a list of published rows");
+}
+
+}  // namespace orrery

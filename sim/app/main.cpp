@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <functional>
+#include <iostream>
+#include <memory>
+
+#include "sim/app/commands.h"
+#include "sim/results/version.h"
+
+namespace orrery {
+namespace {
+
+/// What the command line asked for; set by the verb that was parsed.
+using Command = std::function<ExitCode()>;
+
+/// Calls `verb(arguments)` when `app` was the one that was parsed.
+template <class Arguments>
+void choose(CLI::App* app, Command& chosen, const std::shared_ptr<Arguments>& arguments,
+            ExitCode (*verb)(const Arguments&)) {
+  app->callback([arguments, verb, &chosen] { chosen = [arguments, verb] { return verb(*arguments); }; });
+}
+
+void add_set_option(CLI::App* verb, std::vector<std::string>& set) {
+  verb->add_option("--set", set, "path=value, laid over the file; repeatable")->allow_extra_args(false);
+}
+
+void add_run(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<RunArguments>();
+  CLI::App* verb = app.add_subcommand("run", "simulate one experiment");
+  verb->add_option("EXPERIMENT", arguments->file, "experiment file (YAML)")->required();
+  add_set_option(verb, arguments->set);
+  verb->add_option("--db", arguments->db, "append the result to this store (SQLite)");
+  verb->add_option("--trace", arguments->trace, "write a timeline for ui.perfetto.dev");
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, run_command);
+}
+
+void add_check(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<CheckArguments>();
+  CLI::App* verb = app.add_subcommand("check", "parse and validate files without simulating");
+  verb->add_option("FILE", arguments->files,
+                   "experiments, sweeps, systems, accelerators, models, published rows")
+      ->required();
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, check_command);
+}
+
+void add_explain(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<ExplainArguments>();
+  CLI::App* verb =
+      app.add_subcommand("explain", "where every value comes from, and what limits every operator");
+  verb->add_option("EXPERIMENT", arguments->file, "experiment file (YAML)")->required();
+  add_set_option(verb, arguments->set);
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, explain_command);
+}
+
+void add_describe(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<DescribeArguments>();
+  CLI::App* verb = app.add_subcommand("describe", "what exists; systems side by side");
+  verb->add_option("KIND", arguments->words,
+                   "a kind (accelerators, systems, models, topologies, collectives, kernels, "
+                   "metrics, keys), then names");
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, describe_command);
+}
+
+void add_validate(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<PublishedArguments>();
+  CLI::App* verb = app.add_subcommand("validate", "predicted against measured");
+  verb->require_subcommand(1);
+  CLI::App* published = verb->add_subcommand("published", "published figures of real systems");
+  published->add_option("FILE", arguments->files, "lists of published rows (YAML)")->required();
+  published->add_flag("--json", arguments->json, "print JSON");
+  choose(published, chosen, arguments, validate_published_command);
+}
+
+void add_sweep(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<SweepArguments>();
+  CLI::App* verb = app.add_subcommand("sweep", "design-space exploration into one store");
+  verb->require_subcommand(1);
+  CLI::App* run = verb->add_subcommand("run", "simulate the points that the store does not have");
+  run->add_option("SWEEP", arguments->file, "sweep file (YAML)")->required();
+  run->add_option("--db", arguments->db, "the store (SQLite); default: <name of the sweep>.db");
+  run->add_flag("--json", arguments->json, "print JSON");
+  choose(run, chosen, arguments, sweep_run_command);
+}
+
+void add_schema(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<SchemaArguments>();
+  CLI::App* verb = app.add_subcommand("schema", "print the JSON Schema (draft-07) of YAML files");
+  verb->add_option("KIND", arguments->kind,
+                   "experiment (default), sweep, published, system, accelerator or model");
+  verb->add_flag("--json", "accepted; JSON is the only form");
+  choose(verb, chosen, arguments, schema_command);
+}
+
+/// Parses the command line into `chosen`. @return an exit code when the process is to end at once
+std::optional<ExitCode> parse_command_line(int argc, char** argv, Command& chosen) {
+  CLI::App app{"Orrery simulates AI accelerators and clusters running language models."};
+  app.name("orrery");
+  app.set_version_flag("--version", "orrery " + std::string(kEngineVersion));
+  app.require_subcommand(1);
+  for (const auto add : {add_run, add_check, add_explain, add_describe, add_validate, add_sweep, add_schema}) {
+    add(app, chosen);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for_help = error.get_exit_code() == 0;
+    app.exit(error, std::cout, std::cerr);
+    return asked_for_help ? ExitCode::kOk : ExitCode::kUsage;
+  }
+  return std::nullopt;
+}
+
+ExitCode run_chosen(const Command& chosen) {
+  try {
+    const ExitCode code = chosen();
+    std::cout.flush();
+    if (!std::cout) throw ResourceError("cannot write to standard output");
+    return code;
+  } catch (...) {
+    const Failure failure = classify(std::current_exception());
+    std::cerr << failure.message << (failure.message.ends_with('\n') ? "" : "\n");
+    return failure.code;
+  }
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_DFL);  // `orrery ... | head` ends quietly
+  orrery::Command chosen;
+  const auto ended = orrery::parse_command_line(argc, argv, chosen);
+  return static_cast<int>(ended ? *ended : orrery::run_chosen(chosen));
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/model_step.h"
+
+#include <map>
+#include <memory>
+
+#include "models/kernels/roofline.h"
+#include "models/network/flow_model.h"
+#include "sim/graph/verify.h"
+#include "sim/results/table.h"
+#include "sim/results/timeline.h"
+
+namespace orrery {
+namespace {
+
+struct MemoryPart {
+  const char* metric;
+  Bytes MemoryUse::*member;
+};
+constexpr MemoryPart kMemoryParts[] = {{"memory.weights_bytes", &MemoryUse::weights},
+                                       {"memory.gradients_bytes", &MemoryUse::gradients},
+                                       {"memory.optimizer_bytes", &MemoryUse::optimizer},
+                                       {"memory.activations_bytes", &MemoryUse::activations},
+                                       {"memory.working_bytes", &MemoryUse::working},
+                                       {"memory.kv_cache_bytes", &MemoryUse::kv_cache},
+                                       {"memory.logits_bytes", &MemoryUse::logits}};
+
+void name_tracks(const Program& program, Timeline& timeline) {
+  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
+    const Role& r = program.roles[role];
+    const std::string fold = r.ranks.size() > 1 ? " x" + std::to_string(r.ranks.size()) : "";
+    timeline.process(role, r.name + fold);
+    for (std::uint32_t stream = 0; stream < program.streams.size(); ++stream) {
+      timeline.thread(role, stream, program.streams[stream]);
+    }
+  }
+}
+
+/// Sum of durations by class on one rank of the role that ends last; transfers as if alone on the machine.
+void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& record) {
+  const Role& role = program.roles[static_cast<std::size_t>(outcome.replay.last_role)];
+  const ExecutionCounts counts = count_executions(program, role);
+  std::map<std::string, ClassBreakdown> classes;
+  const auto add = [&classes](const std::string& name, std::uint64_t runs, double time, double flops, double bytes) {
+    ClassBreakdown& c = classes[name];
+    c.name = name;
+    c.count += runs;
+    c.time_s += time * static_cast<double>(runs);
+    c.flops += flops * static_cast<double>(runs);
+    c.bytes += bytes * static_cast<double>(runs);
+  };
+  for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
+    if (counts.kernels[id] == 0) continue;
+    const Kernel& kernel = program.kernels[id];
+    add(to_string(kernel.kind), counts.kernels[id],
+        to_seconds(outcome.priced.costs.kernels[id].duration).base(),
+        (kernel.matrix_flops + kernel.vector_flops).base(), (kernel.read + kernel.written).base());
+  }
+  for (std::size_t id = 0; id < counts.transfers.size(); ++id) {
+    if (counts.transfers[id] == 0) continue;
+    const Transfer& transfer = program.transfers[id];
+    add(std::string(to_string(transfer.kind)) + " " + transfer.purpose, counts.transfers[id],
+        outcome.priced.transfers[id].isolated_time.base(), 0, transfer.bytes.base());
+  }
+  for (auto& [name, c] : classes) record.classes.push_back(std::move(c));
+}
+
+void add_breakdown(const ReplayResult& replay, RunRecord& record) {
+  const TimeBreakdown& time = replay.roles[static_cast<std::size_t>(replay.last_role)].breakdown;
+  const auto add = [&record](const char* name, Picoseconds part) {
+    add_metric(record, name, to_seconds(part).base());
+  };
+  add("breakdown.compute_s", time.compute);
+  add("breakdown.exposed_communication_s", time.exposed_communication);
+  add("breakdown.bubble_s", time.bubble);
+  add("breakdown.optimizer_s", time.optimizer);
+  add("breakdown.host_s", time.host);
+  add("breakdown.idle_s", time.idle);
+}
+
+double executed_flops(const Program& program) {
+  double flops = 0;
+  for (const Role& role : program.roles) {
+    const ExecutionCounts counts = count_executions(program, role);
+    for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
+      flops += program.kernels[id].matrix_flops.base() * static_cast<double>(counts.kernels[id]) *
+               static_cast<double>(role.ranks.size());
+    }
+  }
+  return flops;
+}
+
+}  // namespace
+
+Bytes usable_memory(const Experiment& experiment) {
+  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+  return accelerator.memory.capacity.value * ((1 - experiment.memory_reserve) / accelerator.dies);
+}
+
+bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages, RunRecord& record) {
+  const MemoryUse& worst = worst_stage(stages);
+  add_metric(record, "peak_memory_bytes", worst.total().base());
+  for (const MemoryPart& part : kMemoryParts) {
+    add_metric(record, part.metric, (worst.*part.member).base());
+  }
+  const Bytes usable = usable_memory(experiment);
+  if (worst.total() <= usable) return true;
+  record.status = RunStatus::kInfeasible;
+  record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
+                  format_si(usable.base(), "B") + " usable memory, " +
+                  format_si((worst.total() - usable).base(), "B") + " too much";
+  return false;
+}
+
+StepOutcome replay_step(const Experiment& experiment, const Program& program, const std::string& trace) {
+  verify(program);
+  const FlowModel network(experiment.system, experiment.nodes);
+  StepOutcome outcome;
+  outcome.priced = price(program, experiment.system.accelerator, RooflineModel(), network);
+  std::unique_ptr<Timeline> timeline;
+  if (!trace.empty()) {
+    timeline = std::make_unique<Timeline>(trace);
+    name_tracks(program, *timeline);
+  }
+  ReplayOptions options;
+  options.timeline = timeline.get();
+  outcome.replay = replay(program, outcome.priced.costs, options);
+  if (timeline) timeline->close();
+  return outcome;
+}
+
+void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,
+                 RunRecord& record) {
+  const Seconds time = to_seconds(outcome.replay.end);
+  const double seconds = time.base();
+  const double accelerators = experiment.accelerators();
+  const double peak =
+      matrix_peak(experiment.system.accelerator, experiment.precision).base() * experiment.ranks();
+  const EnergyUse energy =
+      step_energy(step.program, outcome.priced, experiment.system.accelerator, time);
+
+  add_metric(record, "step_time_s", seconds);
+  add_metric(record, "tokens_per_s", step.tokens / seconds);
+  add_metric(record, "tokens_per_s_per_accelerator", step.tokens / seconds / accelerators);
+  add_metric(record, "model_flops_utilization", step.model_flops.base() / seconds / peak);
+  add_metric(record, "hardware_flops_utilization", executed_flops(step.program) / seconds / peak);
+  add_breakdown(outcome.replay, record);
+  add_metric(record, "energy_j", energy.total().base());
+  add_metric(record, "average_power_w", energy.total().base() / seconds);
+  add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());
+  add_metric(record, "simulated_time_s", seconds);
+  add_metric(record, "events", static_cast<double>(outcome.replay.events));
+  add_classes(step.program, outcome, record);
+}
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/experiment.h"
+#include "sim/app/pricing.h"
+#include "sim/app/simulate.h"
+#include "sim/replay/replay.h"
+#include "sim/results/run_record.h"
+#include "workloads/memory.h"
+
+namespace orrery {
+
+/// One step of a model, ready to be priced and replayed.
+struct ModelStep {
+  Program program;
+  double tokens = 0;  ///< processed by the step
+  Flops model_flops;  ///< without recomputation, attention counted causally
+};
+
+struct StepOutcome {
+  PricedProgram priced;
+  ReplayResult replay;
+};
+
+/// Bytes of device memory that a rank may use.
+Bytes usable_memory(const Experiment& experiment);
+
+/// Adds peak_memory_bytes and its components; marks the record infeasible, with the shortfall, if the worst stage does
+/// not fit. @return whether it fits
+bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages, RunRecord& record);
+
+/// Prices a program on the experiment's machine and replays it.
+StepOutcome replay_step(const Experiment& experiment, const Program& program, const std::string& trace = {});
+
+/// Adds the metrics that every experiment with a model has, and the breakdown by operator class.
+void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,
+                 RunRecord& record);
+
+}  // namespace orrery

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/roofline.h"
+#include "sim/app/simulate.h"
+
+namespace orrery {
+namespace {
+
+Kernel gemm(const OperatorConfig& op, Precision precision) {
+  const double batch = static_cast<double>(op.batch);
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
+  const double element = element_bytes(precision);
+  Kernel kernel;
+  kernel.name = "gemm";
+  kernel.kind = KernelClass::kGemm;
+  kernel.precision = precision;
+  kernel.batch = op.batch;
+  kernel.m = op.m;
+  kernel.n = op.n;
+  kernel.k = op.k;
+  kernel.matrix_flops = Flops(2 * batch * m * n * k);
+  kernel.read = Bytes(batch * (m * k + k * n) * element);
+  kernel.written = Bytes(batch * m * n * 2);  // results leave the accumulator as bf16
+  return kernel;
+}
+
+}  // namespace
+
+void run_operator(const Experiment& experiment, RunRecord& record) {
+  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+  const Kernel kernel = gemm(*experiment.op, experiment.precision);
+  const KernelCost cost = RooflineModel().cost(kernel, accelerator);
+  const double time = to_seconds(cost.duration).base();
+  const double bytes = (kernel.read + kernel.written).base();
+  const double compute_limit = kernel.matrix_flops.base() / matrix_peak(accelerator, kernel.precision).base();
+  const double memory_limit = bytes * accelerator.dies / accelerator.memory.bandwidth.value.base();
+  add_metric(record, "time_s", time);
+  add_metric(record, "flops", kernel.matrix_flops.base());
+  add_metric(record, "flops_per_s", kernel.matrix_flops.base() / time);
+  add_metric(record, "bytes", bytes);
+  add_metric(record, "bytes_per_s", bytes / time);
+  add_metric(record, "share_of_limit", std::max(compute_limit, memory_limit) / time);
+  record.labels.push_back({"bound", to_string(cost.bound)});
+  add_metric(record, "simulated_time_s", time);
+  add_metric(record, "events", 1);
+}
+
+}  // namespace orrery

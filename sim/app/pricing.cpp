@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing.h"
+
+#include <boost/range/iterator_range.hpp>
+#include <map>
+
+namespace orrery {
+namespace {
+
+/// Energy per FLOP; where a precision has none of its own, that of the widest format that has (an upper bound).
+JoulesPerFlop matrix_energy(const AcceleratorConfig& accelerator, Precision precision) {
+  if (const auto* energy = find_precision(accelerator.energy.matrix, precision)) return energy->value;
+  JoulesPerFlop most;
+  for (const auto& [name, energy] : accelerator.energy.matrix) most = std::max(most, energy.value);
+  return most;
+}
+
+void add_kernels(EnergyUse& use, const Program& program, const Role& role,
+                 const std::vector<std::uint64_t>& counts, const AcceleratorConfig& accelerator) {
+  const double ranks = static_cast<double>(role.ranks.size());
+  for (std::size_t id = 0; id < counts.size(); ++id) {
+    if (counts[id] == 0) continue;
+    const Kernel& kernel = program.kernels[id];
+    const double runs = static_cast<double>(counts[id]) * ranks;
+    use.matrix += kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * runs;
+    use.vector += kernel.vector_flops * accelerator.energy.vector.value * runs;
+    use.memory += (kernel.read + kernel.written) * accelerator.energy.memory.value * runs;
+  }
+}
+
+}  // namespace
+
+PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
+                    const KernelModel& model, const Network& network) {
+  PricedProgram priced;
+  for (const Kernel& kernel : program.kernels) {
+    priced.costs.kernels.push_back(model.cost(kernel, accelerator));
+  }
+  for (const Transfer& transfer : program.transfers) {
+    priced.transfers.push_back(network.price(transfer));
+    priced.costs.transfers.push_back(priced.transfers.back().cost);
+  }
+  network.fill_links(priced.costs);
+  return priced;
+}
+
+ExecutionCounts count_executions(const Program& program, const Role& role) {
+  std::map<BlockId, std::uint64_t> calls;
+  for (const BlockId block : role.calls) ++calls[block];
+  ExecutionCounts counts{std::vector<std::uint64_t>(program.kernels.size()),
+                         std::vector<std::uint64_t>(program.transfers.size())};
+  for (const auto& [block, times] : calls) {
+    const auto& graph = program.blocks[block].graph();
+    for (const auto vertex : boost::make_iterator_range(vertices(graph))) {
+      const Operator& op = graph[vertex];
+      if (op.kind == OperatorKind::kCompute) {
+        counts.kernels[op.work] += times;
+      } else if (op.kind != OperatorKind::kReceive) {
+        counts.transfers[op.work] += times;
+      }
+    }
+  }
+  return counts;
+}
+
+EnergyUse step_energy(const Program& program, const PricedProgram& priced,
+                      const AcceleratorConfig& accelerator, Seconds step) {
+  EnergyUse use;
+  const double packages = static_cast<double>(program.ranks) / accelerator.dies;
+  use.idle = accelerator.power.idle.value * step * packages;
+  // A collective that several roles meet for happens once, with the traffic of all its groups.
+  std::vector<double> runs(program.transfers.size());
+  for (const Role& role : program.roles) {
+    const ExecutionCounts counts = count_executions(program, role);
+    add_kernels(use, program, role, counts.kernels, accelerator);
+    for (std::size_t id = 0; id < runs.size(); ++id) {
+      const Transfer& transfer = program.transfers[id];
+      const bool message = transfer.kind == TransferKind::kSendReceive;
+      runs[id] += static_cast<double>(counts.transfers[id]) / (message ? 1 : transfer.participants);
+    }
+  }
+  for (std::size_t id = 0; id < runs.size(); ++id) {
+    const BytesByKind& bytes = priced.transfers[id].bytes;
+    use.scale_up += bytes.scale_up * accelerator.energy.scale_up.value * runs[id];
+    use.scale_out += bytes.scale_out * accelerator.energy.scale_out.value * runs[id];
+  }
+  return use;
+}
+
+}  // namespace orrery

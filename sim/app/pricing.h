@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/graph/costs.h"
+#include "sim/graph/program.h"
+#include "sim/machine/kernel_model.h"
+#include "sim/machine/network.h"
+
+namespace orrery {
+
+/// A program with the price of everything in it.
+struct PricedProgram {
+  Costs costs;
+  std::vector<PricedTransfer> transfers;
+};
+PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
+                    const KernelModel& model, const Network& network);
+
+/// How often each kernel and transfer of a program runs.
+struct ExecutionCounts {
+  std::vector<std::uint64_t> kernels;    ///< by KernelId, on one rank of the role
+  std::vector<std::uint64_t> transfers;  ///< by TransferId, posts of the role (a receive is none)
+};
+ExecutionCounts count_executions(const Program& program, const Role& role);
+
+/// What a step uses above idle, by where it goes; all ranks together.
+struct EnergyUse {
+  Joules idle;
+  Joules matrix;
+  Joules vector;
+  Joules memory;
+  Joules scale_up;
+  Joules scale_out;
+
+  Joules total() const { return idle + matrix + vector + memory + scale_up + scale_out; }
+};
+
+/// First energy model: idle power of every package used over the whole step, plus energy per FLOP by precision and per
+/// byte of memory and links. Traffic between the dies of a package is not charged.
+EnergyUse step_energy(const Program& program, const PricedProgram& priced,
+                      const AcceleratorConfig& accelerator, Seconds step);
+
+}  // namespace orrery

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace orrery {
+
+/// Progress with an ETA on stderr: a line that renews itself on a terminal, else one line every ten seconds.
+class Progress {
+ public:
+  Progress(std::string what, std::size_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// One more is done; `label` names what comes next or was last.
+  void step(const std::string& label);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  std::size_t total_;
+  std::size_t done_ = 0;
+  bool terminal_;
+  Clock::time_point started_;
+  Clock::time_point printed_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "sim/app/exit_codes.h"
+#include "sim/app/experiment.h"
+#include "sim/app/simulate.h"
+#include "sim/results/result_store.h"
+#include "sim/results/run_record.h"
+
+namespace orrery {
+
+/// A result and what its run took.
+struct TimedRecord {
+  RunRecord record;
+  RunTimes times;
+};
+
+/// simulate(), with a stop-watch.
+TimedRecord simulate_timed(const LoadedExperiment& loaded, const SimulateOptions& options = {});
+
+/// simulate() in a process of its own; a failure there is thrown here with its exit code.
+/// @throws PointFailure
+TimedRecord simulate_isolated(const LoadedExperiment& loaded);
+
+/// The interface's JSON object, with the wall time of this run.
+nlohmann::ordered_json to_json(const TimedRecord& run);
+
+}  // namespace orrery

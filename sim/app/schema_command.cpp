@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "sim/app/commands.h"
+#include "sim/app/experiment.h"
+#include "sim/app/published.h"
+#include "sim/app/sweep_config.h"
+#include "sim/config/output.h"
+
+namespace orrery {
+namespace {
+
+const std::vector<std::pair<std::string, const config::Record*>>& records() {
+  static const std::vector<std::pair<std::string, const config::Record*>> all = {
+      {"experiment", &Experiment::schema().record()},
+      {"sweep", &SweepConfig::schema().record()},
+      {"published", &PublishedRow::schema().record()},
+      {"system", &SystemConfig::schema().record()},
+      {"accelerator", &AcceleratorConfig::schema().record()},
+      {"model", &ModelConfig::schema().record()}};
+  return all;
+}
+
+}  // namespace
+
+ExitCode schema_command(const SchemaArguments& arguments) {
+  for (const auto& [name, record] : records()) {
+    if (name == arguments.kind) {
+      std::cout << config::json_schema(*record).dump(2) << "\n";
+      return ExitCode::kOk;
+    }
+  }
+  std::string known;
+  for (const auto& [name, record] : records()) known += (known.empty() ? "" : ", ") + name;
+  throw UsageError("no schema '" + arguments.kind + "'; there are: " + known);
+}
+
+
+
+}  // namespace orrery

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/settings.h"
+
+#include "sim/config/load.h"
+#include "sim/config/override.h"
+
+namespace orrery {
+
+SettingList settings_of(const config::Node& map) {
+  SettingList settings;
+  for (const auto& entry : map.entries()) settings.push_back({entry.key, entry.value, entry.key_origin});
+  return settings;
+}
+
+LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
+                                    const std::string& file, const config::Library& library) {
+  config::Diagnostics diagnostics;
+  config::Node node;
+  if (experiment.is_scalar()) {
+    node = config::load_file(config::relative_to(experiment.text(), file), diagnostics, library);
+  } else {
+    node = config::resolve_extends(experiment, "experiments", diagnostics, library);
+  }
+  diagnostics.throw_if_errors();
+  const config::Record& record = Experiment::schema().record();
+  for (const Setting& setting : settings) {
+    config::apply_override(node, record, setting.path, setting.value, setting.origin, diagnostics, library);
+  }
+  diagnostics.throw_if_errors();
+  return load_experiment(std::move(node), {}, diagnostics, library);
+}
+
+}  // namespace orrery

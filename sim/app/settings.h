@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/experiment.h"
+
+namespace orrery {
+
+/// `path: value` as a sweep or a published row lays over its experiment.
+struct Setting {
+  std::string path;
+  config::Node value;
+  config::Origin origin;  ///< of the path
+};
+using SettingList = std::vector<Setting>;
+
+/// The entries of a map `{path: value, ...}`.
+SettingList settings_of(const config::Node& map);
+
+/// Loads an experiment (a scalar: path relative to `file`; a map: inline) and lays settings over it.
+/// @throws config::ConfigError
+LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
+                                    const std::string& file, const config::Library& library);
+
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/simulate.h"
+
+#include <stdexcept>
+
+#include "sim/config/output.h"
+#include "sim/results/metric_table.h"
+
+namespace orrery {
+namespace {
+
+std::vector<Parameter> parameters_of(const LoadedExperiment& loaded) {
+  std::vector<Parameter> parameters;
+  for (config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
+    parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
+                          std::move(leaf.unit), std::move(leaf.origin)});
+  }
+  return parameters;
+}
+
+const char* name_of(ExperimentKind kind) {
+  switch (kind) {
+    case ExperimentKind::kOperator: return "operator";
+    case ExperimentKind::kCollective: return "collective";
+    case ExperimentKind::kTraining: return "training";
+    case ExperimentKind::kInference: return "inference";
+  }
+  return "?";
+}
+
+/// Share of the simulated time by what its models rest on. No device has a calibration yet.
+nlohmann::ordered_json provenance() {
+  return {{"measured", 0.0},
+          {"calibrated", 0.0},
+          {"analytic", 1.0},
+          {"extrapolated", 0.0},
+          {"note", "datasheets and published priors; no measurement of this device has been fitted"}};
+}
+
+}  // namespace
+
+void add_metric(RunRecord& record, std::string_view name, double value) {
+  const MetricInfo* metric = find_metric(name);
+  if (metric == nullptr) {
+    throw std::logic_error("metric '" + std::string(name) + "' is not in the table");
+  }
+  record.metrics.push_back({metric->name, value, metric->unit});
+}
+
+RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options) {
+  const Experiment& experiment = loaded.experiment;
+  RunRecord record;
+  record.identity = loaded.identity;
+  record.experiment = name_of(experiment.kind);
+  record.name = experiment.name;
+  record.parameters = parameters_of(loaded);
+  record.configuration = loaded.configuration;
+  record.provenance = provenance();
+  switch (experiment.kind) {
+    case ExperimentKind::kOperator: run_operator(experiment, record); break;
+    case ExperimentKind::kCollective: run_collective(experiment, record); break;
+    case ExperimentKind::kTraining: run_training(experiment, options, record); break;
+    case ExperimentKind::kInference: run_inference(experiment, options, record); break;
+  }
+  return record;
+}
+
+}  // namespace orrery

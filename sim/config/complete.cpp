@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "sim/config/defaults.h"
+#include "sim/config/leaf.h"
+#include "sim/config/loader.h"
+#include "sim/config/schema.h"
+#include "sim/units/spelling.h"
+
+namespace orrery::config {
+namespace {
+
+/// Where a value that is incomplete is named: its key, or itself at the top of a file and in lists.
+struct Anchor {
+  Origin origin;
+  int length = 1;
+};
+
+/// Checks the keys of a tree of nodes against a tree of types, loading references and adding
+/// defaults on the way. The scalars themselves are checked where they are read, in fill().
+class Completer {
+ public:
+  Completer(Diagnostics& diagnostics, const Library& library)
+      : diagnostics_(diagnostics), loader_(diagnostics, library) {}
+
+  std::optional<Node> record(const Node& node, const Record& record, const Anchor& anchor) {
+    if (!node.is_map()) {
+      error(node, "expected a map with the keys of " + record.name() + ", got " + description(node),
+            {}, {allowed(record.keys())});
+      return std::nullopt;
+    }
+    refuse_unknown_keys(node, record);
+    const std::shared_ptr<void> defaults = record.make();
+    Node completed = Node::map(node.origin());
+    for (const Field& field : record.fields()) {
+      const Node* given = node.find(field.key);
+      if (given == nullptr && field.required) {
+        diagnostics_.error(anchor.origin.location(), anchor.length,
+                           "missing key '" + field.key + "' in " + record.name(), {},
+                           {field.key + ": " + field.help});
+      } else if (given == nullptr) {
+        completed.set(field.key, default_node(field, defaults.get()), {});
+      } else if (auto value = reference(*given, field, anchor_of(node, field.key))) {
+        completed.set(field.key, std::move(*value), node.key_origin(field.key));
+      }
+    }
+    return completed;
+  }
+
+ private:
+  static Anchor anchor_of(const Node& map, const std::string& key) {
+    return {map.key_origin(key), static_cast<int>(key.size())};
+  }
+
+  static std::string allowed(const std::vector<std::string>& names) {
+    return "allowed: " + joined(names);
+  }
+
+  void error(const Node& node, std::string message, std::string suggestion = {},
+             std::vector<std::string> notes = {}) {
+    diagnostics_.error(node.where(), node.length(), std::move(message), std::move(suggestion),
+                       std::move(notes));
+  }
+
+  void refuse_key(const Node::Entry& entry, const std::string& where,
+                  const std::vector<std::string>& names) {
+    std::vector<std::string> notes = {allowed(names)};
+    if (entry.key == "extends") {
+      notes.emplace_back("'extends' works at the top of a file and where a name may stand");
+    }
+    diagnostics_.error(entry.key_origin.location(), static_cast<int>(entry.key.size()),
+                       "unknown key '" + entry.key + "' in " + where,
+                       nearest_name(entry.key, names), std::move(notes));
+  }
+
+  void refuse_unknown_keys(const Node& node, const Record& record) {
+    const std::vector<std::string> names = record.keys();
+    for (const Node::Entry& entry : node.entries()) {
+      if (record.find(entry.key) == nullptr) refuse_key(entry, record.name(), names);
+    }
+  }
+
+  /// The value of a field, from the library if it is a name or extends one.
+  std::optional<Node> reference(const Node& node, const Field& field, const Anchor& anchor) {
+    if (field.library.empty() || node.is_sequence() || node.is_null()) {
+      return value(node, *field.type, field.key, anchor);
+    }
+    const std::optional<Node> found = node.is_scalar()
+                                          ? loader_.load_referenced(node, field.library)
+                                          : loader_.resolve_extends(node, field.library);
+    if (!found) return std::nullopt;
+    // A file has no key in front of it: what is missing is missing at its top.
+    return value(*found, *field.type, field.key,
+                 node.is_scalar() ? Anchor{found->origin()} : anchor);
+  }
+
+  std::optional<Node> value(const Node& node, const Type& type, const std::string& name,
+                            const Anchor& anchor) {
+    switch (type.kind) {
+      case TypeKind::kRecord:
+        return record(node, type.record(), anchor);
+      case TypeKind::kList:
+        return list(node, type);
+      case TypeKind::kMap:
+        return map(node, type, name);
+      case TypeKind::kFact:
+        return fact(node, type, name, anchor);
+      case TypeKind::kOptional:
+        return node.is_null() ? node : value(node, *type.element, name, anchor);
+      default:
+        return node;
+    }
+  }
+
+  std::optional<Node> list(const Node& node, const Type& type) {
+    if (!node.is_sequence()) {
+      error(node, "expected a list, got " + description(node));
+      return std::nullopt;
+    }
+    Node completed = Node::sequence(node.origin());
+    for (const Node& item : node.items()) {
+      auto element = value(item, *type.element, "item", {item.origin(), item.length()});
+      if (element) completed.append(std::move(*element));
+    }
+    return completed;
+  }
+
+  std::optional<Node> map(const Node& node, const Type& type, const std::string& name) {
+    if (!node.is_map()) {
+      error(node, "expected a map, got " + description(node));
+      return std::nullopt;
+    }
+    Node completed = Node::map(node.origin());
+    for (const Node::Entry& entry : node.entries()) {
+      if (type.names != nullptr && !find_enumerator(*type.names, entry.key)) {
+        refuse_key(entry, name, names_of(*type.names));
+      } else if (auto element =
+                     value(entry.value, *type.element, entry.key, anchor_of(node, entry.key))) {
+        completed.set(entry.key, std::move(*element), entry.key_origin);
+      }
+    }
+    return completed;
+  }
+
+  std::optional<Node> fact(const Node& node, const Type& type, const std::string& name,
+                           const Anchor& anchor) {
+    if (!node.is_map()) return value(node, *type.element, name, anchor);
+    const std::vector<std::string> names(kFactKeys.begin(), kFactKeys.end());
+    for (const Node::Entry& entry : node.entries()) {
+      const bool known = std::find(names.begin(), names.end(), entry.key) != names.end();
+      if (!known) refuse_key(entry, name, names);
+    }
+    if (node.find("value") == nullptr) {
+      diagnostics_.error(anchor.origin.location(), anchor.length, "missing key 'value' in " + name,
+                         {}, {allowed(names)});
+      return std::nullopt;
+    }
+    return node;
+  }
+
+  Diagnostics& diagnostics_;
+  Loader loader_;
+};
+
+}  // namespace
+
+Node complete(const Node& node, const Record& record, Diagnostics& diagnostics,
+              const Library& library) {
+  // A file that could not be read has been reported.
+  if (node.is_null() && diagnostics.has_errors()) return {};
+  const std::optional<Node> resolved =
+      Loader(diagnostics, library).resolve_extends(node, std::string());
+  if (!resolved) return {};
+  return Completer(diagnostics, library)
+      .record(*resolved, record, {resolved->origin()})
+      .value_or(Node());
+}
+
+}  // namespace orrery::config

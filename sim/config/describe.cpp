@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include "sim/config/defaults.h"
+#include "sim/config/leaf.h"
+#include "sim/config/output.h"
+#include "sim/units/text.h"
+
+namespace orrery::config {
+namespace {
+
+std::string type_name(const Type& type) {
+  switch (type.kind) {
+    case TypeKind::kQuantity:
+      return dimension_name(type.dimension) + " (" + base_unit(type.dimension) + ")";
+    case TypeKind::kReal:
+      return "number";
+    case TypeKind::kInteger:
+      return "integer";
+    case TypeKind::kFlag:
+      return "true or false";
+    case TypeKind::kText:
+      return "text";
+    case TypeKind::kEnum:
+      return "one of " + joined(names_of(*type.names));
+    case TypeKind::kPath:
+      return "file";
+    case TypeKind::kNode:
+      return "any value";
+    case TypeKind::kRecord:
+      return type.record().name();
+    case TypeKind::kList:
+      return "list of " + type_name(*type.element);
+    case TypeKind::kMap:
+      return "map to " + type_name(*type.element) +
+             (type.names == nullptr ? std::string() : " by " + joined(names_of(*type.names)));
+    case TypeKind::kOptional:
+      return type_name(*type.element);
+    case TypeKind::kFact:
+      return type_name(*type.element) + ", with source";
+  }
+  return {};
+}
+
+/// A default in one line; empty where there is nothing to show or nested keys show it.
+std::string default_text(const Node& node) {
+  if (node.is_scalar()) return node.text();
+  std::string text;
+  for (const Node& item : node.items()) {
+    if (!item.is_scalar()) return {};
+    text += (text.empty() ? "[" : ", ") + item.text();
+  }
+  return text.empty() ? text : text + "]";
+}
+
+/// The struct inside lists, maps and optionals, and how a path leads into it; null if there is
+/// none.
+std::pair<const Record*, std::string> nested_record(const Type& type) {
+  if (type.kind == TypeKind::kRecord) return {&type.record(), {}};
+  if (type.element == nullptr) return {nullptr, {}};
+  auto [record, steps] = nested_record(*type.element);
+  if (type.kind == TypeKind::kList) steps = "[]" + steps;
+  if (type.kind == TypeKind::kMap) steps = ".<name>" + steps;
+  return {record, steps};
+}
+
+void append_keys(const Record& record, const std::string& prefix, std::vector<KeyHelp>& rows) {
+  const std::shared_ptr<void> defaults = record.make();
+  for (const Field& field : record.fields()) {
+    const std::string path = prefix + field.key;
+    const Type& leaf = *field.type;
+    std::string type = type_name(leaf);
+    if (!field.library.empty()) type += ", or a name in " + field.library;
+    const Type* number = &leaf;
+    while (number->element != nullptr) number = number->element;
+    if (!field.bounds.unlimited()) {
+      const bool is_quantity = number->kind == TypeKind::kQuantity;
+      type +=
+          ", " + field.bounds.text(is_quantity ? std::optional(number->dimension) : std::nullopt);
+    }
+    rows.push_back({path, type,
+                    field.required ? "required" : default_text(default_node(field, defaults.get())),
+                    field.help});
+    const auto [nested, steps] = nested_record(leaf);
+    if (nested != nullptr) append_keys(*nested, path + steps + ".", rows);
+  }
+}
+
+}  // namespace
+
+std::vector<KeyHelp> describe_keys(const Record& record) {
+  std::vector<KeyHelp> rows;
+  append_keys(record, {}, rows);
+  return rows;
+}
+
+std::string describe(const Record& record) {
+  const std::vector<KeyHelp> rows = describe_keys(record);
+  std::size_t path_width = 0, type_width = 0, default_width = 0;
+  for (const KeyHelp& row : rows) {
+    path_width = std::max(path_width, row.path.size());
+    type_width = std::max(type_width, row.type.size());
+    default_width = std::max(default_width, row.fallback.size());
+  }
+  const auto padded = [](const std::string& text, std::size_t width) {
+    return text + std::string(width - text.size() + 2, ' ');
+  };
+  std::string text = record.name() + ": " + record.help() + "\n";
+  for (const KeyHelp& row : rows) {
+    text += "  " + padded(row.path, path_width) + padded(row.type, type_width) +
+            padded(row.fallback, default_width) + row.help + "\n";
+  }
+  return text;
+}
+
+}  // namespace orrery::config

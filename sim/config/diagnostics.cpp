@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/config/diagnostics.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+namespace orrery::config {
+namespace {
+
+constexpr int kMostErrors = 20;  // shown
+constexpr int kMostKept = 1000;  // later errors are only counted
+constexpr std::size_t kMostMessageBytes = 400;
+constexpr std::size_t kMostLineBytes = 160;
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+/// Without control characters, which would break the layout or the terminal.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  return text;
+}
+
+/// At most `most` bytes, cut between characters.
+std::string shortened(std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && is_continuation(text[most])) --most;
+  return text.substr(0, most) + "...";
+}
+
+std::string_view line_of(std::string_view text, int line) {
+  for (int i = 1; i < line && !text.empty(); ++i) {
+    const std::size_t end = text.find('\n');
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  return text.substr(0, text.find('\r'));
+}
+
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
+}
+
+std::string right_aligned(const std::string& text, std::size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+/// The line that a diagnostic points to and the marks below it. Columns count bytes, marks
+/// characters.
+std::string quote(std::string_view line, const Diagnostic& diagnostic) {
+  const auto column = static_cast<std::size_t>(std::max(diagnostic.where.column - 1, 0));
+  if (column > line.size()) return {};
+  std::size_t start =
+      column > kMostLineBytes / 2 && line.size() > kMostLineBytes ? column - kMostLineBytes / 2 : 0;
+  while (start > 0 && is_continuation(line[start])) --start;
+  const std::string shown = shortened(printable(std::string(line.substr(start))), kMostLineBytes);
+  const std::string_view before = line.substr(start, column - start);
+  const std::string_view marked =
+      line.substr(column, static_cast<std::size_t>(std::max(diagnostic.length, 1)));
+  const std::size_t marks = std::clamp<std::size_t>(characters(marked), 1, kMostLineBytes / 2);
+  constexpr std::size_t kNumberWidth = 5;
+  return right_aligned(std::to_string(diagnostic.where.line), kNumberWidth) + " | " + shown + "\n" +
+         std::string(kNumberWidth, ' ') + " | " + std::string(characters(before), ' ') + "^" +
+         std::string(marks - 1, '~') + "\n";
+}
+
+}  // namespace
+
+std::string Location::text() const {
+  if (line == 0) return file;
+  return file + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+void Diagnostics::add_source(const std::string& name, std::string text) {
+  sources_.try_emplace(name, std::move(text));
+}
+
+void Diagnostics::add(Diagnostic diagnostic) {
+  const bool is_error = diagnostic.severity == Diagnostic::Severity::kError;
+  if (is_error && errors_ >= kMostKept) {
+    ++errors_;
+    return;
+  }
+  diagnostic.message = shortened(printable(std::move(diagnostic.message)), kMostMessageBytes);
+  // A file that is referenced twice is checked twice.
+  const bool known =
+      std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& other) {
+        return other.where == diagnostic.where && other.message == diagnostic.message;
+      });
+  if (known) return;
+  if (is_error) ++errors_;
+  diagnostics_.push_back(std::move(diagnostic));
+}
+
+void Diagnostics::error(Location where, int length, std::string message, std::string suggestion,
+                        std::vector<std::string> notes) {
+  add({Diagnostic::Severity::kError, std::move(where), length, std::move(message),
+       std::move(suggestion), std::move(notes)});
+}
+
+void Diagnostics::warning(Location where, int length, std::string message,
+                          std::vector<std::string> notes) {
+  add({Diagnostic::Severity::kWarning,
+       std::move(where),
+       length,
+       std::move(message),
+       {},
+       std::move(notes)});
+}
+
+std::string Diagnostics::render(const Diagnostic& diagnostic) const {
+  const bool is_error = diagnostic.severity == Diagnostic::Severity::kError;
+  std::string text =
+      diagnostic.where.text() + (is_error ? ": error: " : ": warning: ") + diagnostic.message;
+  if (!diagnostic.suggestion.empty()) text += "; did you mean '" + diagnostic.suggestion + "'?";
+  text += "\n";
+  const auto source = sources_.find(diagnostic.where.file);
+  if (source != sources_.end() && diagnostic.where.line > 0) {
+    text += quote(line_of(source->second, diagnostic.where.line), diagnostic);
+  }
+  for (const std::string& note : diagnostic.notes) text += "   = " + printable(note) + "\n";
+  return text;
+}
+
+std::string Diagnostics::render_selected(bool errors, bool warnings) const {
+  std::map<std::string, std::size_t> file_order;
+  std::vector<const Diagnostic*> selected;
+  for (const Diagnostic& diagnostic : diagnostics_) {
+    file_order.try_emplace(diagnostic.where.file, file_order.size());
+    const bool is_error = diagnostic.severity == Diagnostic::Severity::kError;
+    if (is_error ? errors : warnings) selected.push_back(&diagnostic);
+  }
+  const auto position = [&](const Diagnostic* d) {
+    return std::tuple(file_order.at(d->where.file), d->where.line, d->where.column);
+  };
+  std::stable_sort(selected.begin(), selected.end(), [&](const Diagnostic* a, const Diagnostic* b) {
+    return position(a) < position(b);
+  });
+  std::string text;
+  int shown_errors = 0;
+  for (const Diagnostic* diagnostic : selected) {
+    const bool is_error = diagnostic->severity == Diagnostic::Severity::kError;
+    if (is_error && ++shown_errors > kMostErrors) continue;
+    text += render(*diagnostic);
+  }
+  if (errors && errors_ > kMostErrors) {
+    text += "and " + std::to_string(errors_ - kMostErrors) + " more errors\n";
+  }
+  return text;
+}
+
+std::string Diagnostics::render() const { return render_selected(true, true); }
+std::string Diagnostics::render_warnings() const { return render_selected(false, true); }
+
+void Diagnostics::throw_if_errors() const {
+  if (has_errors()) throw ConfigError(render(), diagnostics_);
+}
+
+}  // namespace orrery::config

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace orrery::config {
+
+/// A place in a text, 1-based. `line` 0: no position (a command line option, a whole file).
+struct Location {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  /// "file:line:column", or the file alone.
+  std::string text() const;
+  bool operator==(const Location&) const = default;
+};
+
+/// One message about a configuration.
+struct Diagnostic {
+  enum class Severity { kError, kWarning };
+  Severity severity = Severity::kError;
+  Location where;
+  int length = 1;  ///< characters to underline
+  std::string message;
+  std::string suggestion;          ///< what was probably meant; empty: unknown
+  std::vector<std::string> notes;  ///< lines after " = "
+};
+
+/// The user's input is wrong (exit code 2). Holds every diagnostic of the load; what() renders them
+/// all.
+class ConfigError : public std::runtime_error {
+ public:
+  explicit ConfigError(const std::string& message) : std::runtime_error(message) {}
+  ConfigError(const std::string& rendering, std::vector<Diagnostic> diagnostics)
+      : std::runtime_error(rendering), diagnostics_(std::move(diagnostics)) {}
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+};
+
+/// Collects the errors and warnings of one load, so that they are reported together.
+class Diagnostics {
+ public:
+  /// Remembers a text, to quote its lines in messages. `text` is what Location::file `name` refers
+  /// to.
+  void add_source(const std::string& name, std::string text);
+
+  void add(Diagnostic diagnostic);
+  void error(Location where, int length, std::string message, std::string suggestion = {},
+             std::vector<std::string> notes = {});
+  void warning(Location where, int length, std::string message,
+               std::vector<std::string> notes = {});
+
+  bool has_errors() const { return errors_ > 0; }
+  int error_count() const { return errors_; }
+  const std::vector<Diagnostic>& all() const { return diagnostics_; }
+
+  /// All messages as text, at most 20 errors and then their number.
+  std::string render() const;
+  /// The warnings alone, as text; empty if there are none.
+  std::string render_warnings() const;
+  /// @throws ConfigError with everything collected, if there is an error.
+  void throw_if_errors() const;
+
+ private:
+  std::string render_selected(bool errors, bool warnings) const;
+  std::string render(const Diagnostic& diagnostic) const;
+
+  std::map<std::string, std::string> sources_;
+  std::vector<Diagnostic> diagnostics_;
+  int errors_ = 0;
+};
+
+}  // namespace orrery::config

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "sim/config/defaults.h"
+#include "sim/config/leaf.h"
+#include "sim/config/output.h"
+#include "sim/units/text.h"
+
+namespace orrery::config {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Writes JSON Schema draft-07, the newest that the YAML language server understands. Each struct
+/// is one definition.
+class JsonSchemaWriter {
+ public:
+  Json document(const Record& record) {
+    Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                   {"title", record.name()}};
+    schema["allOf"] = Json::array({record_reference(record, true)});
+    schema["definitions"] = std::move(definitions_);
+    return schema;
+  }
+
+ private:
+  /// A struct that may have `extends`, which provides the required keys, is another definition than
+  /// one that may not.
+  Json record_reference(const Record& record, bool extendable) {
+    const auto [known, added] = names_.try_emplace({&record, extendable});
+    if (added) {
+      known->second = unused_name(record.name() + (extendable ? "_file" : ""));
+      const std::string name = known->second;
+      definitions_[name] = Json::object();  // holds the place in the order of first use
+      definitions_[name] = record_schema(record, extendable);
+    }
+    return {{"$ref", "#/definitions/" + names_.at({&record, extendable})}};
+  }
+
+  std::string unused_name(std::string name) {
+    std::replace(name.begin(), name.end(), ' ', '_');
+    const std::string stem = name;
+    for (int i = 2; !taken_.insert(name).second; ++i) name = stem + "_" + std::to_string(i);
+    return name;
+  }
+
+  Json record_schema(const Record& record, bool extendable) {
+    Json properties = Json::object();
+    Json required = Json::array();
+    const std::shared_ptr<void> defaults = record.make();
+    for (const Field& field : record.fields()) {
+      Json schema = field_schema(field);
+      schema["description"] = field.help;
+      if (field.required) {
+        required.push_back(field.key);
+      } else if (is_leaf(*field.type)) {
+        schema["default"] = default_node(field, defaults.get()).text();
+      }
+      properties[field.key] = std::move(schema);
+    }
+    if (extendable) {
+      properties["extends"] = {{"type", "string"},
+                               {"description", "file that this one is laid over"}};
+    }
+    Json schema = {{"type", "object"}, {"description", record.help()}};
+    schema["properties"] = std::move(properties);
+    schema["additionalProperties"] = false;
+    if (extendable && !required.empty()) {
+      schema["if"] = {{"required", Json::array({"extends"})}};
+      schema["then"] = true;
+      schema["else"] = {{"required", std::move(required)}};
+    } else if (!required.empty()) {
+      schema["required"] = std::move(required);
+    }
+    return schema;
+  }
+
+  Json field_schema(const Field& field) {
+    if (field.library.empty()) return type_schema(*field.type, field.bounds);
+    const Type& record = field.type->element != nullptr ? *field.type->element : *field.type;
+    return {
+        {"anyOf", Json::array({{{"type", "string"}}, record_reference(record.record(), true)})}};
+  }
+
+  Json type_schema(const Type& type, const Bounds& bounds) {
+    switch (type.kind) {
+      case TypeKind::kQuantity:
+        return quantity_schema(type.dimension);
+      case TypeKind::kReal:
+        return number_schema("number", bounds);
+      case TypeKind::kInteger:
+        return number_schema("integer", bounds);
+      case TypeKind::kFlag:
+        return {{"type", "boolean"}};
+      // Unquoted text may look like a number to the editor.
+      case TypeKind::kText:
+        return {{"type", Json::array({"string", "number", "boolean"})}};
+      case TypeKind::kEnum:
+        return {{"enum", names_of(*type.names)}};
+      case TypeKind::kPath:
+        return {{"type", "string"}};
+      case TypeKind::kNode:
+        return Json::object();
+      case TypeKind::kRecord:
+        return record_reference(type.record(), false);
+      case TypeKind::kList:
+        return {{"type", "array"}, {"items", type_schema(*type.element, bounds)}};
+      case TypeKind::kMap:
+        return map_schema(type, bounds);
+      case TypeKind::kFact:
+        return fact_schema(type, bounds);
+      case TypeKind::kOptional:
+        break;
+    }
+    return {{"anyOf", Json::array({type_schema(*type.element, bounds), {{"type", "null"}}})}};
+  }
+
+  static Json quantity_schema(Dimension dimension) {
+    std::string units;
+    for (const std::string& unit : unit_names(dimension))
+      units += (units.empty() ? "" : "|") + unit;
+    const Json quantity = {
+        {"type", "string"},
+        {"pattern", "^[-+]?[0-9]+(\\.[0-9]+)?([eE][-+]?[0-9]+)? *(" + units + ")$"},
+        {"examples", dimension_examples(dimension)}};
+    return {{"anyOf", Json::array({quantity, {{"const", 0}}})}};
+  }
+
+  static Json number_schema(const char* type, const Bounds& bounds) {
+    Json schema = {{"type", type}};
+    if (!std::isinf(bounds.low))
+      schema[bounds.above_low ? "exclusiveMinimum" : "minimum"] = bounds.low;
+    if (!std::isinf(bounds.high)) schema["maximum"] = bounds.high;
+    return schema;
+  }
+
+  Json map_schema(const Type& type, const Bounds& bounds) {
+    Json schema = {{"type", "object"}};
+    schema["additionalProperties"] = type_schema(*type.element, bounds);
+    if (type.names != nullptr) schema["propertyNames"] = {{"enum", names_of(*type.names)}};
+    return schema;
+  }
+
+  Json fact_schema(const Type& type, const Bounds& bounds) {
+    const Json value = type_schema(*type.element, bounds);
+    Json properties = Json::object();
+    for (const std::string_view key : kFactKeys) {
+      const bool is_value = key == "value" || key == "nameplate";
+      properties[std::string(key)] = is_value ? value : Json({{"type", "string"}});
+    }
+    Json map = {{"type", "object"},
+                {"properties", std::move(properties)},
+                {"required", Json::array({"value"})},
+                {"additionalProperties", false}};
+    return {{"anyOf", Json::array({value, std::move(map)})}};
+  }
+
+  std::map<std::pair<const Record*, bool>, std::string> names_;  // looked up, never iterated
+  std::set<std::string> taken_;
+  Json definitions_ = Json::object();
+};
+
+}  // namespace
+
+nlohmann::ordered_json json_schema(const Record& record) {
+  return JsonSchemaWriter().document(record);
+}
+
+}  // namespace orrery::config

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/config/library.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <system_error>
+
+namespace orrery::config {
+namespace fs = std::filesystem;
+
+bool Library::is_path(std::string_view reference) {
+  constexpr std::array<std::string_view, 3> kEndings = {".yaml", ".yml", ".json"};
+  return reference.find('/') != std::string_view::npos ||
+         std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
+           return reference.size() > ending.size() &&
+                  reference.substr(reference.size() - ending.size()) == ending;
+         });
+}
+
+std::vector<std::string> Library::names(const std::string& kind) const {
+  std::vector<std::string> names;
+  std::error_code ignored;  // a folder that is not there has no names
+  for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kind, ignored)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string Library::locate(const std::string& kind, const std::string& reference,
+                            const std::string& from_file) const {
+  if (is_path(reference)) return relative_to(reference, from_file);
+  if (kind.empty()) return relative_to(reference + ".yaml", from_file);
+  return (root_ / kind / (reference + ".yaml")).string();
+}
+
+const Library& default_library() {
+  static const Library library = [] {
+    const char* configured = std::getenv("ORRERY_CONFIGS");
+    return Library(configured != nullptr && *configured != '\0' ? configured : ORRERY_CONFIGS_DIR);
+  }();
+  return library;
+}
+
+std::string relative_to(const std::string& path, const std::string& from_file) {
+  return (fs::path(from_file).parent_path() / path).lexically_normal().string();
+}
+
+}  // namespace orrery::config

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/config/load.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "sim/config/leaf.h"
+#include "sim/config/loader.h"
+#include "sim/units/spelling.h"
+
+namespace orrery::config {
+namespace fs = std::filesystem;
+namespace {
+
+/// The text of a file, or why there is none.
+struct FileText {
+  std::string text;
+  std::string fault;
+};
+
+FileText read_text(const std::string& path) {
+  constexpr std::size_t kMostMebibytes = 16;
+  constexpr std::size_t kMostBytes = kMostMebibytes << 20U;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return {{}, "no such file"};
+  if (fs::is_directory(status)) return {{}, "is a directory, not a file"};
+  std::ifstream stream(path, std::ios::binary);
+  // One byte more than allowed tells a larger file; the size itself is unknown for pipes.
+  std::string text(fs::is_regular_file(status) ? static_cast<std::size_t>(std::min<std::uintmax_t>(
+                                                     fs::file_size(path, error), kMostBytes + 1))
+                                               : kMostBytes + 1,
+                   '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!stream.is_open() || stream.bad()) return {{}, "cannot be read"};
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kMostBytes) {
+    return {{}, "larger than " + std::to_string(kMostMebibytes) + " MiB"};
+  }
+  return {std::move(text), {}};
+}
+
+std::vector<std::string> file_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;  // a folder that is not there has no files
+  const fs::path readable = folder.empty() ? fs::path(".") : folder;
+  for (const fs::directory_entry& entry : fs::directory_iterator(readable, ignored)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A path that exists with another last part, written as `reference` is.
+std::string nearest_file(const std::string& reference, const std::string& path) {
+  const std::string name =
+      nearest_name(fs::path(path).filename().string(), file_names(fs::path(path).parent_path()));
+  if (name.empty()) return {};
+  return (fs::path(reference).parent_path() / name).string();
+}
+
+std::string identity(const std::string& path) {
+  std::error_code error;
+  const fs::path canonical = fs::weakly_canonical(path, error);
+  return error ? path : canonical.string();
+}
+
+}  // namespace
+
+std::optional<Node> Loader::load(const std::string& path, const std::string& kind) {
+  const FileText file = read_text(path);
+  if (file.fault.empty()) return load_text(path, file.text, kind);
+  const std::string suggestion =
+      file.fault == "no such file" ? nearest_file(path, path) : std::string();
+  diagnostics_.error({path, 0, 0}, 1, file.fault, suggestion);
+  return std::nullopt;
+}
+
+std::optional<Node> Loader::load_text(const std::string& path, const std::string& text,
+                                      const std::string& kind) {
+  const int errors = diagnostics_.error_count();
+  Node node = parse_yaml(text, path, diagnostics_);
+  if (diagnostics_.error_count() > errors && node.is_null()) return std::nullopt;
+  chain_.push_back(path);
+  std::optional<Node> resolved = resolve_extends(std::move(node), kind);
+  chain_.pop_back();
+  return resolved;
+}
+
+std::optional<Node> Loader::load_referenced(const Node& reference, const std::string& kind) {
+  const Origin& origin = reference.origin();
+  const std::string from = origin.kind == Origin::Kind::kFile ? *origin.file : std::string();
+  const std::string path = library_.locate(kind, reference.text(), from);
+  if (closes_cycle(reference, path)) return std::nullopt;
+  const FileText file = read_text(path);
+  if (file.fault.empty()) return load_text(path, file.text, kind);
+  if (file.fault == "no such file") {
+    report_missing(reference, kind, path);
+  } else {
+    diagnostics_.error(reference.where(), reference.length(),
+                       "'" + reference.text() + "': " + path + " " + file.fault);
+  }
+  return std::nullopt;
+}
+
+void Loader::report_missing(const Node& reference, const std::string& kind,
+                            const std::string& path) {
+  const std::string& name = reference.text();
+  if (kind.empty() || Library::is_path(name)) {
+    diagnostics_.error(reference.where(), reference.length(), "no such file '" + name + "'",
+                       nearest_file(name, path), {"looked for " + path});
+    return;
+  }
+  const std::vector<std::string> names = library_.names(kind);
+  std::vector<std::string> notes = {"a file of your own is named by its path, with '/' or '.yaml'"};
+  if (!names.empty()) notes.insert(notes.begin(), "known: " + joined(names));
+  diagnostics_.error(reference.where(), reference.length(),
+                     "nothing named '" + name + "' in " + kind, nearest_name(name, names),
+                     std::move(notes));
+}
+
+bool Loader::closes_cycle(const Node& reference, const std::string& path) {
+  const auto same = [&](const std::string& file) { return identity(file) == identity(path); };
+  const auto first = std::find_if(chain_.begin(), chain_.end(), same);
+  if (first == chain_.end()) return false;
+  std::string chain;
+  for (auto file = first; file != chain_.end(); ++file) chain += *file + " -> ";
+  diagnostics_.error(reference.where(), reference.length(), "'extends' goes round in a circle", {},
+                     {chain + path});
+  return true;
+}
+
+std::optional<Node> Loader::resolve_extends(Node node, const std::string& kind) {
+  const Node* found = node.find("extends");
+  if (found == nullptr) return node;
+  const Node reference = *found;
+  node.erase("extends");
+  if (!reference.is_scalar() || reference.text().empty()) {
+    diagnostics_.error(reference.where(), reference.length(), "'extends' wants a name or a path");
+    return std::nullopt;
+  }
+  const std::optional<Node> base = load_referenced(reference, kind);
+  if (!base) return std::nullopt;
+  if (!base->is_map()) {
+    diagnostics_.error(reference.where(), reference.length(),
+                       "'" + reference.text() + "' cannot be extended: it holds no keys");
+    return std::nullopt;
+  }
+  return merge(*base, node);
+}
+
+Node load_file(const std::string& path, Diagnostics& diagnostics, const Library& library,
+               const std::string& kind) {
+  return Loader(diagnostics, library).load(path, kind).value_or(Node());
+}
+
+Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostics,
+                     const Library& library) {
+  return Loader(diagnostics, library).resolve_extends(std::move(node), kind).value_or(Node());
+}
+
+}  // namespace orrery::config

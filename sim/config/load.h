@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/config/library.h"
+#include "sim/config/node.h"
+#include "sim/config/schema.h"
+
+namespace orrery::config {
+
+/// Reads strict YAML: one document in UTF-8 of at most 16 MiB, nested at most 64 deep, without
+/// duplicate keys, merge keys and tags. What is wrong goes to `diagnostics`; the result is then
+/// null. `name` is what messages call the text.
+Node parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics);
+
+/// Reads a YAML file and lays it over the files that it `extends:`. Names in `extends:` are those
+/// of the library folder `kind`; without a kind they are files beside it.
+Node load_file(const std::string& path, Diagnostics& diagnostics,
+               const Library& library = default_library(), const std::string& kind = {});
+
+/// Lays a map over the file that its key `extends` names and removes the key. A node without the
+/// key stays as it is.
+Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostics,
+                     const Library& library);
+
+/// The whole way from a file to a struct: load_file(), apply_override() for each of `overrides`,
+/// read().
+/// @throws ConfigError with everything that is wrong.
+template <class T>
+T load(const std::string& path, const Library& library = default_library(),
+       const std::string& kind = {}) {
+  Diagnostics diagnostics;
+  const Node node = load_file(path, diagnostics, library, kind);
+  diagnostics.throw_if_errors();
+  T object = read<T>(node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  return object;
+}
+
+}  // namespace orrery::config

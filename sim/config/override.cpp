@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/config/override.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/config/leaf.h"
+#include "sim/config/load.h"
+#include "sim/config/loader.h"
+#include "sim/units/spelling.h"
+
+namespace orrery::config {
+namespace {
+
+std::vector<std::string> split_path(const std::string& path) {
+  std::vector<std::string> parts(1);
+  for (const char c : path) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// One assignment on its way down the tree.
+class Override {
+ public:
+  Override(const Assignment& assignment, Diagnostics& diagnostics, const Library& library)
+      : diagnostics_(diagnostics),
+        loader_(diagnostics, library),
+        assignment_(assignment),
+        origin_(assignment.origin),
+        parts_(split_path(assignment.path)) {}
+
+  void apply(Node& root, const Record& record) { into_record(root, record, 0); }
+
+ private:
+  void error(std::string message, std::string suggestion = {},
+             std::vector<std::string> notes = {}) {
+    diagnostics_.error(origin_.location(), static_cast<int>(assignment_.path.size()),
+                       std::move(message), std::move(suggestion), std::move(notes));
+  }
+
+  void unknown_key(std::size_t depth, const std::string& where,
+                   const std::vector<std::string>& names) {
+    error("unknown key '" + parts_[depth] + "' in " + where, nearest_name(parts_[depth], names),
+          {"allowed: " + joined(names)});
+  }
+
+  /// A default on the way becomes the user's, so that its relations are checked.
+  void take_over(Node& node) {
+    if (node.origin().kind == Origin::Kind::kDefault) node.take_origin(origin_);
+  }
+
+  /// The value of a key of `node`, made if it is not there; nullptr if `node` holds no keys.
+  Node* child_of(Node& node, std::size_t depth) {
+    if (node.is_null()) node = Node::map(origin_);
+    take_over(node);
+    if (!node.is_map()) {
+      error("'" + parts_[depth] + "' is no key of " + description(node) + " at " +
+            node.origin().text());
+      return nullptr;
+    }
+    const std::string& key = parts_[depth];
+    if (node.find(key) == nullptr) node.set(key, Node::null(origin_), origin_);
+    return node.find(key);
+  }
+
+  void into_record(Node& node, const Record& record, std::size_t depth) {
+    const Field* field = record.find(parts_[depth]);
+    if (field == nullptr) return unknown_key(depth, record.name(), record.keys());
+    Node* child = child_of(node, depth);
+    if (child == nullptr) return;
+    if (depth + 1 < parts_.size() && !field->library.empty() && !load(*child, field->library)) {
+      return;
+    }
+    into(*child, *field->type, depth + 1);
+  }
+
+  /// Replaces a name or an extended map by what it stands for.
+  bool load(Node& node, const std::string& kind) {
+    if (!node.is_scalar() && !node.is_map()) return true;
+    std::optional<Node> found = node.is_scalar() ? loader_.load_referenced(node, kind)
+                                                 : loader_.resolve_extends(node, kind);
+    if (found) node = std::move(*found);
+    return found.has_value();
+  }
+
+  void into(Node& node, const Type& type, std::size_t depth) {
+    if (depth == parts_.size()) {
+      node = assignment_.value;
+      return;
+    }
+    switch (type.kind) {
+      case TypeKind::kRecord:
+        return into_record(node, type.record(), depth);
+      case TypeKind::kOptional:
+        return into(node, *type.element, depth);
+      case TypeKind::kFact:
+        return into_fact(node, depth);
+      case TypeKind::kList:
+        return into_list(node, type, depth);
+      case TypeKind::kMap:
+        return into_map(node, type, depth);
+      default:
+        error("'" + parts_[depth - 1] + "' is a value and has no key '" + parts_[depth] + "'");
+    }
+  }
+
+  void into_map(Node& node, const Type& type, std::size_t depth) {
+    if (type.names != nullptr && !find_enumerator(*type.names, parts_[depth])) {
+      return unknown_key(depth, parts_[depth - 1], names_of(*type.names));
+    }
+    Node* child = child_of(node, depth);
+    if (child != nullptr) into(*child, *type.element, depth + 1);
+  }
+
+  void into_list(Node& node, const Type& type, std::size_t depth) {
+    const std::string& part = parts_[depth];
+    const std::size_t size = node.items().size();
+    std::size_t index = 0;
+    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), index);
+    if (failure != std::errc{} || end != part.data() + part.size() || index >= size) {
+      return error("'" + part + "' is no item of " + parts_[depth - 1] + ", a list of " +
+                   std::to_string(size) + " counted from 0");
+    }
+    take_over(node);
+    into(node.item(index), *type.element, depth + 1);
+  }
+
+  void into_fact(Node& node, std::size_t depth) {
+    const std::vector<std::string> names(kFactKeys.begin(), kFactKeys.end());
+    if (std::find(names.begin(), names.end(), parts_[depth]) == names.end()) {
+      return unknown_key(depth, parts_[depth - 1], names);
+    }
+    if (node.is_scalar()) {
+      Node fact = Node::map(node.origin());
+      fact.set(names.front(), node, node.origin());
+      node = std::move(fact);
+    }
+    Node* child = child_of(node, depth);
+    if (child == nullptr) return;
+    if (depth + 1 < parts_.size()) return error("'" + parts_[depth] + "' has no keys");
+    *child = assignment_.value;
+  }
+
+  Diagnostics& diagnostics_;
+  Loader loader_;
+  const Assignment& assignment_;
+  const Origin& origin_;
+  const std::vector<std::string> parts_;
+};
+
+}  // namespace
+
+void apply_override(Node& root, const Record& record, const Assignment& assignment,
+                    Diagnostics& diagnostics, const Library& library) {
+  Override(assignment, diagnostics, library).apply(root, record);
+}
+
+void apply_override(Node& root, const Record& record, const std::string& path, Node value,
+                    const Origin& origin, Diagnostics& diagnostics, const Library& library) {
+  apply_override(root, record, {path, std::move(value), origin}, diagnostics, library);
+}
+
+void apply_override(Node& root, const Record& record, const std::string& assignment,
+                    Diagnostics& diagnostics, const Library& library) {
+  const Origin origin{Origin::Kind::kOverride,
+                      std::make_shared<const std::string>("--set " + assignment), 0, 0};
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return diagnostics.error(
+        origin.location(), 1,
+        "expected PATH=VALUE, such as system.accelerator.memory.bandwidth='4 TB/s'");
+  }
+  const std::string text = assignment.substr(equals + 1);
+  const int errors = diagnostics.error_count();
+  Node value;
+  if (text.find_first_not_of(' ') != std::string::npos) {
+    value = parse_yaml(text, *origin.file, diagnostics);
+  }
+  if (diagnostics.error_count() > errors) return;
+  value.relocate(origin);
+  apply_override(root, record, Assignment{assignment.substr(0, equals), std::move(value), origin},
+                 diagnostics, library);
+}
+
+}  // namespace orrery::config

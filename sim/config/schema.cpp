@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/config/schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace orrery::config {
+namespace {
+
+/// The type of the numbers inside lists, maps, optionals and Facts.
+const Type& innermost(const Type& type) {
+  return type.element != nullptr ? innermost(*type.element) : type;
+}
+
+bool is_number(TypeKind kind) {
+  return kind == TypeKind::kQuantity || kind == TypeKind::kReal || kind == TypeKind::kInteger;
+}
+
+/// Limits of 0 and infinity mean the same in every unit.
+bool has_no_scale(const Bounds& bounds) {
+  return (bounds.low == 0 || std::isinf(bounds.low)) &&
+         (bounds.high == 0 || std::isinf(bounds.high));
+}
+
+}  // namespace
+
+Record::Record(std::string name, std::string help, std::function<std::shared_ptr<void>()> make)
+    : name_(std::move(name)), help_(std::move(help)), make_(std::move(make)) {}
+
+const Field* Record::find(std::string_view key) const {
+  const auto found =
+      std::find_if(fields_.begin(), fields_.end(), [&](const Field& f) { return f.key == key; });
+  return found == fields_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Record::keys() const {
+  std::vector<std::string> keys;
+  for (const Field& field : fields_) keys.push_back(field.key);
+  return keys;
+}
+
+void Record::add(Field field) {
+  const auto refuse = [&](const char* why) {
+    throw std::logic_error("schema " + name_ + ", key '" + field.key + "': " + why);
+  };
+  const Type& leaf = innermost(*field.type);
+  if (find(field.key) != nullptr) refuse("given twice");
+  if (field.key == "extends") refuse("the name is taken by the language");
+  if (!field.library.empty() && leaf.kind != TypeKind::kRecord) {
+    refuse("only a struct can be a reference");
+  }
+  if (!field.bounds.unlimited() && !is_number(leaf.kind))
+    refuse("bounds of something not a number");
+  const bool is_quantity = leaf.kind == TypeKind::kQuantity;
+  const bool same_dimension = field.bounds.dimension
+                                  ? is_quantity && *field.bounds.dimension == leaf.dimension
+                                  : !is_quantity || has_no_scale(field.bounds);
+  if (!same_dimension) refuse("bounds of another dimension");
+  // No physical quantity of a configuration is negative.
+  if (is_quantity && field.bounds.unlimited()) field.bounds = at_least(0);
+  fields_.push_back(std::move(field));
+}
+
+void Record::add(Check check) {
+  if (find(check.key) == nullptr) {
+    throw std::logic_error("schema " + name_ + ": a check points to the unknown key '" + check.key +
+                           "'");
+  }
+  checks_.push_back(std::move(check));
+}
+
+}  // namespace orrery::config

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace orrery::config {
+
+/// What makes a text unfit to be parsed, and where (1-based line and column in bytes).
+struct TextFault {
+  int line = 0;
+  int column = 0;
+  std::string message;
+};
+
+/// The first byte that is not UTF-8, a control character, or (unless `tabs_allowed`) a tab in the
+/// indentation. YAML forbids them, but yaml-cpp takes some for white space and stops silently at
+/// others.
+std::optional<TextFault> find_text_fault(std::string_view text, bool tabs_allowed);
+
+}  // namespace orrery::config

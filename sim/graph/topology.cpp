@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/topology.h"
+
+#include <utility>
+
+namespace orrery {
+
+const char* to_string(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kOnPackage:
+      return "on_package";
+    case LinkKind::kScaleUp:
+      return "scale_up";
+    case LinkKind::kScaleOut:
+      return "scale_out";
+  }
+  return "?";
+}
+
+Topology::VertexId Topology::add_rank(std::string name) {
+  const VertexId vertex = boost::add_vertex(Vertex{std::move(name), ranks()}, graph_);
+  rank_vertices_.push_back(vertex);
+  return vertex;
+}
+
+Topology::VertexId Topology::add_switch(std::string name) {
+  return boost::add_vertex(Vertex{std::move(name)}, graph_);
+}
+
+BundleId Topology::add_bundle(std::string name, LinkKind kind) {
+  bundles_.push_back({.name = std::move(name), .kind = kind, .capacity = {}});
+  return static_cast<BundleId>(bundles_.size() - 1);
+}
+
+void Topology::add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle) {
+  Bundle& target = bundles_.at(bundle);
+  boost::add_edge(from, to, Link{capacity, bundle}, graph_);
+  target.capacity += capacity;
+  target.links += 1;
+}
+
+std::string Topology::name(LinkId link) const {
+  return graph_[boost::source(link, graph_)].name + "->" + graph_[boost::target(link, graph_)].name;
+}
+
+std::size_t Topology::link_count(LinkKind kind) const {
+  std::size_t count = 0;
+  for (const Bundle& bundle : bundles_) {
+    if (bundle.kind == kind) count += static_cast<std::size_t>(bundle.links);
+  }
+  return count;
+}
+
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/graph/adjacency_list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/units/units.h"
+
+namespace orrery {
+
+/// What a link is made of: decides its efficiency and its energy per byte.
+enum class LinkKind : std::uint8_t { kOnPackage, kScaleUp, kScaleOut };
+const char* to_string(LinkKind kind);
+
+using BundleId = std::uint32_t;
+
+/// Parallel links that ideal spraying always loads in proportion to their capacity, such as the 18
+/// links from one GPU of an NVL72 to the 18 switch chips. A bundle is one link of `Costs`: exact,
+/// and 18 to 112 times fewer.
+struct Bundle {
+  std::string name;  ///< "system0/node1/accelerator3->nvswitches"
+  LinkKind kind = LinkKind::kScaleUp;
+  BytesPerSecond capacity;  ///< of all its links, one way, at the published line rate
+  int links = 0;
+};
+
+/// The links between ranks and switches, and their bundles. Ranks are numbered in the order they
+/// are added.
+class Topology {
+ public:
+  struct Vertex {
+    std::string name;  ///< hierarchical: "system0/node1/accelerator3"
+    int rank = -1;     ///< -1: a switch
+  };
+  /// One physical link, one way.
+  struct Link {
+    BytesPerSecond capacity;
+    BundleId bundle = 0;
+  };
+  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Vertex, Link>;
+  using VertexId = Graph::vertex_descriptor;
+  using LinkId = Graph::edge_descriptor;
+
+  VertexId add_rank(std::string name);
+  VertexId add_switch(std::string name);
+  BundleId add_bundle(std::string name, LinkKind kind);
+  void add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle);
+
+  const Graph& graph() const { return graph_; }
+  const std::vector<Bundle>& bundles() const { return bundles_; }
+  int ranks() const { return static_cast<int>(rank_vertices_.size()); }
+  VertexId rank_vertex(int rank) const { return rank_vertices_.at(static_cast<std::size_t>(rank)); }
+  const std::string& rank_name(int rank) const { return graph_[rank_vertex(rank)].name; }
+  LinkKind kind(LinkId link) const { return bundles_[graph_[link].bundle].kind; }
+  /// "system0/node1/accelerator3->system0/nvswitch7"
+  std::string name(LinkId link) const;
+  std::size_t link_count(LinkKind kind) const;
+
+ private:
+  Graph graph_;
+  std::vector<Bundle> bundles_;
+  std::vector<VertexId> rank_vertices_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/units/time.h"
+
+namespace orrery {
+
+/// Deadlines by id, the earliest first, that can be moved and cancelled: an indexed 4-ary heap. Equal deadlines
+/// come in the order of their ids, so the result does not depend on the history of updates.
+///
+/// SystemC's own way, sc_event::cancel and notify, leaves a dead entry in the kernel's queue at every change; here
+/// an id has one entry whatever happens to it.
+template <class Key = Picoseconds>
+class DeadlineHeap {
+ public:
+  /// Ids are 0 .. ids-1; the heap starts empty.
+  explicit DeadlineHeap(std::size_t ids = 0) : place_(ids, kAbsent) {}
+
+  bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
+  bool contains(std::uint32_t id) const { return place_[id] != kAbsent; }
+
+  /// The earliest deadline and its id. The heap must not be empty.
+  Key top_key() const { return entries_.front().key; }
+  std::uint32_t top() const { return entries_.front().id; }
+
+  /// Sets the deadline of `id`, whether it has one already or not.
+  void set(std::uint32_t id, Key key) {
+    const Entry entry{key, id};
+    std::uint32_t at = place_[id];
+    if (at == kAbsent) {
+      at = static_cast<std::uint32_t>(entries_.size());
+      entries_.push_back(entry);
+    }
+    settle(at, entry);
+  }
+
+  /// Removes `id`, which must be present.
+  void erase(std::uint32_t id) {
+    const std::uint32_t at = place_[id];
+    place_[id] = kAbsent;
+    const Entry last = entries_.back();
+    entries_.pop_back();
+    if (last.id != id) {
+      settle(at, last);
+    }
+  }
+
+  void clear() {
+    for (const Entry& entry : entries_) {
+      place_[entry.id] = kAbsent;
+    }
+    entries_.clear();
+  }
+
+ private:
+  struct Entry {
+    Key key;
+    std::uint32_t id;
+    bool operator<(const Entry& o) const { return key < o.key || (key == o.key && id < o.id); }
+  };
+  static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
+  static constexpr std::uint32_t kArity = 4;  // a node's children share a cache line
+
+  void put(std::uint32_t at, const Entry& entry) {
+    entries_[at] = entry;
+    place_[entry.id] = at;
+  }
+
+  /// Finds the place of `entry` from the hole at `at`, upwards or downwards.
+  void settle(std::uint32_t at, const Entry& entry) {
+    while (at > 0 && entry < entries_[(at - 1) / kArity]) {
+      put(at, entries_[(at - 1) / kArity]);
+      at = (at - 1) / kArity;
+    }
+    const auto size = static_cast<std::uint32_t>(entries_.size());
+    for (std::uint32_t child = at * kArity + 1; child < size; child = at * kArity + 1) {
+      const auto first = entries_.begin() + child;
+      const auto smallest = std::min_element(first, first + std::min(kArity, size - child));
+      if (!(*smallest < entry)) {
+        break;
+      }
+      const auto next = static_cast<std::uint32_t>(smallest - entries_.begin());
+      put(at, *smallest);
+      at = next;
+    }
+    put(at, entry);
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> place_;  ///< by id: index in entries_
+};
+
+}  // namespace orrery

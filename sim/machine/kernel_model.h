@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/graph/costs.h"
+#include "sim/graph/kernel.h"
+#include "sim/machine/accelerator_config.h"
+
+namespace orrery {
+
+/// Prices kernels on one rank (a die) of an accelerator.
+class KernelModel {
+ public:
+  virtual ~KernelModel() = default;
+
+  /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
+  virtual KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const = 0;
+};
+
+/// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
+/// @throws config::ConfigError naming the precisions that the accelerator has.
+FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision);
+
+/// The entry of a per-precision table that serves `precision`, or null.
+template <class T>
+const Fact<T>* find_precision(const std::map<Precision, Fact<T>>& table, Precision precision) {
+  auto entry = table.find(precision);
+  if (entry == table.end() && precision == Precision::kFp8Block) entry = table.find(Precision::kFp8);
+  return entry == table.end() ? nullptr : &entry->second;
+}
+
+}  // namespace orrery

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a replay stopped before its end: what each stream waits for, and the cycle if there is one.
+#include <algorithm>
+#include <sstream>
+
+#include "sim/replay/replayer.h"
+
+namespace orrery {
+
+/// Cursors that cannot go on, and the cursors each of them waits for.
+class DeadlockReport {
+ public:
+  explicit DeadlockReport(const Replayer& replayer);
+  std::string text() const;
+
+ private:
+  using CursorIndex = std::uint32_t;
+
+  void find_users();
+  std::string role_name(std::uint32_t role) const;
+  std::string where(CursorIndex cursor) const;
+  std::string reason(CursorIndex cursor) const;
+  std::string names_of_roles(const std::vector<CursorIndex>& cursors) const;
+  std::vector<CursorIndex> waits_for(CursorIndex cursor) const;
+  std::vector<CursorIndex> missing(std::uint32_t transfer) const;
+  std::vector<CursorIndex> posted(std::uint32_t transfer) const;
+  std::vector<CursorIndex> cycle() const;
+
+  const Replayer& replayer_;
+  std::vector<std::vector<CursorIndex>> users_;  ///< by transfer: the streams that use it
+};
+
+DeadlockReport::DeadlockReport(const Replayer& replayer)
+    : replayer_(replayer), users_(replayer.meetings_.size()) {
+  find_users();
+}
+
+void DeadlockReport::find_users() {
+  const Program& program = replayer_.program_;
+  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
+    std::vector<BlockId> blocks = program.roles[role].calls;
+    std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    for (const BlockId block : blocks) {
+      for (const FrozenOperator& op : replayer_.blocks_[block].operators) {
+        if (op.kind != OperatorKind::kCompute) {
+          const StreamId stream = program.blocks[block][op.id].stream;
+          users_[op.work].push_back(role * replayer_.streams_ + stream);
+        }
+      }
+    }
+  }
+  for (std::vector<CursorIndex>& users : users_) {
+    std::sort(users.begin(), users.end());
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+  }
+}
+
+std::string DeadlockReport::text() const {
+  std::ostringstream out;
+  out << "deadlock: " << replayer_.streams_left_ << " streams cannot go on";
+  for (CursorIndex c = 0; c < replayer_.cursors_.size(); ++c) {
+    if (replayer_.cursors_[c].position != Replayer::kEnd) {
+      out << "\n  " << where(c) << " " << reason(c);
+    }
+  }
+  const std::vector<CursorIndex> around = cycle();
+  for (std::size_t i = 0; i < around.size(); ++i) {
+    out << (i == 0 ? "\n  cycle: " : "\n    waits for ") << where(around[i]);
+  }
+  if (!around.empty()) {
+    out << "\n    waits for the first";
+  }
+  return out.str();
+}
+
+std::string DeadlockReport::role_name(std::uint32_t role) const {
+  return "role '" + replayer_.program_.roles[role].name + "'";
+}
+
+/// "role 'pp 0', stream 'compute', call 2 (block 'forward'): operator 'send'"
+std::string DeadlockReport::where(CursorIndex index) const {
+  const Program& program = replayer_.program_;
+  const Replayer::Cursor& cursor = replayer_.cursors_[index];
+  std::string text = role_name(cursor.role) + ", stream '" + program.streams[cursor.stream] + "'";
+  if (cursor.position == Replayer::kEnd) {
+    return text + ": at its end";
+  }
+  const std::uint64_t call = cursor.position >> 32;
+  const BlockId block = program.roles[cursor.role].calls[call];
+  if (block < program.block_names.size()) {
+    text += ", call " + std::to_string(call) + " (block '" + program.block_names[block] + "')";
+  }
+  return text + ": operator '" + program.blocks[block][cursor.head->id].name + "'";
+}
+
+std::string DeadlockReport::reason(CursorIndex index) const {
+  const Replayer::Cursor& cursor = replayer_.cursors_[index];
+  if (cursor.state != Replayer::State::kPosted) {
+    return "waits for stream '" + replayer_.program_.streams[cursor.awaits] + "' of its role";
+  }
+  const std::uint32_t transfer = cursor.head->work;
+  return "waits in transfer '" + replayer_.program_.transfers[transfer].name + "' (" +
+         std::to_string(replayer_.meetings_[transfer].participants) + " participants), posted by " +
+         names_of_roles(posted(transfer)) + ", not by " + names_of_roles(missing(transfer));
+}
+
+std::string DeadlockReport::names_of_roles(const std::vector<CursorIndex>& cursors) const {
+  std::string text;
+  for (const CursorIndex c : cursors) {
+    text += (text.empty() ? "" : " and ") + role_name(replayer_.cursors_[c].role);
+  }
+  return text.empty() ? "any other role of the program" : text;
+}
+
+std::vector<DeadlockReport::CursorIndex> DeadlockReport::posted(std::uint32_t transfer) const {
+  const Replayer::Meeting& meeting = replayer_.meetings_[transfer];
+  const auto begin = replayer_.posts_.begin() + meeting.first_post;
+  return {begin, begin + meeting.posted};
+}
+
+/// The streams that use the transfer and have not posted it.
+std::vector<DeadlockReport::CursorIndex> DeadlockReport::missing(std::uint32_t transfer) const {
+  const std::vector<CursorIndex> here = posted(transfer);
+  std::vector<CursorIndex> result;
+  for (const CursorIndex user : users_[transfer]) {
+    if (std::find(here.begin(), here.end(), user) == here.end()) {
+      result.push_back(user);
+    }
+  }
+  return result;
+}
+
+std::vector<DeadlockReport::CursorIndex> DeadlockReport::waits_for(CursorIndex index) const {
+  const Replayer::Cursor& cursor = replayer_.cursors_[index];
+  if (cursor.position == Replayer::kEnd) {
+    return {};
+  }
+  if (cursor.state == Replayer::State::kPosted) {
+    return missing(cursor.head->work);
+  }
+  return {cursor.role * replayer_.streams_ + cursor.awaits};
+}
+
+/// A cycle of waits, found by depth-first search from the lowest cursor; empty if there is none.
+std::vector<DeadlockReport::CursorIndex> DeadlockReport::cycle() const {
+  enum class Mark : std::uint8_t { kNew, kOnPath, kDone };
+  std::vector<Mark> marks(replayer_.cursors_.size(), Mark::kNew);
+  for (CursorIndex first = 0; first < marks.size(); ++first) {
+    std::vector<CursorIndex> path;
+    std::vector<std::vector<CursorIndex>> branches;
+    const auto enter = [&](CursorIndex c) {
+      marks[c] = Mark::kOnPath;
+      path.push_back(c);
+      branches.push_back(waits_for(c));
+    };
+    if (marks[first] == Mark::kNew) {
+      enter(first);
+    }
+    while (!path.empty()) {
+      if (branches.back().empty()) {
+        marks[path.back()] = Mark::kDone;
+        path.pop_back();
+        branches.pop_back();
+        continue;
+      }
+      const CursorIndex next = branches.back().back();
+      branches.back().pop_back();
+      if (marks[next] == Mark::kOnPath) {
+        return {std::find(path.begin(), path.end(), next), path.end()};
+      }
+      if (marks[next] == Mark::kNew) {
+        enter(next);
+      }
+    }
+  }
+  return {};
+}
+
+std::string Replayer::deadlock_report() const { return DeadlockReport(*this).text(); }
+
+}  // namespace orrery

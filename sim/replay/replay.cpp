@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/replay.h"
+
+#include "sim/kernel/simulation.h"
+#include "sim/replay/replayer.h"
+#include "sim/results/timeline.h"
+
+namespace orrery {
+namespace {
+
+void name_tracks(const Program& program, Timeline& timeline) {
+  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
+    timeline.process(role, program.roles[role].name);
+    for (std::uint32_t stream = 0; stream < program.streams.size(); ++stream) {
+      timeline.thread(role, stream, program.streams[stream]);
+    }
+  }
+}
+
+}  // namespace
+
+ReplayResult replay(const Program& program, const Costs& costs, const ReplayOptions& options) {
+  if (options.timeline != nullptr) {
+    name_tracks(program, *options.timeline);
+  }
+  Replayer replayer(program, costs, options.timeline);
+  Simulation::instance().run(replayer);
+  if (!replayer.finished()) {
+    throw DeadlockError(replayer.deadlock_report());
+  }
+  return replayer.result();
+}
+
+}  // namespace orrery

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of the replayed roles goes: breakdown, timeline, result.
+#include <algorithm>
+
+#include "sim/replay/replayer.h"
+#include "sim/results/timeline.h"
+
+namespace orrery {
+namespace {
+
+/// The part of a breakdown that a kernel's time belongs to.
+Picoseconds& kernel_part(TimeBreakdown& breakdown, Category category) {
+  switch (category) {
+    case Category::kCompute: return breakdown.compute;
+    case Category::kOptimizer: return breakdown.optimizer;
+    case Category::kCommunication: return breakdown.exposed_communication;
+  }
+  return breakdown.compute;
+}
+
+const char* to_string(Category category) {
+  switch (category) {
+    case Category::kCompute: return "compute";
+    case Category::kOptimizer: return "optimizer";
+    case Category::kCommunication: return "communication";
+  }
+  return "?";
+}
+
+}  // namespace
+
+/// An operator of the compute stream has ended.
+void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
+  TimeBreakdown& breakdown = accounts_[cursor.role].breakdown;
+  const FrozenOperator& op = *cursor.head;
+  if (op.kind == OperatorKind::kCompute) {
+    const KernelCost& cost = costs_.kernels[op.work];
+    const Picoseconds launch = std::min(cost.launch, cost.duration);
+    breakdown.host += launch;
+    kernel_part(breakdown, op.category) += cost.duration - launch;
+  } else {
+    const Picoseconds started = meetings_[op.work].started;
+    breakdown.bubble += started - cursor.begun;
+    breakdown.exposed_communication += now - started;
+  }
+}
+
+/// The compute stream waited for another stream, which has now completed `ended` and so released it. The time
+/// during which that stream itself waited for other roles is a bubble; the rest counts as what was waited for.
+void Replayer::account_gap(const Cursor& awaited, const FrozenOperator& ended, Picoseconds now) {
+  Account& account = accounts_[awaited.role];
+  const Picoseconds bubble = peer_wait_until(awaited, now) - account.gap_peer_wait;
+  const Category category =
+      ended.kind == OperatorKind::kCompute ? ended.category : Category::kCommunication;
+  account.breakdown.bubble += bubble;
+  kernel_part(account.breakdown, category) += now - account.gap_begin - bubble;
+}
+
+/// How long, up to now, the posted transfers of a stream have waited for other roles.
+Picoseconds Replayer::peer_wait_until(const Cursor& cursor, Picoseconds now) const {
+  if (cursor.state != State::kPosted) {
+    return cursor.peer_wait;
+  }
+  const Meeting& meeting = meetings_[cursor.head->work];
+  return cursor.peer_wait + (meeting.in_flight ? meeting.started : now) - cursor.begun;
+}
+
+void Replayer::record_span(const Cursor& cursor, Picoseconds now) const {
+  const FrozenOperator& op = *cursor.head;
+  const BlockId block = program_.roles[cursor.role].calls[cursor.position >> 32];
+  const bool compute = op.kind == OperatorKind::kCompute;
+  timeline_->span(cursor.role, cursor.stream, program_.blocks[block][op.id].name,
+                  to_string(compute ? op.category : Category::kCommunication), cursor.begun, now);
+}
+
+ReplayResult Replayer::result() const {
+  ReplayResult result;
+  result.events = events_;
+  result.operators = operators_;
+  for (std::size_t role = 0; role < accounts_.size(); ++role) {
+    result.roles.push_back({accounts_[role].end, accounts_[role].breakdown});
+    if (accounts_[role].end > result.end) {
+      result.end = accounts_[role].end;
+      result.last_role = static_cast<int>(role);
+    }
+  }
+  for (RoleResult& role : result.roles) {
+    role.breakdown.idle = result.end - role.end;
+  }
+  result.link_bytes.assign(costs_.links.size(), 0);
+  for (std::size_t t = 0; t < meetings_.size(); ++t) {
+    for (const LinkLoad& load : costs_.transfers[t].loads) {
+      result.link_bytes[load.link] += load.bytes * static_cast<double>(meetings_[t].completed);
+    }
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/replayer.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace orrery {
+
+Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timeline)
+    : program_(program),
+      costs_(costs),
+      timeline_(timeline),
+      streams_(static_cast<std::uint32_t>(program.streams.size())),
+      accounts_(program.roles.size()),
+      network_(costs) {
+  check_costs();
+  freeze_blocks();
+  meetings_.resize(program.transfers.size());
+  std::uint32_t posts = 0;
+  for (std::size_t t = 0; t < meetings_.size(); ++t) {
+    meetings_[t].first_post = posts;
+    meetings_[t].participants = static_cast<std::uint32_t>(program.transfers[t].participants);
+    posts += meetings_[t].participants;
+  }
+  posts_.resize(posts);
+  place_cursors();
+  start_all();
+}
+
+void Replayer::check_costs() const {
+  if (costs_.kernels.size() != program_.kernels.size() ||
+      costs_.transfers.size() != program_.transfers.size()) {
+    throw std::logic_error("costs belong to another program");
+  }
+  const auto too_long = [](Picoseconds duration) { return duration > kMaxTime; };
+  for (const KernelCost& cost : costs_.kernels) {
+    if (too_long(cost.duration)) {
+      throw std::overflow_error("a kernel takes more than 2^63 ps");
+    }
+  }
+  for (std::size_t t = 0; t < costs_.transfers.size(); ++t) {
+    if (too_long(costs_.transfers[t].latency)) {
+      throw std::overflow_error("a latency of more than 2^63 ps");
+    }
+    if (program_.transfers[t].participants < 1) {
+      throw std::logic_error("a transfer without participants");
+    }
+  }
+}
+
+void Replayer::freeze_blocks() {
+  blocks_.reserve(program_.blocks.size());
+  for (const OperatorGraph& graph : program_.blocks) {
+    blocks_.push_back(freeze(graph, streams_));
+    for (const FrozenOperator& op : blocks_.back().operators) {
+      check_operator(op);
+    }
+  }
+}
+
+void Replayer::check_operator(const FrozenOperator& op) const {
+  const bool compute = op.kind == OperatorKind::kCompute;
+  if (op.work >= (compute ? program_.kernels.size() : program_.transfers.size())) {
+    throw std::logic_error("an operator names an unknown kernel or transfer");
+  }
+}
+
+void Replayer::place_cursors() {
+  cursors_.resize(program_.roles.size() * streams_);
+  for (std::size_t i = 0; i < cursors_.size(); ++i) {
+    Cursor& cursor = cursors_[i];
+    cursor.role = static_cast<std::uint32_t>(i / streams_);
+    cursor.stream = static_cast<StreamId>(i % streams_);
+    for (const BlockId block : program_.roles[cursor.role].calls) {
+      if (block >= blocks_.size()) {
+        throw std::logic_error("a role calls an unknown block");
+      }
+    }
+    enter_call(cursor, 0);
+    streams_left_ += cursor.position != kEnd ? 1 : 0;
+  }
+}
+
+void Replayer::start_all() {
+  for (std::uint32_t cursor = 0; cursor < cursors_.size(); ++cursor) {
+    start(cursor, 0);
+  }
+  network_.settle(0);
+}
+
+Picoseconds Replayer::next_time() const {
+  return std::min(queue_.top_time(), network_.next_end());
+}
+
+void Replayer::execute(Picoseconds now) {
+  do {
+    while (network_.next_end() <= now) {
+      ++events_;
+      end_transfer(network_.end_next(), now);
+    }
+    while (queue_.top_time() <= now) {
+      ++events_;
+      const Event event = queue_.pop();
+      if (event.kind == kComputeEnd) {
+        finish(event.target, now);
+      } else {
+        begin_bytes(event.target, now);
+      }
+    }
+    // Once for all that starts and ends at this time.
+    network_.settle(now);
+  } while (next_time() <= now);
+}
+
+/// Starts the operator at the head of a stream, unless it has to wait for another stream.
+void Replayer::start(std::uint32_t index, Picoseconds now) {
+  Cursor& cursor = cursors_[index];
+  if (cursor.position == kEnd) {
+    // The compute stream accounts for the role until its last stream ends.
+    cursor.state = cursor.stream == 0 && end_blocked(cursor, now) ? State::kBlocked : State::kDone;
+    return;
+  }
+  if (blocked(cursor, now)) {
+    return;
+  }
+  cursor.begun = now;
+  if (cursor.head->kind == OperatorKind::kCompute) {
+    cursor.state = State::kComputing;
+    queue_.push({now + costs_.kernels[cursor.head->work].duration, index, kComputeEnd, 0});
+  } else {
+    cursor.state = State::kPosted;
+    post(index, now);
+  }
+}
+
+bool Replayer::blocked(Cursor& cursor, Picoseconds now) {
+  for (; cursor.waits_met < cursor.head->waits; ++cursor.waits_met) {
+    const StreamWait& wait = cursor.waits[cursor.head->first_wait + cursor.waits_met];
+    const std::uint64_t awaited = position(cursor.position >> 32, wait.count);
+    if (sibling(cursor, wait.stream).position < awaited) {
+      await(cursor, wait.stream, awaited, now);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Replayer::end_blocked(Cursor& cursor, Picoseconds now) {
+  for (std::uint32_t s = 1; s < streams_; ++s) {
+    if (sibling(cursor, s).position != kEnd) {
+      await(cursor, static_cast<StreamId>(s), kEnd, now);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Replayer::await(Cursor& cursor, StreamId stream, std::uint64_t awaited, Picoseconds now) {
+  cursor.state = State::kBlocked;
+  cursor.awaits = stream;
+  cursor.awaited = awaited;
+  if (cursor.stream == 0) {
+    Account& account = accounts_[cursor.role];
+    account.gap_begin = now;
+    account.gap_peer_wait = peer_wait_until(sibling(cursor, stream), now);
+  }
+}
+
+void Replayer::post(std::uint32_t cursor, Picoseconds now) {
+  const std::uint32_t transfer = cursors_[cursor].head->work;
+  Meeting& meeting = meetings_[transfer];
+  if (meeting.in_flight) {
+    throw std::logic_error("a transfer is used on two streams of a role; verify() names it");
+  }
+  posts_[meeting.first_post + meeting.posted] = cursor;
+  if (++meeting.posted < meeting.participants) {
+    return;
+  }
+  meeting.in_flight = true;
+  meeting.started = now;
+  const Picoseconds latency = costs_.transfers[transfer].latency;
+  // Without latency too: then all that starts at this time enters the network together.
+  queue_.push({now + latency, transfer, kLatencyEnd, 0});
+}
+
+void Replayer::begin_bytes(std::uint32_t transfer, Picoseconds now) {
+  if (network_.carries_bytes(transfer)) {
+    network_.start(transfer, now);
+  } else {
+    end_transfer(transfer, now);
+  }
+}
+
+void Replayer::end_transfer(std::uint32_t transfer, Picoseconds now) {
+  Meeting& meeting = meetings_[transfer];
+  meeting.in_flight = false;
+  meeting.posted = 0;
+  ++meeting.completed;
+  const Picoseconds peers_came = meeting.started;
+  // A role that is released here may post the same transfer again at once. That overwrites only posts that were
+  // released before: there are never more new posts than released ones.
+  for (std::uint32_t i = 0; i < meeting.participants; ++i) {
+    Cursor& cursor = cursors_[posts_[meeting.first_post + i]];
+    cursor.peer_wait += peers_came - cursor.begun;
+    finish(posts_[meeting.first_post + i], now);
+  }
+}
+
+void Replayer::finish(std::uint32_t index, Picoseconds now) {
+  Cursor& cursor = cursors_[index];
+  const FrozenOperator& ended = *cursor.head;
+  ++operators_;
+  if (cursor.stream == 0) {
+    account_operator(cursor, now);
+  }
+  if (timeline_ != nullptr) {
+    record_span(cursor, now);
+  }
+  advance(cursor);
+  if (cursor.position == kEnd) {
+    --streams_left_;
+    accounts_[cursor.role].end = now;
+  }
+  start(index, now);
+  wake_waiting(cursor.role, cursor.stream, ended, now);
+}
+
+void Replayer::advance(Cursor& cursor) {
+  cursor.waits_met = 0;
+  if (++cursor.head != cursor.block_end) {
+    ++cursor.position;
+    return;
+  }
+  enter_call(cursor, (cursor.position >> 32) + 1);
+}
+
+/// Goes to the first operator of the stream in this call or a later one.
+void Replayer::enter_call(Cursor& cursor, std::uint64_t call) {
+  const std::vector<BlockId>& calls = program_.roles[cursor.role].calls;
+  for (; call < calls.size(); ++call) {
+    const FrozenBlock& block = blocks_[calls[call]];
+    if (block.size(cursor.stream) > 0) {
+      cursor.head = block.operators.data() + block.stream_begin[cursor.stream];
+      cursor.block_end = block.operators.data() + block.stream_begin[cursor.stream + 1U];
+      cursor.waits = block.waits.data();
+      cursor.position = position(call, 0);
+      return;
+    }
+  }
+  cursor.head = cursor.block_end = nullptr;
+  cursor.position = kEnd;
+}
+
+void Replayer::wake_waiting(std::uint32_t role, StreamId stream, const FrozenOperator& ended,
+                            Picoseconds now) {
+  const std::uint32_t first = role * streams_;
+  const Cursor& awaited = cursors_[first + stream];
+  for (std::uint32_t index = first; index < first + streams_; ++index) {
+    const Cursor& cursor = cursors_[index];
+    if (cursor.state == State::kBlocked && cursor.awaits == stream &&
+        awaited.position >= cursor.awaited) {
+      if (cursor.stream == 0) {
+        account_gap(awaited, ended, now);
+      }
+      start(index, now);
+    }
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/graph/frozen_block.h"
+#include "sim/kernel/simulation.h"
+#include "sim/replay/flow_network.h"
+#include "sim/replay/replay.h"
+
+namespace orrery {
+
+/// The state of one replay: what replay() puts on the SystemC kernel.
+///
+/// Programs are templates, so a role keeps only where each of its in-order streams stands. What happens at one
+/// time happens in a fixed order: ends of transfers by id, then events as they were pushed.
+class Replayer final : public Agenda {
+ public:
+  /// @throws std::logic_error for a program that verify() rejects in a way that would break the replay,
+  /// std::overflow_error for a duration beyond kMaxTime.
+  Replayer(const Program& program, const Costs& costs, Timeline* timeline = nullptr);
+
+  Picoseconds next_time() const override;
+  void execute(Picoseconds now) override;
+
+  bool finished() const { return streams_left_ == 0; }
+  /// What every stuck role waits for, and the cycle of waits if there is one. For a replay that stopped unfinished.
+  std::string deadlock_report() const;
+  /// Of a finished replay.
+  ReplayResult result() const;
+
+ private:
+  friend class DeadlockReport;
+
+  enum class State : std::uint8_t { kBlocked, kComputing, kPosted, kDone };
+  enum EventKind : std::uint16_t { kComputeEnd, kLatencyEnd };
+
+  /// Call index and offset of an operator in its stream: ordered as the stream executes them.
+  static constexpr std::uint64_t position(std::uint64_t call, std::uint64_t offset) {
+    return call << 32 | offset;
+  }
+  static constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+
+  /// An in-order stream of a role.
+  struct Cursor {
+    const FrozenOperator* head = nullptr;      ///< the operator that runs or starts next
+    const FrozenOperator* block_end = nullptr;  ///< end of this stream in the current block
+    const StreamWait* waits = nullptr;          ///< of the current block
+    std::uint64_t position = 0;                 ///< of `head`; kEnd after the last
+    std::uint64_t awaited = 0;                  ///< kBlocked: the position that stream `awaits` has to reach
+    Picoseconds begun = 0;                      ///< when the operator started or was posted
+    Picoseconds peer_wait = 0;  ///< all time that posted transfers waited for other roles
+    std::uint32_t role = 0;
+    StreamId stream = 0;
+    StreamId awaits = 0;
+    std::uint8_t waits_met = 0;
+    State state = State::kBlocked;
+  };
+
+  /// Where the time of the compute stream of a role goes.
+  struct Account {
+    TimeBreakdown breakdown;
+    Picoseconds end = 0;
+    Picoseconds gap_begin = 0;
+    Picoseconds gap_peer_wait = 0;  ///< peer wait of the awaited stream when the gap began
+  };
+
+  /// A transfer and its posts; it serves one rendezvous after the other.
+  struct Meeting {
+    std::uint32_t first_post = 0;  ///< in posts_
+    std::uint32_t participants = 0;
+    std::uint32_t posted = 0;
+    bool in_flight = false;
+    Picoseconds started = 0;
+    std::uint64_t completed = 0;
+  };
+
+  const Cursor& sibling(const Cursor& cursor, std::uint32_t stream) const {
+    return cursors_[cursor.role * streams_ + stream];
+  }
+
+  void check_costs() const;
+  void freeze_blocks();
+  void check_operator(const FrozenOperator& op) const;
+  void place_cursors();
+
+  void start_all();
+  void start(std::uint32_t cursor, Picoseconds now);
+  bool blocked(Cursor& cursor, Picoseconds now);
+  bool end_blocked(Cursor& cursor, Picoseconds now);
+  void await(Cursor& cursor, StreamId stream, std::uint64_t position, Picoseconds now);
+  void post(std::uint32_t cursor, Picoseconds now);
+  void begin_bytes(std::uint32_t transfer, Picoseconds now);
+  void end_transfer(std::uint32_t transfer, Picoseconds now);
+  void finish(std::uint32_t cursor, Picoseconds now);
+  void advance(Cursor& cursor);
+  void enter_call(Cursor& cursor, std::uint64_t call);
+  void wake_waiting(std::uint32_t role, StreamId stream, const FrozenOperator& ended,
+                    Picoseconds now);
+
+  void account_operator(const Cursor& cursor, Picoseconds now);
+  void account_gap(const Cursor& awaited, const FrozenOperator& ended, Picoseconds now);
+  Picoseconds peer_wait_until(const Cursor& cursor, Picoseconds now) const;
+  void record_span(const Cursor& cursor, Picoseconds now) const;
+
+  const Program& program_;
+  const Costs& costs_;
+  Timeline* timeline_;
+  std::uint32_t streams_;  ///< per role
+  std::vector<FrozenBlock> blocks_;
+  std::vector<Cursor> cursors_;  ///< by role, then stream
+  std::vector<Account> accounts_;
+  std::vector<Meeting> meetings_;     ///< by transfer
+  std::vector<std::uint32_t> posts_;  ///< cursors that wait for a transfer, grouped by transfer
+  FlowNetwork network_;
+  EventQueue queue_;
+  std::size_t streams_left_ = 0;
+  std::uint64_t events_ = 0;
+  std::uint64_t operators_ = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace orrery {
+
+/// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
+inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
+/// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
+inline constexpr std::int64_t kStoreVersion = 1;
+
+/// The tables of a result store. A point is one resolved experiment, a run one execution of it. The
+/// view v_runs has one row a point with every metric as a column; store_file.cpp makes it.
+inline constexpr const char* kStoreSchema = R"sql(
+CREATE TABLE points (
+  point          INTEGER PRIMARY KEY,   -- short key for the tables below; differs between stores
+  identity       TEXT NOT NULL UNIQUE,  -- SHA-256 of inputs and engine version: the lasting key
+  experiment     TEXT NOT NULL,
+  name           TEXT NOT NULL,
+  status         TEXT NOT NULL CHECK (status IN ('ok', 'infeasible', 'failed')),
+  reason         TEXT NOT NULL,         -- why infeasible or failed
+  configuration  TEXT NOT NULL CHECK (json_valid(configuration)),
+  provenance     TEXT NOT NULL CHECK (json_valid(provenance)),
+  engine_version TEXT NOT NULL,
+  digest         TEXT NOT NULL          -- SHA-256 of the results: equal points must agree in it
+) STRICT;
+
+CREATE TABLE metrics (
+  point    INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  name     TEXT NOT NULL,
+  position INTEGER NOT NULL,            -- order in which it was printed
+  value    REAL,                        -- a number in the unit, or
+  text     TEXT,                        -- a word ("ring")
+  unit     TEXT NOT NULL,
+  p10      REAL,                        -- interval; NULL where nothing was fitted
+  p90      REAL,
+  PRIMARY KEY (point, name),
+  CHECK ((value IS NULL) <> (text IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX metrics_by_value ON metrics (name, value);  -- best, pareto
+
+CREATE TABLE classes (                  -- by class of operators, on the rank that ends last
+  point    INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  name     TEXT NOT NULL,
+  count    INTEGER NOT NULL,
+  time_s   REAL NOT NULL,
+  flops    REAL NOT NULL,
+  bytes    REAL NOT NULL,
+  PRIMARY KEY (point, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE parameters (               -- the resolved configuration, value by value
+  point    INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  path     TEXT NOT NULL,               -- parallel.tp
+  value    REAL,                        -- SI base units, where it is a number
+  unit     TEXT NOT NULL,
+  text     TEXT NOT NULL,               -- as written
+  origin   TEXT NOT NULL,               -- file:line:column, --set, default
+  PRIMARY KEY (point, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX parameters_by_path ON parameters (path, value);
+
+CREATE TABLE runs (
+  point   INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  started TEXT NOT NULL,                -- UTC
+  host    TEXT NOT NULL,                -- before wall_s: SQLite 3.40 checks the integrity of such
+  wall_s  REAL NOT NULL,                -- tables rightly only where the key's columns come first
+  PRIMARY KEY (point, started, host)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+}  // namespace orrery

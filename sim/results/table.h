@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+/// A number for people, with three significant digits and an SI prefix: "1.72 s", "41.2 GB",
+/// "12.3 k tokens/s". The same on every machine and in every locale.
+/// Prefixes join the unit where it is a symbol (s, B, FLOP, W, J, Hz, per second or not); large
+/// times stay in seconds, and only s, W and J are divided (ms, us, ns, ps).
+std::string format_si(double value, std::string_view unit);
+
+/// Columns that text takes on a terminal: UTF-8 code points, wide ones twice, combining ones not.
+std::size_t display_width(std::string_view utf8);
+
+/// Aligned text for people; use --json for programs.
+class Table {
+ public:
+  enum class Align { kLeft, kRight };
+  struct Column {
+    std::string title;
+    Align align = Align::kLeft;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// @throws std::logic_error unless there is one cell a column.
+  void add_row(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+
+  /// Two spaces between columns, none at the end of lines. Colour is the title line in bold.
+  void print(std::ostream& out, bool colour = false) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace orrery

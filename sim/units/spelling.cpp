@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/units/spelling.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+/// Two edits turn any short word into any other: short words must be nearer.
+int allowed_edits(std::size_t length) {
+  constexpr std::size_t kShort = 3;
+  constexpr int kMostEdits = 2;
+  return length <= kShort ? 1 : kMostEdits;
+}
+
+}  // namespace
+
+int edit_distance(std::string_view a, std::string_view b, int limit) {
+  const int rows = static_cast<int>(a.size());
+  const int columns = static_cast<int>(b.size());
+  if (std::abs(rows - columns) > limit) return limit + 1;
+  std::vector<int> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (int j = 0; j <= columns; ++j) row[static_cast<std::size_t>(j)] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before_last.swap(last);
+    last.swap(row);
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int substituted = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substituted});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return std::min(row[b.size()], limit + 1);
+}
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string lower_word = lower_case(word);
+  const int limit = allowed_edits(word.size());
+  // Case decides between names that are equally near: GBps is GB/s rather than Gb/s.
+  const int longest = static_cast<int>(word.size()) + limit;
+  std::pair best(limit + 1, 0);
+  std::string nearest;
+  for (const std::string& candidate : candidates) {
+    const int distance = edit_distance(lower_word, lower_case(candidate), limit);
+    if (distance > limit || distance > best.first) continue;
+    const std::pair rank(distance, edit_distance(word, candidate, longest));
+    if (rank < best) {
+      best = rank;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace orrery

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+/// The fewest insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`
+/// (optimal string alignment, the restricted Damerau-Levenshtein distance), or `limit + 1` if it
+/// takes more than `limit`.
+int edit_distance(std::string_view a, std::string_view b, int limit);
+
+/// The candidate nearest to `word` within two edits (fewer for words of up to three letters), the
+/// first of those equally near; empty if there is none. Case alone is not counted as an edit.
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace orrery

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace orrery::bench {
+
+/// E1 to E4: events through the engine, a bare std::priority_queue, and one SC_METHOD each.
+void add_queue_contest();
+/// E5: deadlines that move.
+void add_deadline_contest();
+/// G1 to G5: replay of programs, and what it keeps in memory.
+void add_replay_contest();
+
+}  // namespace orrery::bench

@@ -1,0 +1,44 @@
+# Fails when a folder includes what it must not. Run with -DROOT=<source folder> -P.
+# Every rule reads: files below the folder may include only the listed prefixes of our own tree.
+set(rules
+  "sim/units=sim/units/"
+  "sim/config=sim/units/|sim/config/"
+  "sim/graph=sim/units/|sim/graph/"
+  "sim/results=sim/units/|sim/results/"
+  "sim/kernel=sim/units/|sim/kernel/"
+  "sim/machine=sim/units/|sim/config/|sim/graph/|sim/machine/"
+  "sim/replay=sim/units/|sim/graph/|sim/kernel/|sim/results/|sim/replay/"
+  "models=sim/units/|sim/config/|sim/graph/|sim/machine/|models/"
+  "workloads=sim/units/|sim/config/|sim/graph/|workloads/")
+set(violations "")
+set(checked 0)
+foreach(rule IN LISTS rules)
+  string(REGEX MATCH "^([^=]+)=(.+)$" _ "${rule}")
+  set(folder ${CMAKE_MATCH_1})
+  set(allowed ${CMAKE_MATCH_2})
+  file(GLOB_RECURSE files "${ROOT}/${folder}/*.h" "${ROOT}/${folder}/*.cpp")
+  foreach(file IN LISTS files)
+    math(EXPR checked "${checked} + 1")
+    file(STRINGS "${file}" includes REGEX "^#include \"")
+    foreach(include IN LISTS includes)
+      if(NOT include MATCHES "^#include \"(${allowed})")
+        file(RELATIVE_PATH name "${ROOT}" "${file}")
+        string(APPEND violations "  ${name}: ${include}\n")
+      endif()
+    endforeach()
+    if(NOT folder STREQUAL "sim/kernel" AND NOT folder STREQUAL "sim/replay")
+      file(STRINGS "${file}" systemc REGEX "^#include <systemc")
+      if(systemc)
+        file(RELATIVE_PATH name "${ROOT}" "${file}")
+        string(APPEND violations "  ${name}: includes SystemC; only sim/kernel and sim/replay may\n")
+      endif()
+    endif()
+  endforeach()
+endforeach()
+if(checked EQUAL 0)
+  message(FATAL_ERROR "no files found below ${ROOT}")
+endif()
+if(violations)
+  message(FATAL_ERROR "layering violated:\n${violations}")
+endif()
+message(STATUS "layering holds in ${checked} files")

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/describe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/app/exit_codes.h"
+#include "sim/machine/system_config.h"
+#include "sim/results/metric_table.h"
+
+namespace orrery {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+const config::Library& library() {
+  static const config::Library shipped(std::string(ORRERY_SOURCE_DIR) + "/configs");
+  return shipped;
+}
+
+Catalog catalog() {
+  Catalog catalog;
+  catalog.topologies = {{"nvswitch", "one tier of switch chips"}};
+  catalog.collectives = {{"ring", "neighbours in a ring", [] { return "2(n-1) steps\n"; }}};
+  catalog.schemas = {&SystemConfig::schema().record()};
+  return catalog;
+}
+
+std::string text(const std::vector<std::string>& words) {
+  return describe(words, catalog(), library()).text;
+}
+
+std::string usage_error(const std::vector<std::string>& words) {
+  try {
+    describe(words, catalog(), library());
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// The cells of the first row with this label: what stands between two or more spaces.
+std::vector<std::string> row(const std::string& table, const std::string& label) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(label + "  ", 0) != 0) continue;
+    const std::string rest = line.substr(line.find_first_not_of(' ', label.size()));
+    const std::regex gap(" {2,}");
+    return {std::sregex_token_iterator(rest.begin(), rest.end(), gap, -1), {}};
+  }
+  return {"no row '" + label + "'"};
+}
+
+struct Published {
+  std::string label, gb200, cm384, ratio;
+};
+
+class PublishedTable : public testing::TestWithParam<Published> {};
+
+// Huawei CloudMatrix384 against NVIDIA GB200 NVL72 as printed in the Fudan Machine Learning Systems
+// lecture deck (Li Shang), after SemiAnalysis, Huawei AI CloudMatrix 384 (2025-04-16).
+TEST_P(PublishedTable, IsReproducedToThePrintedDigits) {
+  const auto cells = row(text({"system", "gb200_nvl72", "cm384"}), GetParam().label);
+  ASSERT_GE(cells.size(), 3U) << cells[0];
+  EXPECT_EQ(cells[0], GetParam().gb200);
+  EXPECT_EQ(cells[1], GetParam().cm384);
+  EXPECT_EQ(cells[2], GetParam().ratio);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cells, PublishedTable,
+    testing::Values(
+        Published{"BF16 dense", "180 PFLOPS", "300 PFLOPS", "1.7x"},
+        Published{"HBM capacity", "13.8 TB", "49.2 TB", "3.6x"},
+        Published{"HBM bandwidth", "576 TB/s", "1,229 TB/s", "2.1x"},
+        Published{"scale-up bandwidth, one way", "518,400 Gb/s", "1,075,200 Gb/s", "2.1x"},
+        Published{"scale-up domain", "72", "384", "5.3x"},
+        Published{"scale-out bandwidth, one way", "28,800 Gb/s", "153,600 Gb/s", "5.3x"},
+        Published{"all-in power", "145,000 W", "599,821 W", "4.1x"},
+        Published{"all-in power per BF16 dense", "0.81 W/TFLOP", "2.00 W/TFLOP", "2.5x"},
+        Published{"all-in power per HBM bandwidth", "251.7 W per TB/s", "488.1 W per TB/s", "1.9x"},
+        Published{"all-in power per HBM capacity", "10.5 kW/TB", "12.2 kW/TB", "1.2x"},
+        Published{"BF16 dense, per chip", "2,500 TFLOPS", "780 TFLOPS", "0.3x"},
+        Published{"HBM capacity, per chip", "192 GB", "128 GB", "0.7x"},
+        Published{"HBM bandwidth, per chip", "8.0 TB/s", "3.2 TB/s", "0.4x"},
+        Published{"scale-up bandwidth, one way, per chip", "7,200 Gb/s", "2,800 Gb/s", "0.4x"},
+        Published{"scale-out bandwidth, one way, per chip", "400 Gb/s", "400 Gb/s", "1.0x"}));
+
+// What simulations use: 384 x 752 TFLOP/s = 288.8 P; 72 x 189,471 MiB = 14.30 TB; 384 x 392 GB/s x
+// 8 = 1,204,224 Gb/s; 559,378 W / 288,768 TFLOP/s = 1.937 W/TFLOP.
+TEST(DescribeSystems, WhatSimulationsUseStandsBesideThePublishedValue) {
+  const std::string table = text({"system", "gb200_nvl72", "cm384"});
+  EXPECT_THAT(row(table, "BF16 dense")[3], HasSubstr("CloudMatrix384: 289 PFLOPS ["));
+  EXPECT_THAT(row(table, "HBM capacity")[3], HasSubstr("NVL72: 14.3 TB ["));
+  EXPECT_THAT(row(table, "scale-up bandwidth, one way")[3], HasSubstr("384: 1,204,224 Gb/s ["));
+  EXPECT_THAT(row(table, "all-in power")[3], HasSubstr("384: 559,378 W ["));
+  EXPECT_THAT(row(table, "all-in power per BF16 dense")[3], HasSubstr("384: 1.94 W/TFLOP ["));
+  EXPECT_EQ(row(table, "HBM bandwidth").size(), 3U);  // no difference, no remark
+  for (const char* note : {"use 752 TFLOP/s, published is 780 TFLOP/s", "use 189471 MiB",
+                           "use 392 GB/s, published is 350 GB/s", "Zuo et al.", "Li Shang"}) {
+    EXPECT_THAT(table, HasSubstr(note));
+  }
+}
+
+// 72 x 50 PFLOP/s = 3.6 E, 72 x 35 = 2.52 E, 72 x 288 GB = 20.7 TB, 72 x 22 TB/s = 1.584 PB/s, 72 x
+// 2 x 1.8 TB/s = 259.2.
+TEST(DescribeSystems, VeraRubinHasTheFiguresOfItsAnnouncement) {
+  const std::string table = text({"system", "vr_nvl72"});
+  EXPECT_THAT(row(table, "NVFP4 inference"), ElementsAre("3.6 EFLOPS"));
+  EXPECT_THAT(row(table, "NVFP4 training"), ElementsAre("2.5 EFLOPS"));
+  EXPECT_THAT(row(table, "host memory capacity"), ElementsAre("54 TB"));
+  EXPECT_THAT(row(table, "HBM capacity"), ElementsAre("20.7 TB"));
+  EXPECT_THAT(row(table, "HBM bandwidth"), ElementsAre("1.6 PB/s"));
+  EXPECT_THAT(row(table, "scale-up bandwidth, both ways"), ElementsAre("259 TB/s"));
+  EXPECT_THAT(table, HasSubstr("LPDDR5X"));
+  EXPECT_THAT(table, HasSubstr("HBM4"));
+}
+
+TEST(DescribeSystems, EstimatesAreMarked) {
+  EXPECT_THAT(row(text({"system", "vr_nvl72"}), "all-in power"),
+              ElementsAre("253,000 W (estimate)"));
+  EXPECT_THAT(row(text({"system", "gb200_nvl72"}), "all-in power"), ElementsAre("145,000 W"));
+}
+
+TEST(DescribeSystems, OneSystemHasNoRatioAndThreeHaveThatOfTheFirstTwo) {
+  EXPECT_THAT(text({"system", "gb200_nvl72"}), Not(HasSubstr("ratio")));
+  const auto cells = row(text({"systems", "gb200_nvl72", "cm384", "vr_nvl72"}), "HBM capacity");
+  ASSERT_GE(cells.size(), 4U);
+  EXPECT_EQ(cells[2], "20.7 TB");
+  EXPECT_EQ(cells[3], "3.6x");
+}
+
+TEST(DescribeSystems, WhatASystemDoesNotHaveIsADash) {
+  const auto cells = row(text({"system", "vr_nvl72", "cm384"}), "NVFP4 inference");
+  EXPECT_THAT(cells, ElementsAre("3.6 EFLOPS", "-", "-"));
+}
+
+TEST(DescribeSystems, JsonHasTheSameNumbers) {
+  const auto json = describe({"system", "gb200_nvl72", "cm384"}, catalog(), library()).json;
+  EXPECT_EQ(json["systems"].size(), 2U);
+  for (const auto& r : json["rows"]) {
+    if (r["label"] != "BF16 dense") continue;
+    EXPECT_EQ(r["unit"], "PFLOPS");
+    EXPECT_DOUBLE_EQ(r["published"][1].get<double>(), 299.52);
+    EXPECT_DOUBLE_EQ(r["simulated"][1].get<double>(), 288.768);
+    EXPECT_DOUBLE_EQ(r["ratio"].get<double>(), 299.52 / 180);
+    return;
+  }
+  FAIL() << "no row";
+}
+
+TEST(Describe, WithoutWordsListsTheKinds) {
+  for (const char* kind : {"accelerators", "systems", "models", "topologies", "collectives",
+                           "kernels", "metrics", "keys"}) {
+    EXPECT_THAT(text({}), HasSubstr(kind));
+  }
+}
+
+TEST(Describe, EveryKindHasAListWithOneLineEach) {
+  EXPECT_THAT(text({"accelerators"}), HasSubstr("NVIDIA H100 SXM5 80GB"));
+  EXPECT_THAT(text({"systems"}), HasSubstr("384 x Huawei Ascend 910C"));
+  EXPECT_THAT(text({"topologies"}), HasSubstr("one tier of switch chips"));
+  EXPECT_THAT(text({"metrics"}), HasSubstr("tokens_per_s_per_accelerator"));
+  EXPECT_THAT(text({"keys"}), HasSubstr("system.accelerator.memory.bandwidth"));
+}
+
+TEST(Describe, AnAcceleratorShowsEveryValueWithUnitAndSource) {
+  const auto description = describe({"accelerator", "gb200"}, catalog(), library());
+  EXPECT_THAT(description.text, HasSubstr("189471 MiB"));
+  EXPECT_THAT(description.text, HasSubstr("192 GB"));
+  EXPECT_THAT(description.text, HasSubstr("nvidia-smi"));
+  for (const auto& value : description.json[0]["values"]) {
+    if (value["path"] != "memory.bandwidth") continue;
+    EXPECT_DOUBLE_EQ(value["value"].get<double>(), 8e12);
+    EXPECT_EQ(value["unit"], "B/s");
+    EXPECT_EQ(value["source"], "NVIDIA GB200 NVL72 datasheet");
+    EXPECT_THAT(value["origin"].get<std::string>(), HasSubstr("gb200.yaml"));
+    return;
+  }
+  FAIL() << "no bandwidth";
+}
+
+TEST(Describe, NamesOfAListShowTheirDetails) {
+  EXPECT_EQ(text({"collective", "ring"}), "ring: neighbours in a ring\n2(n-1) steps\n");
+  EXPECT_THAT(text({"metric", "bus_bytes_per_s"}), HasSubstr("[B/s]"));
+  EXPECT_THAT(text({"key", "system.scale_up"}), HasSubstr("system.scale_up.efficiency"));
+  EXPECT_THAT(text({"key", "system.scale_up"}), Not(HasSubstr("system.scale_out")));
+}
+
+TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
+  EXPECT_THAT(usage_error({"sytems"}), HasSubstr("did you mean 'systems'?"));
+  EXPECT_THAT(usage_error({"accelerator", "h10_sxm"}), HasSubstr("did you mean 'h100_sxm'?"));
+  EXPECT_THAT(usage_error({"system", "gb200_nvl7"}), HasSubstr("did you mean 'gb200_nvl72'?"));
+  EXPECT_THAT(usage_error({"metric", "step_time"}), HasSubstr("unknown metric 'step_time'"));
+  EXPECT_THAT(usage_error({"key", "system.scale_upp"}), HasSubstr("system.scale_up"));
+  EXPECT_THAT(usage_error({"collective", "rnig"}), HasSubstr("did you mean 'ring'?"));
+}
+
+TEST(MetricTable, NamesAreUniqueAndUnitsFollowTheirNames) {
+  std::set<std::string> names;
+  for (const MetricInfo& metric : metric_table()) {
+    EXPECT_TRUE(names.insert(metric.name).second) << metric.name;
+    EXPECT_FALSE(metric.meaning.empty()) << metric.name;
+    EXPECT_FALSE(metric.experiments.empty()) << metric.name;
+    const auto ends = [&](const std::string& suffix) {
+      return metric.name.size() >= suffix.size() &&
+             metric.name.compare(metric.name.size() - suffix.size(), suffix.size(), suffix) == 0;
+    };
+    if (ends("_ms")) EXPECT_EQ(metric.unit, "ms") << metric.name;
+    if (ends("time_s")) EXPECT_EQ(metric.unit, "s") << metric.name;
+    if (ends("bytes_per_s")) EXPECT_EQ(metric.unit, "B/s") << metric.name;
+  }
+  EXPECT_EQ(find_metric("no_such_metric"), nullptr);
+}
+
+// Statistics x quantities of the vLLM benchmark.
+TEST(MetricTable, HasTheTwentyLatenciesOfServing) {
+  int found = 0;
+  for (const char* statistic : {"mean", "median", "p90", "p95", "p99"}) {
+    for (const char* quantity : {"ttft", "tpot", "itl", "e2el"}) {
+      found += find_metric(std::string(statistic) + "_" + quantity + "_ms") != nullptr;
+    }
+  }
+  EXPECT_EQ(found, 20);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/topology.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace orrery {
+namespace {
+
+using namespace orrery::literals;
+
+TEST(Topology, RanksAreNumberedInTheOrderTheyAreAdded) {
+  Topology topology;
+  topology.add_rank("a");
+  topology.add_switch("s");
+  topology.add_rank("b");
+  EXPECT_EQ(topology.ranks(), 2);
+  EXPECT_EQ(topology.rank_name(0), "a");
+  EXPECT_EQ(topology.rank_name(1), "b");
+  EXPECT_EQ(topology.graph()[topology.rank_vertex(1)].rank, 1);
+  EXPECT_THROW(topology.rank_vertex(2), std::out_of_range);
+}
+
+TEST(Topology, ABundleAddsUpItsLinks) {
+  Topology topology;
+  const auto gpu = topology.add_rank("gpu");
+  const auto first = topology.add_switch("s0"), second = topology.add_switch("s1");
+  const BundleId bundle = topology.add_bundle("gpu->switches", LinkKind::kScaleUp);
+  topology.add_link(gpu, first, 25_GBps, bundle);
+  topology.add_link(gpu, second, 50_GBps, bundle);
+  EXPECT_EQ(topology.bundles()[bundle].links, 2);
+  EXPECT_EQ(topology.bundles()[bundle].capacity, 75_GBps);
+  EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 2U);
+  EXPECT_EQ(topology.link_count(LinkKind::kScaleOut), 0U);
+}
+
+TEST(Topology, ALinkIsNamedAfterItsEnds) {
+  Topology topology;
+  const auto gpu = topology.add_rank("system0/node0/accelerator3");
+  const auto chip = topology.add_switch("system0/nvswitch7");
+  topology.add_link(gpu, chip, 50_GBps, topology.add_bundle("up", LinkKind::kScaleUp));
+  const auto link = *boost::edges(topology.graph()).first;
+  EXPECT_EQ(topology.name(link), "system0/node0/accelerator3->system0/nvswitch7");
+  EXPECT_EQ(topology.kind(link), LinkKind::kScaleUp);
+}
+
+TEST(Topology, ParallelLinksStayApart) {
+  Topology topology;
+  const auto gpu = topology.add_rank("gpu");
+  const auto chip = topology.add_switch("chip");
+  const BundleId bundle = topology.add_bundle("gpu->chip", LinkKind::kScaleUp);
+  topology.add_link(gpu, chip, 25_GBps, bundle);
+  topology.add_link(gpu, chip, 25_GBps, bundle);
+  EXPECT_EQ(boost::num_edges(topology.graph()), 2U);
+  EXPECT_EQ(boost::out_degree(gpu, topology.graph()), 2U);
+}
+
+TEST(Topology, ABundleThatDoesNotExistIsABug) {
+  Topology topology;
+  const auto gpu = topology.add_rank("gpu");
+  EXPECT_THROW(topology.add_link(gpu, gpu, 1_GBps, 0), std::out_of_range);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/models/network/flow_checks.h"
+#include "tests/unit/models/network/test_systems.h"
+
+namespace orrery {
+namespace {
+
+using namespace orrery::testing;
+
+const CollectiveAlgorithm& ring() { return *AlgorithmRegistry::at("collective", "ring"); }
+
+StepCount run(TransferKind kind, Bytes bytes, const std::vector<int>& group,
+              const RankLayout& layout, RecordingSink& sink) {
+  return ring().run({kind, bytes, group, layout}, sink);
+}
+
+TEST(Ring, EveryRankSendsAndReceivesItsShareOfAnAllReduce) {
+  // 2 (n-1)/n S = 2 x 7/8 x 8 MB = 14 MB.
+  RecordingSink sink;
+  const StepCount steps =
+      run(TransferKind::kAllReduce, 8_MB, range(0, 8), rank_layout(dgx_h100(), 1), sink);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_DOUBLE_EQ(sink.sent(rank), 14e6);
+    EXPECT_DOUBLE_EQ(sink.received(rank), 14e6);
+  }
+  EXPECT_EQ(steps.scale_up, 14);
+  EXPECT_EQ(steps.scale_out, 0);
+}
+
+TEST(Ring, AGatherTakesHalfOfAnAllReduce) {
+  for (const TransferKind kind : {TransferKind::kAllGather, TransferKind::kReduceScatter}) {
+    RecordingSink sink;
+    const StepCount steps = run(kind, 8_MB, range(0, 8), rank_layout(dgx_h100(), 1), sink);
+    for (int rank = 0; rank < 8; ++rank) EXPECT_DOUBLE_EQ(sink.sent(rank), 7e6);
+    EXPECT_EQ(steps.scale_up, 7);
+  }
+}
+
+TEST(Ring, ABroadcastReachesEveryoneButTheRootOnce) {
+  RecordingSink sink;
+  const StepCount steps = run(TransferKind::kBroadcast, 8_MB, {5, 0, 1, 2, 3, 4, 6, 7},
+                              rank_layout(dgx_h100(), 1), sink);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_DOUBLE_EQ(sink.received(rank), rank == 5 ? 0 : 8e6);
+  }
+  EXPECT_EQ(steps.scale_up, 7);
+}
+
+TEST(Ring, RanksOfASystemAreNeighbours) {
+  // Listed across the systems; every ring still leaves each of them only once.
+  RecordingSink sink;
+  const RankLayout layout = rank_layout(dgx_h100(), 2);
+  run(TransferKind::kAllGather, 1_MB, {0, 8, 1, 9, 2, 10, 3, 11}, layout, sink);
+  int crossings = 0;
+  for (const RecordedFlow& flow : sink.flows) {
+    crossings += layout.system(flow.source) != layout.system(flow.destination) ? 1 : 0;
+  }
+  EXPECT_EQ(crossings, 4 * 2);  // four rings, one way out of each of two systems
+}
+
+TEST(Ring, EachRingEntersASystemAtAnotherRank) {
+  RecordingSink sink;
+  const RankLayout layout = rank_layout(dgx_h100(), 4);
+  run(TransferKind::kAllReduce, 1_MB, range(0, 32), layout, sink);
+  std::map<int, int> entries;
+  for (const RecordedFlow& flow : sink.flows) {
+    if (layout.system(flow.source) != layout.system(flow.destination)) ++entries[flow.destination];
+  }
+  EXPECT_EQ(entries.size(), 32U);
+  for (const auto& [rank, count] : entries) EXPECT_EQ(count, 1) << rank;
+}
+
+TEST(Ring, AllNicsOfANodeCarryTheSame) {
+  // 2 (n-1)/n S over 8 NICs: 2 x 31/32 x 32 MB / 8 = 7.75 MB each, out and in.
+  const FlowModel network(dgx_h100(), 4, "ring");
+  const auto loads =
+      dense_loads(network, network.cost(transfer(TransferKind::kAllReduce, 32_MB, {range(0, 32)})));
+  int nics = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    if (network.topology().bundles()[i].kind != LinkKind::kScaleOut) continue;
+    EXPECT_NEAR(loads[i], 7.75e6, 1e-3) << network.topology().bundles()[i].name;
+    ++nics;
+  }
+  EXPECT_EQ(nics, 64);
+}
+
+TEST(Ring, AllNicsOfARackCarryTheSame) {
+  // Also with several trays, or dies, in a system: 1 GB x 2 (n-1)/n over the ports of one system.
+  for (const SystemConfig& system : {nvl72(), unified_bus(3, 4, 3, 8)}) {
+    const FlowModel network(system, 3, "ring");
+    const int n = network.topology().ranks();
+    const auto loads =
+        dense_loads(network, network.cost(transfer(TransferKind::kAllReduce, 1_GB, {range(0, n)})));
+    const double expected = 2e9 * (n - 1) / n / (n / 3);
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+      if (network.topology().bundles()[i].kind != LinkKind::kScaleOut) continue;
+      EXPECT_NEAR(loads[i], expected, 1e-3) << network.topology().bundles()[i].name;
+    }
+  }
+}
+
+TEST(Ring, AGroupOfOneRankPerNodeUsesOneRail) {
+  const FlowModel network(dgx_h100(), 4, "ring");
+  const auto priced = network.price(transfer(TransferKind::kAllReduce, 32_MB, {{3, 11, 19, 27}}));
+  EXPECT_EQ(priced.cost.loads.size(), 8U);  // four NICs, both ways, and nothing else
+  for (const LinkLoad& load : priced.cost.loads) EXPECT_DOUBLE_EQ(load.bytes, 48e6);  // 2 x 3/4
+  EXPECT_EQ(priced.scale_out_steps, 6);
+  EXPECT_EQ(priced.scale_up_steps, 0);
+}
+
+TEST(Ring, TheSlowestChunkCrossesOnceForEverySystemAndLap) {
+  // 4 systems of 8: 62 hops, 2 laps x 4 crossings.
+  RecordingSink sink;
+  const StepCount steps =
+      run(TransferKind::kAllReduce, 1_MB, range(0, 32), rank_layout(dgx_h100(), 4), sink);
+  EXPECT_EQ(steps.scale_out, 8);
+  EXPECT_EQ(steps.scale_up, 54);
+}
+
+TEST(Ring, UnevenPartsOfAGroupStillConserveBytes) {
+  // 5 ranks of one system and 3 of another: 3 rings.
+  RecordingSink sink;
+  run(TransferKind::kAllGather, 8_MB, {0, 1, 2, 3, 4, 8, 9, 10}, rank_layout(dgx_h100(), 2), sink);
+  for (const int rank : {0, 1, 2, 3, 4, 8, 9, 10}) {
+    EXPECT_NEAR(sink.sent(rank), 7e6, 1e-3);
+    EXPECT_NEAR(sink.received(rank), 7e6, 1e-3);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "models/collectives/algorithm.h"
+#include "models/network/flow_model.h"
+
+namespace orrery::testing {
+
+inline std::vector<int> range(int first, int count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), first);
+  return ranks;
+}
+
+inline Transfer transfer(TransferKind kind, Bytes bytes, std::vector<std::vector<int>> groups) {
+  Transfer result;
+  result.name = "test";
+  result.kind = kind;
+  result.bytes = bytes;
+  result.groups = std::move(groups);
+  return result;
+}
+
+/// Loads by link, dense.
+inline std::vector<double> dense_loads(const FlowModel& network, const TransferCost& cost) {
+  std::vector<double> loads(network.capacities().size());
+  for (const LinkLoad& load : cost.loads) loads[load.link] += load.bytes;
+  return loads;
+}
+
+/// Index of the link of that name.
+inline std::size_t link(const FlowModel& network, const std::string& name) {
+  const std::vector<Bundle>& bundles = network.topology().bundles();
+  for (std::size_t i = 0; i < bundles.size(); ++i) {
+    if (bundles[i].name == name) return i;
+  }
+  throw std::out_of_range("no link " + name);
+}
+
+struct RecordedFlow {
+  int source = 0, destination = 0;
+  double bytes = 0;
+};
+
+/// Keeps the flows of an algorithm.
+class RecordingSink final : public FlowSink {
+ public:
+  void add(int source, int destination, Bytes bytes) override {
+    flows.push_back({source, destination, bytes.base()});
+  }
+  double sent(int rank) const {
+    double sum = 0;
+    for (const RecordedFlow& flow : flows) sum += flow.source == rank ? flow.bytes : 0;
+    return sum;
+  }
+  double received(int rank) const {
+    double sum = 0;
+    for (const RecordedFlow& flow : flows) sum += flow.destination == rank ? flow.bytes : 0;
+    return sum;
+  }
+  std::vector<RecordedFlow> flows;
+};
+
+}  // namespace orrery::testing

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "sim/config/diagnostics.h"
+#include "tests/unit/models/network/flow_checks.h"
+#include "tests/unit/models/network/test_systems.h"
+
+namespace orrery {
+namespace {
+
+using namespace orrery::testing;
+
+std::map<std::string, int> links_by_switch(const Topology& topology, int rank) {
+  std::map<std::string, int> count;
+  const auto& graph = topology.graph();
+  for (auto [link, end] = boost::out_edges(topology.rank_vertex(rank), graph); link != end;
+       ++link) {
+    ++count[graph[boost::target(*link, graph)].name];
+  }
+  return count;
+}
+
+TEST(NvSwitch, Nvl72Has1296LinksEachWay) {
+  const FlowModel network(nvl72(), 1);
+  const Topology& topology = network.topology();
+  // 72 GPUs x 18 chips = 1296 one way. A link is 4 pairs of copper wires for both ways: 1296 x 4 =
+  // 5184 cables.
+  const std::size_t one_way = topology.link_count(LinkKind::kScaleUp) / 2;
+  EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 2U * 1296U);
+  EXPECT_EQ(one_way * 4, 5184U);
+  EXPECT_EQ(boost::num_vertices(topology.graph()), 72U + 18U);
+  for (auto [link, end] = boost::edges(topology.graph()); link != end; ++link) {
+    EXPECT_EQ(topology.graph()[*link].capacity, 50_GBps);
+  }
+}
+
+TEST(NvSwitch, EveryChipOfNvl72Uses72Ports) {
+  const FlowModel network(nvl72(), 1);
+  const auto& graph = network.topology().graph();
+  int switches = 0;
+  for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
+    if (graph[*vertex].rank >= 0) continue;
+    ++switches;
+    EXPECT_EQ(boost::out_degree(*vertex, graph), 72U) << graph[*vertex].name;
+  }
+  EXPECT_EQ(switches, 18);
+}
+
+TEST(NvSwitch, DgxH100SpreadsItsLinksFiveFourFourFive) {
+  const FlowModel network(dgx_h100(), 1);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const std::map<std::string, int> expected = {{"system0/nvswitch0", 5},
+                                                 {"system0/nvswitch1", 4},
+                                                 {"system0/nvswitch2", 4},
+                                                 {"system0/nvswitch3", 5}};
+    EXPECT_EQ(links_by_switch(network.topology(), gpu), expected);
+  }
+}
+
+TEST(NvSwitch, DgxA100HasTwoLinksToEachOfSixChips) {
+  const FlowModel network(dgx_a100(), 1);
+  const auto links = links_by_switch(network.topology(), 0);
+  EXPECT_EQ(links.size(), 6U);
+  for (const auto& [chip, count] : links) EXPECT_EQ(count, 2) << chip;
+  EXPECT_EQ(network.topology().link_count(LinkKind::kScaleUp), 2U * 8U * 12U);
+}
+
+TEST(NvSwitch, VeraRubinNvl72HasOneLinkToEachOf36Chips) {
+  const FlowModel network(vr_nvl72(), 1);
+  EXPECT_EQ(network.topology().link_count(LinkKind::kScaleUp), 2U * 72U * 36U);
+  // 36 x 50 GB/s = 1.8 TB/s one way, half of the published 3.6 TB/s both ways.
+  EXPECT_EQ(network.topology().bundles()[network.route(0, 1)[0]].capacity, 1800_GBps);
+}
+
+TEST(NvSwitch, AnyTwoGpusAreOneSwitchApart) {
+  const FlowModel network(nvl72(), 1);
+  const Route route = network.route(3, 71);
+  ASSERT_EQ(route.size(), 2U);
+  EXPECT_EQ(network.topology().bundles()[route[0]].name, "system0/node0/accelerator3->nvswitches");
+  EXPECT_EQ(network.topology().bundles()[route[1]].name, "nvswitches->system0/node17/accelerator3");
+  EXPECT_EQ(network.topology().bundles()[route[0]].capacity, 900_GBps);
+}
+
+TEST(NvSwitch, LinksThatDoNotAddUpAreAUserError) {
+  SystemConfig system = dgx_h100();
+  system.scale_up.links_per_switch = {5, 4, 4, 4};
+  EXPECT_THROW(FlowModel(system, 1), config::ConfigError);
+}
+
+TEST(NvSwitch, AnUnknownTopologyIsAUserErrorThatListsTheKnown) {
+  SystemConfig system = dgx_h100();
+  system.scale_up.kind = "nvswich";
+  try {
+    FlowModel network(system, 1);
+    FAIL() << "no error";
+  } catch (const config::ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("'nvswich'"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("nvswitch, unified_bus"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

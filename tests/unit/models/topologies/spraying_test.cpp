@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes of the fabrics against the naive way: on the graph of physical links, follow all
+// shortest paths and split the bytes equally over the links of every hop.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "tests/unit/models/network/flow_checks.h"
+#include "tests/unit/models/network/test_systems.h"
+
+namespace orrery {
+namespace {
+
+using namespace orrery::testing;
+using LinkId = Topology::LinkId;
+using VertexId = Topology::VertexId;
+using LinkBytes = std::map<const void*, double>;  // by the address of the link's properties
+
+/// Links to a vertex on all shortest paths, by Bellman-Ford: the graphs of these tests are small.
+std::vector<int> hops_to(const Topology& topology, VertexId destination) {
+  const auto& graph = topology.graph();
+  constexpr int kFar = 1000;
+  std::vector<int> hops(boost::num_vertices(graph), kFar);
+  hops[destination] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto [link, end] = boost::edges(graph); link != end; ++link) {
+      const int through = hops[boost::target(*link, graph)] + 1;
+      int& mine = hops[boost::source(*link, graph)];
+      if (through >= mine) continue;
+      mine = through;
+      changed = true;
+    }
+  }
+  return hops;
+}
+
+void spray(const Topology& topology, const std::vector<int>& hops, VertexId at, double bytes,
+           LinkBytes& loads) {
+  if (hops[at] == 0) return;
+  const auto& graph = topology.graph();
+  std::vector<LinkId> next;
+  for (auto [link, end] = boost::out_edges(at, graph); link != end; ++link) {
+    if (hops[boost::target(*link, graph)] == hops[at] - 1) next.push_back(*link);
+  }
+  const double share = bytes / static_cast<double>(next.size());
+  for (const LinkId& link : next) {
+    loads[&graph[link]] += share;
+    spray(topology, hops, boost::target(link, graph), share, loads);
+  }
+}
+
+/// Every physical link must carry its share of the bundle that the route names, and no other link
+/// anything.
+void expect_sprayed_evenly(const FlowModel& network, int source, int destination) {
+  const Topology& topology = network.topology();
+  LinkBytes naive;
+  const auto hops = hops_to(topology, topology.rank_vertex(destination));
+  spray(topology, hops, topology.rank_vertex(source), 1.0, naive);
+  std::vector<double> bundle_bytes(topology.bundles().size());
+  for (const BundleId bundle : network.route(source, destination)) bundle_bytes[bundle] += 1.0;
+  for (auto [link, end] = boost::edges(topology.graph()); link != end; ++link) {
+    const Topology::Link& properties = topology.graph()[*link];
+    const double share = properties.capacity / topology.bundles()[properties.bundle].capacity;
+    const auto found = naive.find(&properties);
+    EXPECT_NEAR(found == naive.end() ? 0 : found->second, bundle_bytes[properties.bundle] * share,
+                1e-12)
+        << topology.name(*link) << " from " << source << " to " << destination;
+  }
+}
+
+void expect_all_pairs_sprayed_evenly(const FlowModel& network) {
+  for (int source = 0; source < network.topology().ranks(); ++source) {
+    for (int destination = 0; destination < network.topology().ranks(); ++destination) {
+      if (source != destination) expect_sprayed_evenly(network, source, destination);
+    }
+  }
+}
+
+TEST(Spraying, DgxH100RoutesEqualTheNaiveEnumeration) {
+  expect_all_pairs_sprayed_evenly(FlowModel(dgx_h100(), 1));
+}
+
+TEST(Spraying, UnifiedBusRoutesEqualTheNaiveEnumeration) {
+  expect_all_pairs_sprayed_evenly(FlowModel(unified_bus(3, 2, 3, 4), 1));
+}
+
+TEST(Spraying, CloudMatrixRoutesEqualTheNaiveEnumeration) {
+  const FlowModel network(cm384(), 1);
+  expect_sprayed_evenly(network, 0, 1);     // within a package
+  expect_sprayed_evenly(network, 0, 15);    // within a node
+  expect_sprayed_evenly(network, 17, 767);  // between nodes
+}
+
+TEST(Spraying, SameRailRoutesEqualTheNaiveEnumeration) {
+  SystemConfig system = dgx_h100();
+  system.scale_out.nodes_per_leaf_group = 2;
+  const FlowModel network(system, 4);
+  expect_sprayed_evenly(network, 3, 8 + 3);   // one leaf
+  expect_sprayed_evenly(network, 3, 24 + 3);  // over the spine
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/flow_network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+using namespace literals;
+
+Costs make_costs(const std::vector<BytesPerSecond>& links,
+                 const std::vector<std::vector<LinkLoad>>& transfers) {
+  Costs costs;
+  costs.links = links;
+  for (const auto& loads : transfers) {
+    costs.transfers.push_back({0, loads});
+  }
+  return costs;
+}
+
+TEST(FlowNetwork, ATransferAloneHasAllOfItsSlowestLink) {
+  // Link 1 carries half of the bytes at 1 GB/s, so the whole goes at 2 GB/s: 8 GB take 4 s.
+  FlowNetwork network(make_costs({10_GBps, 1_GBps}, {{{0, 8e9}, {1, 4e9}}}));
+  network.start(0, 5);
+  network.settle(5);
+  EXPECT_DOUBLE_EQ(network.rate(0).base(), 2e9);
+  EXPECT_EQ(network.next_end(), 5U + 4'000'000'000'000U);
+  EXPECT_EQ(network.end_next(), 0U);
+  EXPECT_EQ(network.next_end(), kNever);
+  EXPECT_EQ(network.rate(0).base(), 0);
+}
+
+TEST(FlowNetwork, TwoFlowsOnOneLinkGetHalfEach) {
+  FlowNetwork network(make_costs({10_GBps}, {{{0, 1e9}}, {{0, 7e9}}}));
+  network.start(0, 0);
+  network.start(1, 0);
+  network.settle(0);
+  EXPECT_DOUBLE_EQ(network.rate(0).base(), 5e9);
+  EXPECT_DOUBLE_EQ(network.rate(1).base(), 5e9);
+}
+
+TEST(FlowNetwork, AFlowHeldBackElsewhereLeavesItsShareToTheOthers) {
+  // Bertsekas and Gallager's picture: flow 0 crosses both links, 1 shares link 0, 2 and 3 share link 1.
+  // Link 1 fills first at 9/3 = 3 GB/s; flow 1 gets the remaining 12 - 3 = 9 GB/s of link 0.
+  FlowNetwork network(make_costs(
+      {12_GBps, 9_GBps}, {{{0, 1e9}, {1, 1e9}}, {{0, 1e9}}, {{1, 1e9}}, {{1, 1e9}}}));
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    network.start(t, 0);
+  }
+  network.settle(0);
+  EXPECT_DOUBLE_EQ(network.rate(0).base(), 3e9);
+  EXPECT_DOUBLE_EQ(network.rate(1).base(), 9e9);
+  EXPECT_DOUBLE_EQ(network.rate(2).base(), 3e9);
+  EXPECT_DOUBLE_EQ(network.rate(3).base(), 3e9);
+}
+
+TEST(FlowNetwork, ALaterStartSlowsWhatIsInFlightFromThenOn) {
+  FlowNetwork network(make_costs({1_GBps}, {{{0, 3e6}}, {{0, 1e6}}}));
+  network.start(0, 0);
+  network.settle(0);
+  EXPECT_EQ(network.next_end(), 3'000'000'000U);
+  network.start(1, 1'000'000'000);  // after 1 ms 2 MB are left; both then have 0.5 GB/s
+  network.settle(1'000'000'000);
+  EXPECT_DOUBLE_EQ(network.remaining(0, 1'000'000'000).base(), 2e6);
+  EXPECT_EQ(network.next_end(), 3'000'000'000U);
+  EXPECT_EQ(network.end_next(), 1U);
+  network.settle(3'000'000'000);  // 1 MB left at 1 GB/s
+  EXPECT_EQ(network.next_end(), 4'000'000'000U);
+}
+
+TEST(FlowNetwork, RejectsImpossibleLoads) {
+  const auto make = [](double capacity, LinkLoad load) {
+    FlowNetwork network(make_costs({BytesPerSecond(capacity)}, {{load}}));
+  };
+  EXPECT_THROW(make(1e9, {1, 5}), std::logic_error);
+  EXPECT_THROW(make(1e9, {0, -5}), std::logic_error);
+  EXPECT_THROW(make(1e9, {0, std::numeric_limits<double>::infinity()}), std::logic_error);
+  EXPECT_THROW(make(0, {0, 5}), std::logic_error);
+  EXPECT_NO_THROW(make(0, {0, 0}));
+}
+
+TEST(FlowNetwork, LinksWithEqualLoadsAreMergedToTheSlowest) {
+  const Costs costs =
+      make_costs({4_GBps, 3_GBps, 5_GBps, 1_GBps},
+                 {{{0, 6e9}, {1, 6e9}, {2, 6e9}}, {{0, 1e9}, {1, 1e9}, {2, 2e9}}});
+  FlowNetwork network(costs);
+  EXPECT_EQ(network.link_count(), 2U);  // {0, 1} and {2}; nothing loads link 3
+  network.start(0, 0);
+  network.settle(0);
+  EXPECT_DOUBLE_EQ(network.rate(0).base(), 3e9);
+}
+
+TEST(FlowNetwork, LoadsOfOneLinkInTwoPiecesAddUp) {
+  FlowNetwork network(make_costs({1_GBps}, {{{0, 1e9}, {0, 1e9}}}));
+  network.start(0, 0);
+  EXPECT_EQ(network.next_end(), 2'000'000'000'000U);
+}
+
+/// A random network with tiers of equal links, so that there is something to merge.
+Costs random_costs(std::mt19937_64& random) {
+  std::uniform_real_distribution<double> uniform(0.1, 1.0);
+  const std::size_t links = 3 + random() % 20;
+  std::vector<BytesPerSecond> capacities;
+  for (std::size_t l = 0; l < links; ++l) {
+    capacities.emplace_back(random() % 2 == 0 ? 1e9 : 1e9 * uniform(random));
+  }
+  std::vector<std::vector<LinkLoad>> transfers(2 + random() % 30);
+  for (auto& loads : transfers) {
+    const double bytes = 1e6 * uniform(random);
+    const std::uint32_t first = static_cast<std::uint32_t>(random() % links);
+    const std::uint32_t count = 1 + static_cast<std::uint32_t>(random() % (links - first));
+    for (std::uint32_t l = first; l < first + count; ++l) {
+      loads.push_back({l, random() % 3 == 0 ? bytes * uniform(random) : bytes});
+    }
+  }
+  return make_costs(capacities, transfers);
+}
+
+double largest_load(const TransferCost& transfer) {
+  double largest = 0;
+  for (const LinkLoad& load : transfer.loads) {
+    largest = std::max(largest, load.bytes);
+  }
+  return largest;
+}
+
+/// Usage of each link and the fastest transfer on it.
+struct LinkState {
+  double usage = 0;
+  double fastest = 0;
+};
+
+std::vector<LinkState> link_states(const FlowNetwork& network, const Costs& costs) {
+  std::vector<LinkState> states(costs.links.size());
+  for (std::uint32_t t = 0; t < costs.transfers.size(); ++t) {
+    const double rate = network.rate(t).base();
+    for (const LinkLoad& load : costs.transfers[t].loads) {
+      states[load.link].usage += rate * load.bytes / largest_load(costs.transfers[t]);
+      states[load.link].fastest = std::max(states[load.link].fastest, rate);
+    }
+  }
+  return states;
+}
+
+/// The definition of max-min fairness: no link carries more than it can, and every transfer in flight has a full
+/// link on which no other is faster.
+void audit(const FlowNetwork& network, const Costs& costs) {
+  const std::vector<LinkState> states = link_states(network, costs);
+  for (std::size_t l = 0; l < states.size(); ++l) {
+    ASSERT_LE(states[l].usage, costs.links[l].base() * (1 + 1e-9));
+  }
+  for (std::uint32_t t = 0; t < costs.transfers.size(); ++t) {
+    const double rate = network.rate(t).base();
+    const auto& loads = costs.transfers[t].loads;
+    const bool bottlenecked = std::any_of(loads.begin(), loads.end(), [&](const LinkLoad& load) {
+      const LinkState& link = states[load.link];
+      return link.usage >= costs.links[load.link].base() * (1 - 1e-9) &&
+             rate >= link.fastest * (1 - 1e-9);
+    });
+    ASSERT_TRUE(rate == 0 || bottlenecked) << "transfer " << t;
+  }
+}
+
+/// Starts the transfers one by one in random steps and runs to the end; `check` sees every settled state.
+template <class Check>
+std::vector<Picoseconds> drive(FlowNetwork& network, std::size_t transfers, std::uint64_t seed,
+                               const Check& check) {
+  std::mt19937_64 random(seed);
+  std::vector<Picoseconds> ends(transfers);
+  Picoseconds next_start = 0;
+  std::uint32_t started = 0;
+  while (started < transfers || network.next_end() != kNever) {
+    const Picoseconds now =
+        std::min(started < transfers ? next_start : kNever, network.next_end());
+    while (network.next_end() <= now) {
+      ends[network.end_next()] = now;
+    }
+    while (started < transfers && next_start <= now) {
+      network.start(started++, now);
+      next_start += random() % 3 == 0 ? 0 : random() % 1'000'000'000;
+    }
+    network.settle(now);
+    check(now);
+  }
+  return ends;
+}
+
+TEST(FlowNetwork, EveryTransferHasAFullLinkOnWhichItIsFastest) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    const Costs costs = random_costs(random);
+    FlowNetwork network(costs);
+    drive(network, costs.transfers.size(), seed, [&](Picoseconds) { audit(network, costs); });
+  }
+}
+
+TEST(FlowNetwork, MergedLinksGiveTheSameTimesAsSeparateOnes) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    const Costs costs = random_costs(random);
+    FlowNetwork merged(costs, FlowNetwork::Links::kMerged);
+    FlowNetwork separate(costs, FlowNetwork::Links::kSeparate);
+    ASSERT_LE(merged.link_count(), separate.link_count());
+    const auto nothing = [](Picoseconds) {};
+    const auto a = drive(merged, costs.transfers.size(), seed, nothing);
+    const auto b = drive(separate, costs.transfers.size(), seed, nothing);
+    for (std::size_t t = 0; t < a.size(); ++t) {
+      // Sums in another order may round a time to the next picosecond.
+      ASSERT_NEAR(static_cast<double>(a[t]), static_cast<double>(b[t]), 2) << "seed " << seed;
+    }
+  }
+}
+
+TEST(FlowNetwork, BytesCarriedEqualBytesLoaded) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    const Costs costs = random_costs(random);
+    FlowNetwork network(costs);
+    std::vector<double> carried(costs.transfers.size(), 0);  // integral of the rates
+    std::vector<double> rates(costs.transfers.size(), 0);
+    Picoseconds before = 0;
+    drive(network, costs.transfers.size(), seed, [&](Picoseconds now) {
+      for (std::uint32_t t = 0; t < carried.size(); ++t) {
+        carried[t] += rates[t] * to_seconds(now - before).base();
+        rates[t] = network.rate(t).base();
+      }
+      before = now;
+    });
+    for (std::size_t t = 0; t < carried.size(); ++t) {
+      // An end is rounded to a picosecond: half of one at up to 10 GB/s is 0.005 B.
+      const double bytes = largest_load(costs.transfers[t]);
+      ASSERT_NEAR(carried[t], bytes, bytes * 1e-9 + 0.005) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/units/spelling.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+TEST(EditDistance, CountsEachKindOfEditOnce) {
+  EXPECT_EQ(edit_distance("memory", "memory", 2), 0);
+  EXPECT_EQ(edit_distance("memry", "memory", 2), 1);    // insertion
+  EXPECT_EQ(edit_distance("memorry", "memory", 2), 1);  // deletion
+  EXPECT_EQ(edit_distance("memary", "memory", 2), 1);   // substitution
+  EXPECT_EQ(edit_distance("mmeory", "memory", 2), 1);   // swap
+  EXPECT_EQ(edit_distance("mmeorry", "memory", 2), 2);
+}
+
+TEST(EditDistance, StopsAtTheLimit) {
+  EXPECT_EQ(edit_distance("abcdef", "uvwxyz", 2), 3);
+  EXPECT_EQ(edit_distance("", "abcdef", 2), 3);
+  EXPECT_EQ(edit_distance("", "ab", 2), 2);
+}
+
+TEST(EditDistance, IsSymmetric) {
+  EXPECT_EQ(edit_distance("bandwith", "bandwidth", 3), edit_distance("bandwidth", "bandwith", 3));
+  EXPECT_EQ(edit_distance("ca", "abc", 5), edit_distance("abc", "ca", 5));
+}
+
+TEST(NearestName, FindsTheNearestWithinTwoEdits) {
+  EXPECT_EQ(nearest_name("bandwith", {"capacity", "bandwidth"}), "bandwidth");
+  EXPECT_EQ(nearest_name("bnadwith", {"capacity", "bandwidth"}), "bandwidth");
+  EXPECT_EQ(nearest_name("speed", {"capacity", "bandwidth"}), "");
+  EXPECT_EQ(nearest_name("latency", {}), "");
+}
+
+TEST(NearestName, ShortWordsMustBeNearer) {
+  EXPECT_EQ(nearest_name("tpp", {"tp", "dp"}), "tp");
+  EXPECT_EQ(nearest_name("xy", {"tp"}), "");
+}
+
+TEST(NearestName, CaseDecidesOnlyBetweenEquals) {
+  EXPECT_EQ(nearest_name("BF16", {"fp16", "bf16"}), "bf16");
+  EXPECT_EQ(nearest_name("GBps", {"Gb/s", "GB/s"}), "GB/s");
+  EXPECT_EQ(nearest_name("Gbps", {"GB/s", "Gb/s"}), "Gb/s");
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/inference/inference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/config/diagnostics.h"
+#include "sim/graph/verify.h"
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+InferenceConfig prefill(std::int64_t sequences, std::int64_t sequence, ParallelConfig parallel = {}) {
+  InferenceConfig config;
+  config.parallel = parallel;
+  config.phase = Phase::kPrefill;
+  config.micro_batch = sequences;
+  config.sequence = sequence;
+  return config;
+}
+
+InferenceConfig decode(std::int64_t sequences, std::int64_t kv_length, ParallelConfig parallel = {}) {
+  InferenceConfig config;
+  config.parallel = parallel;
+  config.micro_batch = sequences;
+  config.kv_length = kv_length;
+  return config;
+}
+
+TEST(BuildInference, IsSoundUnderEveryParallelism) {
+  for (const ParallelConfig& plan :
+       {ParallelConfig{}, ParallelConfig{.tp = 4}, ParallelConfig{.tp = 2, .pp = 2, .dp = 2},
+        ParallelConfig{.tp = 4, .dp = 2, .ep = 8}, ParallelConfig{.dp = 16, .ep = 16}}) {
+    for (const LlmConfig& model : {small_llama(4), small_moe(4)}) {
+      if (!model.has_moe() && plan.ep > 1) continue;
+      for (const InferenceConfig& config : {prefill(4, 16, plan), decode(4, 16, plan)}) {
+        const Program program = build_inference(model, config);
+        EXPECT_THAT(verify(program), IsEmpty());
+        EXPECT_EQ(program.ranks, plan.ranks());
+      }
+    }
+  }
+}
+
+TEST(BuildInference, PrefillExecutesTheForwardPassWithOneHeadRowPerSequence) {
+  const LlmConfig model = small_llama(4);
+  for (const ParallelConfig& plan : {ParallelConfig{}, ParallelConfig{.tp = 2, .pp = 2, .dp = 2}}) {
+    const InferenceConfig config = prefill(3, 16, plan);
+    const double sequences = 3.0 * plan.dp;
+    const double executed =
+        program_statistics(build_inference(model, config)).matrix_flops().base();
+    const double linear = 2 * sequences * (16 * 4 * 49152.0 + 64 * 96);
+    EXPECT_DOUBLE_EQ(executed, linear + sequences * 4 * 8 * 136 * 32);
+    EXPECT_DOUBLE_EQ(model_flops(model, config).base(), linear + sequences * 4 * 8 * 128 * 32);
+  }
+}
+
+TEST(BuildInference, DecodeExecutesTheModelFlops) {
+  const LlmConfig model = small_llama(4);
+  const InferenceConfig config = decode(3, 99, {.tp = 2, .dp = 2});
+  // 6 sequences, one token each over 100 keys: 4 layers x 8 heads x 4 x 8 FLOPs a key.
+  const double expected = 2 * 6 * (4 * 49152.0 + 64 * 96) + 6.0 * 4 * 8 * 100 * 32;
+  EXPECT_DOUBLE_EQ(program_statistics(build_inference(model, config)).matrix_flops().base(),
+                   expected);
+  EXPECT_DOUBLE_EQ(model_flops(model, config).base(), expected);
+}
+
+TEST(BuildInference, PrefillInTwoPiecesComputesTheSamePairs) {
+  const LlmConfig model = small_llama(2);
+  const auto executed = [&](std::int64_t tokens, std::int64_t before) {
+    InferenceConfig config = prefill(1, tokens);
+    config.kv_length = before;
+    return program_statistics(build_inference(model, config)).matrix_flops().base();
+  };
+  const double head = 2.0 * 64 * 96;  // once per piece
+  EXPECT_DOUBLE_EQ(executed(40, 0) + executed(24, 40), executed(64, 0) + head);
+}
+
+TEST(BuildInference, DecodeReadsAllWeightsOnce) {
+  const LlmConfig model = library_model("llama_3_1_8b");
+  const ProgramStatistics statistics = program_statistics(build_inference(model, decode(1, 1)));
+  // The matrices of 8.03 B parameters less the embedding table, 2 bytes each: 15.0 GB; a token's activations are small.
+  const double matrices = 2 * static_cast<double>(count_parameters(model).active_matrices);
+  EXPECT_NEAR(statistics.kernels.at("gemm").bytes.base() / matrices, 1, 0.001);
+}
+
+TEST(BuildInference, DecodeReadsTheExpertsThatTokensHit) {
+  const LlmConfig model = small_moe(1);
+  const auto bytes = [&](std::int64_t sequences) {
+    return program_statistics(build_inference(model, decode(sequences, 1)))
+        .kernels.at("grouped_gemm")
+        .bytes.base();
+  };
+  // One token: 2 experts of 3 x 64 x 32 bf16 elements, and rows of 64 + 64 (up) and 32 + 64 (down).
+  EXPECT_DOUBLE_EQ(bytes(1), 2 * 2.0 * (3 * 64 * 32) + 2 * 2.0 * (64 + 64 + 32 + 64));
+  // Many tokens: all 8.
+  EXPECT_NEAR(bytes(1000), 8 * 2.0 * (3 * 64 * 32) + 2000 * 2.0 * (64 + 64 + 32 + 64), 1);
+}
+
+TEST(BuildInference, ExpertsSpanTensorAndDataRanks) {
+  const LlmConfig model = small_moe(2);
+  const Program program = build_inference(model, decode(8, 16, {.tp = 2, .dp = 4, .ep = 8}));
+  const auto exchange =
+      std::find_if(program.transfers.begin(), program.transfers.end(),
+                   [](const Transfer& t) { return t.kind == TransferKind::kAllToAll; });
+  ASSERT_NE(exchange, program.transfers.end());
+  EXPECT_THAT(exchange->groups,
+              ::testing::ElementsAre(::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
+  // 8 sequences over 2 tensor ranks, 2 copies of 64 bf16 elements.
+  EXPECT_EQ(exchange->bytes.base(), 4.0 * 2 * 64 * 2);
+}
+
+TEST(InferenceConfig, SaysWhatIsWrong) {
+  const auto message = [](const InferenceConfig& config) -> std::string {
+    try {
+      require_supported(small_llama(4), config);
+    } catch (const config::ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(decode(1, 1)), "");
+  EXPECT_THAT(message(decode(0, 1)), HasSubstr("batch"));
+  EXPECT_THAT(message(decode(1, 1, {.tp = 3})), HasSubstr("parallel.tp"));
+  EXPECT_THAT(message(decode(1, 1, {.pp = 2, .vpp = 2})), HasSubstr("parallel.vpp"));
+  EXPECT_THAT(message(decode(1, 1, {.dp = 2, .ep = 2})), HasSubstr("has no experts"));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/parallelism/mesh.h"
+#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/parallelism/stages.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Mesh, NumbersTensorRanksFastestAndPipelineStagesSlowest) {
+  const Mesh mesh({.tp = 2, .pp = 2, .dp = 3});
+  EXPECT_EQ(mesh.ranks(), 12);
+  EXPECT_EQ(mesh.rank({.tp = 1, .dp = 0, .pp = 0}), 1);
+  EXPECT_EQ(mesh.rank({.tp = 0, .dp = 1, .pp = 0}), 2);
+  EXPECT_EQ(mesh.rank({.tp = 0, .dp = 0, .pp = 1}), 6);
+  for (int rank = 0; rank < mesh.ranks(); ++rank) EXPECT_EQ(mesh.rank(mesh.position(rank)), rank);
+}
+
+TEST(Mesh, GroupsOfAStage) {
+  const Mesh mesh({.tp = 2, .pp = 2, .dp = 4, .ep = 4});
+  EXPECT_THAT(mesh.tensor_groups(1), ElementsAre(ElementsAre(8, 9), ElementsAre(10, 11),
+                                                 ElementsAre(12, 13), ElementsAre(14, 15)));
+  EXPECT_THAT(mesh.data_groups(0), ElementsAre(ElementsAre(0, 2, 4, 6), ElementsAre(1, 3, 5, 7)));
+  EXPECT_THAT(mesh.expert_groups(0),
+              ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
+  EXPECT_THAT(mesh.expert_data_groups(0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5),
+                                                      ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(mesh.pairs(0, 1)[3], ElementsAre(3, 11));
+}
+
+TEST(Mesh, EveryKindOfGroupHoldsEveryRankOnce) {
+  const Mesh mesh({.tp = 4, .pp = 3, .dp = 6, .ep = 8});
+  for (const auto groups : {&Mesh::tensor_groups, &Mesh::data_groups, &Mesh::expert_groups,
+                            &Mesh::expert_data_groups}) {
+    std::multiset<int> seen;
+    for (int stage = 0; stage < 3; ++stage) {
+      for (const auto& group : (mesh.*groups)(stage)) seen.insert(group.begin(), group.end());
+    }
+    EXPECT_EQ(seen.size(), 72u);
+    EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 72u);
+  }
+}
+
+TEST(ParallelConfig, SaysWhatIsNotSupported) {
+  const auto message = [](const ParallelConfig& parallel) -> std::string {
+    try {
+      require_supported(parallel);
+    } catch (const config::ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({.tp = 8, .sp = true, .pp = 4, .vpp = 2, .dp = 2, .ep = 16}), "");
+  EXPECT_THAT(message({.cp = 2}), HasSubstr("parallel.cp: unsupported"));
+  EXPECT_THAT(message({.etp = 2}), HasSubstr("parallel.etp: unsupported"));
+  EXPECT_THAT(message({.zero = 2}), HasSubstr("parallel.zero: unsupported"));
+  EXPECT_THAT(message({.zero = 4}), HasSubstr("parallel.zero: zero must be"));
+  EXPECT_THAT(message({.vpp = 2}), HasSubstr("parallel.vpp"));
+  EXPECT_THAT(message({.tp = 2, .dp = 2, .ep = 3}), HasSubstr("parallel.ep"));
+  EXPECT_THAT(message({.sp = true}), HasSubstr("parallel.sp"));
+  EXPECT_THAT(message({.pp = 0}), HasSubstr("at least 1"));
+}
+
+TEST(StageLayers, GivesTheRestToLateStagesButNotToTheEnds) {
+  EXPECT_THAT(stage_layers(8, 4), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(stage_layers(9, 4), ElementsAre(2, 2, 3, 2));
+  EXPECT_THAT(stage_layers(10, 4), ElementsAre(2, 3, 3, 2));
+  EXPECT_THAT(stage_layers(11, 4), ElementsAre(3, 3, 3, 2));  // the head stays alone
+  EXPECT_THAT(stage_layers(5, 2), ElementsAre(3, 2));
+  EXPECT_THAT(stage_layers(126, 12), ElementsAre(10, 10, 10, 10, 10, 11, 11, 11, 11, 11, 11, 10));
+  EXPECT_THROW(stage_layers(3, 4), config::ConfigError);
+}
+
+TEST(StageLayers, AlwaysAddUp) {
+  for (int stages = 1; stages < 20; ++stages) {
+    for (int layers = stages; layers < 60; ++layers) {
+      const auto counts = stage_layers(layers, stages);
+      EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), layers);
+    }
+  }
+}
+
+TEST(LayerRanges, ChunksGoRoundTheStages) {
+  const auto ranges = layer_ranges(8, {.pp = 2, .vpp = 2});
+  EXPECT_EQ(ranges[0][0].first, 0);
+  EXPECT_EQ(ranges[1][0].first, 2);
+  EXPECT_EQ(ranges[0][1].first, 4);
+  EXPECT_EQ(ranges[1][1].first, 6);
+  EXPECT_EQ(ranges[1][1].count, 2);
+  EXPECT_THROW(layer_ranges(10, {.pp = 2, .vpp = 2}), config::ConfigError);
+}
+
+/// What the ranks of a stage hold together, every copy counted once.
+std::int64_t distinct(const RankParameters& p, const ParallelConfig& parallel) {
+  return p.split * parallel.tp + p.whole + p.experts * parallel.ep;
+}
+
+TEST(RankParameters, OfAllRanksAddUpToTheModel) {
+  const ParallelConfig plans[] = {
+      {}, {.tp = 2}, {.tp = 4, .sp = true, .pp = 3}, {.pp = 2, .dp = 4, .ep = 4}};
+  for (const char* name : {"llama_3_1_8b", "qwen3_30b_a3b", "deepseek_v3", "mixtral_8x7b",
+                           "gemma_2_9b", "qwen3_8b", "gpt_oss_120b"}) {
+    const LlmConfig model = library_model(name);
+    for (ParallelConfig plan : plans) {
+      if (!model.has_moe()) plan.ep = 1;
+      std::int64_t sum = 0;
+      for (int stage = 0; stage < plan.pp; ++stage) {
+        sum += distinct(stage_parameters(model, plan, stage), plan);
+      }
+      const ParameterCount count = count_parameters(model);
+      // The last stage has its own copy of a tied table.
+      const std::int64_t copy =
+          model.tied_embeddings && plan.pp > 1 ? model.vocabulary * model.hidden : 0;
+      EXPECT_EQ(sum, count.total + copy) << name << " pp " << plan.pp << " tp " << plan.tp;
+    }
+  }
+}
+
+TEST(RankParameters, PadTheVocabularyToTheTensorRanks) {
+  LlmConfig model = small_llama(1);
+  model.vocabulary = 97;
+  EXPECT_EQ(embedding_parameters(model, 4).split, 25 * 64);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/training.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "sim/config/diagnostics.h"
+#include "sim/graph/verify.h"
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TrainingConfig small_config(ParallelConfig parallel = {}) {
+  TrainingConfig config;
+  config.parallel = parallel;
+  config.micro_batch = 2;
+  config.global_batch = 8L * config.micro_batch * parallel.dp;
+  config.sequence = 16;
+  config.schedule = parallel.vpp > 1 ? "interleaved" : "1f1b";
+  return config;
+}
+
+/// "F0 B0 ..." with micro-batch numbers, chunks as letters behind them.
+std::string text(const std::vector<PipelineSlot>& slots, bool with_chunks) {
+  std::string line;
+  for (const PipelineSlot& slot : slots) {
+    line += (line.empty() ? "" : " ") + std::string(slot.forward ? "F" : "B") +
+            std::to_string(slot.micro_batch);
+    if (with_chunks) line += static_cast<char>('a' + slot.chunk);
+  }
+  return line;
+}
+
+TEST(OneForwardOneBackward, IsTheOrderOfThePaper) {
+  EXPECT_EQ(text(one_forward_one_backward(3, 0, 4), false), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(text(one_forward_one_backward(3, 1, 4), false), "F0 F1 B0 F2 B1 F3 B2 B3");
+  EXPECT_EQ(text(one_forward_one_backward(3, 2, 4), false), "F0 B0 F1 B1 F2 B2 F3 B3");
+  EXPECT_EQ(text(one_forward_one_backward(4, 0, 2), false), "F0 F1 B0 B1");
+}
+
+TEST(Interleaved, IsTheOrderOfMegatron) {
+  // Two stages, chunks a and b, four micro-batches; warm-up 2 (2 - 1 - stage) + 2.
+  EXPECT_EQ(text(interleaved(2, 2, 0, 4), true),
+            "F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a B2b B3b B2a B3a");
+  EXPECT_EQ(text(interleaved(2, 2, 1, 4), true),
+            "F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a");
+}
+
+TEST(Schedules, HoldAsManyPassesInFlightAsThePapersSay) {
+  for (int stage = 0; stage < 8; ++stage) {
+    EXPECT_EQ(peak_in_flight(one_forward_one_backward(8, stage, 32)), 8 - stage);
+  }
+  // (v p + p - 1) chunks of L / (v p) layers: L (1 + (p - 1) / (p v)), Korthikanti et al. 2022, section 4.2.3.
+  EXPECT_EQ(peak_in_flight(interleaved(8, 3, 0, 64)), 3 * 8 + 8 - 1);
+  EXPECT_EQ(peak_in_flight(one_forward_one_backward(8, 0, 4)), 4);
+}
+
+using Pass = std::tuple<bool, int, std::int64_t>;
+
+/// The pass of the neighbouring stage whose message a pass waits for, if any.
+std::optional<std::pair<int, Pass>> source(int stages, int chunks, int stage, const PipelineSlot& s) {
+  const int virtual_stage = s.chunk * stages + stage;
+  const int before = s.forward ? virtual_stage - 1 : virtual_stage + 1;
+  if (before < 0 || before >= stages * chunks) return std::nullopt;
+  return std::pair(before % stages, Pass(s.forward, before / stages, s.micro_batch));
+}
+
+/// Runs the passes of all stages as their inputs come; messages of one direction between two stages arrive in the
+/// order in which they were sent, as the k-th receive meets the k-th send.
+void expect_completes(int stages, int chunks, std::int64_t micro_batches) {
+  std::vector<std::deque<PipelineSlot>> queues;
+  for (int stage = 0; stage < stages; ++stage) {
+    const auto slots = chunks > 1 ? interleaved(stages, chunks, stage, micro_batches)
+                                  : one_forward_one_backward(stages, stage, micro_batches);
+    queues.emplace_back(slots.begin(), slots.end());
+  }
+  std::map<std::tuple<int, int, bool>, std::deque<Pass>> wires;
+  bool moved = true;
+  while (std::exchange(moved, false)) {
+    for (int stage = 0; stage < stages; ++stage) {
+      auto& queue = queues[static_cast<std::size_t>(stage)];
+      if (queue.empty()) continue;
+      const PipelineSlot slot = queue.front();
+      if (const auto from = source(stages, chunks, stage, slot)) {
+        auto& wire = wires[{from->first, stage, slot.forward}];
+        if (wire.empty()) continue;
+        ASSERT_EQ(wire.front(), from->second) << "stage " << stage << " got another micro-batch";
+        wire.pop_front();
+      }
+      const int direction = slot.forward ? 1 : stages - 1;
+      const int last = slot.forward ? stages * chunks - 1 : 0;
+      if (slot.chunk * stages + stage != last) {
+        wires[{stage, (stage + direction) % stages, slot.forward}].push_back(
+            {slot.forward, slot.chunk, slot.micro_batch});
+      }
+      queue.pop_front();
+      moved = true;
+    }
+  }
+  for (const auto& queue : queues) EXPECT_TRUE(queue.empty()) << "stuck";
+}
+
+TEST(Schedules, CompleteWithMessagesInOrder) {
+  for (const int stages : {2, 3, 4, 8}) {
+    for (const int chunks : {1, 2, 3}) {
+      for (const int groups : {1, 2, 5}) expect_completes(stages, chunks, groups * stages);
+    }
+  }
+  expect_completes(4, 1, 3);
+}
+
+TEST(Schedules, RunEveryPassOnce) {
+  for (int stage = 0; stage < 4; ++stage) {
+    std::set<Pass> passes;
+    const auto slots = interleaved(4, 2, stage, 8);
+    for (const PipelineSlot& s : slots) passes.insert({s.forward, s.chunk, s.micro_batch});
+    EXPECT_EQ(slots.size(), 2u * 2 * 8);
+    EXPECT_EQ(passes.size(), slots.size());
+  }
+}
+
+TEST(BuildTraining, IsSoundUnderEveryParallelism) {
+  const ParallelConfig plans[] = {
+      {},
+      {.tp = 2},
+      {.tp = 4, .sp = true, .dp = 2},
+      {.tp = 2, .sp = true, .pp = 4, .dp = 2, .ep = 4},
+      {.tp = 2, .sp = true, .pp = 2, .vpp = 2, .dp = 4, .ep = 2, .zero = 0},
+  };
+  for (const ParallelConfig& plan : plans) {
+    for (LlmConfig model : {small_llama(4), small_moe(4)}) {
+      if (!model.has_moe() && plan.ep > 1) continue;
+      if (model.has_moe() && plan.tp > 1 && !plan.sp) continue;
+      for (const bool tied : {false, true}) {
+        model.tied_embeddings = tied;
+        const Program program = build_training(model, small_config(plan)).program;
+        EXPECT_THAT(verify(program), IsEmpty());
+        EXPECT_EQ(program.ranks, plan.ranks());
+        EXPECT_EQ(program.roles.size(), static_cast<std::size_t>(plan.pp));
+      }
+    }
+  }
+}
+
+TEST(BuildTraining, ExecutesSixFlopsPerParameterAndTokenPlusAttention) {
+  for (const ParallelConfig plan : {ParallelConfig{}, ParallelConfig{.tp = 4, .sp = true},
+                                    ParallelConfig{.tp = 2, .pp = 4, .dp = 2}}) {
+    const LlmConfig model = small_llama(4);
+    const TrainingConfig config = small_config(plan);
+    const double tokens = static_cast<double>(config.global_batch * config.sequence);
+    // Matrices: 4 layers of 49152 elements (see layers_test) and the head, 64 x 96.
+    const double matrices = 4 * 49152.0 + 64 * 96;
+    // 136 pairs a sequence and head, 4 x 8 FLOPs forward and 2.5 times that backward.
+    const double attention =
+        static_cast<double>(config.global_batch) * 4 * 8 * 136 * 32 * (1 + 2.5);
+    const double executed =
+        program_statistics(build_training(model, config).program).matrix_flops().base();
+    EXPECT_DOUBLE_EQ(executed, 6 * matrices * tokens + attention);
+    // The model needs half of the square (128 pairs), three times.
+    EXPECT_DOUBLE_EQ(model_flops(model, config).base(),
+                     6 * matrices * tokens +
+                         3.0 * static_cast<double>(config.global_batch) * 4 * 8 * 128 * 32);
+  }
+}
+
+TEST(BuildTraining, FullRecomputeAddsAForwardPassOfTheLayers) {
+  const LlmConfig model = small_llama(4);
+  TrainingConfig config = small_config({.tp = 2, .pp = 2});
+  const auto executed = [&] {
+    return program_statistics(build_training(model, config).program).matrix_flops().base();
+  };
+  const double plain = executed();
+  config.recompute = Recompute::kFull;
+  const double tokens = static_cast<double>(config.global_batch * config.sequence);
+  const double attention = static_cast<double>(config.global_batch) * 4 * 8 * 136 * 32;
+  EXPECT_DOUBLE_EQ(executed() - plain, 2 * 4 * 49152.0 * tokens + attention);
+  EXPECT_LT(model_flops(model, config).base(), plain);
+}
+
+TEST(BuildTraining, SendsEveryMicroBatchOverEveryBoundary) {
+  TrainingConfig config = small_config({.tp = 2, .pp = 4});
+  const auto messages = [&](const ParallelConfig& plan) {
+    config.parallel = plan;
+    config.schedule = plan.vpp > 1 ? "interleaved" : "1f1b";
+    return program_statistics(build_training(small_llama(8), config).program)
+        .transfers.at("send_receive pp");
+  };
+  // 3 boundaries, forward and backward, 8 micro-batches, 2 tensor ranks; 2 x 16 tokens of 64 bf16 elements.
+  const ClassStatistics plain = messages({.tp = 2, .pp = 4});
+  EXPECT_EQ(plain.count, 3u * 2 * 8 * 2);
+  EXPECT_EQ(plain.bytes.base(), 96 * 32.0 * 64 * 2);
+  EXPECT_EQ(messages({.tp = 2, .sp = true, .pp = 4}).bytes.base(), plain.bytes.base() / 2);
+  EXPECT_EQ(messages({.tp = 2, .pp = 4, .vpp = 2}).count, 7u * 2 * 8 * 2);
+}
+
+TEST(BuildTraining, ExchangesEveryTokenCopyFourTimesPerLayer) {
+  const LlmConfig model = small_moe(4);
+  const TrainingConfig config = small_config({.tp = 2, .sp = true, .pp = 2, .dp = 2, .ep = 4});
+  const ClassStatistics exchanges =
+      program_statistics(build_training(model, config).program).transfers.at("all_to_all ep");
+  // Dispatch and combine, forward and backward, of 2 copies of 64 bf16 elements per token and layer.
+  const double tokens = static_cast<double>(config.global_batch * config.sequence);
+  EXPECT_DOUBLE_EQ(exchanges.bytes.base(), 4 * tokens * 4 * 2 * 64 * 2);
+}
+
+TEST(BuildTraining, ReducesEveryGradientOverItsReplicas) {
+  const LlmConfig model = small_llama(4);
+  const auto statistics = [&](const ParallelConfig& plan) {
+    return role_statistics(build_training(model, small_config(plan)).program, 0);
+  };
+  const auto parameters = static_cast<double>(count_parameters(model).total);
+  const ProgramStatistics sharded = statistics({.dp = 4});
+  EXPECT_EQ(sharded.transfers.at("reduce_scatter dp").bytes.base(), 2 * parameters);
+  EXPECT_EQ(sharded.transfers.at("all_gather dp").bytes.base(), 2 * parameters);
+  const ProgramStatistics copied = statistics({.dp = 4, .zero = 0});
+  EXPECT_EQ(copied.transfers.at("all_reduce dp").bytes.base(), 2 * parameters);
+  EXPECT_FALSE(copied.transfers.contains("all_gather dp"));
+  // All state passes: the shard's 54 bytes a parameter (preparation 18, Adam 28, cast 8) and 4 for the scaling of all.
+  EXPECT_NEAR(sharded.kernels.at("optimizer").bytes.base(), parameters * (54.0 / 4 + 4), 60);
+  EXPECT_DOUBLE_EQ(copied.kernels.at("optimizer").bytes.base(), parameters * 58);
+}
+
+TEST(BuildTraining, ReducesExpertGradientsOverTheirOwnReplicas) {
+  const LlmConfig model = small_moe(2);
+  const ParallelConfig plan{.dp = 8, .ep = 4};
+  const Program program = build_training(model, small_config(plan)).program;
+  double experts = 0;
+  for (const Transfer& transfer : program.transfers) {
+    if (!transfer.name.starts_with("expert gradients")) continue;
+    experts = transfer.bytes.base();
+    EXPECT_EQ(transfer.groups.size(), 4u);
+    EXPECT_THAT(transfer.groups[1], ::testing::ElementsAre(1, 5));
+  }
+  EXPECT_EQ(experts, 2 * 2.0 * (8 / 4) * 3 * 64 * 32);  // 2 layers, 2 of 8 experts, bf16
+}
+
+TEST(BuildTraining, TiesTheEmbeddingsOfFirstAndLastStage) {
+  LlmConfig model = small_llama(4);
+  model.tied_embeddings = true;
+  const Program program = build_training(model, small_config({.tp = 2, .pp = 4})).program;
+  const auto tie = std::find_if(program.transfers.begin(), program.transfers.end(),
+                                [](const Transfer& t) { return t.purpose == "embedding"; });
+  ASSERT_NE(tie, program.transfers.end());
+  EXPECT_EQ(tie->participants, 2);
+  EXPECT_EQ(tie->bytes.base(), 2.0 * 96 / 2 * 64);
+  EXPECT_THAT(tie->groups, ::testing::ElementsAre(::testing::ElementsAre(0, 6),
+                                                  ::testing::ElementsAre(1, 7)));
+}
+
+TEST(BuildTraining, LayersOnlyHasNothingElse) {
+  TrainingConfig config = small_config({.tp = 2});
+  config.layers_only = 3;
+  const TrainingProgram training = build_training(small_llama(8), config);
+  const ProgramStatistics statistics = program_statistics(training.program);
+  EXPECT_FALSE(statistics.kernels.contains("embedding"));
+  EXPECT_FALSE(statistics.kernels.contains("optimizer"));
+  EXPECT_TRUE(training.optimizer.empty());
+  const double tokens = static_cast<double>(config.global_batch * config.sequence);
+  const double attention = static_cast<double>(config.global_batch) * 3 * 8 * 136 * 32 * 3.5;
+  EXPECT_DOUBLE_EQ(statistics.matrix_flops().base(), 6 * 3 * 49152.0 * tokens + attention);
+  EXPECT_NEAR(model_flops(small_llama(8), config).base() / statistics.matrix_flops().base(), 1,
+              0.01);
+}
+
+TEST(BuildTraining, SharesKernelsAndTransfersBetweenLayersAndStages) {
+  const LlmConfig model = library_model("llama_3_1_405b");
+  TrainingConfig config;
+  config.parallel = {.tp = 8, .sp = true, .pp = 9, .dp = 2};
+  config.global_batch = 64;
+  config.sequence = 8192;
+  const Program program = build_training(model, config).program;
+  EXPECT_LT(program.kernels.size(), 60u);
+  EXPECT_LT(program.transfers.size(), 120u);
+  EXPECT_EQ(program.roles[0].calls.size(), 2u * 32 + 1);
+}
+
+TEST(TrainingConfig, SaysWhatIsWrong) {
+  const auto message = [](const LlmConfig& model, TrainingConfig config) -> std::string {
+    try {
+      require_supported(model, config);
+    } catch (const config::ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  TrainingConfig config = small_config();
+  EXPECT_EQ(message(small_llama(4), config), "");
+  config.global_batch = 3;
+  EXPECT_THAT(message(small_llama(4), config), HasSubstr("batch.global: 3 sequences"));
+  config = small_config({.pp = 2, .vpp = 2});
+  config.global_batch = 6;
+  EXPECT_THAT(message(small_llama(4), config), HasSubstr("in multiples of pp = 2, got 3"));
+  config = small_config({.pp = 2, .vpp = 2});
+  EXPECT_THAT(message(small_llama(6), config), HasSubstr("6 layers do not divide by pp * vpp = 4"));
+  config.schedule = "1f1b";
+  EXPECT_THAT(message(small_llama(4), config), HasSubstr("schedule: interleaved goes with"));
+  config.schedule = "zigzag";
+  EXPECT_THAT(message(small_llama(4), config), HasSubstr("got 'zigzag'"));
+  EXPECT_THAT(message(small_moe(4), small_config({.tp = 2})), HasSubstr("parallel.sp"));
+  EXPECT_THAT(message(small_llama(4), small_config({.pp = 5})), HasSubstr("5 pipeline stages"));
+  config = small_config();
+  config.layers_only = 5;
+  EXPECT_THAT(message(small_llama(4), config), HasSubstr("layers_only"));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/inference/inference.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layers.h"
+#include "workloads/parallelism/program_builder.h"
+#include "workloads/parallelism/stages.h"
+
+namespace orrery {
+namespace {
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw config::ConfigError(message);
+}
+
+BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const LayerWork& work,
+                    int stage) {
+  const ParallelConfig& parallel = program.mesh().parallel();
+  const int last = parallel.pp - 1;
+  const Bytes message(static_cast<double>(work.row_tokens() * model.hidden) *
+                      activation_bytes(work.precision));
+  BlockBuilder block(program, stage);
+  if (stage == 0) {
+    block.append("", embedding_forward(model, work));
+  } else {
+    block.receive(program.message("forward", stage - 1, stage, message), kReceiveForwardStream);
+  }
+  const LayerRange layers =
+      layer_ranges(model.layer_count(), parallel)[static_cast<std::size_t>(stage)].front();
+  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
+    block.append("layer " + std::to_string(i) + " ",
+                 layer_forward(model, model.layers[static_cast<std::size_t>(i)], work));
+  }
+  if (stage == last) {
+    block.append("", head_forward(model, work));
+  } else {
+    block.send(program.message("forward", stage, stage + 1, message), kSendForwardStream);
+  }
+  return block.finish(std::string(to_string(work.phase)) + " " + std::to_string(stage));
+}
+
+}  // namespace
+
+LayerWork layer_work(const InferenceConfig& config) {
+  LayerWork work;
+  work.phase = config.phase;
+  work.sequences = config.micro_batch;
+  work.query = config.phase == Phase::kPrefill ? config.sequence : 1;
+  work.context = config.kv_length + work.query;
+  work.tp = config.parallel.tp;
+  work.sp = config.parallel.sp;
+  work.ep = config.parallel.ep;
+  work.precision = config.precision;
+  work.kv_precision = config.kv_precision;
+  return work;
+}
+
+void require_supported(const LlmConfig& model, const InferenceConfig& config) {
+  require(config.phase != Phase::kTraining, "phase: expected prefill or decode");
+  require_supported(config.parallel);
+  require(config.parallel.vpp == 1, "parallel.vpp: inference has one chunk per stage");
+  require_divisible(model, config.parallel.tp, config.parallel.ep);
+  require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0,
+          "batch: micro and sequence must be at least 1, kv_length at least 0");
+  const std::int64_t context = layer_work(config).context;
+  require(model.positions == 0 || context <= model.positions,
+          "kv_length: model '" + model.name + "' has " + std::to_string(model.positions) +
+              " positions, got " + std::to_string(context));
+  require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts,
+          "model: more experts per token than experts");
+  layer_ranges(model.layer_count(), config.parallel);
+}
+
+Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
+  require_supported(model, config);
+  const LayerWork work = layer_work(config);
+  ProgramBuilder program(config.parallel);
+  std::vector<std::vector<BlockId>> calls;
+  for (int stage = 0; stage < config.parallel.pp; ++stage) {
+    calls.push_back({stage_block(program, model, work, stage)});
+  }
+  return program.finish(std::move(calls));
+}
+
+}  // namespace orrery

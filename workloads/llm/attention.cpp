@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/linear.h"
+
+namespace orrery {
+namespace {
+
+Linear qkv_of(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return {"qkv", task.model.hidden, (shape.query_heads + 2 * shape.kv_heads) * shape.qk_dim,
+          task.work.precision};
+}
+
+Linear output_of(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return {"attention output", shape.query_heads * shape.v_dim, task.model.hidden,
+          task.work.precision};
+}
+
+/// Columns of queries and keys: what rotary positions and head norms work on.
+std::int64_t rotated_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return (shape.query_heads + shape.kv_heads) * shape.qk_dim;
+}
+
+/// Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
+void rotary_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  const bool rotary = task.model.positions == 0;
+  const bool caches = w.phase != Phase::kTraining;
+  if (!rotary && !caches) return;
+  const double moved = rotary ? bytes : 0;
+  Kernel kernel = stream(rotary ? "rotary" : "cache write", KernelClass::kElementwise, w.tokens(),
+                         rotated_width(task), {moved, moved, rotary ? vector_cost::kRotary : 0});
+  if (caches) {
+    const auto values = static_cast<double>(w.tokens() * shape.kv_heads * shape.v_dim);
+    // Without rotation the keys have to be read as well.
+    kernel.read += Bytes(values * bytes * (rotary ? 1 : 2));
+    kernel.written += Bytes(2 * values * element_bytes(w.kv_precision));
+  }
+  steps.then(kernel);
+}
+
+void rotary_backward(StepList& steps, const LayerTask& task) {
+  if (task.model.positions > 0) return;
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream("rotary backward", KernelClass::kElementwise, task.work.tokens(),
+                    rotated_width(task), {bytes, bytes, vector_cost::kRotary}));
+}
+
+}  // namespace
+
+void grouped_attention_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  column_forward(steps, w, {qkv_of(task)}, task.model.hidden);
+  if (task.model.attention.qk_norm) {
+    steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(),
+                      rotated_width(task), {bytes, bytes, vector_cost::kRmsNorm}));
+  }
+  rotary_forward(steps, task);
+  attention_core_forward(steps, task);
+  row_forward(steps, w, output_of(task),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void grouped_attention_backward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  row_backward(steps, w, output_of(task));
+  attention_core_backward(steps, task);
+  rotary_backward(steps, task);
+  if (task.model.attention.qk_norm) {
+    steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(),
+                      rotated_width(task), {2 * bytes, bytes, vector_cost::kNormBackward}));
+  }
+  column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
+}
+
+}  // namespace orrery

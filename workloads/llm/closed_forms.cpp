@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/closed_forms.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace orrery {
+namespace {
+
+/// Keys that the average query of a sequence meets: half of all when causal, w - w^2/(2 L) of a
+/// window w <= L. The continuous forms, which meet at w = L.
+double mean_keys(std::int64_t sequence, std::int64_t window, bool causal) {
+  const auto length = static_cast<double>(sequence);
+  const double seen = window > 0 ? std::min(static_cast<double>(window), length) : length;
+  return causal ? seen - seen * seen / (2 * length) : seen;
+}
+
+/// Multiply-adds of scores and weighted values for one query and one key, all heads.
+std::int64_t products_per_key(const AttentionConfig& a) {
+  if (a.kind == AttentionKind::kLatent) {
+    return a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim);
+  }
+  return 2 * a.heads * a.head_dim;
+}
+
+}  // namespace
+
+std::int64_t textbook_parameters(const TextbookDimensions& d) {
+  return 12 * d.layers * d.hidden * d.hidden + d.vocabulary * d.hidden;
+}
+
+Bytes textbook_weights_fp16(const TextbookDimensions& d) {
+  return Bytes(2.0 * static_cast<double>(textbook_parameters(d)));
+}
+
+Bytes textbook_training_state(const TextbookDimensions& d) {
+  return Bytes(16.0 * static_cast<double>(textbook_parameters(d)));
+}
+
+Bytes textbook_activations(const TextbookDimensions& d) {
+  const std::int64_t values =
+      9 * d.batch * d.sequence * d.hidden + 2 * d.batch * d.heads * d.sequence * d.sequence;
+  return Bytes(2.0 * static_cast<double>(d.layers) * static_cast<double>(values));
+}
+
+Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal) {
+  if (sequence <= 0) throw std::logic_error("model_flops_per_token: the sequence must be positive");
+  const auto products = static_cast<double>(products_per_key(model.attention));
+  double multiply_adds = static_cast<double>(count_parameters(model).active_matrices);
+  for (const LayerConfig& layer : model.layers) {
+    multiply_adds += products * mean_keys(sequence, layer.window, causal);
+  }
+  return Flops(2 * multiply_adds);
+}
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "sim/units/units.h"
+#include "workloads/llm/llm_config.h"
+
+namespace orrery {
+
+/// The five sizes that textbook estimates of a GPT-like transformer are written in.
+struct TextbookDimensions {
+  std::int64_t hidden = 0;      ///< d
+  std::int64_t layers = 0;      ///< N
+  std::int64_t sequence = 0;    ///< L
+  std::int64_t batch = 0;       ///< B
+  std::int64_t heads = 0;       ///< h
+  std::int64_t vocabulary = 0;  ///< V
+};
+
+/// 12 N d^2 + V d: attention (4 d^2), an MLP of four times the width (8 d^2) and one embedding
+/// table that is also the head. Norms, biases and positions are left out.
+std::int64_t textbook_parameters(const TextbookDimensions& d);
+
+/// Weights of 2 bytes.
+Bytes textbook_weights_fp16(const TextbookDimensions& d);
+
+/// Mixed-precision Adam: 16 bytes a parameter, of which 2 weight, 2 gradient and 12 fp32 copies of
+/// weight, momentum and variance (Rajbhandari et al., ZeRO, SC 2020, section 3.1).
+Bytes textbook_training_state(const TextbookDimensions& d);
+
+/// Activations of all layers kept for the backward pass: (9 B L d + 2 B h L^2) values of 2 bytes in
+/// each layer, the second term being the attention scores and their softmax.
+Bytes textbook_activations(const TextbookDimensions& d);
+
+/// Forward FLOPs of one token: 2 for each element of the matrices it meets (head included,
+/// embedding lookup not) and 2 for each element of the scores and of the weighted values. A
+/// backward pass takes twice as much. `causal` counts the keys a token can see, on average half of
+/// `sequence` (the convention of Megatron-Bridge's "model TFLOP"), otherwise all; windows bound
+/// both.
+Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal);
+
+}  // namespace orrery

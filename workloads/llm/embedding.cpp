@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/layers.h"
+#include "workloads/llm/linear.h"
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t value) { return static_cast<double>(value); }
+
+/// The head is not quantised. The vocabulary is padded to a multiple of tp, as in Megatron-LM.
+Linear head_of(const LlmConfig& model, const LayerWork& work) {
+  return {"head", model.hidden, (model.vocabulary + work.tp - 1) / work.tp,
+          unquantised(work.precision)};
+}
+
+/// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one fp32 a token each
+/// (Shoeybi et al. 2019, section 3).
+void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+  const double bytes = activation_bytes(work.precision);
+  // Probabilities are kept in fp32 for the backward pass.
+  steps.then(stream("loss", KernelClass::kSoftmax, work.tokens(), head_of(model, work).out,
+                    {bytes, 4, vector_cost::kSoftmax}));
+  if (work.tp == 1) return;
+  for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
+    LayerCollective reduce;
+    reduce.name = name;
+    reduce.bytes = Bytes(4 * d(work.tokens()));
+    steps.then(reduce);
+  }
+}
+
+/// Logits are gathered, then one token is chosen for every row.
+void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work,
+                  std::int64_t rows) {
+  const double bytes = activation_bytes(work.precision);
+  if (work.tp > 1) {
+    LayerCollective gather;
+    gather.name = "logits all-gather";
+    gather.kind = TransferKind::kAllGather;
+    gather.bytes = Bytes(d(rows) * d(model.vocabulary) * bytes);
+    steps.then(gather);
+  }
+  steps.then(stream("sample", KernelClass::kSoftmax, rows, model.vocabulary,
+                    {bytes, 0, vector_cost::kSoftmax}));
+}
+
+}  // namespace
+
+StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
+  const double bytes = activation_bytes(work.precision);
+  StepList steps;
+  // A token's row is on one of the tp ranks; all write their part of the sum.
+  const double positions = model.positions > 0 ? bytes : 0;
+  steps.then(stream("embedding", KernelClass::kEmbedding, work.tokens(), model.hidden,
+                    {bytes / work.tp + positions, bytes, positions > 0 ? 1.0 : 0.0}));
+  if (work.tp > 1) {
+    const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
+    steps.then(tensor_collective("embedding reduce", kind, work, model.hidden));
+  }
+  return steps;
+}
+
+StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
+  const double bytes = activation_bytes(work.precision);
+  StepList steps;
+  if (work.sp) {
+    steps.then(tensor_collective("embedding gradient all-gather", TransferKind::kAllGather, work,
+                                 model.hidden));
+  }
+  const double tables = 1.0 / work.tp + (model.positions > 0 ? 1 : 0);
+  steps.then(stream("embedding backward", KernelClass::kEmbedding, work.tokens(), model.hidden,
+                    {bytes + tables * bytes, tables * bytes, tables}));
+  return steps;
+}
+
+StepList head_forward(const LlmConfig& model, const LayerWork& work) {
+  const LayerConfig none;
+  const bool training = work.phase == Phase::kTraining;
+  const std::int64_t rows = training                        ? work.row_tokens()
+                            : work.phase == Phase::kPrefill ? work.sequences
+                                                            : work.tokens();
+  StepList steps;
+  if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
+  const Linear head = head_of(model, work);
+  if (training) {
+    column_forward(steps, work, {head}, model.hidden);
+    loss_forward(steps, model, work);
+  } else {
+    steps.then(gemm(head.name, head.precision, {rows, head.out, head.in}));
+    choose_token(steps, model, work, rows);
+  }
+  return steps;
+}
+
+StepList head_backward(const LlmConfig& model, const LayerWork& work) {
+  const LayerConfig none;
+  const double bytes = activation_bytes(work.precision);
+  const Linear head = head_of(model, work);
+  StepList steps;
+  steps.then(stream("loss backward", KernelClass::kSoftmax, work.tokens(), head.out,
+                    {4, bytes, 2}));
+  column_backward(steps, work, {head}, model.hidden);
+  if (model.final_norm) {
+    steps.then(norm_backward("final norm backward", {model, none, work}, work.row_tokens()));
+  }
+  return steps;
+}
+
+}  // namespace orrery

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "sim/config/type.h"
+#include "workloads/llm/layer_work.h"
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<Recompute> {
+  static constexpr std::pair<Recompute, const char*> values[] = {
+      {Recompute::kNone, "none"},
+      {Recompute::kSelective, "selective"},
+      {Recompute::kFull, "full"},
+  };
+};
+
+/// The phases of inference; training is an experiment of its own.
+template <>
+struct EnumNames<Phase> {
+  static constexpr std::pair<Phase, const char*> values[] = {
+      {Phase::kPrefill, "prefill"},
+      {Phase::kDecode, "decode"},
+  };
+};
+
+}  // namespace orrery::config

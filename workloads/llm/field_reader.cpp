@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/field_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "workloads/llm/huggingface.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+
+/// Parts of the names of fields that change parameters, operators or the KV cache. Collected from
+/// configurations of published models: mixture of experts, latent, linear, sparse and windowed
+/// attention, state-space layers, layers that differ, multi-token prediction, parallel blocks.
+constexpr std::array kStructural = {
+    "expert",
+    "moe",
+    "lora_rank",
+    "mamba",
+    "ssm",
+    "linear_",
+    "index_",
+    "compress_r",
+    "sparse",
+    "hybrid",
+    "conv_",
+    "nextn",
+    "mtp",
+    "qk_norm",
+    "qk_layernorm",
+    "output_gate",
+    "sliding_window",
+    "layer_types",
+    "block_configs",
+    "layers_block_type",
+    "attention_chunk",
+    "hc_mult",
+    "per_layer_input",
+    "kv_shared",
+    "cross_attention",
+    "parallel_",
+    "alibi",
+    "attn_type_list",
+    "altup",
+    "laurel",
+    "num_hash_layers",
+    "v_head_dim",
+    "qkv_bias",
+    "shared_",
+    "swa_",
+    "is_encoder_decoder",
+};
+
+bool is_structural(const std::string& field) {
+  return std::any_of(kStructural.begin(), kStructural.end(),
+                     [&field](const char* part) { return field.find(part) != std::string::npos; });
+}
+
+/// Null, false, zero and empty switch a feature off.
+bool says_something(const json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value.get<double>() != 0;
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
+  return !value.empty();
+}
+
+/// A value in an error message: short, and never failing on text that is not UTF-8.
+std::string shown(const json& value) {
+  constexpr std::size_t kLongest = 40;
+  if (value.is_structured()) return value.is_array() ? "a list" : "an object";
+  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
+}
+
+}  // namespace
+
+FieldReader::FieldReader(const json& fields, std::string origin, const json* wrapper)
+    : fields_(fields), origin_(std::move(origin)), wrapper_(wrapper) {
+  if (!fields_.is_object()) wrong("configuration", "an object", fields_);
+  model_type_ = text_or({"model_type"}, "");
+  if (model_type_.empty()) missing("model_type");
+}
+
+bool FieldReader::has(const char* name) const {
+  const auto found = fields_.find(name);
+  return found != fields_.end() && !found->is_null();
+}
+
+const json* FieldReader::find(Names names, std::string& found) {
+  const json* value = nullptr;
+  for (const char* name : names) {
+    read_.insert(name);
+    if (value != nullptr || !has(name)) continue;
+    value = &fields_.at(name);
+    found = name;
+  }
+  return value;
+}
+
+std::int64_t FieldReader::integer(Names names, std::int64_t lowest, std::int64_t limit,
+                                  const std::int64_t* fallback) {
+  std::string field;
+  const json* value = find(names, field);
+  if (value != nullptr) return checked(*value, field, lowest, limit);
+  if (fallback == nullptr) missing(*names.begin());
+  return *fallback;
+}
+
+std::int64_t FieldReader::checked(const json& value, const std::string& field, std::int64_t lowest,
+                                  std::int64_t limit) const {
+  const std::string expected = lowest > 0 ? "a positive integer" : "an integer, not negative";
+  if (!value.is_number_integer()) wrong(field, expected, value);
+  // An unsigned number above the signed range would come out negative.
+  const bool above =
+      value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(limit);
+  if (above || value.get<std::int64_t>() > limit) {
+    wrong(field, "at most " + std::to_string(limit), value);
+  }
+  if (value.get<std::int64_t>() < lowest) wrong(field, expected, value);
+  return value.get<std::int64_t>();
+}
+
+std::int64_t FieldReader::size(Names names, std::int64_t limit) {
+  return integer(names, 1, limit, nullptr);
+}
+
+std::int64_t FieldReader::size_or(Names names, std::int64_t limit, std::int64_t fallback) {
+  return integer(names, 1, limit, &fallback);
+}
+
+std::int64_t FieldReader::count_or(Names names, std::int64_t limit, std::int64_t fallback) {
+  return integer(names, 0, limit, &fallback);
+}
+
+bool FieldReader::flag(const char* name, bool fallback) {
+  std::string field;
+  const json* value = find({name}, field);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) wrong(field, "true or false", *value);
+  return value->get<bool>();
+}
+
+std::string FieldReader::text_or(Names names, const std::string& fallback) {
+  std::string field;
+  const json* value = find(names, field);
+  if (value == nullptr) return fallback;
+  if (!value->is_string()) wrong(field, "a text", *value);
+  return value->get<std::string>();
+}
+
+std::vector<std::int64_t> FieldReader::counts_or_empty(const char* name, std::int64_t limit) {
+  std::string field;
+  const json* value = find({name}, field);
+  if (value == nullptr) return {};
+  if (!value->is_array()) wrong(field, "a list of integers", *value);
+  std::vector<std::int64_t> counts;
+  for (const json& item : *value) counts.push_back(checked(item, field, 0, limit));
+  return counts;
+}
+
+std::vector<std::string> FieldReader::texts_or_empty(const char* name) {
+  std::string field;
+  const json* value = find({name}, field);
+  if (value == nullptr) return {};
+  if (!value->is_array()) wrong(field, "a list of texts", *value);
+  std::vector<std::string> texts;
+  for (const json& item : *value) {
+    if (!item.is_string()) wrong(field, "a list of texts", item);
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+bool FieldReader::tied_embeddings(bool fallback) {
+  constexpr const char* kField = "tie_word_embeddings";
+  if (!has(kField) && wrapper_ != nullptr && wrapper_->contains(kField)) {
+    const json& value = wrapper_->at(kField);
+    if (!value.is_boolean()) wrong(kField, "true or false", value);
+    return value.get<bool>();
+  }
+  return flag(kField, fallback);
+}
+
+void FieldReader::unsupported(const std::string& reason) const {
+  throw UnsupportedModel(origin_ + ": unsupported: model_type '" + model_type_ + "': " + reason);
+}
+
+void FieldReader::invalid(const std::string& field, const std::string& message) const {
+  throw config::ConfigError(origin_ + ": " + field + ": " + message);
+}
+
+void FieldReader::wrong(const std::string& field, const std::string& expected,
+                        const json& got) const {
+  invalid(field, "expected " + expected + ", got " + shown(got));
+}
+
+void FieldReader::missing(const std::string& field) const {
+  if (wrapper_ != nullptr) {
+    unsupported("the language model inside leaves out " + field +
+                ", which would be a default of the transformers library");
+  }
+  invalid(field, "missing");
+}
+
+void FieldReader::refuse_unread_structure() const {
+  for (const auto& [field, value] : fields_.items()) {
+    if (read_.count(field) == 0 && is_structural(field) && says_something(value)) {
+      unsupported("'" + field + "' is not modelled for this family");
+    }
+  }
+}
+
+}  // namespace orrery

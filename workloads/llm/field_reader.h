@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+/// Reads the fields of one Hugging Face configuration, checks each, and remembers which were read:
+/// a field that changes the structure of a model and that nobody read means that the model would be
+/// built wrong. A field that is null counts as absent, as in the transformers library.
+class FieldReader {
+ public:
+  /// Names of one field, canonical first; the first one present is taken.
+  using Names = std::initializer_list<const char*>;
+
+  /// @param origin path of the file, for errors.
+  /// @param wrapper the object that holds `fields` as its language model; null where there is none.
+  FieldReader(const nlohmann::json& fields, std::string origin, const nlohmann::json* wrapper);
+
+  const std::string& model_type() const { return model_type_; }
+  bool has(const char* name) const;
+
+  /// A positive integer of at most `limit`.
+  std::int64_t size(Names names, std::int64_t limit);
+  std::int64_t size_or(Names names, std::int64_t limit, std::int64_t fallback);
+  /// Like size_or, but 0 is allowed too.
+  std::int64_t count_or(Names names, std::int64_t limit, std::int64_t fallback);
+  bool flag(const char* name, bool fallback);
+  std::string text_or(Names names, const std::string& fallback);
+  std::vector<std::int64_t> counts_or_empty(const char* name, std::int64_t limit);
+  std::vector<std::string> texts_or_empty(const char* name);
+  /// `tie_word_embeddings`, which a wrapper may hold for its language model.
+  bool tied_embeddings(bool fallback);
+
+  /// @throws UnsupportedModel "ORIGIN: unsupported: model_type 'TYPE': REASON".
+  [[noreturn]] void unsupported(const std::string& reason) const;
+  /// @throws config::ConfigError "ORIGIN: FIELD: MESSAGE".
+  [[noreturn]] void invalid(const std::string& field, const std::string& message) const;
+
+  /// @throws UnsupportedModel where a structural field that says something was not read.
+  void refuse_unread_structure() const;
+
+ private:
+  /// The value of the first name present, or null; marks all names as read.
+  const nlohmann::json* find(Names names, std::string& found);
+  std::int64_t integer(Names names, std::int64_t lowest, std::int64_t limit,
+                       const std::int64_t* fallback);
+  std::int64_t checked(const nlohmann::json& value, const std::string& field, std::int64_t lowest,
+                       std::int64_t limit) const;
+  [[noreturn]] void wrong(const std::string& field, const std::string& expected,
+                          const nlohmann::json& got) const;
+  [[noreturn]] void missing(const std::string& field) const;
+
+  const nlohmann::json& fields_;
+  std::string origin_;
+  const nlohmann::json* wrapper_;
+  std::string model_type_;
+  std::set<std::string, std::less<>> read_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "sim/config/diagnostics.h"
+#include "workloads/llm/llm_config.h"
+
+namespace orrery {
+
+/// A well-formed configuration of a model that is not modelled; the text names the reason. It is
+/// better to build no model than a wrong one.
+class UnsupportedModel : public config::ConfigError {
+ public:
+  using config::ConfigError::ConfigError;
+};
+
+/// Builds the model that a Hugging Face `config.json` describes. The language model of a wrapper
+/// (`text_config`) is built without its vision tower, with a warning. A `model_type` that is not
+/// known is built as a Llama where all fields of a Llama are given and nothing else that changes
+/// the structure is, with a warning.
+/// @param name becomes the model's name.
+/// @param origin is what errors call the configuration, usually its path.
+/// @throws UnsupportedModel, config::ConfigError naming the origin and the field.
+LlmConfig from_huggingface(const nlohmann::json& configuration, const std::string& name,
+                           const std::string& origin = "config.json");
+
+/// Reads a `config.json`, with the `Infinity` and `NaN` that Python's writer leaves in such files.
+/// The model is named after the file, or after its folder where the file is `config.json`.
+LlmConfig load_huggingface(const std::filesystem::path& path);
+
+}  // namespace orrery

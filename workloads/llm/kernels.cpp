@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t value) { return static_cast<double>(value); }
+
+Kernel matrix_kernel(std::string name, KernelClass kind, Precision precision, GemmShape shape) {
+  Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.kind = kind;
+  kernel.precision = precision;
+  kernel.batch = shape.batch;
+  kernel.m = shape.m;
+  kernel.n = shape.n;
+  kernel.k = shape.k;
+  return kernel;
+}
+
+/// What a grouped product looks like to a cost model: whole experts of equal, rounded up rows.
+GemmShape whole(GroupedShape shape) {
+  const double experts = std::max(1.0, std::ceil(shape.experts));
+  const auto rows = static_cast<std::int64_t>(std::ceil(shape.rows / experts));
+  return {.m = std::max<std::int64_t>(1, rows),
+          .n = shape.n,
+          .k = shape.k,
+          .batch = static_cast<std::int64_t>(experts)};
+}
+
+Flops grouped_flops(GroupedShape shape) {
+  return Flops(2 * shape.rows * d(shape.n) * d(shape.k));
+}
+
+}  // namespace
+
+double activation_bytes(Precision precision) {
+  return precision == Precision::kFp32 || precision == Precision::kTf32 ? 4 : 2;
+}
+
+Kernel gemm(std::string name, Precision precision, GemmShape shape) {
+  Kernel kernel = matrix_kernel(std::move(name), KernelClass::kGemm, precision, shape);
+  const double batch = d(shape.batch), m = d(shape.m), n = d(shape.n), k = d(shape.k);
+  kernel.matrix_flops = Flops(2 * batch * m * n * k);
+  kernel.read = Bytes(batch * (m * k + k * n) * element_bytes(precision));
+  kernel.written = Bytes(batch * m * n * activation_bytes(precision));
+  return kernel;
+}
+
+Kernel data_gradient(const std::string& name, Precision precision, GemmShape forward) {
+  std::swap(forward.n, forward.k);
+  return gemm(name + " dgrad", precision, forward);
+}
+
+Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward) {
+  const GemmShape shape{.m = forward.k, .n = forward.n, .k = forward.m, .batch = forward.batch};
+  Kernel kernel = gemm(name + " wgrad", precision, shape);
+  const Bytes gradient(d(shape.batch) * d(shape.m) * d(shape.n) * kGradientBytes);
+  kernel.read += gradient;
+  kernel.written = gradient;
+  return kernel;
+}
+
+Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape) {
+  Kernel kernel =
+      matrix_kernel(std::move(name), KernelClass::kGroupedGemm, precision, whole(shape));
+  kernel.matrix_flops = grouped_flops(shape);
+  kernel.read = Bytes((shape.rows * d(shape.k) + shape.experts * d(shape.n) * d(shape.k)) *
+                      element_bytes(precision));
+  kernel.written = Bytes(shape.rows * d(shape.n) * activation_bytes(precision));
+  return kernel;
+}
+
+Kernel grouped_data_gradient(const std::string& name, Precision precision, GroupedShape forward) {
+  std::swap(forward.n, forward.k);
+  return grouped_gemm(name + " dgrad", precision, forward);
+}
+
+Kernel grouped_weight_gradient(const std::string& name, Precision precision,
+                               GroupedShape forward) {
+  GemmShape shape = whole(forward);
+  const std::int64_t rows = shape.m;
+  shape.m = forward.k;
+  shape.k = rows;
+  Kernel kernel = matrix_kernel(name + " wgrad", KernelClass::kGroupedGemm, precision, shape);
+  kernel.matrix_flops = grouped_flops(forward);
+  const Bytes gradient(forward.experts * d(forward.n) * d(forward.k) * kGradientBytes);
+  const Bytes operands(forward.rows * (d(forward.n) + d(forward.k)) * element_bytes(precision));
+  kernel.read = operands + gradient;
+  kernel.written = gradient;
+  return kernel;
+}
+
+Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_t width,
+              StreamCost per_element) {
+  Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.kind = kind;
+  kernel.m = rows;
+  kernel.n = width;
+  const double elements = d(rows) * d(width);
+  kernel.vector_flops = Flops(elements * per_element.flops);
+  kernel.read = Bytes(elements * per_element.read);
+  kernel.written = Bytes(elements * per_element.written);
+  return kernel;
+}
+
+}  // namespace orrery

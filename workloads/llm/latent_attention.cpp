@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Down-projections to the latents are small
+// and every tensor parallel rank holds them whole, as in Megatron-LM; up-projections are split by heads.
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/linear.h"
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t value) { return static_cast<double>(value); }
+
+/// What up-projections take as input: the latents of queries (or the hidden state, where queries have none) and of
+/// keys and values, with the rotary key.
+std::int64_t latent_width(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const std::int64_t query = a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden;
+  return query + a.kv_lora_rank + a.qk_rope_head_dim;
+}
+
+Linear down_of(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  return {"latent down", task.model.hidden,
+          a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim, task.work.precision};
+}
+
+Linear query_of(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const CoreShape shape = core_shape(task);
+  return {"query up", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
+          shape.query_heads * shape.qk_dim, task.work.precision};
+}
+
+Linear key_value_of(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  return {"key-value up", a.kv_lora_rank,
+          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
+          task.work.precision};
+}
+
+Linear output_of(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return {"attention output", shape.query_heads * shape.v_dim, task.model.hidden,
+          task.work.precision};
+}
+
+void down_forward(StepList& steps, const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  const Linear down = down_of(task);
+  steps.then(gemm(down.name, down.precision, {w.row_tokens(), down.out, down.in}));
+  steps.then(stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
+                    a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm}));
+}
+
+/// Rotates its part of queries and keys and writes both out with the part that is not rotated, for the core to read as
+/// one; in inference it also writes the latents to the cache.
+Kernel assemble(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  Kernel kernel = stream("rotary", KernelClass::kElementwise, w.tokens(),
+                         2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
+  kernel.vector_flops = Flops(d(w.tokens() * 2 * shape.query_heads) *
+                              d(task.model.attention.qk_rope_head_dim) * vector_cost::kRotary);
+  if (w.phase != Phase::kTraining) {
+    kernel.written += Bytes(d(w.tokens() * task.model.attention.kv_elements_per_token()) *
+                            element_bytes(w.kv_precision));
+  }
+  return kernel;
+}
+
+/// Decode never expands the cache: queries are brought into the latent space (the key up-projection is absorbed into
+/// them), all heads attend to one shared latent key of kv_lora + rope columns whose first kv_lora columns are the
+/// value, and the result is brought back by the value up-projection.
+void absorbed_core(StepList& steps, const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  const std::int64_t heads = core_shape(task).query_heads;
+  const std::int64_t key = a.kv_lora_rank + a.qk_rope_head_dim;
+  const double bytes = activation_bytes(w.precision);
+  const Precision precision = unquantised(w.precision);
+  steps.then(gemm("query absorb", precision,
+                  {w.tokens(), a.kv_lora_rank, a.qk_nope_head_dim, heads}));
+  Kernel rotary = stream("rotary", KernelClass::kElementwise, w.tokens(),
+                         (heads + 1) * a.qk_rope_head_dim, {bytes, bytes, vector_cost::kRotary});
+  rotary.read += Bytes(d(w.tokens() * a.kv_lora_rank) * bytes);
+  rotary.written += Bytes(d(w.tokens() * key) * element_bytes(w.kv_precision));
+  steps.then(rotary);
+
+  Kernel core;
+  core.name = "attention";
+  core.kind = KernelClass::kAttentionDecode;
+  core.precision = precision;
+  core.batch = w.sequences * heads;
+  core.m = w.query;
+  core.n = w.context;
+  core.k = key;
+  const double pairs = d(core.batch) * causal_pairs(w.query, w.context, task.layer.window);
+  core.matrix_flops = Flops(2 * pairs * d(key + a.kv_lora_rank));
+  core.vector_flops = Flops(pairs * vector_cost::kSoftmax);
+  core.read = Bytes(d(w.tokens() * heads * key) * bytes +
+                    d(w.sequences * w.context * key) * element_bytes(w.kv_precision));
+  core.written = Bytes(d(w.tokens() * heads * a.kv_lora_rank) * bytes);
+  steps.then(core);
+  steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));
+}
+
+void expanded_core(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const Linear up = key_value_of(task);
+  // Earlier tokens of a prefill are expanded from the cache as well.
+  steps.then(gemm(up.name, up.precision, {w.sequences * w.context, up.out, up.in}));
+  steps.then(assemble(task));
+  attention_core_forward(steps, task);
+}
+
+}  // namespace
+
+void latent_attention_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  down_forward(steps, task);
+  column_forward(steps, w, {query_of(task)}, latent_width(task));
+  w.phase == Phase::kDecode ? absorbed_core(steps, task) : expanded_core(steps, task);
+  row_forward(steps, w, output_of(task),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void latent_attention_backward(StepList& steps, const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  row_backward(steps, w, output_of(task));
+  attention_core_backward(steps, task);
+  Kernel rotary = assemble(task);
+  rotary.name = "rotary backward";
+  steps.then(rotary);
+  column_backward(steps, w, {query_of(task), key_value_of(task)}, latent_width(task));
+  steps.then(stream("latent norm backward", KernelClass::kNormalization, w.row_tokens(),
+                    a.q_lora_rank + a.kv_lora_rank,
+                    {2 * bytes, bytes, vector_cost::kNormBackward}));
+  local_backward(steps, down_of(task), w.row_tokens());
+}
+
+}  // namespace orrery

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "workloads/llm/layer_work.h"
+#include "workloads/llm/llm_config.h"
+#include "workloads/llm/step_list.h"
+
+namespace orrery {
+
+/// A layer of a model and what one rank does in it.
+struct LayerTask {
+  const LlmConfig& model;
+  const LayerConfig& layer;
+  const LayerWork& work;
+
+  /// A mixture of experts works on 1/tp of the tokens whatever `sp` says, so what comes before it is scattered.
+  bool scatters_attention() const { return work.sp || (layer.moe && work.tp > 1); }
+};
+
+/// Sizes of the attention core on one rank.
+struct CoreShape {
+  std::int64_t query_heads = 0, kv_heads = 0;
+  std::int64_t qk_dim = 0, v_dim = 0;
+};
+CoreShape core_shape(const LayerTask& task);
+
+/// Scores, softmax and values. FlashAttention (Dao 2023) computes only what causal masks leave; without it Megatron-LM
+/// computes and stores the whole square. 16-bit even where weights are quantised.
+void attention_core_forward(StepList& steps, const LayerTask& task);
+void attention_core_backward(StepList& steps, const LayerTask& task);
+
+// From the normed input of a layer to its output before the residual, and back.
+void grouped_attention_forward(StepList& steps, const LayerTask& task);
+void grouped_attention_backward(StepList& steps, const LayerTask& task);
+void latent_attention_forward(StepList& steps, const LayerTask& task);
+void latent_attention_backward(StepList& steps, const LayerTask& task);
+void mlp_forward(StepList& steps, const LayerTask& task);
+void mlp_backward(StepList& steps, const LayerTask& task);
+void moe_forward(StepList& steps, const LayerTask& task);
+void moe_backward(StepList& steps, const LayerTask& task);
+
+/// RMSNorm or LayerNorm of [rows, hidden]. In inference it also adds the residual (one fused kernel).
+Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows);
+/// Adds the gradient that came past the block through the residual.
+Kernel norm_backward(const std::string& name, const LayerTask& task, std::int64_t rows);
+
+/// The elementwise function of an MLP on [rows, width], width being the input of the last matrix.
+Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
+                          std::int64_t width);
+Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
+                           std::int64_t width);
+
+/// 16-bit (or 32-bit) format for what is not quantised: attention, router, head.
+Precision unquantised(Precision precision);
+
+}  // namespace orrery

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "sim/graph/kernel.h"
+#include "workloads/llm/llm_config.h"
+
+namespace orrery {
+
+enum class Phase : std::uint8_t { kTraining, kPrefill, kDecode };
+const char* to_string(Phase phase);
+
+/// What the backward pass computes again instead of keeping it (Korthikanti et al. 2022, section 5).
+enum class Recompute : std::uint8_t {
+  kNone,
+  kSelective,  ///< scores, softmax, dropout and values of attention
+  kFull,       ///< every layer, from its input
+};
+const char* to_string(Recompute recompute);
+
+/// What one rank does in a layer: its tokens, and how the layer is split.
+struct LayerWork {
+  Phase phase = Phase::kTraining;
+  std::int64_t sequences = 1;  ///< in this micro-batch, on this data parallel rank
+  std::int64_t query = 0;      ///< new tokens of each sequence
+  std::int64_t context = 0;    ///< keys that the last new token sees: earlier tokens and the new ones
+  int tp = 1;
+  bool sp = false;
+  int ep = 1;
+  Precision precision = Precision::kBf16;     ///< of matrix operands
+  Precision kv_precision = Precision::kBf16;  ///< of the KV cache
+  bool flash_attention = true;
+  bool dropout = false;
+  Recompute recompute = Recompute::kNone;
+
+  /// Tokens of the tensor parallel group.
+  std::int64_t tokens() const { return sequences * query; }
+  /// Tokens of this rank where the group splits them (the largest share).
+  std::int64_t split_tokens() const { return (tokens() + tp - 1) / tp; }
+  /// Tokens of norms, residuals and dropout: split under sequence parallelism.
+  std::int64_t row_tokens() const { return sp ? split_tokens() : tokens(); }
+};
+
+/// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new tokens of
+/// min(keys seen, window). `window` 0: no window. For query == context == s: s (s + 1) / 2.
+double causal_pairs(std::int64_t query, std::int64_t context, std::int64_t window);
+
+/// KV heads on one rank: a head is copied when there are more ranks than heads.
+std::int64_t local_kv_heads(const AttentionConfig& attention, int tp);
+
+/// @throws config::ConfigError when heads, KV heads, MLP width or experts cannot be split as asked.
+void require_divisible(const LlmConfig& model, int tp, int ep);
+
+}  // namespace orrery

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workloads/llm/layer_work.h"
+#include "workloads/llm/step_list.h"
+
+namespace orrery {
+
+/// A matrix of which this rank holds in x out elements.
+struct Linear {
+  std::string name;
+  std::int64_t in = 0, out = 0;
+  Precision precision = Precision::kBf16;
+};
+
+/// A collective of the tensor parallel group over [tokens, width] activations.
+LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
+                                  std::int64_t width);
+
+/// Column-parallel matrices with one input of `width` columns (Shoeybi et al. 2019, section 3). Under sequence
+/// parallelism the input is gathered first (Korthikanti et al. 2022, section 4.2.2).
+void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
+                    std::int64_t width);
+/// The all-reduce of the input's gradient runs beside the weight gradients, as in Megatron-LM; under sequence
+/// parallelism the input is gathered again beside the data gradients, and a reduce-scatter replaces the all-reduce.
+void column_backward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
+                     std::int64_t width);
+
+/// How the partial sums of a row-parallel matrix become its output.
+enum class RowOutput { kReduced, kScattered };
+
+/// A row-parallel matrix. The next step waits for the all-reduce or reduce-scatter of its output.
+void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output);
+/// Under sequence parallelism the gradient of the output is gathered first; both gradients need it.
+void row_backward(StepList& steps, const LayerWork& work, const Linear& linear);
+
+/// A matrix that every rank holds whole and applies to its `rows`.
+void local_backward(StepList& steps, const Linear& linear, std::int64_t rows);
+
+}  // namespace orrery

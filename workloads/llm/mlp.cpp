@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/linear.h"
+
+namespace orrery {
+namespace {
+
+Linear up_of(const LayerTask& task) {
+  const MlpConfig& mlp = task.model.mlp;
+  const std::int64_t width = mlp.intermediate / task.work.tp;
+  return {mlp.gated ? "gate-up" : "up", task.model.hidden, width * (mlp.gated ? 2 : 1),
+          task.work.precision};
+}
+
+Linear down_of(const LayerTask& task) {
+  return {"down", task.model.mlp.intermediate / task.work.tp, task.model.hidden,
+          task.work.precision};
+}
+
+}  // namespace
+
+void mlp_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  column_forward(steps, w, {up_of(task)}, task.model.hidden);
+  steps.then(activation_forward("activation", task, w.tokens(), down_of(task).in));
+  row_forward(steps, w, down_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void mlp_backward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  row_backward(steps, w, down_of(task));
+  steps.then(activation_backward("activation backward", task, w.tokens(), down_of(task).in));
+  column_backward(steps, w, {up_of(task)}, task.model.hidden);
+}
+
+Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
+                          std::int64_t width) {
+  const double bytes = activation_bytes(task.work.precision);
+  const double written = element_bytes(task.work.precision);
+  const StreamCost cost = task.model.mlp.gated
+                              ? StreamCost{2 * bytes, written, vector_cost::kSilu + 1}
+                              : StreamCost{bytes, written, vector_cost::kGelu};
+  return stream(name, KernelClass::kElementwise, rows, width, cost);
+}
+
+Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
+                           std::int64_t width) {
+  const double bytes = activation_bytes(task.work.precision);
+  const StreamCost cost = task.model.mlp.gated
+                              ? StreamCost{3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 4}
+                              : StreamCost{2 * bytes, bytes, 2 * vector_cost::kGelu};
+  return stream(name, KernelClass::kElementwise, rows, width, cost);
+}
+
+}  // namespace orrery

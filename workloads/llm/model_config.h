@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sim/config/schema.h"
+#include "workloads/llm/llm_config.h"
+
+namespace orrery {
+
+/// A GPT- or Llama-like dense model by its sizes alone. The defaults are those of GPT-2 and
+/// Megatron (LayerNorm, biases, plain MLP) except that positions are rotary unless given.
+struct DimensionsConfig {
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;      ///< 0: as many as heads
+  std::int64_t head_dim = 0;      ///< 0: hidden / heads
+  std::int64_t intermediate = 0;  ///< 0: four times the width
+  std::int64_t vocabulary = 0;
+  std::int64_t learned_positions = 0;  ///< 0: rotary
+  bool gated = false;
+  bool biases = true;      ///< in attention and MLP
+  bool layer_norm = true;  ///< with a bias; false: RMS norm
+  bool tied_embeddings = true;
+  static const config::Schema<DimensionsConfig>& schema();
+};
+
+/// A file of `configs/models`: a model by its Hugging Face configuration or by its dimensions.
+struct ModelConfig {
+  std::string name;
+  std::string source;  ///< where its sizes were published
+  FilePath hf;
+  std::optional<DimensionsConfig> dimensions;
+  static const config::Schema<ModelConfig>& schema();
+
+  /// @throws UnsupportedModel, config::ConfigError of the Hugging Face file.
+  LlmConfig build() const;
+};
+
+}  // namespace orrery

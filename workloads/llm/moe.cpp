@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixture of experts on one rank's share of the tokens: route, send every token to the ranks of its experts, compute,
+// send back, add up. Routing is balanced: a rank receives as many rows as it sends. Rows are not de-duplicated, so the
+// all-to-all is an upper bound where two experts of a token share a rank or node. Router and shared experts are whole
+// on every rank (each works on its own tokens).
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/layers.h"
+#include "workloads/llm/linear.h"
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t value) { return static_cast<double>(value); }
+
+/// Token copies that this rank sends out, and in balance receives.
+std::int64_t routed_rows(const LayerTask& task) {
+  return task.work.split_tokens() * task.model.moe.experts_per_token;
+}
+
+GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
+  const LayerWork& w = task.work;
+  return {.experts = expected_active_slots(task.model.moe, w.ep, w.split_tokens()),
+          .rows = d(routed_rows(task)),
+          .n = n,
+          .k = k};
+}
+
+GroupedShape expert_up(const LayerTask& task) {
+  const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;
+  return expert_shape(task, inputs * task.model.moe.intermediate, task.model.hidden);
+}
+
+GroupedShape expert_down(const LayerTask& task) {
+  return expert_shape(task, task.model.hidden, task.model.moe.intermediate);
+}
+
+Linear shared_up(const LayerTask& task) {
+  const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;
+  return {"shared expert up", task.model.hidden, inputs * task.model.moe.shared_intermediate,
+          task.work.precision};
+}
+
+Linear shared_down(const LayerTask& task) {
+  return {"shared expert down", task.model.moe.shared_intermediate, task.model.hidden,
+          task.work.precision};
+}
+
+/// With the gate of the shared experts, where there is one, as a further column.
+Linear router_of(const LayerTask& task) {
+  const MoeConfig& m = task.model.moe;
+  return {"router", task.model.hidden, m.experts + (m.shared_gate ? 1 : 0),
+          unquantised(task.work.precision)};
+}
+
+/// Tokens go out in the format of the experts' matrices (scales of blocks not counted); results come back unquantised.
+void exchange(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
+  if (task.work.ep == 1) return;
+  LayerCollective collective;
+  collective.name = name;
+  collective.kind = TransferKind::kAllToAll;
+  collective.scope = Scope::kExpert;
+  collective.bytes = Bytes(d(routed_rows(task)) * d(task.model.hidden) * bytes);
+  steps.then(collective);
+}
+
+Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_element) {
+  return stream(name, KernelClass::kElementwise, task.work.split_tokens(), task.model.hidden,
+                per_element);
+}
+
+/// Beside the main path from `input`: nothing of the routed path waits for it until the results are added.
+std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t input) {
+  const std::int64_t rows = task.work.split_tokens();
+  const Linear up = shared_up(task), down = shared_down(task);
+  std::size_t last = steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}), {input});
+  last = steps.aside(activation_forward("shared expert activation", task, rows, down.in), {last});
+  return steps.aside(gemm(down.name, down.precision, {rows, down.out, down.in}), {last});
+}
+
+void shared_backward(StepList& steps, const LayerTask& task) {
+  const std::int64_t rows = task.work.split_tokens();
+  local_backward(steps, shared_down(task), rows);
+  steps.then(activation_backward("shared expert activation backward", task, rows,
+                                 shared_down(task).in));
+  local_backward(steps, shared_up(task), rows);
+}
+
+void route_forward(StepList& steps, const LayerTask& task) {
+  const std::int64_t rows = task.work.split_tokens();
+  const double bytes = activation_bytes(task.work.precision);
+  const double payload = std::min(bytes, element_bytes(task.work.precision));
+  const double copies = d(task.model.moe.experts_per_token);
+  const Linear router = router_of(task);
+  steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
+  steps.then(stream("expert choice", KernelClass::kSoftmax, rows, router.out,
+                    {bytes, bytes, vector_cost::kSoftmax}));
+  steps.then(move_rows("permute", task, {bytes, copies * payload, 0}));
+}
+
+void experts_forward(StepList& steps, const LayerTask& task) {
+  const Precision precision = task.work.precision;
+  steps.then(grouped_gemm("expert up", precision, expert_up(task)));
+  steps.then(activation_forward("expert activation", task, routed_rows(task),
+                                task.model.moe.intermediate));
+  steps.then(grouped_gemm("expert down", precision, expert_down(task)));
+}
+
+void experts_backward(StepList& steps, const LayerTask& task) {
+  const Precision precision = task.work.precision;
+  std::size_t gradient = steps.cursor();
+  steps.then(grouped_data_gradient("expert down", precision, expert_down(task)));
+  steps.aside(grouped_weight_gradient("expert down", precision, expert_down(task)), {gradient});
+  steps.then(activation_backward("expert activation backward", task, routed_rows(task),
+                                 task.model.moe.intermediate));
+  gradient = steps.cursor();
+  steps.then(grouped_data_gradient("expert up", precision, expert_up(task)));
+  const double bytes = activation_bytes(precision);
+  exchange(steps, "dispatch backward", task, bytes);
+  // After the exchange in issue order, so that it runs beside it.
+  steps.aside(grouped_weight_gradient("expert up", precision, expert_up(task)), {gradient});
+}
+
+}  // namespace
+
+std::int64_t expert_slots(const MoeConfig& moe, int ep) { return (moe.experts + ep - 1) / ep; }
+
+double expected_active_slots(const MoeConfig& moe, int ep, std::int64_t tokens) {
+  const double slots = d(expert_slots(moe, ep));
+  // A token picks experts_per_token different slots of all, so it misses a given one with 1 - k / slots; tokens are
+  // independent.
+  const double miss = 1 - d(moe.experts_per_token) / (slots * ep);
+  return slots * (1 - std::pow(miss, d(tokens) * ep));
+}
+
+void moe_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  const double copies = d(task.model.moe.experts_per_token);
+  const std::size_t input = steps.cursor();
+  route_forward(steps, task);
+  exchange(steps, "dispatch", task, std::min(bytes, element_bytes(w.precision)));
+  std::vector<std::size_t> shared;
+  if (task.model.moe.shared_intermediate > 0) {
+    shared.push_back(shared_forward(steps, task, input));
+  }
+  experts_forward(steps, task);
+  exchange(steps, "combine", task, bytes);
+  const double shared_read = shared.empty() ? 0 : bytes;
+  steps.join(move_rows("combine add", task, {copies * bytes + shared_read, bytes, 2 * copies}),
+             shared);
+  if (w.tp > 1 && !w.sp) {
+    steps.then(tensor_collective("expert output all-gather", TransferKind::kAllGather, w,
+                                 task.model.hidden));
+  }
+}
+
+void moe_backward(StepList& steps, const LayerTask& task) {
+  const double bytes = activation_bytes(task.work.precision);
+  const double copies = d(task.model.moe.experts_per_token);
+  // Gradients of the gates need the experts' outputs.
+  steps.then(move_rows("combine add backward", task,
+                       {bytes + copies * bytes, copies * bytes, 2 * copies}));
+  exchange(steps, "combine backward", task, bytes);
+  experts_backward(steps, task);
+  if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);
+  steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
+  local_backward(steps, router_of(task), task.work.split_tokens());
+}
+
+}  // namespace orrery

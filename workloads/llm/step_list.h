@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/graph/kernel.h"
+#include "sim/graph/transfer.h"
+
+namespace orrery {
+
+/// Which ranks a collective of a layer joins.
+enum class Scope : std::uint8_t { kTensor, kExpert };
+
+/// A collective of a layer, before it is known which real ranks take part. `bytes` as in Transfer.
+struct LayerCollective {
+  std::string name;
+  TransferKind kind = TransferKind::kAllReduce;
+  Scope scope = Scope::kTensor;
+  Bytes bytes;
+};
+
+struct Step {
+  std::variant<Kernel, LayerCollective> work;
+  std::vector<std::size_t> after;  ///< earlier steps of the same list; none: starts with the list
+
+  const Kernel* kernel() const { return std::get_if<Kernel>(&work); }
+  const LayerCollective* collective() const { return std::get_if<LayerCollective>(&work); }
+  const std::string& name() const;
+};
+
+/// The steps of a piece of a model on one rank, in issue order, with a cursor on the step that produces the value
+/// passed on. Kernels run in issue order anyway; `after` is what lets collectives run beside them.
+class StepList {
+ public:
+  static constexpr std::size_t kStart = static_cast<std::size_t>(-1);
+
+  /// Appends a step that uses the cursor's value and produces the next one.
+  std::size_t then(std::variant<Kernel, LayerCollective> work);
+  /// Appends a step beside the main path: after the given ones (kStart is ignored), cursor unmoved.
+  std::size_t aside(std::variant<Kernel, LayerCollective> work, std::vector<std::size_t> after);
+  /// Appends a step of the main path that needs `others` besides the cursor.
+  std::size_t join(std::variant<Kernel, LayerCollective> work, std::vector<std::size_t> others);
+  /// Appends another list; its first steps use the cursor's value.
+  void append(const StepList& other);
+
+  /// The step that produces the current value, kStart at the beginning.
+  std::size_t cursor() const { return cursor_; }
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  std::vector<Step> steps_;
+  std::size_t cursor_ = kStart;
+};
+
+}  // namespace orrery

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/units/units.h"
+#include "workloads/inference/inference.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+
+/// Device memory of one rank, by what it holds.
+struct MemoryUse {
+  Bytes weights;
+  Bytes gradients;
+  Bytes optimizer;    ///< fp32 master weights and the two moments of Adam
+  Bytes activations;  ///< kept from forward to backward passes
+  Bytes working;      ///< alive only while one layer runs
+  Bytes kv_cache;
+  Bytes logits;  ///< output projection and softmax of one micro-batch, on the last stage
+
+  Bytes total() const {
+    return weights + gradients + optimizer + activations + working + kv_cache + logits;
+  }
+};
+
+/// What a rank of every pipeline stage needs at its peak (the ranks of a stage need the same).
+std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingConfig& config);
+std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config);
+
+/// The stage with the largest total, the first of equals.
+const MemoryUse& worst_stage(const std::vector<MemoryUse>& stages);
+
+/// Bytes that one layer keeps per micro-batch from forward to backward, under work.recompute
+/// (Korthikanti et al. 2022, equations 1 to 6, by tensor).
+Bytes layer_activation_bytes(const LlmConfig& model, const LayerConfig& layer,
+                             const LayerWork& work);
+
+}  // namespace orrery

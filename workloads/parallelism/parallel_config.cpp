@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/parallelism/parallel_config.h"
+
+#include <array>
+#include <string>
+
+namespace orrery {
+namespace {
+
+/// What must hold, once for files and once for configurations made in code.
+struct Rule {
+  const char* key;
+  const char* message;
+  bool (*holds)(const ParallelConfig&);
+};
+
+constexpr std::array<Rule, 8> kRules{{
+    {"tp", "all degrees must be at least 1",
+     [](const ParallelConfig& p) {
+       return p.tp >= 1 && p.pp >= 1 && p.vpp >= 1 && p.dp >= 1 && p.cp >= 1 && p.ep >= 1 &&
+              p.etp >= 1;
+     }},
+    {"cp", "unsupported: context parallelism (cp > 1)",
+     [](const ParallelConfig& p) { return p.cp == 1; }},
+    {"etp", "unsupported: tensor parallelism inside experts (etp > 1)",
+     [](const ParallelConfig& p) { return p.etp == 1; }},
+    {"zero", "zero must be 0 (copied optimizer), 1 (distributed optimizer), 2 or 3",
+     [](const ParallelConfig& p) { return p.zero >= 0 && p.zero <= 3; }},
+    {"zero", "unsupported: sharded gradients or weights (zero 2 and 3)",
+     [](const ParallelConfig& p) { return p.zero <= 1 || p.zero > 3; }},
+    {"vpp", "interleaving (vpp > 1) needs at least 2 pipeline stages",
+     [](const ParallelConfig& p) { return p.vpp == 1 || p.pp > 1; }},
+    {"ep", "ep must divide tp * dp, the ranks of a pipeline stage",
+     [](const ParallelConfig& p) { return p.ep < 1 || p.tp * p.dp % p.ep == 0; }},
+    {"sp", "sequence parallelism (sp) needs tp > 1",
+     [](const ParallelConfig& p) { return !p.sp || p.tp > 1; }},
+}};
+
+}  // namespace
+
+const config::Schema<ParallelConfig>& ParallelConfig::schema() {
+  static const config::Schema<ParallelConfig> schema = [] {
+    using P = ParallelConfig;
+    const auto degree = config::between(1, 1 << 20);
+    config::Schema<P> s("parallel", "how the model is spread over ranks");
+    s.optional("tp", &P::tp, "tensor parallel ranks, which share every matrix", degree)
+        .optional("sp", &P::sp, "norms, residuals and dropout on 1/tp of the tokens")
+        .optional("pp", &P::pp, "pipeline stages", degree)
+        .optional("vpp", &P::vpp, "chunks of layers per stage (schedule: interleaved)", degree)
+        .optional("dp", &P::dp, "data parallel replicas", degree)
+        .optional("cp", &P::cp, "context parallel ranks; only 1 is supported", degree)
+        .optional("ep", &P::ep, "ranks of a stage's tp * dp that share the experts", degree)
+        .optional("etp", &P::etp, "tensor parallel ranks inside experts; only 1 is supported",
+                  degree)
+        .optional("zero", &P::zero,
+                  "0: optimizer state on every replica, 1: sharded over dp (distributed optimizer)",
+                  config::between(0, 3));
+    for (const Rule& rule : kRules) s.check(rule.message, rule.holds, rule.key);
+    return s;
+  }();
+  return schema;
+}
+
+void require_supported(const ParallelConfig& parallel) {
+  for (const Rule& rule : kRules) {
+    if (!rule.holds(parallel)) {
+      throw config::ConfigError(std::string("parallel.") + rule.key + ": " + rule.message);
+    }
+  }
+}
+
+}  // namespace orrery

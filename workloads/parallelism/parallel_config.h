@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/config/schema.h"
+
+namespace orrery {
+
+/// How a model is spread over ranks. Names are those of Megatron-LM.
+struct ParallelConfig {
+  int tp = 1;       ///< tensor parallel: ranks that share every matrix
+  bool sp = false;  ///< sequence parallel: norms, residuals and dropout on 1/tp of the tokens
+  int pp = 1;       ///< pipeline stages
+  int vpp = 1;      ///< chunks of layers per stage (interleaved schedule)
+  int dp = 1;       ///< data parallel replicas
+  int cp = 1;       ///< context parallel; only 1 is supported
+  int ep = 1;       ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
+  int etp = 1;      ///< tensor parallel inside experts; only 1 is supported
+  int zero = 1;     ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed optimizer)
+
+  int ranks() const { return tp * pp * dp * cp; }
+  static const config::Schema<ParallelConfig>& schema();
+};
+
+/// The checks of the schema, for configurations that were not read from a file.
+/// @throws config::ConfigError naming the first combination that is wrong or not modelled.
+void require_supported(const ParallelConfig& parallel);
+
+}  // namespace orrery

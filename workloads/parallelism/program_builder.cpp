@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/parallelism/program_builder.h"
+
+#include <cstdint>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+std::string transfer_name(const std::string& purpose, TransferKind kind, int stage, Bytes bytes) {
+  return purpose + " " + to_string(kind) + " stage " + std::to_string(stage) + " " +
+         std::to_string(static_cast<std::int64_t>(bytes.base())) + " B";
+}
+
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel) {
+  program_.ranks = mesh_.ranks();
+  program_.streams = {"compute",      "tp",  "ep", "dp", "pp send forward", "pp receive forward",
+                      "pp send backward", "pp receive backward"};
+}
+
+KernelId ProgramBuilder::kernel(const Kernel& kernel) {
+  std::vector<KernelId>& same_name = kernels_[kernel.name];
+  for (const KernelId id : same_name) {
+    if (program_.kernels[id] == kernel) return id;
+  }
+  same_name.push_back(static_cast<KernelId>(program_.kernels.size()));
+  program_.kernels.push_back(kernel);
+  return same_name.back();
+}
+
+TransferId ProgramBuilder::collective(const LayerCollective& collective, int stage) {
+  const bool tensor = collective.scope == Scope::kTensor;
+  Transfer transfer;
+  transfer.purpose = tensor ? "tp" : "ep";
+  transfer.name = transfer_name(transfer.purpose, collective.kind, stage, collective.bytes);
+  transfer.kind = collective.kind;
+  transfer.bytes = collective.bytes;
+  transfer.groups = tensor ? mesh_.tensor_groups(stage) : mesh_.expert_groups(stage);
+  return this->transfer(std::move(transfer));
+}
+
+TransferId ProgramBuilder::message(const std::string& direction, int from, int to, Bytes bytes) {
+  Transfer transfer;
+  transfer.purpose = "pp";
+  transfer.name = direction + " " + std::to_string(from) + "->" + std::to_string(to);
+  transfer.kind = TransferKind::kSendReceive;
+  transfer.bytes = bytes;
+  transfer.groups = mesh_.pairs(from, to);
+  transfer.participants = 2;
+  return this->transfer(std::move(transfer));
+}
+
+TransferId ProgramBuilder::transfer(Transfer transfer) {
+  const auto [entry, is_new] =
+      transfers_.try_emplace(transfer.name, static_cast<TransferId>(program_.transfers.size()));
+  if (is_new) program_.transfers.push_back(std::move(transfer));
+  return entry->second;
+}
+
+BlockId ProgramBuilder::block(std::string name, OperatorGraph graph) {
+  program_.blocks.push_back(std::move(graph));
+  program_.block_names.push_back(std::move(name));
+  return static_cast<BlockId>(program_.blocks.size() - 1);
+}
+
+Program ProgramBuilder::finish(std::vector<std::vector<BlockId>> calls) {
+  for (std::size_t stage = 0; stage < calls.size(); ++stage) {
+    Role role;
+    role.name = "pp " + std::to_string(stage);
+    role.calls = std::move(calls[stage]);
+    role.ranks = mesh_.stage(static_cast<int>(stage));
+    program_.roles.push_back(std::move(role));
+  }
+  return std::move(program_);
+}
+
+OperatorId BlockBuilder::add(Operator op) {
+  const OperatorId id = graph_.add(std::move(op));
+  if (cursor_) graph_.depends(id, *cursor_);
+  return id;
+}
+
+void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
+  const std::optional<OperatorId> entry = cursor_;
+  const auto first = static_cast<OperatorId>(graph_.size());
+  for (const Step& step : steps.steps()) {
+    Operator op;
+    op.name = std::string(prefix) + step.name();
+    if (const Kernel* kernel = step.kernel()) {
+      op.work = program_.kernel(*kernel);
+    } else {
+      op.kind = OperatorKind::kCollective;
+      op.category = Category::kCommunication;
+      op.stream = step.collective()->scope == Scope::kTensor ? kTensorStream : kExpertStream;
+      op.work = program_.collective(*step.collective(), stage_);
+    }
+    const OperatorId id = graph_.add(std::move(op));
+    for (const std::size_t earlier : step.after) {
+      graph_.depends(id, first + static_cast<OperatorId>(earlier));
+    }
+    if (step.after.empty() && entry) graph_.depends(id, *entry);
+  }
+  if (steps.cursor() != StepList::kStart) {
+    cursor_ = first + static_cast<OperatorId>(steps.cursor());
+  }
+}
+
+void BlockBuilder::kernel(const Kernel& kernel, Category category) {
+  Operator op;
+  op.name = kernel.name;
+  op.category = category;
+  op.work = program_.kernel(kernel);
+  cursor_ = add(std::move(op));
+}
+
+void BlockBuilder::collective(Transfer transfer, Stream stream) {
+  Operator op;
+  op.name = transfer.name;
+  op.kind = OperatorKind::kCollective;
+  op.category = Category::kCommunication;
+  op.stream = stream;
+  op.work = program_.transfer(std::move(transfer));
+  cursor_ = add(std::move(op));
+}
+
+void BlockBuilder::receive(TransferId message, Stream stream) {
+  Operator op;
+  op.name = "receive";
+  op.kind = OperatorKind::kReceive;
+  op.category = Category::kCommunication;
+  op.stream = stream;
+  op.work = message;
+  cursor_ = add(std::move(op));
+}
+
+void BlockBuilder::send(TransferId message, Stream stream) {
+  Operator op;
+  op.name = "send";
+  op.kind = OperatorKind::kSend;
+  op.category = Category::kCommunication;
+  op.stream = stream;
+  op.work = message;
+  add(std::move(op));
+}
+
+BlockId BlockBuilder::finish(std::string name) {
+  return program_.block(std::move(name), std::move(graph_));
+}
+
+}  // namespace orrery

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/graph/program.h"
+#include "workloads/llm/step_list.h"
+#include "workloads/parallelism/mesh.h"
+
+namespace orrery {
+
+/// Streams of every role. Each kind of communication has its own, as NCCL communicators do; messages have one per
+/// direction, so that a receive that waits never holds back a send.
+enum Stream : StreamId {
+  kComputeStream,
+  kTensorStream,
+  kExpertStream,
+  kDataStream,
+  kSendForwardStream,
+  kReceiveForwardStream,
+  kSendBackwardStream,
+  kReceiveBackwardStream,
+};
+
+/// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const ParallelConfig& parallel);
+
+  const Mesh& mesh() const { return mesh_; }
+  KernelId kernel(const Kernel& kernel);
+  /// A collective of a stage over its tensor or expert groups.
+  TransferId collective(const LayerCollective& collective, int stage);
+  /// Activations (`purpose` "pp forward") or gradients ("pp backward") between two stages.
+  TransferId message(const std::string& direction, int from, int to, Bytes bytes);
+  /// Any other; transfers are told apart by name.
+  TransferId transfer(Transfer transfer);
+  BlockId block(std::string name, OperatorGraph graph);
+
+  /// The program, once; `calls[stage]` are the blocks that each stage runs.
+  Program finish(std::vector<std::vector<BlockId>> calls);
+
+ private:
+  Mesh mesh_;
+  Program program_;
+  std::map<std::string, std::vector<KernelId>, std::less<>> kernels_;  ///< by name, then compared
+  std::map<std::string, TransferId, std::less<>> transfers_;
+};
+
+/// Writes one block: a chain of steps, each waiting for the one before unless its list says otherwise.
+class BlockBuilder {
+ public:
+  BlockBuilder(ProgramBuilder& program, int stage) : program_(program), stage_(stage) {}
+
+  void append(std::string_view prefix, const StepList& steps);
+  void kernel(const Kernel& kernel, Category category);
+  void collective(Transfer transfer, Stream stream);
+  /// What follows waits for the message.
+  void receive(TransferId message, Stream stream);
+  /// Waits for what is there; nothing waits for it.
+  void send(TransferId message, Stream stream);
+
+  /// Adds the block to the program.
+  BlockId finish(std::string name);
+
+ private:
+  OperatorId add(Operator op);
+
+  ProgramBuilder& program_;
+  int stage_;
+  OperatorGraph graph_;
+  std::optional<OperatorId> cursor_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/parallelism/rank_parameters.h"
+
+#include "workloads/llm/layer_work.h"
+#include "workloads/llm/layers.h"
+#include "workloads/parallelism/stages.h"
+
+namespace orrery {
+namespace {
+
+std::int64_t norm_size(const LlmConfig& model) { return model.hidden * (model.norm_bias ? 2 : 1); }
+
+std::int64_t padded_vocabulary_rows(const LlmConfig& model, int tp) {
+  return (model.vocabulary + tp - 1) / tp;
+}
+
+RankParameters grouped_attention(const LlmConfig& model, int tp) {
+  const AttentionConfig& a = model.attention;
+  const std::int64_t query = a.heads / tp * a.head_dim;
+  const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
+  RankParameters p;
+  p.split = model.hidden * (query + 2 * key) + query * model.hidden;
+  if (a.qkv_bias) p.split += query + 2 * key;
+  if (a.sinks) p.split += a.heads / tp;
+  if (a.output_bias) p.whole += model.hidden;
+  if (a.qk_norm && a.qk_norm_all_heads) p.split += query + key;
+  if (a.qk_norm && !a.qk_norm_all_heads) p.whole += 2 * a.head_dim;
+  return p;
+}
+
+RankParameters latent_attention(const LlmConfig& model, int tp) {
+  const AttentionConfig& a = model.attention;
+  const std::int64_t heads = a.heads / tp;
+  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
+  RankParameters p;
+  p.split = query_in * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) +
+            a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
+            heads * a.v_head_dim * model.hidden;
+  const std::int64_t latents = a.q_lora_rank + a.kv_lora_rank;
+  p.whole = model.hidden * (latents + a.qk_rope_head_dim) + latents;
+  return p;
+}
+
+RankParameters mlp(const LlmConfig& model, int tp) {
+  const MlpConfig& m = model.mlp;
+  const std::int64_t inputs = m.gated ? 2 : 1;
+  RankParameters p;
+  p.split = (inputs + 1) * model.hidden * (m.intermediate / tp);
+  if (m.bias) {
+    p.split += inputs * (m.intermediate / tp);
+    p.whole = model.hidden;
+  }
+  return p;
+}
+
+RankParameters moe(const LlmConfig& model, int ep) {
+  const MoeConfig& m = model.moe;
+  const std::int64_t inputs = model.mlp.gated ? 2 : 1;
+  const std::int64_t biases = m.expert_bias ? inputs * m.intermediate + model.hidden : 0;
+  const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
+  RankParameters p;
+  p.experts =
+      expert_slots(m, ep) * ((inputs + 1) * model.hidden * m.intermediate + biases);
+  p.whole = router + (inputs + 1) * model.hidden * m.shared_intermediate +
+            (m.shared_gate ? model.hidden : 0);
+  p.sixteen_bit = router;
+  return p;
+}
+
+}  // namespace
+
+RankParameters& RankParameters::operator+=(const RankParameters& other) {
+  split += other.split;
+  whole += other.whole;
+  experts += other.experts;
+  sixteen_bit += other.sixteen_bit;
+  return *this;
+}
+
+RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep) {
+  RankParameters p = model.attention.kind == AttentionKind::kLatent
+                         ? latent_attention(model, tp)
+                         : grouped_attention(model, tp);
+  p += layer.moe ? moe(model, ep) : mlp(model, tp);
+  const std::int64_t norms = model.norms_per_layer * norm_size(model);
+  p.whole += norms;
+  p.sixteen_bit += norms;
+  return p;
+}
+
+RankParameters embedding_parameters(const LlmConfig& model, int tp) {
+  RankParameters p;
+  p.split = padded_vocabulary_rows(model, tp) * model.hidden;
+  p.whole = model.positions * model.hidden;
+  p.sixteen_bit = p.total();
+  return p;
+}
+
+RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_as_embedding) {
+  RankParameters p;
+  if (!model.tied_embeddings || !same_stage_as_embedding) {
+    p.split = padded_vocabulary_rows(model, tp) * model.hidden;
+  }
+  p.whole = model.final_norm ? norm_size(model) : 0;
+  p.sixteen_bit = p.total();
+  return p;
+}
+
+RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage,
+                                bool with_ends) {
+  RankParameters p;
+  const auto ranges = layer_ranges(model.layer_count(), parallel);
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
+    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
+      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel.tp,
+                            parallel.ep);
+    }
+  }
+  if (!with_ends) return p;
+  if (stage == 0) p += embedding_parameters(model, parallel.tp);
+  if (stage == parallel.pp - 1) p += head_parameters(model, parallel.tp, parallel.pp == 1);
+  return p;
+}
+
+}  // namespace orrery

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/statistics.h"
+
+#include <vector>
+
+#include "workloads/llm/closed_forms.h"
+
+namespace orrery {
+namespace {
+
+void add_scaled(ClassStatistics& sum, const ClassStatistics& part, std::uint64_t times) {
+  const auto factor = static_cast<double>(times);
+  sum.count += part.count * times;
+  sum.matrix_flops += part.matrix_flops * factor;
+  sum.vector_flops += part.vector_flops * factor;
+  sum.bytes += part.bytes * factor;
+}
+
+void add_scaled(ProgramStatistics& sum, const ProgramStatistics& part, std::uint64_t times) {
+  for (const auto& [name, entry] : part.kernels) add_scaled(sum.kernels[name], entry, times);
+  for (const auto& [name, entry] : part.transfers) add_scaled(sum.transfers[name], entry, times);
+}
+
+ProgramStatistics block_statistics(const Program& program, const OperatorGraph& block) {
+  ProgramStatistics statistics;
+  for (OperatorId id = 0; id < block.size(); ++id) {
+    const Operator& op = block[id];
+    if (op.kind == OperatorKind::kCompute) {
+      const Kernel& kernel = program.kernels.at(op.work);
+      add_scaled(statistics.kernels[to_string(kernel.kind)],
+                 {1, kernel.matrix_flops, kernel.vector_flops, kernel.read + kernel.written}, 1);
+    } else if (op.kind != OperatorKind::kReceive) {
+      const Transfer& transfer = program.transfers.at(op.work);
+      add_scaled(statistics.transfers[std::string(to_string(transfer.kind)) + " " + transfer.purpose],
+                 {1, Flops(), Flops(), transfer.bytes}, 1);
+    }
+  }
+  return statistics;
+}
+
+/// Products of a head that every token or only some need.
+Flops head_flops(const LlmConfig& model, double tokens) {
+  return Flops(2 * static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden) *
+               tokens);
+}
+
+/// Forward FLOPs of one sequence from its first token to `length`, head included for every token.
+Flops sequence_flops(const LlmConfig& model, std::int64_t length) {
+  if (length == 0) return Flops();
+  return model_flops_per_token(model, length, true) * static_cast<double>(length);
+}
+
+}  // namespace
+
+Flops ProgramStatistics::matrix_flops() const {
+  Flops sum;
+  for (const auto& [name, entry] : kernels) sum += entry.matrix_flops;
+  return sum;
+}
+
+ProgramStatistics role_statistics(const Program& program, std::size_t role) {
+  std::vector<std::uint64_t> calls(program.blocks.size());
+  for (const BlockId block : program.roles.at(role).calls) ++calls.at(block);
+  ProgramStatistics statistics;
+  for (std::size_t block = 0; block < calls.size(); ++block) {
+    if (calls[block] == 0) continue;
+    add_scaled(statistics, block_statistics(program, program.blocks[block]), calls[block]);
+  }
+  return statistics;
+}
+
+ProgramStatistics program_statistics(const Program& program) {
+  ProgramStatistics statistics;
+  for (std::size_t role = 0; role < program.roles.size(); ++role) {
+    add_scaled(statistics, role_statistics(program, role), program.roles[role].ranks.size());
+  }
+  return statistics;
+}
+
+Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
+  const auto tokens = static_cast<double>(config.global_batch * config.sequence);
+  const LlmConfig trained = trained_model(model, config);
+  Flops forward = model_flops_per_token(trained, config.sequence, true) * tokens;
+  if (config.layers_only > 0) forward -= head_flops(trained, tokens);
+  return forward * 3;
+}
+
+Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {
+  const LayerWork work = layer_work(config);
+  const auto sequences = static_cast<double>(config.micro_batch * config.parallel.dp);
+  if (config.phase == Phase::kDecode) {
+    // The one new token of each sequence sees every key that its window leaves.
+    return model_flops_per_token(model, work.context, false) * sequences;
+  }
+  const Flops one = sequence_flops(model, work.context) - sequence_flops(model, config.kv_length) -
+                    head_flops(model, static_cast<double>(work.query - 1));
+  return one * sequences;
+}
+
+}  // namespace orrery

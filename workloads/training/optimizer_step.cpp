@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/optimizer_step.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "workloads/llm/kernels.h"
+#include "workloads/parallelism/rank_parameters.h"
+
+namespace orrery {
+namespace {
+
+int expert_replicas(const ParallelConfig& parallel) {
+  return parallel.tp * parallel.dp / parallel.ep;
+}
+
+Kernel optimizer_kernel(std::string name, double elements, StreamCost per_element) {
+  return stream(std::move(name), KernelClass::kOptimizer,
+                static_cast<std::int64_t>(std::ceil(elements)), 1, per_element);
+}
+
+/// The passes of Megatron-LM's mixed-precision optimizer over one parameter: gradient copied to fp32 (read 2, write
+/// 4), under fp16 unscaled and checked (4, 4), norm (read 4), clipped (4, 4); Adam (gradient, master weight and two
+/// moments: read 16, write 12); weight cast back (4, 2) and gradient cleared (write 2).
+void update(BlockBuilder& block, double elements, Precision precision) {
+  const bool scaled = precision == Precision::kFp16;
+  const StreamCost prepare = scaled ? StreamCost{14, 12, 6} : StreamCost{10, 8, 4};
+  block.kernel(optimizer_kernel("gradient preparation", elements, prepare), Category::kOptimizer);
+  block.kernel(optimizer_kernel("adam", elements, {16, 12, 12}), Category::kOptimizer);
+  block.kernel(optimizer_kernel("weight cast", elements, {4, 4, 0}), Category::kOptimizer);
+}
+
+Transfer reduction(std::string name, std::string purpose, TransferKind kind, double bytes,
+                   Mesh::Groups groups) {
+  Transfer transfer;
+  transfer.name = std::move(name);
+  transfer.purpose = std::move(purpose);
+  transfer.kind = kind;
+  transfer.bytes = Bytes(bytes);
+  transfer.groups = std::move(groups);
+  return transfer;
+}
+
+/// Collectives over the replicas of a stage's parameters.
+class ReplicaSync {
+ public:
+  ReplicaSync(const Mesh& mesh, const RankParameters& parameters, int stage)
+      : mesh_(mesh), parameters_(parameters), stage_(stage) {}
+
+  void over_replicas(BlockBuilder& block, TransferKind kind, const std::string& what,
+                     double element) const {
+    const std::string name = what + " " + to_string(kind) + " stage " + std::to_string(stage_);
+    if (mesh_.parallel().dp > 1) {
+      block.collective(reduction(name, "dp", kind, static_cast<double>(parameters_.dense()) * element,
+                                 mesh_.data_groups(stage_)),
+                       kDataStream);
+    }
+    if (parameters_.experts > 0 && expert_replicas(mesh_.parallel()) > 1) {
+      block.collective(reduction("expert " + name, "dp", kind,
+                                 static_cast<double>(parameters_.experts) * element,
+                                 mesh_.expert_data_groups(stage_)),
+                       kDataStream);
+    }
+  }
+
+  /// Under sequence parallelism every tensor parallel rank saw other tokens through the norms, routers and shared
+  /// experts that it holds whole.
+  void over_tensor_ranks(BlockBuilder& block) const {
+    if (!mesh_.parallel().sp) return;
+    block.collective(reduction("whole gradients all_reduce stage " + std::to_string(stage_), "tp",
+                               TransferKind::kAllReduce,
+                               static_cast<double>(parameters_.whole) * kGradientBytes,
+                               mesh_.tensor_groups(stage_)),
+                     kTensorStream);
+  }
+
+ private:
+  const Mesh& mesh_;
+  const RankParameters& parameters_;
+  int stage_;
+};
+
+/// First and last stage hold the same table and add up its gradients.
+void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
+                           int stage) {
+  const int last = mesh.parallel().pp - 1;
+  if (!model.tied_embeddings || last == 0 || (stage != 0 && stage != last)) return;
+  const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
+  Transfer transfer = reduction("tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
+                                table * kGradientBytes, mesh.pairs(0, last));
+  transfer.participants = 2;
+  block.collective(std::move(transfer), kDataStream);
+}
+
+}  // namespace
+
+OptimizerShard optimizer_shard(const LlmConfig& model, const ParallelConfig& parallel, int stage) {
+  const RankParameters p = stage_parameters(model, parallel, stage);
+  const bool sharded = parallel.zero >= 1;
+  return {.dense = static_cast<double>(p.dense()) / (sharded ? parallel.dp : 1),
+          .experts = static_cast<double>(p.experts) / (sharded ? expert_replicas(parallel) : 1)};
+}
+
+BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
+                        const TrainingConfig& config, int stage) {
+  const Mesh& mesh = program.mesh();
+  const bool sharded = config.parallel.zero >= 1;
+  const RankParameters parameters = stage_parameters(model, config.parallel, stage);
+  const ReplicaSync sync(mesh, parameters, stage);
+  BlockBuilder block(program, stage);
+  // Megatron-LM multiplies gradients by 1 / replicas before it adds them up.
+  block.kernel(optimizer_kernel("gradient scale", static_cast<double>(parameters.total()),
+                                {kGradientBytes, kGradientBytes, 1}),
+               Category::kOptimizer);
+  sync.over_tensor_ranks(block);
+  reduce_tied_embedding(block, mesh, model, stage);
+  sync.over_replicas(block, sharded ? TransferKind::kReduceScatter : TransferKind::kAllReduce,
+                     "gradients", kGradientBytes);
+  update(block, optimizer_shard(model, config.parallel, stage).total(), config.precision);
+  if (sharded) sync.over_replicas(block, TransferKind::kAllGather, "weights", kWeightBytes);
+  return block.finish("optimizer " + std::to_string(stage));
+}
+
+}  // namespace orrery

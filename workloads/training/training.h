@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/graph/program.h"
+#include "workloads/llm/layer_work.h"
+#include "workloads/llm/llm_config.h"
+#include "workloads/parallelism/parallel_config.h"
+#include "workloads/training/pipeline_schedule.h"
+
+namespace orrery {
+
+/// One training step.
+struct TrainingConfig {
+  ParallelConfig parallel;
+  std::int64_t global_batch = 1;  ///< sequences per step
+  std::int64_t micro_batch = 1;   ///< sequences per pass on one data parallel rank
+  std::int64_t sequence = 0;      ///< tokens
+  Precision precision = Precision::kBf16;
+  Recompute recompute = Recompute::kNone;
+  std::string schedule = "1f1b";  ///< or "interleaved" (vpp > 1)
+  int layers_only = 0;            ///< n > 0: n layers without embedding, head and optimizer
+  bool flash_attention = true;
+  bool dropout = false;  ///< masks and kernels of hidden and attention dropout
+
+  /// Passes of every stage and chunk in a step.
+  std::int64_t micro_batches() const {
+    return global_batch / (micro_batch * parallel.dp);
+  }
+};
+
+/// What a step does on one rank in one pass of a layer.
+LayerWork layer_work(const TrainingConfig& config);
+
+/// The model that is trained: `model`, cut to its first layers_only layers where that is set.
+LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config);
+
+/// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.
+void require_supported(const LlmConfig& model, const TrainingConfig& config);
+
+/// Passes of a stage by config.schedule.
+std::vector<PipelineSlot> pipeline_slots(const TrainingConfig& config, int stage);
+
+/// A step as a program. Roles are the pipeline stages in order, tp and dp folded; forward[stage][chunk] and
+/// backward[stage][chunk] are their blocks, optimizer[stage] the end of the step (empty with layers_only).
+struct TrainingProgram {
+  Program program;
+  std::vector<std::vector<BlockId>> forward;
+  std::vector<std::vector<BlockId>> backward;
+  std::vector<BlockId> optimizer;
+};
+
+/// @throws config::ConfigError as require_supported does.
+TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config);
+
+}  // namespace orrery
