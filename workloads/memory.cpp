@@ -6,6 +6,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
+#include "workloads/llm/real.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/optimizer_step.h"
@@ -13,33 +14,33 @@
 namespace orrery {
 namespace {
 
-double d(std::int64_t value) { return static_cast<double>(value); }
-
 /// fp32 probabilities of the loss beside the logits.
 constexpr double kProbabilityBytes = 4;
 
 double local_vocabulary(const LlmConfig& model, int tp) {
-  return d((model.vocabulary + tp - 1) / tp);
+  return real((model.vocabulary + tp - 1) / tp);
 }
 
-/// Kept by latent attention besides what the core keeps: latents before and after their norm, the rotary key, and (where
-/// queries have no latent) nothing more, for the input of the layer's first matrix is counted by the caller.
+/// Kept by latent attention besides what the core keeps: latents before and after their norm, the
+/// rotary key, and (where queries have no latent) nothing more, for the input of the layer's first
+/// matrix is counted by the caller.
 double latent_bytes(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
-  const double columns = 2 * d(a.q_lora_rank + a.kv_lora_rank) + d(a.qk_rope_head_dim);
-  return d(task.work.row_tokens()) * columns * activation_bytes(task.work.precision);
+  const double columns = 2 * real(a.q_lora_rank + a.kv_lora_rank) + real(a.qk_rope_head_dim);
+  return real(task.work.row_tokens()) * columns * activation_bytes(task.work.precision);
 }
 
-/// Queries, keys, values and the output of the core; with FlashAttention the fp32 log-sum-exp of every row.
+/// Queries, keys, values and the output of the core; with FlashAttention the fp32 log-sum-exp of
+/// every row.
 double projection_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape c = core_shape(task);
   const double columns =
-      d(c.query_heads * (c.qk_dim + c.v_dim)) + d(c.kv_heads * (c.qk_dim + c.v_dim));
-  const double sums = w.flash_attention ? 4 * d(c.query_heads) : 0;
+      real(c.query_heads * (c.qk_dim + c.v_dim)) + real(c.kv_heads * (c.qk_dim + c.v_dim));
+  const double sums = w.flash_attention ? 4 * real(c.query_heads) : 0;
   const bool normed = task.model.attention.qk_norm;
-  const double unnormed = normed ? d((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
-  return d(w.tokens()) * ((columns + unnormed) * activation_bytes(w.precision) + sums);
+  const double unnormed = normed ? real((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
+  return real(w.tokens()) * ((columns + unnormed) * activation_bytes(w.precision) + sums);
 }
 
 /// Softmax, dropout mask and dropout output; without dropout the softmax alone.
@@ -48,12 +49,13 @@ double square_bytes(const LayerTask& task) {
   if (w.flash_attention) return 0;
   const double bytes = activation_bytes(w.precision);
   const double element = w.dropout ? 2 * bytes + 1 : bytes;
-  return element * d(w.sequences * core_shape(task).query_heads) * d(w.query) * d(w.context);
+  return element * real(w.sequences * core_shape(task).query_heads) * real(w.query) *
+         real(w.context);
 }
 
 double attention_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const double input = d(w.row_tokens() * task.model.hidden) * activation_bytes(w.precision);
+  const double input = real(w.row_tokens() * task.model.hidden) * activation_bytes(w.precision);
   const bool latent = task.model.attention.kind == AttentionKind::kLatent;
   return input + projection_bytes(task) + (latent ? latent_bytes(task) : 0);
 }
@@ -66,9 +68,9 @@ double mlp_columns(const LlmConfig& model, double width) {
 double mlp_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
-  const double width = d(task.model.mlp.intermediate) / w.tp;
-  return bytes * (d(w.row_tokens() * task.model.hidden) +
-                  d(w.tokens()) * mlp_columns(task.model, width));
+  const double width = real(task.model.mlp.intermediate) / w.tp;
+  return bytes * (real(w.row_tokens() * task.model.hidden) +
+                  real(w.tokens()) * mlp_columns(task.model, width));
 }
 
 /// Input, rows sent to experts, their hidden columns and their outputs (for the gates' gradients).
@@ -76,18 +78,18 @@ double moe_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const MoeConfig& m = task.model.moe;
   const double bytes = activation_bytes(w.precision);
-  const double routed = 2 * d(task.model.hidden) + mlp_columns(task.model, d(m.intermediate));
-  const double columns = d(task.model.hidden) + d(m.experts_per_token) * routed + d(m.experts) +
-                         mlp_columns(task.model, d(m.shared_intermediate));
-  return bytes * d(w.split_tokens()) * columns;
+  const double routed = 2 * real(task.model.hidden) + mlp_columns(task.model, real(m.intermediate));
+  const double columns = real(task.model.hidden) + real(m.experts_per_token) * routed +
+                         real(m.experts) + mlp_columns(task.model, real(m.shared_intermediate));
+  return bytes * real(w.split_tokens()) * columns;
 }
 
 /// Inputs of the norms and masks of hidden dropout.
 double stream_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const double element = task.model.norms_per_layer * activation_bytes(w.precision) +
-                         (w.dropout ? 2 : 0);
-  return d(w.row_tokens() * task.model.hidden) * element;
+  const double element =
+      task.model.norms_per_layer * activation_bytes(w.precision) + (w.dropout ? 2 : 0);
+  return real(w.row_tokens() * task.model.hidden) * element;
 }
 
 double kept_without_recompute(const LayerTask& task) {
@@ -97,10 +99,12 @@ double kept_without_recompute(const LayerTask& task) {
 
 double kept(const LayerTask& task) {
   switch (task.work.recompute) {
-    case Recompute::kNone: return kept_without_recompute(task);
-    case Recompute::kSelective: return kept_without_recompute(task) - square_bytes(task);
+    case Recompute::kNone:
+      return kept_without_recompute(task);
+    case Recompute::kSelective:
+      return kept_without_recompute(task) - square_bytes(task);
     case Recompute::kFull:
-      return d(task.work.row_tokens() * task.model.hidden) *
+      return real(task.work.row_tokens() * task.model.hidden) *
              activation_bytes(task.work.precision);
   }
   return 0;
@@ -109,9 +113,12 @@ double kept(const LayerTask& task) {
 /// What recomputation brings back while the backward pass of one layer runs.
 double recomputed(const LayerTask& task) {
   switch (task.work.recompute) {
-    case Recompute::kNone: return 0;
-    case Recompute::kSelective: return square_bytes(task);
-    case Recompute::kFull: return kept_without_recompute(task);
+    case Recompute::kNone:
+      return 0;
+    case Recompute::kSelective:
+      return square_bytes(task);
+    case Recompute::kFull:
+      return kept_without_recompute(task);
   }
   return 0;
 }
@@ -145,23 +152,24 @@ StageActivations stage_activations(const LlmConfig& model, const TrainingConfig&
   return result;
 }
 
-/// Largest pair of consecutive activations of a layer in inference: input and output of its widest matrix.
+/// Largest pair of consecutive activations of a layer in inference: input and output of its widest
+/// matrix.
 double inference_working(const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
-  const double hidden = d(task.model.hidden);
+  const double hidden = real(task.model.hidden);
   const CoreShape c = core_shape(task);
-  const double attention = d((c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim));
+  const double attention = real((c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim));
   const double columns = task.model.mlp.gated ? 2.0 : 1.0;
-  double widest = d(w.tokens()) * (hidden + attention);
+  double widest = real(w.tokens()) * (hidden + attention);
   if (task.layer.moe) {
-    const double rows = d(w.split_tokens() * task.model.moe.experts_per_token);
-    widest = std::max(widest, rows * (hidden + columns * d(task.model.moe.intermediate)));
+    const double rows = real(w.split_tokens() * task.model.moe.experts_per_token);
+    widest = std::max(widest, rows * (hidden + columns * real(task.model.moe.intermediate)));
   } else {
-    const double width = d(task.model.mlp.intermediate) / w.tp;
-    widest = std::max(widest, d(w.tokens()) * (hidden + columns * width));
+    const double width = real(task.model.mlp.intermediate) / w.tp;
+    widest = std::max(widest, real(w.tokens()) * (hidden + columns * width));
   }
-  return (widest + d(w.tokens()) * hidden) * bytes;  // the residual stream stays
+  return (widest + real(w.tokens()) * hidden) * bytes;  // the residual stream stays
 }
 
 double cache_bytes(const LayerTask& task) {
@@ -172,16 +180,16 @@ double cache_bytes(const LayerTask& task) {
   const std::int64_t elements = a.kind == AttentionKind::kLatent
                                     ? a.kv_elements_per_token()
                                     : 2 * local_kv_heads(a, w.tp) * a.head_dim;
-  return d(w.sequences * tokens * elements) * element_bytes(w.kv_precision);
+  return real(w.sequences * tokens * elements) * element_bytes(w.kv_precision);
 }
 
 MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config, int stage) {
   const LayerWork work = layer_work(config);
   const RankParameters p = stage_parameters(model, config.parallel, stage);
-  const double quantised = d(p.total() - p.sixteen_bit);
+  const double quantised = real(p.total() - p.sixteen_bit);
   MemoryUse use;
   use.weights = Bytes(quantised * element_bytes(config.precision) +
-                      d(p.sixteen_bit) * activation_bytes(config.precision));
+                      real(p.sixteen_bit) * activation_bytes(config.precision));
   const auto ranges = layer_ranges(model.layer_count(), config.parallel);
   const LayerRange range = ranges[static_cast<std::size_t>(stage)].front();
   for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
@@ -191,9 +199,8 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   }
   if (stage == config.parallel.pp - 1) {
     // Gathered on every rank, for prefill only the last token of every sequence.
-    const std::int64_t rows =
-        config.phase == Phase::kPrefill ? work.sequences : work.tokens();
-    use.logits = Bytes(d(rows) * d(model.vocabulary) * activation_bytes(config.precision));
+    const std::int64_t rows = config.phase == Phase::kPrefill ? work.sequences : work.tokens();
+    use.logits = Bytes(real(rows) * real(model.vocabulary) * activation_bytes(config.precision));
   }
   return use;
 }
@@ -213,8 +220,8 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
     const RankParameters p = stage_parameters(trained, config.parallel, stage, with_ends);
     MemoryUse use;
-    use.weights = Bytes(d(p.total()) * kWeightBytes);
-    use.gradients = Bytes(d(p.total()) * kGradientBytes);
+    use.weights = Bytes(real(p.total()) * kWeightBytes);
+    use.gradients = Bytes(real(p.total()) * kGradientBytes);
     if (with_ends) {
       const OptimizerShard shard = optimizer_shard(trained, config.parallel, stage);
       use.optimizer = Bytes(shard.total() * kOptimizerBytes);
@@ -224,7 +231,7 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
     use.working = Bytes(activations.working);
     if (with_ends && stage == config.parallel.pp - 1) {
       const double element = activation_bytes(config.precision) + kProbabilityBytes;
-      use.logits = Bytes(d(config.micro_batch * config.sequence) *
+      use.logits = Bytes(real(config.micro_batch * config.sequence) *
                          local_vocabulary(trained, config.parallel.tp) * element);
     }
     stages.push_back(use);

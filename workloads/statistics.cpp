@@ -31,8 +31,9 @@ ProgramStatistics block_statistics(const Program& program, const OperatorGraph& 
                  {1, kernel.matrix_flops, kernel.vector_flops, kernel.read + kernel.written}, 1);
     } else if (op.kind != OperatorKind::kReceive) {
       const Transfer& transfer = program.transfers.at(op.work);
-      add_scaled(statistics.transfers[std::string(to_string(transfer.kind)) + " " + transfer.purpose],
-                 {1, Flops(), Flops(), transfer.bytes}, 1);
+      add_scaled(
+          statistics.transfers[std::string(to_string(transfer.kind)) + " " + transfer.purpose],
+          {1, Flops(), Flops(), transfer.bytes}, 1);
     }
   }
   return statistics;

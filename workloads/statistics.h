@@ -33,10 +33,12 @@ ProgramStatistics role_statistics(const Program& program, std::size_t role);
 /// What all real ranks together do.
 ProgramStatistics program_statistics(const Program& program);
 
-/// FLOPs that the model needs in a step over all ranks, whatever is recomputed, copied or masked: causal attention
-/// counts half of the square, the embedding lookup nothing, backward twice the forward pass.
+/// FLOPs that the model needs in a step over all ranks, whatever is recomputed, copied or masked:
+/// causal attention counts half of the square, the embedding lookup nothing, backward twice the
+/// forward pass.
 Flops model_flops(const LlmConfig& model, const TrainingConfig& config);
-/// The same for an inference step; prefill needs the head only for the last token of every sequence.
+/// The same for an inference step; prefill needs the head only for the last token of every
+/// sequence.
 Flops model_flops(const LlmConfig& model, const InferenceConfig& config);
 
 }  // namespace orrery

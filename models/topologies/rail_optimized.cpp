@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rail-optimised scale-out (NVIDIA DGX SuperPOD reference architecture): NIC i of every node goes
-// to leaf i of its group of nodes, and the leaves are joined by spines in a non-blocking fat tree.
+// to leaf i of its group, and the leaves are joined by spines in a non-blocking fat tree.
 //
 // A message for another rail first crosses the scale-up fabric to the accelerator of its own node
 // that owns the destination's rail, and leaves through that one's NIC. NCCL does so by default
 // (PXN, "PCIe x NVLink": NVIDIA developer blog, "Doubling all2all performance with NCCL 2.12"),
-// because it keeps the traffic of one group of nodes off the spines. Spines are crossed only
-// between groups.
+// because it keeps the traffic of a group off the spines, which are crossed only between groups.
+//
+// A group is `nodes_per_leaf_group` copies of the system: 32 DGX, or 8 racks of NVL72 in which the
+// trays are the nodes.
 //
 // The spines of a non-blocking tree under ideal spraying are never the bottleneck and all equally
 // loaded, so they stand as one switch: a leaf has one link to it, with the capacity of all its
@@ -28,7 +30,7 @@ class RailOptimizedFabric final : public Fabric {
                       std::unique_ptr<Fabric> scale_up, Topology& topology)
       : layout_(layout),
         scale_up_(std::move(scale_up)),
-        nodes_per_group_(system.scale_out.nodes_per_leaf_group),
+        systems_per_group_(system.scale_out.nodes_per_leaf_group),
         rails_(layout.ranks_per_node / layout.dies),
         port_(system.accelerator.scale_out.bandwidth.value / layout.dies) {
     const std::vector<Topology::VertexId> leaves = add_leaves(topology);
@@ -67,8 +69,8 @@ class RailOptimizedFabric final : public Fabric {
   }
 
   std::size_t leaf_of(int rank) const {
-    return static_cast<std::size_t>(layout_.node(rank) / nodes_per_group_ * rails_ +
-                                    layout_.rail(rank));
+    const int leaf = layout_.system(rank) / systems_per_group_ * rails_ + layout_.rail(rank);
+    return static_cast<std::size_t>(leaf);
   }
 
   std::string leaf_name(std::size_t leaf) const {
@@ -77,14 +79,16 @@ class RailOptimizedFabric final : public Fabric {
   }
 
   std::vector<Topology::VertexId> add_leaves(Topology& topology) {
-    const int groups = (layout_.nodes() + nodes_per_group_ - 1) / nodes_per_group_;
-    std::vector<Topology::VertexId> leaves;
-    for (std::size_t leaf = 0; leaf < static_cast<std::size_t>(groups * rails_); ++leaf) {
-      leaves.push_back(topology.add_switch(leaf_name(leaf)));
+    const int groups = (layout_.systems + systems_per_group_ - 1) / systems_per_group_;
+    const int count = groups * rails_;
+    std::vector<Topology::VertexId> leaves(static_cast<std::size_t>(count));
+    for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+      leaves[leaf] = topology.add_switch(leaf_name(leaf));
     }
     if (groups == 1) return leaves;
     const auto spine = topology.add_switch("spine");
-    const BytesPerSecond capacity = port_ * static_cast<double>(nodes_per_group_ * layout_.dies);
+    const int ports = systems_per_group_ * layout_.ranks_per_system / rails_;
+    const BytesPerSecond capacity = port_ * static_cast<double>(ports);
     for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
       leaf_up_.push_back(topology.add_bundle(leaf_name(leaf) + "->spine", LinkKind::kScaleOut));
       topology.add_link(leaves[leaf], spine, capacity, leaf_up_.back());
@@ -96,7 +100,7 @@ class RailOptimizedFabric final : public Fabric {
 
   RankLayout layout_;
   std::unique_ptr<Fabric> scale_up_;
-  int nodes_per_group_;
+  int systems_per_group_;
   int rails_;
   BytesPerSecond port_;                        // of one rank
   std::vector<BundleId> port_up_, port_down_;  // by rank

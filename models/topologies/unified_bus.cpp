@@ -50,11 +50,13 @@ class UnifiedBusFabric final : public Fabric {
   // Links from each die to the others of its package, by rank, then by the other's number in the
   // package.
   std::size_t package_link(int source, int destination) const {
-    return static_cast<std::size_t>(source * layout_.dies + destination % layout_.dies);
+    const int index = source * layout_.dies + destination % layout_.dies;
+    return static_cast<std::size_t>(index);
   }
 
   void add_packages(BytesPerSecond capacity, Topology& topology) {
-    package_links_.resize(static_cast<std::size_t>(layout_.ranks() * layout_.dies));
+    const int count = layout_.ranks() * layout_.dies;
+    package_links_.resize(static_cast<std::size_t>(count));
     for (int source = 0; source < layout_.ranks(); ++source) {
       const int first = layout_.package(source) * layout_.dies;
       for (int other = first; other < first + layout_.dies; ++other) {
@@ -92,6 +94,7 @@ class UnifiedBusFabric final : public Fabric {
     const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
     for (int plane = 0; plane < planes_; ++plane) {
       std::vector<Topology::VertexId> l2;
+      l2.reserve(static_cast<std::size_t>(l2_switches_));
       for (int j = 0; j < l2_switches_; ++j) {
         l2.push_back(topology.add_switch("system" + std::to_string(index) + "/plane" +
                                          std::to_string(plane) + "/l2_switch" + std::to_string(j)));

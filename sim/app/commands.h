@@ -50,6 +50,7 @@ ExitCode sweep_run_command(const SweepArguments& arguments);
 
 struct SchemaArguments {
   std::string kind = "experiment";
+  bool json = true;  ///< there is no other form
 };
 ExitCode schema_command(const SchemaArguments& arguments);
 

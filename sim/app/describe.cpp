@@ -43,9 +43,10 @@ constexpr std::size_t kNamesInMessage = 40;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& name, const Words& known) {
   const std::string nearest = nearest_name(name, known);
-  throw UsageError("unknown " + what + " '" + name + "'" +
-                   (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
-                   "\nthere are: " + join(known));
+  std::string message = "unknown " + what + " '" + name + "'";
+  if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
+  if (known.size() <= kNamesInMessage) message += "\nthere are: " + join(known);
+  throw UsageError(message);
 }
 
 Words names_of(const std::vector<CatalogEntry>& entries) {
@@ -87,7 +88,7 @@ Description describe_entries(const Words& names, const std::string& what,
   return all;
 }
 
-Kind catalog_kind(std::string name, std::string singular, std::string help,
+Kind catalog_kind(std::string name, const std::string& singular, std::string help,
                   std::vector<CatalogEntry> Catalog::*entries) {
   return {std::move(name), singular, std::move(help),
           [entries](const Context& context) { return context.catalog.*entries; },
@@ -125,11 +126,12 @@ Loaded<T> load(const std::string& kind, const std::string& what, const std::stri
 std::vector<CatalogEntry> list_accelerators(const Context& context) {
   std::vector<CatalogEntry> entries;
   for (const std::string& name : context.library.names("accelerators")) {
-    const auto a = load<AcceleratorConfig>("accelerators", "accelerator", name, context.library);
-    const auto& memory = a.object.memory;
-    entries.push_back({name, a.object.name + ", " + a.object.architecture + ", " +
-                                 print(memory.capacity.published()) + " " + memory.kind + ", " +
-                                 print(memory.bandwidth.published())});
+    const AcceleratorConfig a =
+        load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).object;
+    std::ostringstream help;
+    help << a.name << ", " << a.architecture << ", " << print(a.memory.capacity.published()) << ' '
+         << a.memory.kind << ", " << print(a.memory.bandwidth.published());
+    entries.push_back({name, help.str()});
   }
   return entries;
 }
@@ -138,8 +140,9 @@ std::vector<CatalogEntry> list_systems(const Context& context) {
   std::vector<CatalogEntry> entries;
   for (const std::string& name : context.library.names("systems")) {
     const SystemConfig s = load<SystemConfig>("systems", "system", name, context.library).object;
-    entries.push_back(
-        {name, s.name + ", " + std::to_string(s.accelerators.value) + " x " + s.accelerator.name});
+    std::ostringstream help;
+    help << s.name << ", " << s.accelerators.value << " x " << s.accelerator.name;
+    entries.push_back({name, help.str()});
   }
   return entries;
 }

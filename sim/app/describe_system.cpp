@@ -72,6 +72,7 @@ void add_row(Comparison& comparison, const Figure& figure, const std::string& su
       cell.estimated |= input.estimated;
       if (input.differs) cell.differences.push_back(difference_index(comparison, system, input));
     }
+    std::sort(cell.differences.begin(), cell.differences.end());
     row.cells.push_back(std::move(cell));
   }
   if (std::isinf(smallest)) return;  // no system has it
@@ -118,6 +119,14 @@ std::string print_grouped(double value, int decimals) {
   const std::size_t point = std::min(text.find('.'), text.size());
   for (std::size_t at = point; at > 3; at -= 3) text.insert(at - 3, ",");
   return text;
+}
+
+// One decimal, more where that would print zero.
+std::string print_ratio(const Value& factor) {
+  if (!factor) return "-";
+  int decimals = 1;
+  for (double shifted = *factor * 10; shifted < 1 && decimals < 6; shifted *= 10) ++decimals;
+  return print_grouped(*factor, decimals) + "x";
 }
 
 std::string print_value(const Value& value, const Row& row) {
@@ -168,8 +177,7 @@ std::string describe_systems(const std::vector<SystemConfig>& systems) {
     for (const Cell& cell : row.cells) {
       cells.push_back(print_value(cell.published, row) + (cell.estimated ? " (estimate)" : ""));
     }
-    const Value factor = ratio(row);
-    if (with_ratio) cells.push_back(factor ? print_grouped(*factor, 1) + "x" : "-");
+    if (with_ratio) cells.push_back(print_ratio(ratio(row)));
     if (with_simulated) cells.push_back(print_simulated(row, systems));
     table.add_row(std::move(cells));
   }

@@ -6,6 +6,7 @@
 #include "sim/app/experiment.h"
 #include "sim/config/type.h"
 #include "sim/machine/precision_names.h"
+#include "workloads/llm/enum_names.h"
 
 /// The names of the experiment's enumerations in YAML.
 namespace orrery::config {
@@ -23,18 +24,6 @@ template <>
 struct EnumNames<Fidelity> {
   static constexpr std::pair<Fidelity, const char*> values[] = {{Fidelity::kAuto, "auto"},
                                                                 {Fidelity::kClosed, "closed"}};
-};
-
-template <>
-struct EnumNames<Phase> {
-  static constexpr std::pair<Phase, const char*> values[] = {{Phase::kPrefill, "prefill"},
-                                                             {Phase::kDecode, "decode"}};
-};
-
-template <>
-struct EnumNames<Recompute> {
-  static constexpr std::pair<Recompute, const char*> values[] = {
-      {Recompute::kNone, "none"}, {Recompute::kSelective, "selective"}, {Recompute::kFull, "full"}};
 };
 
 template <>

@@ -4,6 +4,8 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "sim/app/commands.h"
 #include "sim/results/version.h"
@@ -92,7 +94,7 @@ void add_schema(CLI::App& app, Command& chosen) {
   CLI::App* verb = app.add_subcommand("schema", "print the JSON Schema (draft-07) of YAML files");
   verb->add_option("KIND", arguments->kind,
                    "experiment (default), sweep, published, system, accelerator or model");
-  verb->add_flag("--json", "accepted; JSON is the only form");
+  verb->add_flag("--json", arguments->json, "accepted; JSON is the only form");
   choose(verb, chosen, arguments, schema_command);
 }
 

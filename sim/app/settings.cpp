@@ -2,7 +2,6 @@
 #include "sim/app/settings.h"
 
 #include "sim/config/load.h"
-#include "sim/config/override.h"
 
 namespace orrery {
 
@@ -23,8 +22,8 @@ LoadedExperiment load_with_settings(const config::Node& experiment, const Settin
   }
   diagnostics.throw_if_errors();
   const config::Record& record = Experiment::schema().record();
-  for (const Setting& setting : settings) {
-    config::apply_override(node, record, setting.path, setting.value, setting.origin, diagnostics, library);
+  for (const config::Assignment& setting : settings) {
+    config::apply_override(node, record, setting, diagnostics, library);
   }
   diagnostics.throw_if_errors();
   return load_experiment(std::move(node), {}, diagnostics, library);

@@ -5,16 +5,12 @@
 #include <vector>
 
 #include "sim/app/experiment.h"
+#include "sim/config/override.h"
 
 namespace orrery {
 
-/// `path: value` as a sweep or a published row lays over its experiment.
-struct Setting {
-  std::string path;
-  config::Node value;
-  config::Origin origin;  ///< of the path
-};
-using SettingList = std::vector<Setting>;
+/// What a sweep or a published row lays over its experiment.
+using SettingList = std::vector<config::Assignment>;
 
 /// The entries of a map `{path: value, ...}`.
 SettingList settings_of(const config::Node& map);

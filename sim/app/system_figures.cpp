@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "sim/units/text.h"
 
@@ -62,7 +63,7 @@ struct Quality {
 };
 
 template <class Find>
-Quality quality(std::string key, Find find) {
+Quality quality(const std::string& key, Find find) {
   return {[find](const AcceleratorConfig& a, View view) -> Value {
             const auto* fact = find(a);
             return fact ? Value(pick(*fact, view)) : std::nullopt;
@@ -105,7 +106,7 @@ const std::vector<Scale> kBytesPerSecond = {{1e9, "GB/s"}, {1e12, "TB/s"}, {1e15
 const std::vector<Scale> kGigabits = {{1e9 / 8, "Gb/s"}};
 
 Figure per_package(std::string label, std::vector<Scale> scales, std::optional<int> decimals,
-                   Quality quality) {
+                   const Quality& quality) {
   return {
       std::move(label), std::move(scales), decimals,
       [quality](const SystemConfig& s, View view) { return quality.value(s.accelerator, view); },
@@ -114,7 +115,7 @@ Figure per_package(std::string label, std::vector<Scale> scales, std::optional<i
 
 // The sum over all packages, `ways` times.
 Figure total(std::string label, std::vector<Scale> scales, std::optional<int> decimals,
-             Quality quality, double ways = 1) {
+             const Quality& quality, double ways = 1) {
   return {std::move(label), std::move(scales), decimals,
           [quality, ways](const SystemConfig& s, View view) -> Value {
             const Value one = quality.value(s.accelerator, view);
@@ -128,7 +129,7 @@ std::vector<Input> power_input(const SystemConfig& s) {
 }
 
 // All-in power over a total.
-Figure power_per(std::string label, Scale scale, int decimals, Quality quality) {
+Figure power_per(std::string label, Scale scale, int decimals, const Quality& quality) {
   const Figure divisor = total({}, {}, {}, quality);
   return {std::move(label),
           {std::move(scale)},

@@ -30,11 +30,15 @@ class Completer {
             {}, {allowed(record.keys())});
       return std::nullopt;
     }
-    refuse_unknown_keys(node, record);
+    const std::vector<std::string> meant = refuse_unknown_keys(node, record);
     const std::shared_ptr<void> defaults = record.make();
     Node completed = Node::map(node.origin());
     for (const Field& field : record.fields()) {
       const Node* given = node.find(field.key);
+      const bool misspelt = std::find(meant.begin(), meant.end(), field.key) != meant.end();
+      if (given == nullptr && misspelt) {
+        continue;  // reported as an unknown key
+      }
       if (given == nullptr && field.required) {
         diagnostics_.error(anchor.origin.location(), anchor.length,
                            "missing key '" + field.key + "' in " + record.name(), {},
@@ -63,22 +67,28 @@ class Completer {
                        std::move(notes));
   }
 
-  void refuse_key(const Node::Entry& entry, const std::string& where,
-                  const std::vector<std::string>& names) {
+  /// Reports a key that is not one of `names` and returns the one that was probably meant.
+  std::string refuse_key(const Node::Entry& entry, const std::string& where,
+                         const std::vector<std::string>& names) {
     std::vector<std::string> notes = {allowed(names)};
     if (entry.key == "extends") {
       notes.emplace_back("'extends' works at the top of a file and where a name may stand");
     }
+    std::string meant = nearest_name(entry.key, names);
     diagnostics_.error(entry.key_origin.location(), static_cast<int>(entry.key.size()),
-                       "unknown key '" + entry.key + "' in " + where,
-                       nearest_name(entry.key, names), std::move(notes));
+                       "unknown key '" + entry.key + "' in " + where, meant, std::move(notes));
+    return meant;
   }
 
-  void refuse_unknown_keys(const Node& node, const Record& record) {
+  std::vector<std::string> refuse_unknown_keys(const Node& node, const Record& record) {
     const std::vector<std::string> names = record.keys();
+    std::vector<std::string> meant;
     for (const Node::Entry& entry : node.entries()) {
-      if (record.find(entry.key) == nullptr) refuse_key(entry, record.name(), names);
+      if (record.find(entry.key) == nullptr) {
+        meant.push_back(refuse_key(entry, record.name(), names));
+      }
     }
+    return meant;
   }
 
   /// The value of a field, from the library if it is a name or extends one.

@@ -59,7 +59,7 @@ class JsonSchemaWriter {
       if (field.required) {
         required.push_back(field.key);
       } else if (is_leaf(*field.type)) {
-        schema["default"] = default_node(field, defaults.get()).text();
+        schema["default"] = default_value(default_node(field, defaults.get()), *field.type);
       }
       properties[field.key] = std::move(schema);
     }
@@ -78,6 +78,12 @@ class JsonSchemaWriter {
       schema["required"] = std::move(required);
     }
     return schema;
+  }
+
+  static Json default_value(const Node& node, const Type& type) {
+    // A quantity is text with its unit; a name is not its enumerator.
+    if (type.kind == TypeKind::kQuantity || type.kind == TypeKind::kEnum) return node.text();
+    return std::visit([](const auto& value) { return Json(value); }, parse_leaf(node, type));
   }
 
   Json field_schema(const Field& field) {

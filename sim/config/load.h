@@ -25,8 +25,7 @@ Node load_file(const std::string& path, Diagnostics& diagnostics,
 Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostics,
                      const Library& library);
 
-/// The whole way from a file to a struct: load_file(), apply_override() for each of `overrides`,
-/// read().
+/// The whole way from a file to a struct: load_file() and read().
 /// @throws ConfigError with everything that is wrong.
 template <class T>
 T load(const std::string& path, const Library& library = default_library(),

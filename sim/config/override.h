@@ -23,8 +23,4 @@ void apply_override(Node& root, const Record& record, const Assignment& assignme
 void apply_override(Node& root, const Record& record, const std::string& assignment,
                     Diagnostics& diagnostics, const Library& library);
 
-/// The same for a value that stands in a file: `path: value`, written at `origin`.
-void apply_override(Node& root, const Record& record, const std::string& path, Node value,
-                    const Origin& origin, Diagnostics& diagnostics, const Library& library);
-
 }  // namespace orrery::config

@@ -67,4 +67,22 @@ std::optional<TextFault> find_text_fault(std::string_view text, bool tabs_allowe
   return std::nullopt;
 }
 
+bool quote_is_closed(std::string_view text, std::size_t start) {
+  // An anchor may stand before the quote.
+  while (start < text.size() && text[start] == '&') {
+    start = text.find_first_not_of(" \t\r\n", text.find_first_of(" \t\r\n", start));
+  }
+  if (start >= text.size() || (text[start] != '\'' && text[start] != '"')) return true;
+  const char quote = text[start];
+  for (std::size_t i = start + 1; i < text.size(); ++i) {
+    const bool escaped = quote == '"' ? text[i] == '\\' : text.compare(i, 2, "''") == 0;
+    if (escaped) {
+      ++i;
+    } else if (text[i] == quote) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace orrery::config

@@ -19,4 +19,8 @@ struct TextFault {
 /// others.
 std::optional<TextFault> find_text_fault(std::string_view text, bool tabs_allowed);
 
+/// Whether the scalar at byte `start` ends: yaml-cpp lets a quote run into the end of a file.
+/// Scalars that are not quoted end anywhere.
+bool quote_is_closed(std::string_view text, std::size_t start);
+
 }  // namespace orrery::config

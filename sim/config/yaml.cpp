@@ -17,6 +17,9 @@ namespace orrery::config {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
+// What yaml-cpp calls scalars without a tag, outside and inside of quotes.
+constexpr std::string_view kPlainTag = "?";
+constexpr std::string_view kQuotedTag = "!";
 constexpr int kMostNodes = 1'000'000;
 
 /// Parsing cannot go on.
@@ -34,6 +37,14 @@ class TreeBuilder final : public YAML::EventHandler {
 
   Node take_root() { return std::move(root_); }
 
+  /// Only the last scalar in quotes can lack its end.
+  void check_last_quote(std::string_view text) const {
+    if (!last_quoted_.is_null() &&
+        !quote_is_closed(text, static_cast<std::size_t>(last_quoted_.pos))) {
+      throw Stop{last_quoted_, "not valid YAML: a quote that is not closed"};
+    }
+  }
+
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) throw Stop{mark, "a second document; a file holds one"};
   }
@@ -45,9 +56,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    const bool plain = tag == "?" || tag.empty();
-    if (!plain && tag != "!") refuse_tag(mark);
-    deliver(Node::scalar(value, origin(mark), !plain), mark, anchor, nodes_);
+    refuse_tag(tag, mark);
+    if (tag == kQuotedTag) last_quoted_ = mark;
+    deliver(Node::scalar(value, origin(mark), tag == kQuotedTag), mark, anchor, nodes_);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -87,7 +98,8 @@ class TreeBuilder final : public YAML::EventHandler {
     return {Origin::Kind::kFile, file_, mark.line + 1, mark.column + 1};
   }
 
-  void refuse_tag(const YAML::Mark& mark) {
+  void refuse_tag(const std::string& tag, const YAML::Mark& mark) {
+    if (tag.empty() || tag == kPlainTag || tag == kQuotedTag) return;
     diagnostics_.error(origin(mark).location(), 1, "tags ('!name') are not supported");
   }
 
@@ -102,7 +114,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (stack_.size() == kDeepest) {
       throw Stop{mark, "nested deeper than " + std::to_string(kDeepest) + " levels"};
     }
-    if (tag != "?" && !tag.empty() && tag != "!") refuse_tag(mark);
+    refuse_tag(tag, mark);
     stack_.push_back({std::move(node), mark, anchor, nodes_, false, {}});
   }
 
@@ -141,6 +153,10 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void add_entry(Frame& parent, Node value) {
     parent.has_key = false;
+    // yaml-cpp places a value that is left out at the next token.
+    if (value.is_null() && value.origin().line != parent.key.origin().line) {
+      value.take_origin(parent.key.origin());
+    }
     const std::string& key = parent.key.text();
     if (parent.node.find(key) != nullptr) {
       diagnostics_.error(parent.key.where(), parent.key.length(), "duplicate key '" + key + "'", {},
@@ -155,6 +171,7 @@ class TreeBuilder final : public YAML::EventHandler {
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, Anchored> anchors_;
   Node root_;
+  YAML::Mark last_quoted_ = YAML::Mark::null_mark();
   int nodes_ = 0;
   int documents_ = 0;
 };
@@ -200,6 +217,7 @@ Node parse_yaml(const std::string& text, const std::string& name, Diagnostics& d
     }
     while (parser.HandleNextDocument(builder)) {
     }
+    builder.check_last_quote(text);
   } catch (const Stop& stop) {
     return fail(stop.mark, stop.message);
   } catch (const YAML::ParserException& error) {

@@ -79,7 +79,7 @@ FrozenBlock freeze(const OperatorGraph& graph, std::size_t streams) {
     for (const OperatorId id : stream) {
       const std::vector<std::uint32_t> counts = required_counts(graph, id, positions, streams);
       const Operator& op = graph[id];
-      FrozenOperator frozen{op.work, id, static_cast<std::uint32_t>(block.waits.size()),
+      FrozenOperator frozen{op.work, id,      static_cast<std::uint32_t>(block.waits.size()),
                             0,       op.kind, op.category};
       for (std::size_t s = 0; s < streams; ++s) {
         if (counts[s] > waited[s]) {

@@ -26,9 +26,9 @@ struct FrozenOperator {
 };
 static_assert(sizeof(FrozenOperator) == 16 && sizeof(StreamWait) == 8);
 
-/// An OperatorGraph in the form that is replayed: the operators of each stream in their order of execution.
-/// Dependencies within a stream are kept by that order; those between streams became waits, without the ones that
-/// an earlier wait of the same stream implies.
+/// An OperatorGraph in the form that is replayed: the operators of each stream in their order of
+/// execution. Dependencies within a stream are kept by that order; those between streams became
+/// waits, without the ones that an earlier wait of the same stream implies.
 struct FrozenBlock {
   std::vector<FrozenOperator> operators;    ///< by stream, in order
   std::vector<std::uint32_t> stream_begin;  ///< by stream, and the end: offsets in `operators`
@@ -39,7 +39,8 @@ struct FrozenBlock {
   }
 };
 
-/// The order in which a graph executes: topological, ties by id. Shorter than the graph if that has a cycle.
+/// The order in which a graph executes: topological, ties by id. Shorter than the graph if that has
+/// a cycle.
 std::vector<OperatorId> execution_order(const OperatorGraph& graph);
 
 /// Freezes a graph whose operators use streams 0 .. streams-1.

@@ -79,9 +79,8 @@ void check_members(const Program& program, Findings& findings) {
       findings.push_back(name + "has no participants");
     }
     for (const std::vector<int>& group : transfer.groups) {
-      const auto unknown = std::find_if(group.begin(), group.end(), [&](int rank) {
-        return rank < 0 || rank >= program.ranks;
-      });
+      const auto unknown = std::find_if(
+          group.begin(), group.end(), [&](int rank) { return rank < 0 || rank >= program.ranks; });
       if (unknown != group.end()) {
         findings.push_back(name + "names rank " + std::to_string(*unknown) + ", but there are " +
                            std::to_string(program.ranks));
@@ -90,7 +89,8 @@ void check_members(const Program& program, Findings& findings) {
   }
 }
 
-/// The shortest way from `start` back to itself, without the repetition of `start`; empty if there is none.
+/// The shortest way from `start` back to itself, without the repetition of `start`; empty if there
+/// is none.
 std::vector<OperatorId> shortest_cycle_through(const OperatorGraph& graph, OperatorId start) {
   constexpr auto kUnseen = std::numeric_limits<OperatorId>::max();
   std::vector<OperatorId> previous(graph.size(), kUnseen);
@@ -129,7 +129,8 @@ std::vector<OperatorId> shortest_cycle(const OperatorGraph& graph) {
   }
   std::vector<OperatorId> shortest;
   for (OperatorId id = 0; id < graph.size(); ++id) {
-    // A cycle lies within one component; one of a single operator can only be its dependency on itself.
+    // A cycle lies within one component; one of a single operator can only be its dependency on
+    // itself.
     if (members[component[id]] == 1 && !boost::edge(id, id, graph.graph()).second) {
       continue;
     }

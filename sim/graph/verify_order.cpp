@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-/// Fingerprint of a sequence (Karp and Rabin, IBM J. Res. Dev. 31, 1987): a polynomial modulo the prime 2^61 - 1.
-/// That of a concatenation follows from those of its parts, so a call of a block costs one step however many
-/// operators the block has. Two different sequences of n ids agree with a probability of about n / 2^61.
+/// Fingerprint of a sequence (Karp and Rabin, IBM J. Res. Dev. 31, 1987): a polynomial modulo the
+/// prime 2^61 - 1. That of a concatenation follows from those of its parts, so a call of a block
+/// costs one step however many operators the block has. Two different sequences of n ids agree with
+/// a probability of about n / 2^61.
 class Fingerprint {
  public:
   void append(TransferId transfer) { append(Fingerprint(transfer + 1U, kBase)); }
@@ -77,8 +78,8 @@ class OrderCheck {
  private:
   using Prints = std::map<std::uint32_t, Fingerprint>;  // by communicator
 
-  /// Transfers with equal groups form a communicator. Its members' streams are part of it: what a role puts on
-  /// two streams has no order that others could contradict.
+  /// Transfers with equal groups form a communicator. Its members' streams are part of it: what a
+  /// role puts on two streams has no order that others could contradict.
   void find_communicators(const TransferUses& uses) {
     using Members = std::vector<std::pair<std::uint32_t, StreamId>>;
     std::map<std::pair<std::vector<std::vector<int>>, Members>, std::uint32_t> known;

@@ -24,9 +24,8 @@ std::vector<BlockUse> uses_of_block(const OperatorGraph& graph) {
     return a.transfer == b.transfer && graph[a.op].kind == graph[b.op].kind &&
            graph[a.op].stream == graph[b.op].stream;
   };
-  std::stable_sort(uses.begin(), uses.end(), [](const BlockUse& a, const BlockUse& b) {
-    return a.transfer < b.transfer;
-  });
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const BlockUse& a, const BlockUse& b) { return a.transfer < b.transfer; });
   std::vector<BlockUse> merged;
   for (const BlockUse& use : uses) {
     if (!merged.empty() && same(merged.back(), use)) {
@@ -61,8 +60,7 @@ void check_kinds(const Program& program, TransferId transfer, const std::vector<
       receives != 1 || uses.size() != 2) {
     findings.push_back(transfer_name(program, transfer) + " is sent by " + std::to_string(sends) +
                        " roles and received by " + std::to_string(receives) + " of " +
-                       std::to_string(uses.size()) + ", first " +
-                       use_name(program, uses.front()) +
+                       std::to_string(uses.size()) + ", first " + use_name(program, uses.front()) +
                        "; a send_receive has one of each and no other");
   }
 }
@@ -86,8 +84,7 @@ TransferUses collect_uses(const Program& program, std::vector<std::string>& find
     for (const BlockId block : called) {
       for (const BlockUse& use : by_block[block]) {
         const Operator& op = program.blocks[block][use.op];
-        const TransferUse next{role,      use.count * calls[block], op.kind, op.stream, block,
-                               use.op};
+        const TransferUse next{role, use.count * calls[block], op.kind, op.stream, block, use.op};
         std::vector<TransferUse>& known = uses[use.transfer];
         if (known.empty() || known.back().role != role) {
           known.push_back(next);

@@ -10,11 +10,12 @@
 
 namespace orrery {
 
-/// Deadlines by id, the earliest first, that can be moved and cancelled: an indexed 4-ary heap. Equal deadlines
-/// come in the order of their ids, so the result does not depend on the history of updates.
+/// Deadlines by id, the earliest first, that can be moved and cancelled: an indexed 4-ary heap.
+/// Equal deadlines come in the order of their ids, so the result does not depend on the history of
+/// updates.
 ///
-/// SystemC's own way, sc_event::cancel and notify, leaves a dead entry in the kernel's queue at every change; here
-/// an id has one entry whatever happens to it.
+/// SystemC's own way, sc_event::cancel and notify, leaves a dead entry in the kernel's queue at
+/// every change; here an id has one entry whatever happens to it.
 template <class Key = Picoseconds>
 class DeadlineHeap {
  public:

@@ -12,7 +12,8 @@
 
 namespace orrery {
 
-/// One thing to happen: 16 bytes of plain data; what `kind`, `argument` and `target` mean is the owner's affair.
+/// One thing to happen: 16 bytes of plain data; what `kind`, `argument` and `target` mean is the
+/// owner's affair.
 struct Event {
   Picoseconds time = 0;
   std::uint32_t target = 0;
@@ -26,10 +27,11 @@ inline constexpr Picoseconds kNever = ~Picoseconds{0};
 
 /// A monotone priority queue: pops by time, events of one time in the order they were pushed.
 ///
-/// A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", JACM 1990):
-/// bucket i holds the events whose time differs from the last popped time in bit i-1 as the highest. An event
-/// moves to a lower bucket at most once per bit, so the cost per event does not grow with the number pending, and
-/// there is nothing to tune. Buckets are emptied front to back, which keeps equal times first-in-first-out.
+/// A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem",
+/// JACM 1990): bucket i holds the events whose time differs from the last popped time in bit i-1 as
+/// the highest. An event moves to a lower bucket at most once per bit, so the cost per event does
+/// not grow with the number pending, and there is nothing to tune. Buckets are emptied front to
+/// back, which keeps equal times first-in-first-out.
 class EventQueue {
  public:
   bool empty() const { return size_ == 0; }
@@ -40,7 +42,8 @@ class EventQueue {
     return occupied_ == 0 ? kNever : earliest_[static_cast<unsigned>(std::countr_zero(occupied_))];
   }
 
-  /// @throws std::overflow_error for a time beyond kMaxTime, std::logic_error for one before the last pop.
+  /// @throws std::overflow_error for a time beyond kMaxTime, std::logic_error for one before the
+  /// last pop.
   void push(const Event& event) {
     if (event.time < last_ || event.time > kMaxTime) {
       reject(event.time);
@@ -96,7 +99,8 @@ class EventQueue {
     last_ = earliest_[lowest];
     occupied_ &= ~(std::uint64_t{1} << lowest);
     for (const Event& event : buckets_[lowest]) {
-      insert(event);  // every event goes to a bucket below `lowest`: it agrees with last_ in that bit now
+      insert(event);  // every event goes to a bucket below `lowest`: it agrees with last_ in that
+                      // bit now
     }
     buckets_[lowest].clear();
   }

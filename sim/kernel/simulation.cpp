@@ -7,8 +7,8 @@
 #include <systemc>
 #include <utility>
 
-// libsystemc's own main() calls this function. Every program here has its own main(), which wins when it is
-// linked before the library; a program that gets here was linked in the wrong order.
+// libsystemc's own main() calls this function. Every program here has its own main(), which wins
+// when it is linked before the library; a program that gets here was linked in the wrong order.
 int sc_main(int /*argc*/, char* /*argv*/[]) {
   throw std::logic_error("the main() of libsystemc was linked instead of the program's own");
 }
@@ -47,7 +47,8 @@ class Simulation::Host : public sc_core::sc_module {
 
  private:
   void work() {
-    // An exception that leaves an SC_METHOD becomes an sc_report and loses its type, so it travels in error_.
+    // An exception that leaves an SC_METHOD becomes an sc_report and loses its type, so it travels
+    // in error_.
     try {
       now_ = sc_core::sc_time_stamp().value() - base_;
       agenda_->execute(now_);

@@ -6,23 +6,27 @@
 
 namespace orrery {
 
-/// What one run has to do, in its own time from 0. Holds its events itself, usually in an EventQueue.
+/// What one run has to do, in its own time from 0. Holds its events itself, usually in an
+/// EventQueue.
 class Agenda {
  public:
   virtual ~Agenda() = default;
 
-  /// When something happens next; kNever when the run is over. Never earlier than the last execute().
+  /// When something happens next; kNever when the run is over. Never earlier than the last
+  /// execute().
   virtual Picoseconds next_time() const = 0;
   /// Does all that is due at `now`; afterwards next_time() is later than `now`.
   virtual void execute(Picoseconds now) = 0;
 };
 
-/// The SystemC kernel of this process. There is one: a second simulation context is not part of IEEE 1666, and
-/// modules cannot be added once time has run. So one host module stays elaborated, and every run brings new data.
+/// The SystemC kernel of this process. There is one: a second simulation context is not part of
+/// IEEE 1666, and modules cannot be added once time has run. So one host module stays elaborated,
+/// and every run brings new data.
 ///
-/// SystemC sees one SC_METHOD and one sc_event for all of an agenda: its own queue of one sc_event per process
-/// costs 10 times more at 100,000 pending events, and its order of equal times is not first-in-first-out.
-/// Each item still executes at its own sc_time_stamp(), so other SystemC modules can take part.
+/// SystemC sees one SC_METHOD and one sc_event for all of an agenda: its own queue of one sc_event
+/// per process costs 10 times more at 100,000 pending events, and its order of equal times is not
+/// first-in-first-out. Each item still executes at its own sc_time_stamp(), so other SystemC
+/// modules can take part.
 class Simulation {
  public:
   static Simulation& instance();
@@ -30,10 +34,11 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  /// Runs the agenda until nothing is left, and returns the time of its last item. May be called any number of
-  /// times; SystemC's time goes on where the previous run ended.
+  /// Runs the agenda until nothing is left, and returns the time of its last item. May be called
+  /// any number of times; SystemC's time goes on where the previous run ended.
   /// @throws what the agenda throws, with its type; the next run is not affected.
-  /// @throws std::overflow_error when the times of all runs of the process exceed SystemC's 2^64 ps.
+  /// @throws std::overflow_error when the times of all runs of the process exceed SystemC's 2^64
+  /// ps.
   /// @throws std::logic_error when called from within a run.
   Picoseconds run(Agenda& agenda);
 

@@ -2,6 +2,7 @@
 #include "sim/replay/flow_network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -12,7 +13,8 @@ namespace orrery {
 namespace {
 
 constexpr double kSecondsPerPicosecond = 1e-12;
-// Below this share of where it began, a running difference has lost too many digits and is summed afresh.
+// Below this share of where it began, a running difference has lost too many digits and is summed
+// afresh.
 constexpr double kCancelled = 1e-3;
 
 }  // namespace
@@ -52,8 +54,8 @@ void FlowNetwork::add_transfers(const Costs& costs,
     const auto begin = static_cast<std::ptrdiff_t>(shares_.size());
     for (const LinkLoad& load : loads) {
       const std::uint32_t link = class_of_link[load.link];
-      if (!(links_[link].capacity > 0)) {
-        throw std::logic_error("a transfer loads a link without capacity");
+      if (!(links_[link].capacity > 0) || !std::isfinite(links_[link].capacity)) {
+        throw std::logic_error("a transfer loads a link whose capacity is not positive and finite");
       }
       const auto same_link = [link](const Share& share) { return share.link == link; };
       if (std::none_of(shares_.begin() + begin, shares_.end(), same_link)) {
@@ -105,7 +107,8 @@ std::uint32_t FlowNetwork::end_next() {
 Bytes FlowNetwork::remaining(std::uint32_t transfer, Picoseconds now) const {
   const Flow& flow = flows_[transfer];
   const double elapsed = static_cast<double>(now - flow.since) * kSecondsPerPicosecond;
-  // The end is rounded to a picosecond, so the last bytes may be carried up to half a picosecond late.
+  // The end is rounded to a picosecond, so the last bytes may be carried up to half a picosecond
+  // late.
   return Bytes(std::max(0.0, flow.remaining - flow.rate * elapsed));
 }
 

@@ -15,22 +15,24 @@ namespace orrery {
 
 /// Links shared by the transfers in flight, as fluids, max-min fairly.
 ///
-/// A transfer that carries `x` bytes/s on its most loaded link carries x * load / (highest load) on each of its
-/// links. Rates rise together until a link is full; the transfers on it stay there and the others rise on
-/// (progressive filling: Bertsekas and Gallager, Data Networks, 6.5.2). So each transfer counts as one flow
-/// on its most loaded link, and has a full link on which no other transfer is faster.
+/// A transfer that carries `x` bytes/s on its most loaded link carries x * load / (highest load) on
+/// each of its links. Rates rise together until a link is full; the transfers on it stay there and
+/// the others rise on (progressive filling: Bertsekas and Gallager, Data Networks, 6.5.2). So each
+/// transfer counts as one flow on its most loaded link, and has a full link on which no other
+/// transfer is faster.
 ///
-/// Rates change only for the transfers that are connected, over shared links, to one that started or ended. Bytes
-/// left are brought up to date only when a rate changes. Ends are rounded to the nearest picosecond.
+/// Rates change only for the transfers that are connected, over shared links, to one that started
+/// or ended. Bytes left are brought up to date only when a rate changes. Ends are rounded to the
+/// nearest picosecond.
 class FlowNetwork {
  public:
   enum class Links { kMerged, kSeparate };
 
-  /// `kMerged` treats links that carry the same loads as one, with the least of their capacities: the others never
-  /// fill first. It changes no rate; `kSeparate` is there to prove that.
-  /// @throws std::logic_error for an unknown link, a load that is negative or not finite, or a loaded link
-  /// without capacity.
-  FlowNetwork(const Costs& costs, Links links = Links::kMerged);
+  /// `kMerged` treats links that carry the same loads as one, with the least of their capacities:
+  /// the others never fill first. It changes no rate; `kSeparate` is there to prove that.
+  /// @throws std::logic_error for an unknown link, a load that is negative or not finite, or a
+  /// loaded link whose capacity is not positive and finite.
+  explicit FlowNetwork(const Costs& costs, Links links = Links::kMerged);
 
   /// Whether the transfer has bytes to carry. One without must not be started.
   bool carries_bytes(std::uint32_t transfer) const {
@@ -39,7 +41,8 @@ class FlowNetwork {
 
   /// Puts a transfer in flight. Rates and next_end() are stale until settle().
   void start(std::uint32_t transfer, Picoseconds now);
-  /// Shares the links anew among the transfers that starts and ends since the last call have touched.
+  /// Shares the links anew among the transfers that starts and ends since the last call have
+  /// touched.
   void settle(Picoseconds now);
 
   /// When the next transfer ends; kNever with none in flight.
@@ -48,14 +51,17 @@ class FlowNetwork {
   std::uint32_t end_next();
 
   /// Rate on its most loaded link; 0 when not in flight.
-  BytesPerSecond rate(std::uint32_t transfer) const { return BytesPerSecond(flows_[transfer].rate); }
+  BytesPerSecond rate(std::uint32_t transfer) const {
+    return BytesPerSecond(flows_[transfer].rate);
+  }
   /// Bytes left on its most loaded link at `now`.
   Bytes remaining(std::uint32_t transfer, Picoseconds now) const;
   /// Links after merging.
   std::size_t link_count() const { return links_.size(); }
 
  private:
-  /// What a transfer takes of a link class per byte/s of its rate, and where it is in that class's list.
+  /// What a transfer takes of a link class per byte/s of its rate, and where it is in that class's
+  /// list.
   struct Share {
     std::uint32_t link;
     std::uint32_t slot;  ///< in Link::flows while in flight

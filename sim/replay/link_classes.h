@@ -15,8 +15,8 @@ inline constexpr std::uint32_t kUnloaded = ~std::uint32_t{0};
 /// @throws std::logic_error for an unknown link, or a load that is negative or not finite.
 std::vector<LinkLoad> normalized_loads(const TransferCost& transfer, std::size_t links);
 
-/// Groups links that every transfer loads alike; the class of each link, numbered by their first links.
-/// A rack of 72 equal accelerators has a few classes where it has hundreds of links.
+/// Groups links that every transfer loads alike; the class of each link, numbered by their first
+/// links. A rack of 72 equal accelerators has a few classes where it has hundreds of links.
 std::vector<std::uint32_t> link_classes(const Costs& costs);
 
 }  // namespace orrery

@@ -18,7 +18,7 @@ class Timeline;  // sim/results/timeline.h
 struct TimeBreakdown {
   Picoseconds compute = 0;                ///< kernels, without their launch
   Picoseconds exposed_communication = 0;  ///< compute stream waits for bytes in flight
-  Picoseconds bubble = 0;                 ///< compute stream waits for a peer that has not started to send
+  Picoseconds bubble = 0;  ///< compute stream waits for a peer that has not started to send
   Picoseconds optimizer = 0;
   Picoseconds host = 0;  ///< launch overhead
   Picoseconds idle = 0;  ///< nothing left to do
@@ -42,7 +42,8 @@ struct ReplayOptions {
   Timeline* timeline = nullptr;  ///< receives one span per operator, if given
 };
 
-/// Operators are left and none can start. what() names each waiting role and operator and what it waits for.
+/// Operators are left and none can start. what() names each waiting role and operator and what it
+/// waits for.
 class DeadlockError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -11,18 +11,24 @@ namespace {
 /// The part of a breakdown that a kernel's time belongs to.
 Picoseconds& kernel_part(TimeBreakdown& breakdown, Category category) {
   switch (category) {
-    case Category::kCompute: return breakdown.compute;
-    case Category::kOptimizer: return breakdown.optimizer;
-    case Category::kCommunication: return breakdown.exposed_communication;
+    case Category::kCompute:
+      return breakdown.compute;
+    case Category::kOptimizer:
+      return breakdown.optimizer;
+    case Category::kCommunication:
+      return breakdown.exposed_communication;
   }
   return breakdown.compute;
 }
 
 const char* to_string(Category category) {
   switch (category) {
-    case Category::kCompute: return "compute";
-    case Category::kOptimizer: return "optimizer";
-    case Category::kCommunication: return "communication";
+    case Category::kCompute:
+      return "compute";
+    case Category::kOptimizer:
+      return "optimizer";
+    case Category::kCommunication:
+      return "communication";
   }
   return "?";
 }
@@ -45,8 +51,9 @@ void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
   }
 }
 
-/// The compute stream waited for another stream, which has now completed `ended` and so released it. The time
-/// during which that stream itself waited for other roles is a bubble; the rest counts as what was waited for.
+/// The compute stream waited for another stream, which has now completed `ended` and so released
+/// it. The time during which that stream itself waited for other roles is a bubble; the rest counts
+/// as what was waited for.
 void Replayer::account_gap(const Cursor& awaited, const FrozenOperator& ended, Picoseconds now) {
   Account& account = accounts_[awaited.role];
   const Picoseconds bubble = peer_wait_until(awaited, now) - account.gap_peer_wait;

@@ -88,9 +88,7 @@ void Replayer::start_all() {
   network_.settle(0);
 }
 
-Picoseconds Replayer::next_time() const {
-  return std::min(queue_.top_time(), network_.next_end());
-}
+Picoseconds Replayer::next_time() const { return std::min(queue_.top_time(), network_.next_end()); }
 
 void Replayer::execute(Picoseconds now) {
   do {
@@ -197,8 +195,8 @@ void Replayer::end_transfer(std::uint32_t transfer, Picoseconds now) {
   meeting.posted = 0;
   ++meeting.completed;
   const Picoseconds peers_came = meeting.started;
-  // A role that is released here may post the same transfer again at once. That overwrites only posts that were
-  // released before: there are never more new posts than released ones.
+  // A role that is released here may post the same transfer again at once. That overwrites only
+  // posts that were released before: there are never more new posts than released ones.
   for (std::uint32_t i = 0; i < meeting.participants; ++i) {
     Cursor& cursor = cursors_[posts_[meeting.first_post + i]];
     cursor.peer_wait += peers_came - cursor.begun;

@@ -14,19 +14,21 @@ namespace orrery {
 
 /// The state of one replay: what replay() puts on the SystemC kernel.
 ///
-/// Programs are templates, so a role keeps only where each of its in-order streams stands. What happens at one
-/// time happens in a fixed order: ends of transfers by id, then events as they were pushed.
+/// Programs are templates, so a role keeps only where each of its in-order streams stands. What
+/// happens at one time happens in a fixed order: ends of transfers by id, then events as they were
+/// pushed.
 class Replayer final : public Agenda {
  public:
-  /// @throws std::logic_error for a program that verify() rejects in a way that would break the replay,
-  /// std::overflow_error for a duration beyond kMaxTime.
+  /// @throws std::logic_error for a program that verify() rejects in a way that would break the
+  /// replay, std::overflow_error for a duration beyond kMaxTime.
   Replayer(const Program& program, const Costs& costs, Timeline* timeline = nullptr);
 
   Picoseconds next_time() const override;
   void execute(Picoseconds now) override;
 
   bool finished() const { return streams_left_ == 0; }
-  /// What every stuck role waits for, and the cycle of waits if there is one. For a replay that stopped unfinished.
+  /// What every stuck role waits for, and the cycle of waits if there is one. For a replay that
+  /// stopped unfinished.
   std::string deadlock_report() const;
   /// Of a finished replay.
   ReplayResult result() const;
@@ -45,12 +47,12 @@ class Replayer final : public Agenda {
 
   /// An in-order stream of a role.
   struct Cursor {
-    const FrozenOperator* head = nullptr;      ///< the operator that runs or starts next
+    const FrozenOperator* head = nullptr;       ///< the operator that runs or starts next
     const FrozenOperator* block_end = nullptr;  ///< end of this stream in the current block
     const StreamWait* waits = nullptr;          ///< of the current block
     std::uint64_t position = 0;                 ///< of `head`; kEnd after the last
-    std::uint64_t awaited = 0;                  ///< kBlocked: the position that stream `awaits` has to reach
-    Picoseconds begun = 0;                      ///< when the operator started or was posted
+    std::uint64_t awaited = 0;  ///< kBlocked: the position that stream `awaits` has to reach
+    Picoseconds begun = 0;      ///< when the operator started or was posted
     Picoseconds peer_wait = 0;  ///< all time that posted transfers waited for other roles
     std::uint32_t role = 0;
     StreamId stream = 0;

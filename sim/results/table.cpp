@@ -64,9 +64,10 @@ UnitStyle style_of(std::string_view unit) {
 }
 
 std::string_view prefix(int power) {
-  static constexpr std::array<std::string_view, 11> kPrefixes = {"p", "n", "u", "m", "", "k",
-                                                                 "M", "G", "T", "P", "E"};
-  return kPrefixes.at(static_cast<std::size_t>(power / 3 + 4));
+  static constexpr std::string_view kPrefixes = "pnum kMGTPE";
+  if (power == 0) return "";
+  const int place = power / 3 + 4;
+  return kPrefixes.substr(static_cast<std::size_t>(place), 1);
 }
 
 /// Zero for combining marks and joiners, two for East Asian wide characters and pictographs

@@ -82,6 +82,7 @@ void Timeline::counter(std::uint32_t role, std::string_view name, Picoseconds ti
 }
 
 void Timeline::close() {
+  errno = 0;
   TimelineWriter(*this, out_).write();
   out_.flush();
   if (!out_) throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), "timeline");

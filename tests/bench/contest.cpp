@@ -131,7 +131,7 @@ void add_contestant(const std::string& name, std::function<Sample()> run) {
       state.counters["bytes"] = sample.bytes;
     }
   };
-  benchmark::RegisterBenchmark(name.c_str(), body)->UseManualTime()->Iterations(1)->Repetitions(7);
+  benchmark::RegisterBenchmark(name.c_str(), body)->UseManualTime()->Iterations(1)->Repetitions(5);
 }
 
 void add_comparison(Comparison comparison) { comparisons().push_back(std::move(comparison)); }

@@ -18,8 +18,8 @@ double cpu_seconds();
 /// Resident memory of this process, in bytes.
 double resident_bytes();
 
-/// Registers a contestant. Each repetition runs in a child process of its own, because a process can hold one
-/// SystemC context only; the repetitions of all contestants are interleaved at random.
+/// Registers a contestant. Each repetition runs in a child process of its own, because a process
+/// can hold one SystemC context only; the repetitions of all contestants are interleaved at random.
 void add_contestant(const std::string& name, std::function<Sample()> run);
 
 enum class Quantity { kSeconds, kBytes };

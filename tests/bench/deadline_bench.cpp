@@ -59,15 +59,15 @@ Sample cancel_and_notify(std::uint32_t deadlines) {
 }  // namespace
 
 void add_deadline_contest() {
-  for (const auto& [label, count] : std::vector<std::pair<std::string, std::uint32_t>>{
-           {"1k", 1000}, {"100k", 100'000}}) {
+  for (const auto& [label, count] :
+       std::vector<std::pair<std::string, std::uint32_t>>{{"1k", 1000}, {"100k", 100'000}}) {
     const std::uint32_t deadlines = count;
     const std::string heap = "deadline/heap/" + label;
     const std::string systemc = "deadline/cancel_notify/" + label;
     add_contestant(heap, [deadlines] { return deadline_heap(deadlines); });
     add_contestant(systemc, [deadlines] { return cancel_and_notify(deadlines); });
-    add_comparison({"E5", "update of a deadline / cancel, notify and drain, " + label, heap, systemc,
-                    Quantity::kSeconds, Limit::kAtMost, 0.25});
+    add_comparison({"E5", "update of a deadline / cancel, notify and drain, " + label, heap,
+                    systemc, Quantity::kSeconds, Limit::kAtMost, 0.25});
     add_comparison({"E5", "memory growth in 2 M updates [B], " + label, heap, "", Quantity::kBytes,
                     Limit::kAtMost, 0});
   }

@@ -7,8 +7,9 @@
 
 namespace orrery::bench {
 
-/// Replays as one would with SystemC at first: each stream of each role is a module with an SC_METHOD and an event
-/// of its own. Knows operators, waits and rendezvous, but neither links nor where the time went.
+/// Replays as one would with SystemC at first: each stream of each role is a module with an
+/// SC_METHOD and an event of its own. Knows operators, waits and rendezvous, but neither links nor
+/// where the time went.
 struct NaiveResult {
   Picoseconds end = 0;
   double seconds = 0;  ///< CPU time without building the modules

@@ -64,7 +64,8 @@ OperatorGraph rendezvous_block(Random& random, const std::vector<TransferId>& tr
   return graph;
 }
 
-/// One micro-batch forward through the layers of a stage: compute on stream 0, tensor-parallel collectives on 1.
+/// One micro-batch forward through the layers of a stage: compute on stream 0, tensor-parallel
+/// collectives on 1.
 OperatorGraph layer(Random& random, TransferId collective) {
   constexpr std::uint32_t kOperators = 48;
   OperatorGraph graph;
@@ -116,8 +117,8 @@ PricedProgram training_program(int micro_batches) {
   }
   p.costs.link_names.resize(p.costs.links.size());
   for (std::uint32_t stage = 0; stage < kStages; ++stage) {
-    const TransferId collective = add_transfer(
-        p, 1, {800'000, {{2 * stage, 3e5 + 1e3 * stage}}}, TransferKind::kAllReduce);
+    const TransferId collective =
+        add_transfer(p, 1, {800'000, {{2 * stage, 3e5 + 1e3 * stage}}}, TransferKind::kAllReduce);
     std::vector<BlockId> calls;
     if (stage > 0) {
       OperatorGraph receive;

@@ -23,12 +23,12 @@ std::uint64_t events_for(std::uint32_t pending) { return std::max(1'000'000U, 3 
 class Stopwatch {
  public:
   explicit Stopwatch(std::uint64_t events) : events_(events) {}
-  /// Counts an event; true when it was the last.
+  /// Counts an event; true for the last of the quota.
   bool tick() {
     if (count_ == 0) {
       begin_ = cpu_seconds();
     }
-    if (++count_ < events_) {
+    if (++count_ != events_) {
       return false;
     }
     per_event_ = (cpu_seconds() - begin_) / static_cast<double>(events_);
@@ -130,6 +130,7 @@ Sample process_per_event(std::uint32_t pending) {
     const std::string name = "p" + std::to_string(id);
     processes.push_back(std::make_unique<HoldProcess>(name.c_str(), random, watch));
   }
+  sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
   sc_core::sc_start();
   const Sample sample = watch.sample();
   for (auto& process : processes) {
@@ -142,8 +143,7 @@ Sample process_per_event(std::uint32_t pending) {
 
 void add_queue_contest() {
   const auto with = [](auto run, std::uint32_t pending) { return [=] { return run(pending); }; };
-  for (const auto& [label, pending] :
-       std::vector<std::pair<std::string, std::uint32_t>>{
+  for (const auto& [label, pending] : std::vector<std::pair<std::string, std::uint32_t>>{
            {"1k", 1000}, {"10k", 10'000}, {"100k", 100'000}, {"1M", 1'000'000}}) {
     add_contestant("queue/engine/" + label, with(engine, pending));
     if (pending < 1'000'000) {
@@ -155,8 +155,8 @@ void add_queue_contest() {
   }
   const auto compare = [](const char* id, const std::string& a, const std::string& b, Limit limit,
                           double demand) {
-    add_comparison({id, a + " / " + b, "queue/" + a, "queue/" + b, Quantity::kSeconds, limit,
-                    demand});
+    add_comparison(
+        {id, a + " / " + b, "queue/" + a, "queue/" + b, Quantity::kSeconds, limit, demand});
   };
   compare("E1", "engine/10k", "priority_queue/10k", Limit::kAtMost, 1.1);
   compare("E1", "engine/100k", "priority_queue/100k", Limit::kAtMost, 1.1);

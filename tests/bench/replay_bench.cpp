@@ -31,7 +31,8 @@ Sample engine(const PricedProgram& p, Kernel kernel) {
 }
 
 Sample naive(const PricedProgram& p) {
-  // The same program in the same process gives both the number of operators and the check of the result.
+  // The same program in the same process gives both the number of operators and the check of the
+  // result.
   Replayer replayer(p.program, p.costs);
   for (Picoseconds t = replayer.next_time(); t != kNever; t = replayer.next_time()) {
     replayer.execute(t);

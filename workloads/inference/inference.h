@@ -14,9 +14,9 @@ namespace orrery {
 struct InferenceConfig {
   ParallelConfig parallel;
   Phase phase = Phase::kDecode;
-  std::int64_t micro_batch = 1;  ///< sequences per data parallel rank
-  std::int64_t sequence = 1;     ///< new tokens of each sequence in prefill
-  std::int64_t kv_length = 0;    ///< tokens in the KV cache before the step
+  std::int64_t micro_batch = 1;               ///< sequences per data parallel rank
+  std::int64_t sequence = 1;                  ///< new tokens of each sequence in prefill
+  std::int64_t kv_length = 0;                 ///< tokens in the KV cache before the step
   Precision precision = Precision::kBf16;     ///< of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< of the KV cache
 };
@@ -27,8 +27,9 @@ LayerWork layer_work(const InferenceConfig& config);
 /// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.
 void require_supported(const LlmConfig& model, const InferenceConfig& config);
 
-/// The step as a program: one role per pipeline stage, tp and dp folded. Attention is split over tp and copied over
-/// dp; experts over ep of the tp * dp ranks. Stages run one after another on one micro-batch.
+/// The step as a program: one role per pipeline stage, tp and dp folded. Attention is split over tp
+/// and copied over dp; experts over ep of the tp * dp ranks. Stages run one after another on one
+/// micro-batch.
 /// @throws config::ConfigError as require_supported does.
 Program build_inference(const LlmConfig& model, const InferenceConfig& config);
 

@@ -3,11 +3,10 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
+#include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
-
-double d(std::int64_t value) { return static_cast<double>(value); }
 
 /// Matrices of the core of one rank, in bytes, and its query-key pairs over all heads.
 struct CoreSize {
@@ -21,16 +20,17 @@ CoreSize core_size(const LayerTask& task) {
   // A window lets the first new token see window keys and every later one a key more.
   const std::int64_t window = task.layer.window;
   const std::int64_t keys = window > 0 ? std::min(w.context, window + w.query - 1) : w.context;
-  const double per_key = d(w.sequences * shape.kv_heads * (shape.qk_dim + shape.v_dim));
-  const double earlier = d(std::max<std::int64_t>(0, keys - w.query));
-  // Latent attention expands earlier keys and values from the cache before a prefill: they are activations again.
+  const double per_key = real(w.sequences * shape.kv_heads * (shape.qk_dim + shape.v_dim));
+  const double earlier = real(std::max<std::int64_t>(0, keys - w.query));
+  // Latent attention expands earlier keys and values from the cache before a prefill: they are
+  // activations again.
   const bool cached = task.model.attention.kind == AttentionKind::kGrouped;
   const double cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
   CoreSize size;
-  size.query = d(w.tokens() * shape.query_heads * shape.qk_dim) * bytes;
-  size.keys_values = per_key * ((d(keys) - earlier) * bytes + earlier * cache_bytes);
-  size.output = d(w.tokens() * shape.query_heads * shape.v_dim) * bytes;
-  size.pairs = d(w.sequences * shape.query_heads) * causal_pairs(w.query, w.context, window);
+  size.query = real(w.tokens() * shape.query_heads * shape.qk_dim) * bytes;
+  size.keys_values = per_key * ((real(keys) - earlier) * bytes + earlier * cache_bytes);
+  size.output = real(w.tokens() * shape.query_heads * shape.v_dim) * bytes;
+  size.pairs = real(w.sequences * shape.query_heads) * causal_pairs(w.query, w.context, window);
   return size;
 }
 
@@ -39,8 +39,8 @@ Kernel flash_kernel(const std::string& name, const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   Kernel kernel;
   kernel.name = name;
-  kernel.kind = w.phase == Phase::kDecode ? KernelClass::kAttentionDecode
-                                          : KernelClass::kAttentionPrefill;
+  kernel.kind =
+      w.phase == Phase::kDecode ? KernelClass::kAttentionDecode : KernelClass::kAttentionPrefill;
   kernel.precision = unquantised(w.precision);
   kernel.batch = w.sequences * shape.query_heads;
   kernel.m = w.query;
@@ -53,19 +53,20 @@ void flash_forward(StepList& steps, const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const CoreSize size = core_size(task);
   Kernel kernel = flash_kernel("attention", task);
-  kernel.matrix_flops = Flops(2 * size.pairs * d(shape.qk_dim + shape.v_dim));
+  kernel.matrix_flops = Flops(2 * size.pairs * real(shape.qk_dim + shape.v_dim));
   kernel.vector_flops = Flops(size.pairs * vector_cost::kSoftmax);
   kernel.read = Bytes(size.query + size.keys_values);
   kernel.written = Bytes(size.output);
   steps.then(kernel);
 }
 
-/// Five products against two: scores again, then the gradients of softmax, values, queries and keys.
+/// Five products against two: scores again, then the gradients of softmax, values, queries and
+/// keys.
 void flash_backward(StepList& steps, const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const CoreSize size = core_size(task);
   Kernel kernel = flash_kernel("attention backward", task);
-  kernel.matrix_flops = Flops(2 * size.pairs * d(3 * shape.qk_dim + 2 * shape.v_dim));
+  kernel.matrix_flops = Flops(2 * size.pairs * real(3 * shape.qk_dim + 2 * shape.v_dim));
   kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
   kernel.read = Bytes(size.query + size.keys_values + 2 * size.output);
   kernel.written = Bytes(size.query + size.keys_values);
@@ -103,21 +104,21 @@ void stored_backward(StepList& steps, const LayerTask& task) {
   const Precision precision = unquantised(task.work.precision);
   const double bytes = activation_bytes(precision);
   const std::size_t gradient = steps.cursor();
-  steps.then(gemm("attention softmax gradient", precision,
-                  {s.query, s.context, shape.v_dim, s.heads}));
-  steps.aside(gemm("attention value gradient", precision,
-                   {s.context, shape.v_dim, s.query, s.heads}),
-              {gradient});
+  steps.then(
+      gemm("attention softmax gradient", precision, {s.query, s.context, shape.v_dim, s.heads}));
+  steps.aside(
+      gemm("attention value gradient", precision, {s.context, shape.v_dim, s.query, s.heads}),
+      {gradient});
   if (task.work.dropout) {
     steps.then(stream("attention dropout backward", KernelClass::kElementwise, s.rows(), s.context,
                       {bytes + 1, bytes, 1}));
   }
   steps.then(stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
                     {2 * bytes, bytes, vector_cost::kSoftmax}));
-  steps.then(gemm("attention query gradient", precision,
-                  {s.query, shape.qk_dim, s.context, s.heads}));
-  steps.then(gemm("attention key gradient", precision,
-                  {s.context, shape.qk_dim, s.query, s.heads}));
+  steps.then(
+      gemm("attention query gradient", precision, {s.query, shape.qk_dim, s.context, s.heads}));
+  steps.then(
+      gemm("attention key gradient", precision, {s.context, shape.qk_dim, s.query, s.heads}));
 }
 
 }  // namespace

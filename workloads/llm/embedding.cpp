@@ -3,11 +3,10 @@
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
-
-double d(std::int64_t value) { return static_cast<double>(value); }
 
 /// The head is not quantised. The vocabulary is padded to a multiple of tp, as in Megatron-LM.
 Linear head_of(const LlmConfig& model, const LayerWork& work) {
@@ -15,8 +14,8 @@ Linear head_of(const LlmConfig& model, const LayerWork& work) {
           unquantised(work.precision)};
 }
 
-/// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one fp32 a token each
-/// (Shoeybi et al. 2019, section 3).
+/// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
+/// fp32 a token each (Shoeybi et al. 2019, section 3).
 void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   // Probabilities are kept in fp32 for the backward pass.
@@ -26,7 +25,7 @@ void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
     LayerCollective reduce;
     reduce.name = name;
-    reduce.bytes = Bytes(4 * d(work.tokens()));
+    reduce.bytes = Bytes(4 * real(work.tokens()));
     steps.then(reduce);
   }
 }
@@ -39,7 +38,7 @@ void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work
     LayerCollective gather;
     gather.name = "logits all-gather";
     gather.kind = TransferKind::kAllGather;
-    gather.bytes = Bytes(d(rows) * d(model.vocabulary) * bytes);
+    gather.bytes = Bytes(real(rows) * real(model.vocabulary) * bytes);
     steps.then(gather);
   }
   steps.then(stream("sample", KernelClass::kSoftmax, rows, model.vocabulary,
@@ -88,6 +87,13 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
     column_forward(steps, work, {head}, model.hidden);
     loss_forward(steps, model, work);
   } else {
+    if (work.sp) {
+      LayerCollective gather;
+      gather.name = "head input all-gather";
+      gather.kind = TransferKind::kAllGather;
+      gather.bytes = Bytes(real(rows) * real(model.hidden) * activation_bytes(work.precision));
+      steps.then(gather);
+    }
     steps.then(gemm(head.name, head.precision, {rows, head.out, head.in}));
     choose_token(steps, model, work, rows);
   }
@@ -99,8 +105,8 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   const Linear head = head_of(model, work);
   StepList steps;
-  steps.then(stream("loss backward", KernelClass::kSoftmax, work.tokens(), head.out,
-                    {4, bytes, 2}));
+  steps.then(
+      stream("loss backward", KernelClass::kSoftmax, work.tokens(), head.out, {4, bytes, 2}));
   column_backward(steps, work, {head}, model.hidden);
   if (model.final_norm) {
     steps.then(norm_backward("final norm backward", {model, none, work}, work.row_tokens()));

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "workloads/llm/real.h"
+
 namespace orrery {
 namespace {
-
-double d(std::int64_t value) { return static_cast<double>(value); }
 
 Kernel matrix_kernel(std::string name, KernelClass kind, Precision precision, GemmShape shape) {
   Kernel kernel;
@@ -33,7 +33,7 @@ GemmShape whole(GroupedShape shape) {
 }
 
 Flops grouped_flops(GroupedShape shape) {
-  return Flops(2 * shape.rows * d(shape.n) * d(shape.k));
+  return Flops(2 * shape.rows * real(shape.n) * real(shape.k));
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ double activation_bytes(Precision precision) {
 
 Kernel gemm(std::string name, Precision precision, GemmShape shape) {
   Kernel kernel = matrix_kernel(std::move(name), KernelClass::kGemm, precision, shape);
-  const double batch = d(shape.batch), m = d(shape.m), n = d(shape.n), k = d(shape.k);
+  const double batch = real(shape.batch), m = real(shape.m), n = real(shape.n), k = real(shape.k);
   kernel.matrix_flops = Flops(2 * batch * m * n * k);
   kernel.read = Bytes(batch * (m * k + k * n) * element_bytes(precision));
   kernel.written = Bytes(batch * m * n * activation_bytes(precision));
@@ -59,7 +59,7 @@ Kernel data_gradient(const std::string& name, Precision precision, GemmShape for
 Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward) {
   const GemmShape shape{.m = forward.k, .n = forward.n, .k = forward.m, .batch = forward.batch};
   Kernel kernel = gemm(name + " wgrad", precision, shape);
-  const Bytes gradient(d(shape.batch) * d(shape.m) * d(shape.n) * kGradientBytes);
+  const Bytes gradient(real(shape.batch) * real(shape.m) * real(shape.n) * kGradientBytes);
   kernel.read += gradient;
   kernel.written = gradient;
   return kernel;
@@ -69,9 +69,9 @@ Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape) {
   Kernel kernel =
       matrix_kernel(std::move(name), KernelClass::kGroupedGemm, precision, whole(shape));
   kernel.matrix_flops = grouped_flops(shape);
-  kernel.read = Bytes((shape.rows * d(shape.k) + shape.experts * d(shape.n) * d(shape.k)) *
+  kernel.read = Bytes((shape.rows * real(shape.k) + shape.experts * real(shape.n) * real(shape.k)) *
                       element_bytes(precision));
-  kernel.written = Bytes(shape.rows * d(shape.n) * activation_bytes(precision));
+  kernel.written = Bytes(shape.rows * real(shape.n) * activation_bytes(precision));
   return kernel;
 }
 
@@ -80,16 +80,16 @@ Kernel grouped_data_gradient(const std::string& name, Precision precision, Group
   return grouped_gemm(name + " dgrad", precision, forward);
 }
 
-Kernel grouped_weight_gradient(const std::string& name, Precision precision,
-                               GroupedShape forward) {
+Kernel grouped_weight_gradient(const std::string& name, Precision precision, GroupedShape forward) {
   GemmShape shape = whole(forward);
   const std::int64_t rows = shape.m;
   shape.m = forward.k;
   shape.k = rows;
   Kernel kernel = matrix_kernel(name + " wgrad", KernelClass::kGroupedGemm, precision, shape);
   kernel.matrix_flops = grouped_flops(forward);
-  const Bytes gradient(forward.experts * d(forward.n) * d(forward.k) * kGradientBytes);
-  const Bytes operands(forward.rows * (d(forward.n) + d(forward.k)) * element_bytes(precision));
+  const Bytes gradient(forward.experts * real(forward.n) * real(forward.k) * kGradientBytes);
+  const Bytes operands(forward.rows * (real(forward.n) + real(forward.k)) *
+                       element_bytes(precision));
   kernel.read = operands + gradient;
   kernel.written = gradient;
   return kernel;
@@ -102,7 +102,7 @@ Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_
   kernel.kind = kind;
   kernel.m = rows;
   kernel.n = width;
-  const double elements = d(rows) * d(width);
+  const double elements = real(rows) * real(width);
   kernel.vector_flops = Flops(elements * per_element.flops);
   kernel.read = Bytes(elements * per_element.read);
   kernel.written = Bytes(elements * per_element.written);

@@ -11,12 +11,13 @@ namespace orrery {
 /// Bytes of activations between kernels: 16-bit, unless the matrices themselves are 32-bit.
 double activation_bytes(Precision precision);
 
-/// Bytes of one weight and of one gradient in training, as they are kept and sent; the optimizer holds fp32 besides.
+/// Bytes of one weight and of one gradient in training, as they are kept and sent; the optimizer
+/// holds fp32 besides.
 inline constexpr double kWeightBytes = 2;
 inline constexpr double kGradientBytes = 2;
 
-/// y[m, n] = x[m, k] w[k, n]. Quantised inputs are read in their own format: the kernel that made them wrote them so
-/// (fused quantisation); the output is an activation.
+/// y[m, n] = x[m, k] w[k, n]. Quantised inputs are read in their own format: the kernel that made
+/// them wrote them so (fused quantisation); the output is an activation.
 struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;  ///< independent products, each with its own operands
@@ -27,8 +28,8 @@ Kernel data_gradient(const std::string& name, Precision precision, GemmShape for
 /// dw[k, n] += x[k, m] dy[m, n]: the gradient of earlier micro-batches is read and written again.
 Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward);
 
-/// Products of the active experts of a rank: `experts` of m x k by k x n, `rows` rows in all. `experts` may be an
-/// expected value: it scales the weights that are read.
+/// Products of the active experts of a rank: `experts` of m x k by k x n, `rows` rows in all.
+/// `experts` may be an expected value: it scales the weights that are read.
 struct GroupedShape {
   double experts = 1;
   double rows = 0;
@@ -36,8 +37,7 @@ struct GroupedShape {
 };
 Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape);
 Kernel grouped_data_gradient(const std::string& name, Precision precision, GroupedShape forward);
-Kernel grouped_weight_gradient(const std::string& name, Precision precision,
-                               GroupedShape forward);
+Kernel grouped_weight_gradient(const std::string& name, Precision precision, GroupedShape forward);
 
 /// A kernel that streams [rows, width] elements: bytes and vector FLOPs per element.
 struct StreamCost {
@@ -46,8 +46,9 @@ struct StreamCost {
 Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_t width,
               StreamCost per_element);
 
-/// Vector FLOPs per element. A transcendental counts as one: that is what its issue slot costs relative to an add on
-/// the special function units of current GPUs, within a factor that is small beside the bytes.
+/// Vector FLOPs per element. A transcendental counts as one: that is what its issue slot costs
+/// relative to an add on the special function units of current GPUs, within a factor that is small
+/// beside the bytes.
 namespace vector_cost {
 inline constexpr double kRmsNorm = 4;    ///< square, sum, scale, weight
 inline constexpr double kLayerNorm = 7;  ///< mean, deviation, square, sum, scale, weight, bias

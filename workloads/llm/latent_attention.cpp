@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Down-projections to the latents are small
-// and every tensor parallel rank holds them whole, as in Megatron-LM; up-projections are split by heads.
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Down-projections to the
+// latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
+// up-projections are split by heads.
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
 
-double d(std::int64_t value) { return static_cast<double>(value); }
-
-/// What up-projections take as input: the latents of queries (or the hidden state, where queries have none) and of
-/// keys and values, with the rotary key.
+/// What up-projections take as input: the latents of queries (or the hidden state, where queries
+/// have none) and of keys and values, with the rotary key.
 std::int64_t latent_width(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   const std::int64_t query = a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden;
@@ -20,8 +20,8 @@ std::int64_t latent_width(const LayerTask& task) {
 
 Linear down_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
-  return {"latent down", task.model.hidden,
-          a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim, task.work.precision};
+  return {"latent down", task.model.hidden, a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
+          task.work.precision};
 }
 
 Linear query_of(const LayerTask& task) {
@@ -34,8 +34,7 @@ Linear query_of(const LayerTask& task) {
 Linear key_value_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   return {"key-value up", a.kv_lora_rank,
-          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
-          task.work.precision};
+          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim), task.work.precision};
 }
 
 Linear output_of(const LayerTask& task) {
@@ -54,26 +53,27 @@ void down_forward(StepList& steps, const LayerTask& task) {
                     a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm}));
 }
 
-/// Rotates its part of queries and keys and writes both out with the part that is not rotated, for the core to read as
-/// one; in inference it also writes the latents to the cache.
+/// Rotates its part of queries and keys and writes both out with the part that is not rotated, for
+/// the core to read as one; in inference it also writes the latents to the cache.
 Kernel assemble(const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.precision);
   Kernel kernel = stream("rotary", KernelClass::kElementwise, w.tokens(),
                          2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
-  kernel.vector_flops = Flops(d(w.tokens() * 2 * shape.query_heads) *
-                              d(task.model.attention.qk_rope_head_dim) * vector_cost::kRotary);
+  kernel.vector_flops = Flops(real(w.tokens() * 2 * shape.query_heads) *
+                              real(task.model.attention.qk_rope_head_dim) * vector_cost::kRotary);
   if (w.phase != Phase::kTraining) {
-    kernel.written += Bytes(d(w.tokens() * task.model.attention.kv_elements_per_token()) *
+    kernel.written += Bytes(real(w.tokens() * task.model.attention.kv_elements_per_token()) *
                             element_bytes(w.kv_precision));
   }
   return kernel;
 }
 
-/// Decode never expands the cache: queries are brought into the latent space (the key up-projection is absorbed into
-/// them), all heads attend to one shared latent key of kv_lora + rope columns whose first kv_lora columns are the
-/// value, and the result is brought back by the value up-projection.
+/// Decode never expands the cache: queries are brought into the latent space (the key up-projection
+/// is absorbed into them), all heads attend to one shared latent key of kv_lora + rope columns
+/// whose first kv_lora columns are the value, and the result is brought back by the value
+/// up-projection.
 void absorbed_core(StepList& steps, const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
@@ -81,12 +81,12 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   const std::int64_t key = a.kv_lora_rank + a.qk_rope_head_dim;
   const double bytes = activation_bytes(w.precision);
   const Precision precision = unquantised(w.precision);
-  steps.then(gemm("query absorb", precision,
-                  {w.tokens(), a.kv_lora_rank, a.qk_nope_head_dim, heads}));
+  steps.then(
+      gemm("query absorb", precision, {w.tokens(), a.kv_lora_rank, a.qk_nope_head_dim, heads}));
   Kernel rotary = stream("rotary", KernelClass::kElementwise, w.tokens(),
                          (heads + 1) * a.qk_rope_head_dim, {bytes, bytes, vector_cost::kRotary});
-  rotary.read += Bytes(d(w.tokens() * a.kv_lora_rank) * bytes);
-  rotary.written += Bytes(d(w.tokens() * key) * element_bytes(w.kv_precision));
+  rotary.read += Bytes(real(w.tokens() * a.kv_lora_rank) * bytes);
+  rotary.written += Bytes(real(w.tokens() * key) * element_bytes(w.kv_precision));
   steps.then(rotary);
 
   Kernel core;
@@ -97,12 +97,12 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   core.m = w.query;
   core.n = w.context;
   core.k = key;
-  const double pairs = d(core.batch) * causal_pairs(w.query, w.context, task.layer.window);
-  core.matrix_flops = Flops(2 * pairs * d(key + a.kv_lora_rank));
+  const double pairs = real(core.batch) * causal_pairs(w.query, w.context, task.layer.window);
+  core.matrix_flops = Flops(2 * pairs * real(key + a.kv_lora_rank));
   core.vector_flops = Flops(pairs * vector_cost::kSoftmax);
-  core.read = Bytes(d(w.tokens() * heads * key) * bytes +
-                    d(w.sequences * w.context * key) * element_bytes(w.kv_precision));
-  core.written = Bytes(d(w.tokens() * heads * a.kv_lora_rank) * bytes);
+  core.read = Bytes(real(w.tokens() * heads * key) * bytes +
+                    real(w.sequences * w.context * key) * element_bytes(w.kv_precision));
+  core.written = Bytes(real(w.tokens() * heads * a.kv_lora_rank) * bytes);
   steps.then(core);
   steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));
 }

@@ -13,7 +13,8 @@ struct LayerTask {
   const LayerConfig& layer;
   const LayerWork& work;
 
-  /// A mixture of experts works on 1/tp of the tokens whatever `sp` says, so what comes before it is scattered.
+  /// A mixture of experts works on 1/tp of the tokens whatever `sp` says, so what comes before it
+  /// is scattered.
   bool scatters_attention() const { return work.sp || (layer.moe && work.tp > 1); }
 };
 
@@ -24,8 +25,9 @@ struct CoreShape {
 };
 CoreShape core_shape(const LayerTask& task);
 
-/// Scores, softmax and values. FlashAttention (Dao 2023) computes only what causal masks leave; without it Megatron-LM
-/// computes and stores the whole square. 16-bit even where weights are quantised.
+/// Scores, softmax and values. FlashAttention (Dao 2023) computes only what causal masks leave;
+/// without it Megatron-LM computes and stores the whole square. 16-bit even where weights are
+/// quantised.
 void attention_core_forward(StepList& steps, const LayerTask& task);
 void attention_core_backward(StepList& steps, const LayerTask& task);
 
@@ -39,7 +41,8 @@ void mlp_backward(StepList& steps, const LayerTask& task);
 void moe_forward(StepList& steps, const LayerTask& task);
 void moe_backward(StepList& steps, const LayerTask& task);
 
-/// RMSNorm or LayerNorm of [rows, hidden]. In inference it also adds the residual (one fused kernel).
+/// RMSNorm or LayerNorm of [rows, hidden]. In inference it also adds the residual (one fused
+/// kernel).
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows);
 /// Adds the gradient that came past the block through the residual.
 Kernel norm_backward(const std::string& name, const LayerTask& task, std::int64_t rows);

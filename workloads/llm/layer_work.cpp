@@ -22,18 +22,24 @@ void require_split(std::int64_t size, int ways, const std::string& what) {
 
 const char* to_string(Phase phase) {
   switch (phase) {
-    case Phase::kTraining: return "training";
-    case Phase::kPrefill: return "prefill";
-    case Phase::kDecode: return "decode";
+    case Phase::kTraining:
+      return "training";
+    case Phase::kPrefill:
+      return "prefill";
+    case Phase::kDecode:
+      return "decode";
   }
   return "?";
 }
 
 const char* to_string(Recompute recompute) {
   switch (recompute) {
-    case Recompute::kNone: return "none";
-    case Recompute::kSelective: return "selective";
-    case Recompute::kFull: return "full";
+    case Recompute::kNone:
+      return "none";
+    case Recompute::kSelective:
+      return "selective";
+    case Recompute::kFull:
+      return "full";
   }
   return "?";
 }
@@ -43,8 +49,8 @@ double causal_pairs(std::int64_t query, std::int64_t context, std::int64_t windo
   // Keys seen by new token i are context - query + i + 1, a ramp that `limit` cuts off.
   const std::int64_t first = context - query + 1;
   const std::int64_t ramp = std::clamp<std::int64_t>(limit - first, 0, query);
-  const auto rising = static_cast<double>(ramp) *
-                      (static_cast<double>(first) + static_cast<double>(ramp - 1) / 2);
+  const auto rising =
+      static_cast<double>(ramp) * (static_cast<double>(first) + static_cast<double>(ramp - 1) / 2);
   return rising + static_cast<double>(query - ramp) * static_cast<double>(limit);
 }
 
@@ -56,9 +62,9 @@ void require_divisible(const LlmConfig& model, int tp, int ep) {
   require_split(model.attention.heads, tp, "attention heads");
   if (model.attention.kind == AttentionKind::kGrouped) {
     const std::int64_t kv_heads = model.attention.kv_heads;
-    require(kv_heads % tp == 0 || tp % kv_heads == 0,
-            "parallel.tp: " + std::to_string(kv_heads) + " KV heads cannot be split or copied " +
-                std::to_string(tp) + " ways");
+    require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp: " + std::to_string(kv_heads) +
+                                                          " KV heads cannot be split or copied " +
+                                                          std::to_string(tp) + " ways");
   }
   const bool dense = std::any_of(model.layers.begin(), model.layers.end(),
                                  [](const LayerConfig& layer) { return !layer.moe; });

@@ -11,7 +11,8 @@ namespace orrery {
 enum class Phase : std::uint8_t { kTraining, kPrefill, kDecode };
 const char* to_string(Phase phase);
 
-/// What the backward pass computes again instead of keeping it (Korthikanti et al. 2022, section 5).
+/// What the backward pass computes again instead of keeping it (Korthikanti et al. 2022, section
+/// 5).
 enum class Recompute : std::uint8_t {
   kNone,
   kSelective,  ///< scores, softmax, dropout and values of attention
@@ -24,7 +25,7 @@ struct LayerWork {
   Phase phase = Phase::kTraining;
   std::int64_t sequences = 1;  ///< in this micro-batch, on this data parallel rank
   std::int64_t query = 0;      ///< new tokens of each sequence
-  std::int64_t context = 0;    ///< keys that the last new token sees: earlier tokens and the new ones
+  std::int64_t context = 0;  ///< keys that the last new token sees: earlier tokens and the new ones
   int tp = 1;
   bool sp = false;
   int ep = 1;
@@ -42,8 +43,9 @@ struct LayerWork {
   std::int64_t row_tokens() const { return sp ? split_tokens() : tokens(); }
 };
 
-/// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new tokens of
-/// min(keys seen, window). `window` 0: no window. For query == context == s: s (s + 1) / 2.
+/// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new
+/// tokens of min(keys seen, window). `window` 0: no window. For query == context == s: s (s + 1)
+/// / 2.
 double causal_pairs(std::int64_t query, std::int64_t context, std::int64_t window);
 
 /// KV heads on one rank: a head is copied when there are more ranks than heads.

@@ -20,9 +20,9 @@ void residual_forward(StepList& steps, const std::string& name, const LayerTask&
   if (!is_training(task)) return;
   const double bytes = activation_bytes(task.work.precision);
   const bool dropout = task.work.dropout;
-  steps.then(stream(name, KernelClass::kElementwise, rows, task.model.hidden,
-                    {2 * bytes, bytes + (dropout ? 1 : 0),
-                     1 + (dropout ? vector_cost::kDropout : 0)}));
+  steps.then(
+      stream(name, KernelClass::kElementwise, rows, task.model.hidden,
+             {2 * bytes, bytes + (dropout ? 1 : 0), 1 + (dropout ? vector_cost::kDropout : 0)}));
 }
 
 /// An addition passes its gradient on as it is; dropout masks the block's.

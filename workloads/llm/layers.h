@@ -16,17 +16,17 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
 StepList embedding_forward(const LlmConfig& model, const LayerWork& work);
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work);
 
-/// Final norm, output projection and, in training, the loss; in inference the choice of the next token, for which
-/// prefill projects only the last token of every sequence.
+/// Final norm, output projection and, in training, the loss; in inference the choice of the next
+/// token, for which prefill projects only the last token of every sequence.
 StepList head_forward(const LlmConfig& model, const LayerWork& work);
 StepList head_backward(const LlmConfig& model, const LayerWork& work);
 
-/// Expert copies that one of `ep` ranks holds: ceil(experts / ep). Where ep does not divide, the slots left over
-/// hold copies that balance the load, as DeepSeek's EPLB places them.
+/// Expert copies that one of `ep` ranks holds: ceil(experts / ep). Where ep does not divide, the
+/// slots left over hold copies that balance the load, as DeepSeek's EPLB places them.
 std::int64_t expert_slots(const MoeConfig& moe, int ep);
 
-/// Slots of one rank that get a token, of `tokens` per rank, expected under uniform routing of every token to
-/// experts_per_token different slots of all ep * expert_slots.
+/// Slots of one rank that get a token, of `tokens` per rank, expected under uniform routing of
+/// every token to experts_per_token different slots of all ep * expert_slots.
 double expected_active_slots(const MoeConfig& moe, int ep, std::int64_t tokens);
 
 }  // namespace orrery

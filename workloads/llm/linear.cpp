@@ -42,9 +42,9 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   const std::size_t gradient = steps.cursor();
   std::size_t input = StepList::kStart;
   if (work.sp) {
-    input = steps.aside(tensor_collective(name + " input all-gather again",
-                                          TransferKind::kAllGather, work, width),
-                        {gradient});
+    input = steps.aside(
+        tensor_collective(name + " input all-gather again", TransferKind::kAllGather, work, width),
+        {gradient});
   }
   for (const Linear& linear : linears) {
     steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())));
@@ -67,8 +67,8 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
     steps.then(tensor_collective(linear.name + " output reduce-scatter",
                                  TransferKind::kReduceScatter, work, linear.out));
   } else {
-    steps.then(tensor_collective(linear.name + " output all-reduce", TransferKind::kAllReduce,
-                                 work, linear.out));
+    steps.then(tensor_collective(linear.name + " output all-reduce", TransferKind::kAllReduce, work,
+                                 linear.out));
   }
 }
 

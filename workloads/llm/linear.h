@@ -21,12 +21,13 @@ struct Linear {
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
                                   std::int64_t width);
 
-/// Column-parallel matrices with one input of `width` columns (Shoeybi et al. 2019, section 3). Under sequence
-/// parallelism the input is gathered first (Korthikanti et al. 2022, section 4.2.2).
+/// Column-parallel matrices with one input of `width` columns (Shoeybi et al. 2019, section 3).
+/// Under sequence parallelism the input is gathered first (Korthikanti et al. 2022, section 4.2.2).
 void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                     std::int64_t width);
-/// The all-reduce of the input's gradient runs beside the weight gradients, as in Megatron-LM; under sequence
-/// parallelism the input is gathered again beside the data gradients, and a reduce-scatter replaces the all-reduce.
+/// The all-reduce of the input's gradient runs beside the weight gradients, as in Megatron-LM;
+/// under sequence parallelism the input is gathered again beside the data gradients, and a
+/// reduce-scatter replaces the all-reduce.
 void column_backward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                      std::int64_t width);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixture of experts on one rank's share of the tokens: route, send every token to the ranks of its experts, compute,
-// send back, add up. Routing is balanced: a rank receives as many rows as it sends. Rows are not de-duplicated, so the
-// all-to-all is an upper bound where two experts of a token share a rank or node. Router and shared experts are whole
-// on every rank (each works on its own tokens).
+// Mixture of experts on one rank's share of the tokens: route, send every token to the ranks of its
+// experts, compute, send back, add up. Routing is balanced: a rank receives as many rows as it
+// sends. Rows are not de-duplicated, so the all-to-all is an upper bound where two experts of a
+// token share a rank or node. Router and shared experts are whole on every rank (each works on its
+// own tokens).
 #include <algorithm>
 #include <cmath>
 
@@ -10,11 +11,10 @@
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
-
-double d(std::int64_t value) { return static_cast<double>(value); }
 
 /// Token copies that this rank sends out, and in balance receives.
 std::int64_t routed_rows(const LayerTask& task) {
@@ -24,7 +24,7 @@ std::int64_t routed_rows(const LayerTask& task) {
 GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
   const LayerWork& w = task.work;
   return {.experts = expected_active_slots(task.model.moe, w.ep, w.split_tokens()),
-          .rows = d(routed_rows(task)),
+          .rows = real(routed_rows(task)),
           .n = n,
           .k = k};
 }
@@ -56,14 +56,15 @@ Linear router_of(const LayerTask& task) {
           unquantised(task.work.precision)};
 }
 
-/// Tokens go out in the format of the experts' matrices (scales of blocks not counted); results come back unquantised.
+/// Tokens go out in the format of the experts' matrices (scales of blocks not counted); results
+/// come back unquantised.
 void exchange(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
   if (task.work.ep == 1) return;
   LayerCollective collective;
   collective.name = name;
   collective.kind = TransferKind::kAllToAll;
   collective.scope = Scope::kExpert;
-  collective.bytes = Bytes(d(routed_rows(task)) * d(task.model.hidden) * bytes);
+  collective.bytes = Bytes(real(routed_rows(task)) * real(task.model.hidden) * bytes);
   steps.then(collective);
 }
 
@@ -72,7 +73,8 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
                 per_element);
 }
 
-/// Beside the main path from `input`: nothing of the routed path waits for it until the results are added.
+/// Beside the main path from `input`: nothing of the routed path waits for it until the results are
+/// added.
 std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t input) {
   const std::int64_t rows = task.work.split_tokens();
   const Linear up = shared_up(task), down = shared_down(task);
@@ -84,8 +86,8 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
 void shared_backward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
   local_backward(steps, shared_down(task), rows);
-  steps.then(activation_backward("shared expert activation backward", task, rows,
-                                 shared_down(task).in));
+  steps.then(
+      activation_backward("shared expert activation backward", task, rows, shared_down(task).in));
   local_backward(steps, shared_up(task), rows);
 }
 
@@ -93,7 +95,7 @@ void route_forward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
   const double bytes = activation_bytes(task.work.precision);
   const double payload = std::min(bytes, element_bytes(task.work.precision));
-  const double copies = d(task.model.moe.experts_per_token);
+  const double copies = real(task.model.moe.experts_per_token);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
   steps.then(stream("expert choice", KernelClass::kSoftmax, rows, router.out,
@@ -129,17 +131,17 @@ void experts_backward(StepList& steps, const LayerTask& task) {
 std::int64_t expert_slots(const MoeConfig& moe, int ep) { return (moe.experts + ep - 1) / ep; }
 
 double expected_active_slots(const MoeConfig& moe, int ep, std::int64_t tokens) {
-  const double slots = d(expert_slots(moe, ep));
-  // A token picks experts_per_token different slots of all, so it misses a given one with 1 - k / slots; tokens are
-  // independent.
-  const double miss = 1 - d(moe.experts_per_token) / (slots * ep);
-  return slots * (1 - std::pow(miss, d(tokens) * ep));
+  const double slots = real(expert_slots(moe, ep));
+  // A token picks experts_per_token different slots of all, so it misses a given one with 1 - k /
+  // slots; tokens are independent.
+  const double miss = 1 - real(moe.experts_per_token) / (slots * ep);
+  return slots * (1 - std::pow(miss, real(tokens) * ep));
 }
 
 void moe_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
-  const double copies = d(task.model.moe.experts_per_token);
+  const double copies = real(task.model.moe.experts_per_token);
   const std::size_t input = steps.cursor();
   route_forward(steps, task);
   exchange(steps, "dispatch", task, std::min(bytes, element_bytes(w.precision)));
@@ -160,7 +162,7 @@ void moe_forward(StepList& steps, const LayerTask& task) {
 
 void moe_backward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(task.work.precision);
-  const double copies = d(task.model.moe.experts_per_token);
+  const double copies = real(task.model.moe.experts_per_token);
   // Gradients of the gates need the experts' outputs.
   steps.then(move_rows("combine add backward", task,
                        {bytes + copies * bytes, copies * bytes, 2 * copies}));

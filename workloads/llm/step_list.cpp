@@ -5,9 +5,7 @@
 
 namespace orrery {
 
-const std::string& Step::name() const {
-  return kernel() ? kernel()->name : collective()->name;
-}
+const std::string& Step::name() const { return kernel() ? kernel()->name : collective()->name; }
 
 std::size_t StepList::then(std::variant<Kernel, LayerCollective> work) {
   return join(std::move(work), {});

@@ -31,8 +31,9 @@ struct Step {
   const std::string& name() const;
 };
 
-/// The steps of a piece of a model on one rank, in issue order, with a cursor on the step that produces the value
-/// passed on. Kernels run in issue order anyway; `after` is what lets collectives run beside them.
+/// The steps of a piece of a model on one rank, in issue order, with a cursor on the step that
+/// produces the value passed on. Kernels run in issue order anyway; `after` is what lets
+/// collectives run beside them.
 class StepList {
  public:
   static constexpr std::size_t kStart = static_cast<std::size_t>(-1);

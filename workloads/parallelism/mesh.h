@@ -13,9 +13,9 @@ struct MeshPosition {
   bool operator==(const MeshPosition&) const = default;
 };
 
-/// The ranks of a ParallelConfig in Megatron's default order: tp varies fastest, then dp, then pp, so that a
-/// tensor parallel group sits on neighbouring accelerators. Groups are lists of ranks; the functions return all
-/// groups of one pipeline stage.
+/// The ranks of a ParallelConfig in Megatron's default order: tp varies fastest, then dp, then pp,
+/// so that a tensor parallel group sits on neighbouring accelerators. Groups are lists of ranks;
+/// the functions return all groups of one pipeline stage.
 class Mesh {
  public:
   using Groups = std::vector<std::vector<int>>;
@@ -30,10 +30,10 @@ class Mesh {
 
   /// All tp * dp ranks of a stage, ascending.
   std::vector<int> stage(int pp) const;
-  Groups tensor_groups(int pp) const;       ///< dp groups of tp ranks
-  Groups data_groups(int pp) const;         ///< tp groups of dp ranks
-  Groups expert_groups(int pp) const;       ///< groups of ep consecutive ranks of the stage
-  Groups expert_data_groups(int pp) const;  ///< ep groups of ranks that hold the same experts
+  Groups tensor_groups(int pp) const;          ///< dp groups of tp ranks
+  Groups data_groups(int pp) const;            ///< tp groups of dp ranks
+  Groups expert_groups(int pp) const;          ///< groups of ep consecutive ranks of the stage
+  Groups expert_data_groups(int pp) const;     ///< ep groups of ranks that hold the same experts
   Groups pairs(int from_pp, int to_pp) const;  ///< {source, destination} for every (tp, dp)
 
  private:

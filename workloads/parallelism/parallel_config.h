@@ -15,7 +15,8 @@ struct ParallelConfig {
   int cp = 1;       ///< context parallel; only 1 is supported
   int ep = 1;       ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
   int etp = 1;      ///< tensor parallel inside experts; only 1 is supported
-  int zero = 1;     ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed optimizer)
+  int zero = 1;     ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed
+                    ///< optimizer)
 
   int ranks() const { return tp * pp * dp * cp; }
   static const config::Schema<ParallelConfig>& schema();

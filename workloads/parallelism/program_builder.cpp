@@ -16,8 +16,14 @@ std::string transfer_name(const std::string& purpose, TransferKind kind, int sta
 
 ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel) {
   program_.ranks = mesh_.ranks();
-  program_.streams = {"compute",      "tp",  "ep", "dp", "pp send forward", "pp receive forward",
-                      "pp send backward", "pp receive backward"};
+  program_.streams = {"compute",
+                      "tp",
+                      "ep",
+                      "dp",
+                      "pp send forward",
+                      "pp receive forward",
+                      "pp send backward",
+                      "pp receive backward"};
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {

@@ -13,8 +13,8 @@
 
 namespace orrery {
 
-/// Streams of every role. Each kind of communication has its own, as NCCL communicators do; messages have one per
-/// direction, so that a receive that waits never holds back a send.
+/// Streams of every role. Each kind of communication has its own, as NCCL communicators do;
+/// messages have one per direction, so that a receive that waits never holds back a send.
 enum Stream : StreamId {
   kComputeStream,
   kTensorStream,
@@ -51,7 +51,8 @@ class ProgramBuilder {
   std::map<std::string, TransferId, std::less<>> transfers_;
 };
 
-/// Writes one block: a chain of steps, each waiting for the one before unless its list says otherwise.
+/// Writes one block: a chain of steps, each waiting for the one before unless its list says
+/// otherwise.
 class BlockBuilder {
  public:
   BlockBuilder(ProgramBuilder& program, int stage) : program_(program), stage_(stage) {}

@@ -59,8 +59,7 @@ RankParameters moe(const LlmConfig& model, int ep) {
   const std::int64_t biases = m.expert_bias ? inputs * m.intermediate + model.hidden : 0;
   const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
   RankParameters p;
-  p.experts =
-      expert_slots(m, ep) * ((inputs + 1) * model.hidden * m.intermediate + biases);
+  p.experts = expert_slots(m, ep) * ((inputs + 1) * model.hidden * m.intermediate + biases);
   p.whole = router + (inputs + 1) * model.hidden * m.shared_intermediate +
             (m.shared_gate ? model.hidden : 0);
   p.sixteen_bit = router;
@@ -78,9 +77,8 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
 }
 
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep) {
-  RankParameters p = model.attention.kind == AttentionKind::kLatent
-                         ? latent_attention(model, tp)
-                         : grouped_attention(model, tp);
+  RankParameters p = model.attention.kind == AttentionKind::kLatent ? latent_attention(model, tp)
+                                                                    : grouped_attention(model, tp);
   p += layer.moe ? moe(model, ep) : mlp(model, tp);
   const std::int64_t norms = model.norms_per_layer * norm_size(model);
   p.whole += norms;

@@ -10,10 +10,12 @@ namespace orrery {
 
 /// Parameters that one rank holds, by who else holds them.
 struct RankParameters {
-  std::int64_t split = 0;      ///< its share of what the tensor parallel group splits
-  std::int64_t whole = 0;      ///< what every tensor parallel rank holds: norms, router, shared experts, latents
-  std::int64_t experts = 0;    ///< its share of what the expert parallel group splits
-  std::int64_t sixteen_bit = 0;  ///< of the above, what is never quantised: embedding, head, norms, router
+  std::int64_t split = 0;  ///< its share of what the tensor parallel group splits
+  std::int64_t whole =
+      0;  ///< what every tensor parallel rank holds: norms, router, shared experts, latents
+  std::int64_t experts = 0;  ///< its share of what the expert parallel group splits
+  std::int64_t sixteen_bit =
+      0;  ///< of the above, what is never quantised: embedding, head, norms, router
 
   std::int64_t dense() const { return split + whole; }
   std::int64_t total() const { return split + whole + experts; }
@@ -22,7 +24,8 @@ struct RankParameters {
 
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep);
 RankParameters embedding_parameters(const LlmConfig& model, int tp);
-/// Final norm and output projection; a copy of the embedding table where it is tied but on another stage.
+/// Final norm and output projection; a copy of the embedding table where it is tied but on another
+/// stage.
 RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_as_embedding);
 
 /// All of a rank of pipeline stage `stage`; embedding and head only `with_ends`.

@@ -14,7 +14,8 @@ std::vector<std::int64_t> stage_layers(std::int64_t layers, int stages) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(stages), layers / stages);
   std::int64_t left = layers % stages;
   for (std::size_t stage = count.size() - 1; stage-- > 1 && left > 0; --left) ++count[stage];
-  // All stages but one have one more: the head is a larger GEMM than the embedding's lookup, so the last stays short.
+  // All stages but one have one more: the head is a larger GEMM than the embedding's lookup, so the
+  // last stays short.
   if (left > 0) ++count.front();
   return count;
 }
@@ -23,9 +24,9 @@ std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const ParallelConfig& parallel) {
   const std::int64_t virtual_stages = std::int64_t{parallel.pp} * parallel.vpp;
   if (parallel.vpp > 1 && layers % virtual_stages != 0) {
-    throw config::ConfigError("parallel.vpp: " + std::to_string(layers) +
-                              " layers do not divide by pp * vpp = " +
-                              std::to_string(virtual_stages));
+    throw config::ConfigError(
+        "parallel.vpp: " + std::to_string(layers) +
+        " layers do not divide by pp * vpp = " + std::to_string(virtual_stages));
   }
   const std::vector<std::int64_t> counts = stage_layers(layers, parallel.pp);
   std::vector<std::vector<LayerRange>> ranges(counts.size());

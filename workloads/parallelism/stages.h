@@ -8,8 +8,9 @@
 
 namespace orrery {
 
-/// Layers of each of `stages` pipeline stages. Where they do not divide, one more goes to late stages first, but
-/// to the last (it has the head) and to the first (embedding) only when all others have one.
+/// Layers of each of `stages` pipeline stages. Where they do not divide, one more goes to late
+/// stages first, but to the last (it has the head) and to the first (embedding) only when all
+/// others have one.
 /// @throws config::ConfigError when there are fewer layers than stages.
 std::vector<std::int64_t> stage_layers(std::int64_t layers, int stages);
 

@@ -20,9 +20,10 @@ Kernel optimizer_kernel(std::string name, double elements, StreamCost per_elemen
                 static_cast<std::int64_t>(std::ceil(elements)), 1, per_element);
 }
 
-/// The passes of Megatron-LM's mixed-precision optimizer over one parameter: gradient copied to fp32 (read 2, write
-/// 4), under fp16 unscaled and checked (4, 4), norm (read 4), clipped (4, 4); Adam (gradient, master weight and two
-/// moments: read 16, write 12); weight cast back (4, 2) and gradient cleared (write 2).
+/// The passes of Megatron-LM's mixed-precision optimizer over one parameter: gradient copied to
+/// fp32 (read 2, write 4), under fp16 unscaled and checked (4, 4), norm (read 4), clipped (4, 4);
+/// Adam (gradient, master weight and two moments: read 16, write 12); weight cast back (4, 2) and
+/// gradient cleared (write 2).
 void update(BlockBuilder& block, double elements, Precision precision) {
   const bool scaled = precision == Precision::kFp16;
   const StreamCost prepare = scaled ? StreamCost{14, 12, 6} : StreamCost{10, 8, 4};
@@ -52,9 +53,10 @@ class ReplicaSync {
                      double element) const {
     const std::string name = what + " " + to_string(kind) + " stage " + std::to_string(stage_);
     if (mesh_.parallel().dp > 1) {
-      block.collective(reduction(name, "dp", kind, static_cast<double>(parameters_.dense()) * element,
-                                 mesh_.data_groups(stage_)),
-                       kDataStream);
+      block.collective(
+          reduction(name, "dp", kind, static_cast<double>(parameters_.dense()) * element,
+                    mesh_.data_groups(stage_)),
+          kDataStream);
     }
     if (parameters_.experts > 0 && expert_replicas(mesh_.parallel()) > 1) {
       block.collective(reduction("expert " + name, "dp", kind,
@@ -64,15 +66,15 @@ class ReplicaSync {
     }
   }
 
-  /// Under sequence parallelism every tensor parallel rank saw other tokens through the norms, routers and shared
-  /// experts that it holds whole.
+  /// Under sequence parallelism every tensor parallel rank saw other tokens through the norms,
+  /// routers and shared experts that it holds whole.
   void over_tensor_ranks(BlockBuilder& block) const {
     if (!mesh_.parallel().sp) return;
-    block.collective(reduction("whole gradients all_reduce stage " + std::to_string(stage_), "tp",
-                               TransferKind::kAllReduce,
-                               static_cast<double>(parameters_.whole) * kGradientBytes,
-                               mesh_.tensor_groups(stage_)),
-                     kTensorStream);
+    block.collective(
+        reduction("whole gradients all_reduce stage " + std::to_string(stage_), "tp",
+                  TransferKind::kAllReduce, static_cast<double>(parameters_.whole) * kGradientBytes,
+                  mesh_.tensor_groups(stage_)),
+        kTensorStream);
   }
 
  private:

@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-/// Bytes per parameter: fp32 master weight, first and second moment (Rajbhandari et al. 2020, ZeRO, section 3.1).
+/// Bytes per parameter: fp32 master weight, first and second moment (Rajbhandari et al. 2020, ZeRO,
+/// section 3.1).
 inline constexpr double kOptimizerBytes = 12;
 
 /// Parameters whose optimizer state one rank of a stage holds.
@@ -18,8 +19,9 @@ struct OptimizerShard {
 };
 OptimizerShard optimizer_shard(const LlmConfig& model, const ParallelConfig& parallel, int stage);
 
-/// The block that ends a step on a stage: gradients are scaled and reduced over replicas, Adam updates the shard, and
-/// with the distributed optimizer the new weights are gathered. Nothing of it overlaps the last backward pass.
+/// The block that ends a step on a stage: gradients are scaled and reduced over replicas, Adam
+/// updates the shard, and with the distributed optimizer the new weights are gathered. Nothing of
+/// it overlaps the last backward pass.
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
                         const TrainingConfig& config, int stage);
 

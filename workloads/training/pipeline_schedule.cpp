@@ -57,8 +57,8 @@ std::vector<PipelineSlot> interleaved(int stages, int chunks, int stage,
     throw config::ConfigError("schedule: interleaved needs micro-batches in multiples of pp = " +
                               std::to_string(stages) + ", got " + std::to_string(micro_batches));
   }
-  const std::int64_t warm_up = std::int64_t{2} * (stages - 1 - stage) +
-                               std::int64_t{chunks - 1} * stages;
+  const std::int64_t warm_up =
+      std::int64_t{2} * (stages - 1 - stage) + std::int64_t{chunks - 1} * stages;
   return warm_steady_cool(PassOrder(stages, chunks), micro_batches * chunks, warm_up);
 }
 

@@ -64,11 +64,11 @@ class TrainingBuilder {
     return ranges_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
   }
 
-  /// Activations or gradients of a micro-batch; under sequence parallelism every tensor parallel rank sends its part.
+  /// Activations or gradients of a micro-batch; under sequence parallelism every tensor parallel
+  /// rank sends its part.
   TransferId message(const std::string& direction, int from, int to) {
     const double values = static_cast<double>(work_.row_tokens() * model_.hidden);
-    return program_.message(direction, from, to,
-                            Bytes(values * activation_bytes(work_.precision)));
+    return program_.message(direction, from, to, Bytes(values * activation_bytes(work_.precision)));
   }
 
   BlockId forward_block(int stage, int chunk) {

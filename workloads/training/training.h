@@ -27,9 +27,7 @@ struct TrainingConfig {
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout
 
   /// Passes of every stage and chunk in a step.
-  std::int64_t micro_batches() const {
-    return global_batch / (micro_batch * parallel.dp);
-  }
+  std::int64_t micro_batches() const { return global_batch / (micro_batch * parallel.dp); }
 };
 
 /// What a step does on one rank in one pass of a layer.
@@ -44,8 +42,9 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config);
 /// Passes of a stage by config.schedule.
 std::vector<PipelineSlot> pipeline_slots(const TrainingConfig& config, int stage);
 
-/// A step as a program. Roles are the pipeline stages in order, tp and dp folded; forward[stage][chunk] and
-/// backward[stage][chunk] are their blocks, optimizer[stage] the end of the step (empty with layers_only).
+/// A step as a program. Roles are the pipeline stages in order, tp and dp folded;
+/// forward[stage][chunk] and backward[stage][chunk] are their blocks, optimizer[stage] the end of
+/// the step (empty with layers_only).
 struct TrainingProgram {
   Program program;
   std::vector<std::vector<BlockId>> forward;

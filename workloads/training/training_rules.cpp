@@ -47,9 +47,10 @@ void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
   if (!model.has_moe()) return;
   require(model.moe.experts % c.parallel.ep == 0,
-          "parallel.ep: " + std::to_string(model.moe.experts) + " experts do not divide by ep = " +
-              std::to_string(c.parallel.ep));
-  // Experts are not split (etp = 1), so tensor parallel ranks have to take different tokens; Megatron-LM asks the same.
+          "parallel.ep: " + std::to_string(model.moe.experts) +
+              " experts do not divide by ep = " + std::to_string(c.parallel.ep));
+  // Experts are not split (etp = 1), so tensor parallel ranks have to take different tokens;
+  // Megatron-LM asks the same.
   require(c.parallel.tp == 1 || c.parallel.sp,
           "parallel.sp: training experts with tp > 1 needs sequence parallelism");
 }

@@ -138,6 +138,11 @@ TEST(DescribeSystems, OneSystemHasNoRatioAndThreeHaveThatOfTheFirstTwo) {
   EXPECT_EQ(cells[3], "3.6x");
 }
 
+// 8 x 80 GB over 384 x 128 GB = 0.0130: one decimal would print nothing.
+TEST(DescribeSystems, SmallRatiosKeepADigit) {
+  EXPECT_EQ(row(text({"system", "cm384", "dgx_h100"}), "HBM capacity")[2], "0.01x");
+}
+
 TEST(DescribeSystems, WhatASystemDoesNotHaveIsADash) {
   const auto cells = row(text({"system", "vr_nvl72", "cm384"}), "NVFP4 inference");
   EXPECT_THAT(cells, ElementsAre("3.6 EFLOPS", "-", "-"));
@@ -204,6 +209,11 @@ TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
   EXPECT_THAT(usage_error({"collective", "rnig"}), HasSubstr("did you mean 'ring'?"));
 }
 
+TEST(Describe, AnErrorListsTheNamesUnlessTheyAreMany) {
+  EXPECT_THAT(usage_error({"system", "x"}), HasSubstr("there are: cm384, dgx_a100"));
+  EXPECT_THAT(usage_error({"metric", "x"}), Not(HasSubstr("there are")));
+}
+
 TEST(MetricTable, NamesAreUniqueAndUnitsFollowTheirNames) {
   std::set<std::string> names;
   for (const MetricInfo& metric : metric_table()) {
@@ -214,9 +224,15 @@ TEST(MetricTable, NamesAreUniqueAndUnitsFollowTheirNames) {
       return metric.name.size() >= suffix.size() &&
              metric.name.compare(metric.name.size() - suffix.size(), suffix.size(), suffix) == 0;
     };
-    if (ends("_ms")) EXPECT_EQ(metric.unit, "ms") << metric.name;
-    if (ends("time_s")) EXPECT_EQ(metric.unit, "s") << metric.name;
-    if (ends("bytes_per_s")) EXPECT_EQ(metric.unit, "B/s") << metric.name;
+    if (ends("_ms")) {
+      EXPECT_EQ(metric.unit, "ms") << metric.name;
+    }
+    if (ends("time_s")) {
+      EXPECT_EQ(metric.unit, "s") << metric.name;
+    }
+    if (ends("bytes_per_s")) {
+      EXPECT_EQ(metric.unit, "B/s") << metric.name;
+    }
   }
   EXPECT_EQ(find_metric("no_such_metric"), nullptr);
 }

@@ -72,7 +72,7 @@ const Mistake kMistakes[] = {
     {"QuantityIsText", with_chip("budget: lots\n"), "2:9", "expected power"},
     {"QuantityIsList", with_chip("budget: [1 W]\n"), "2:9",
      "expected power (e.g. 700 W, 132 kW), got a list"},
-    {"QuantityIsMissing", with_memory("    capacity:\n    bandwidth: 1 TB/s\n"), "3:14",
+    {"QuantityIsMissing", with_memory("    capacity:\n    bandwidth: 1 TB/s\n"), "3:5",
      "expected data size (e.g. 80 GB, 64 GiB), got nothing"},
     {"UnitOnCount", with_chip("chips: 8 GB\n"), "2:8", "expected an integer, got '8 GB'"},
     // Numbers.
@@ -136,11 +136,11 @@ const Mistake kMistakes[] = {
     // YAML.
     {"DuplicateKey", with_chip("chips: 8\nchips: 9\n"), "3:1", "duplicate key 'chips'"},
     {"DuplicateInFlow", with_chip("delays: {a: 1 s, a: 2 s}\n"), "2:18", "duplicate key 'a'"},
-    {"MergeKey", "chip: &c {memory: {}}\ndelays:\n  <<: *c\n", "3:3", "merge keys ('<<')"},
+    {"MergeKey", with_chip("extra: &d {a: 1 s}\ndelays:\n  <<: *d\n"), "4:3", "merge keys ('<<')"},
     {"Tag", with_chip("chips: !!int 8\n"), "2:8", "tags ('!name') are not supported"},
     {"TabIndentation", "chip:\n\tmemory: x\n", "2:1", "a tab in the indentation"},
     {"KeyIsAList", with_chip("? [a, b]\n: 1\n"), "2:3", "a key must be text"},
-    {"UnclosedQuote", with_chip("name: 'rack\n"), "3:1", "not valid YAML"},
+    {"UnclosedQuote", with_chip("name: 'rack\n"), "2:7", "a quote that is not closed"},
     {"SecondColon", with_chip("name: a: b\n"), "2:8", "not valid YAML"},
     {"SecondDocument", with_chip("---\nchips: 8\n"), "2:1", "a second document"},
 };
@@ -163,7 +163,7 @@ TEST_P(Mistakes, AreFoundWhereTheyAreAndCorrected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeded, Mistakes, testing::ValuesIn(kMistakes),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& seeded) { return std::string(seeded.param.name); });
 
 }  // namespace
 }  // namespace orrery

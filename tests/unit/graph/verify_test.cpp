@@ -15,7 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Two roles, one stream for compute and one for communication, `transfers` all_reduces of both roles.
+/// Two roles, one stream for compute and one for communication, `transfers` all_reduces of both
+/// roles.
 Program two_roles(int transfers) {
   Program program;
   program.streams = {"compute", "communication"};
@@ -82,7 +83,8 @@ TEST(Verify, AnOperatorThatWaitsForItselfIsACycle) {
   OperatorGraph graph;
   graph.depends(graph.add(compute("a")), 0);
   program.blocks.push_back(graph);
-  EXPECT_THAT(verify(program), ElementsAre(HasSubstr("block 0 has a cycle of 1 operators: 'a' -> 'a'")));
+  EXPECT_THAT(verify(program),
+              ElementsAre(HasSubstr("block 0 has a cycle of 1 operators: 'a' -> 'a'")));
 }
 
 TEST(Verify, FindsIdsOutOfRange) {
@@ -111,16 +113,18 @@ TEST(Verify, ParticipantsMustCallEquallyOften) {
   program.roles[1].calls = {once, once, once, twice};
   EXPECT_THAT(verify(program), IsEmpty());  // 2 + 2 + 1 = 1 + 1 + 1 + 2
   program.roles[1].calls.pop_back();
-  EXPECT_THAT(verify(program),
-              ElementsAre("transfer 't0' is called 5 times by role 'a' (block 'twice', operator 'use "
-                          "0'), but 3 times by role 'b' (block 'once', operator 'use 0')"));
+  EXPECT_THAT(
+      verify(program),
+      ElementsAre("transfer 't0' is called 5 times by role 'a' (block 'twice', operator 'use "
+                  "0'), but 3 times by role 'b' (block 'once', operator 'use 0')"));
 }
 
 TEST(Verify, AsManyRolesAsParticipantsMustUseATransfer) {
   Program program = two_roles(1);
   program.roles[0].calls = {chain(program, "f", {use(0)})};
-  EXPECT_THAT(verify(program), ElementsAre(HasSubstr("has 2 participants, but 1 roles use it, first "
-                                                     "role 'a' (block 'f', operator 'use 0')")));
+  EXPECT_THAT(verify(program),
+              ElementsAre(HasSubstr("has 2 participants, but 1 roles use it, first "
+                                    "role 'a' (block 'f', operator 'use 0')")));
 }
 
 TEST(Verify, ASendNeedsAReceiveOnTheOtherRole) {
@@ -140,8 +144,7 @@ TEST(Verify, ASendNeedsAReceiveOnTheOtherRole) {
 
 TEST(Verify, ARoleUsesATransferOnOneStream) {
   Program program = two_roles(1);
-  const BlockId both =
-      chain(program, "f", {use(0), use(0, OperatorKind::kCollective, 0)});
+  const BlockId both = chain(program, "f", {use(0), use(0, OperatorKind::kCollective, 0)});
   program.roles[0].calls = program.roles[1].calls = {both};
   EXPECT_THAT(verify(program), testing::Contains(HasSubstr("on two streams by role 'a'")));
 }
@@ -155,10 +158,11 @@ TEST(Verify, MembersOfACommunicatorCallInOneOrder) {
   program.roles[1].calls = {x, y, xy};  // other blocks, the same order
   EXPECT_THAT(verify(program), IsEmpty());
   program.roles[1].calls = {xy, y, x};
-  EXPECT_THAT(verify(program),
-              ElementsAre("members of a communicator call in different orders: call 3 is 't0' for role "
-                          "'a' (block 'xy', operator 'use 0'), but 't1' for role 'b' (block 'y', "
-                          "operator 'use 1')"));
+  EXPECT_THAT(
+      verify(program),
+      ElementsAre("members of a communicator call in different orders: call 3 is 't0' for role "
+                  "'a' (block 'xy', operator 'use 0'), but 't1' for role 'b' (block 'y', "
+                  "operator 'use 1')"));
 }
 
 TEST(Verify, StreamsHaveNoOrderAmongThem) {

@@ -31,7 +31,8 @@ TEST(EventQueue, PopsByTimeAndEqualTimesInOrderOfPush) {
   EXPECT_EQ(targets, (std::vector<std::uint32_t>{3, 1, 4, 0, 2}));
 }
 
-/// Random pushes and pops against a list sorted by (time, sequence); `spread` sets how many times are equal.
+/// Random pushes and pops against a list sorted by (time, sequence); `spread` sets how many times
+/// are equal.
 void compare_with_reference(std::uint64_t spread, std::uint32_t seed) {
   std::mt19937_64 random(seed);
   EventQueue queue;

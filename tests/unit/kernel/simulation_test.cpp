@@ -98,8 +98,8 @@ TEST(Simulation, ARunWithinARunIsAnError) {
 }
 
 TEST(Simulation, TimeThatSystemCWouldWrapAroundIsAnError) {
-  // Two runs of 2^63-1 ps fit in 2^64, a third does not; SystemC itself would silently start at 0 again.
-  // In a child process, because it uses up the time of the process.
+  // Two runs of 2^63-1 ps fit in 2^64, a third does not; SystemC itself would silently start at 0
+  // again. In a child process, because it uses up the time of the process.
   const auto exhaust = [] {
     for (int run = 0; run < 3; ++run) {
       ListAgenda agenda({kMaxTime});

@@ -31,9 +31,10 @@ TEST(Deadlock, OppositeOrdersOfTwoCollectivesNameTheCycle) {
   b.role({b.chain({B::collective(y, 1, "first y"), B::collective(x, 1, "then x")}, "forward")});
   const std::string text = deadlock_text(b);
   EXPECT_THAT(text, HasSubstr("deadlock: 2 streams cannot go on"));
-  EXPECT_THAT(text, HasSubstr("role 'role 0', stream 'communication', call 0 (block 'forward'): "
-                              "operator 'first x' waits in transfer 'x' (2 participants), posted by "
-                              "role 'role 0', not by role 'role 1'"));
+  EXPECT_THAT(text,
+              HasSubstr("role 'role 0', stream 'communication', call 0 (block 'forward'): "
+                        "operator 'first x' waits in transfer 'x' (2 participants), posted by "
+                        "role 'role 0', not by role 'role 1'"));
   EXPECT_THAT(text, HasSubstr("operator 'first y' waits in transfer 'y'"));
   EXPECT_THAT(text, HasSubstr("cycle: role 'role 0', stream 'communication'"));
   EXPECT_THAT(text, HasSubstr("waits for the first"));

@@ -46,10 +46,11 @@ TEST(FlowNetwork, TwoFlowsOnOneLinkGetHalfEach) {
 }
 
 TEST(FlowNetwork, AFlowHeldBackElsewhereLeavesItsShareToTheOthers) {
-  // Bertsekas and Gallager's picture: flow 0 crosses both links, 1 shares link 0, 2 and 3 share link 1.
-  // Link 1 fills first at 9/3 = 3 GB/s; flow 1 gets the remaining 12 - 3 = 9 GB/s of link 0.
-  FlowNetwork network(make_costs(
-      {12_GBps, 9_GBps}, {{{0, 1e9}, {1, 1e9}}, {{0, 1e9}}, {{1, 1e9}}, {{1, 1e9}}}));
+  // Bertsekas and Gallager's picture: flow 0 crosses both links, 1 shares link 0, 2 and 3 share
+  // link 1. Link 1 fills first at 9/3 = 3 GB/s; flow 1 gets the remaining 12 - 3 = 9 GB/s of link
+  // 0.
+  FlowNetwork network(
+      make_costs({12_GBps, 9_GBps}, {{{0, 1e9}, {1, 1e9}}, {{0, 1e9}}, {{1, 1e9}}, {{1, 1e9}}}));
   for (std::uint32_t t = 0; t < 4; ++t) {
     network.start(t, 0);
   }
@@ -82,13 +83,13 @@ TEST(FlowNetwork, RejectsImpossibleLoads) {
   EXPECT_THROW(make(1e9, {0, -5}), std::logic_error);
   EXPECT_THROW(make(1e9, {0, std::numeric_limits<double>::infinity()}), std::logic_error);
   EXPECT_THROW(make(0, {0, 5}), std::logic_error);
+  EXPECT_THROW(make(std::numeric_limits<double>::infinity(), {0, 5}), std::logic_error);
   EXPECT_NO_THROW(make(0, {0, 0}));
 }
 
 TEST(FlowNetwork, LinksWithEqualLoadsAreMergedToTheSlowest) {
-  const Costs costs =
-      make_costs({4_GBps, 3_GBps, 5_GBps, 1_GBps},
-                 {{{0, 6e9}, {1, 6e9}, {2, 6e9}}, {{0, 1e9}, {1, 1e9}, {2, 2e9}}});
+  const Costs costs = make_costs({4_GBps, 3_GBps, 5_GBps, 1_GBps},
+                                 {{{0, 6e9}, {1, 6e9}, {2, 6e9}}, {{0, 1e9}, {1, 1e9}, {2, 2e9}}});
   FlowNetwork network(costs);
   EXPECT_EQ(network.link_count(), 2U);  // {0, 1} and {2}; nothing loads link 3
   network.start(0, 0);
@@ -148,8 +149,8 @@ std::vector<LinkState> link_states(const FlowNetwork& network, const Costs& cost
   return states;
 }
 
-/// The definition of max-min fairness: no link carries more than it can, and every transfer in flight has a full
-/// link on which no other is faster.
+/// The definition of max-min fairness: no link carries more than it can, and every transfer in
+/// flight has a full link on which no other is faster.
 void audit(const FlowNetwork& network, const Costs& costs) {
   const std::vector<LinkState> states = link_states(network, costs);
   for (std::size_t l = 0; l < states.size(); ++l) {
@@ -167,7 +168,8 @@ void audit(const FlowNetwork& network, const Costs& costs) {
   }
 }
 
-/// Starts the transfers one by one in random steps and runs to the end; `check` sees every settled state.
+/// Starts the transfers one by one in random steps and runs to the end; `check` sees every settled
+/// state.
 template <class Check>
 std::vector<Picoseconds> drive(FlowNetwork& network, std::size_t transfers, std::uint64_t seed,
                                const Check& check) {
@@ -176,8 +178,7 @@ std::vector<Picoseconds> drive(FlowNetwork& network, std::size_t transfers, std:
   Picoseconds next_start = 0;
   std::uint32_t started = 0;
   while (started < transfers || network.next_end() != kNever) {
-    const Picoseconds now =
-        std::min(started < transfers ? next_start : kNever, network.next_end());
+    const Picoseconds now = std::min(started < transfers ? next_start : kNever, network.next_end());
     while (network.next_end() <= now) {
       ends[network.end_next()] = now;
     }

@@ -80,7 +80,8 @@ TEST(Replay, TwoTransfersOnOneLinkGetHalfEach) {
   b.role({b.chain({B::collective(small)})});
   b.role({b.chain({B::collective(large)})});
   const ReplayResult result = run(b);
-  // Half of 1 GB/s for 1 MB: 2 ms. By then the large one has 2 MB left, at the full rate: 4 ms in all.
+  // Half of 1 GB/s for 1 MB: 2 ms. By then the large one has 2 MB left, at the full rate: 4 ms in
+  // all.
   EXPECT_EQ(result.roles[0].end, 2'000'000'000U);
   EXPECT_EQ(result.roles[1].end, 4'000'000'000U);
   EXPECT_EQ(result.last_role, 1);
@@ -134,7 +135,8 @@ TEST(Replay, CommunicationBehindComputeIsNotExposed) {
 }
 
 TEST(Replay, AnEarlierTransferOfTheAwaitedStreamIsExposedToo) {
-  // Two all-gathers in a row on stream 1, the compute stream needs the second: no other role, so no bubble.
+  // Two all-gathers in a row on stream 1, the compute stream needs the second: no other role, so no
+  // bubble.
   ProgramBuilder b;
   const auto link = b.link(1_GBps);
   const TransferId t = b.transfer("all_gather", 1, {0, {{link, 1000}}});
@@ -156,18 +158,18 @@ TEST(Replay, TimeAfterTheLastKernelUntilTheLastTransferIsExposedAndThenIdle) {
   EXPECT_EQ(result.roles[0].breakdown.idle, 3'999'900U);
 }
 
-/// 1F1B (Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM",
-/// SC 2021, 2.2.1) of equal stages with free messages on streams of their own.
+/// 1F1B (Narayanan et al., "Efficient large-scale language model training on GPU clusters using
+/// Megatron-LM", SC 2021, 2.2.1) of equal stages with free messages on streams of their own.
 ProgramBuilder one_f_one_b(int stages, int micro_batches, Picoseconds forward,
                            Picoseconds backward) {
-  ProgramBuilder b({"compute", "send forward", "receive forward", "send backward",
-                    "receive backward"});
+  ProgramBuilder b(
+      {"compute", "send forward", "receive forward", "send backward", "receive backward"});
   const KernelId f = b.kernel(forward);
   const KernelId g = b.kernel(backward);
   std::vector<TransferId> down, up;  // between stage s and s + 1
   for (int s = 0; s + 1 < stages; ++s) {
-    down.push_back(b.transfer("activations " + std::to_string(s), 2, {},
-                              TransferKind::kSendReceive));
+    down.push_back(
+        b.transfer("activations " + std::to_string(s), 2, {}, TransferKind::kSendReceive));
     up.push_back(b.transfer("gradients " + std::to_string(s), 2, {}, TransferKind::kSendReceive));
   }
   for (int s = 0; s < stages; ++s) {
@@ -214,8 +216,8 @@ TEST(Replay, OneFOneBHasItsBubbleOfPMinusOneSlots) {
   }
 }
 
-/// Two alike ranks that exchange on a common link and each use a link of their own: two roles, or one that stands
-/// for both and loads the links of both.
+/// Two alike ranks that exchange on a common link and each use a link of their own: two roles, or
+/// one that stands for both and loads the links of both.
 ProgramBuilder symmetric_pair(bool folded) {
   ProgramBuilder b;
   const std::uint32_t own[] = {b.link(3_GBps), b.link(3_GBps)};

@@ -187,13 +187,16 @@ TEST(ResultStore, RefusesOtherFilesAndLeavesThemAlone) {
     Database newer(folder / "newer.db", Database::Mode::kWrite);
     newer.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion + 1)).c_str());
   }
-  for (const auto& [name, fault] :
-       {std::pair("foreign.db", StoreFault::kForeign), std::pair("notes.txt", StoreFault::kForeign),
-        std::pair("newer.db", StoreFault::kNewer)}) {
-    const std::string before = content(folder / name);
-    EXPECT_EQ(fault_of([&] { ResultStore::open(folder / name); }), fault) << name;
-    EXPECT_EQ(fault_of([&] { ResultStore::open_read_only(folder / name); }), fault) << name;
-    EXPECT_EQ(content(folder / name), before) << name;
+  const std::vector<std::pair<std::string, StoreFault>> files = {
+      {"foreign.db", StoreFault::kForeign},
+      {"notes.txt", StoreFault::kForeign},
+      {"newer.db", StoreFault::kNewer}};
+  for (const auto& file : files) {
+    const auto path = folder / file.first;
+    const std::string before = content(path);
+    EXPECT_EQ(fault_of([&] { ResultStore::open(path); }), file.second) << path;
+    EXPECT_EQ(fault_of([&] { ResultStore::open_read_only(path); }), file.second) << path;
+    EXPECT_EQ(content(path), before) << path;
   }
 }
 

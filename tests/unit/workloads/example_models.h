@@ -37,7 +37,8 @@ inline LlmConfig megatron_gpt(std::int64_t layers, std::int64_t hidden, std::int
   return model;
 }
 
-/// Rotary, gated, grouped, untied: hidden 64, 8 heads of 8 with 4 KV heads, MLP of 192, vocabulary 96.
+/// Rotary, gated, grouped, untied: hidden 64, 8 heads of 8 with 4 KV heads, MLP of 192,
+/// vocabulary 96.
 inline LlmConfig small_llama(std::int64_t layers) {
   LlmConfig model;
   model.name = "small llama";

@@ -15,7 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-InferenceConfig prefill(std::int64_t sequences, std::int64_t sequence, ParallelConfig parallel = {}) {
+InferenceConfig prefill(std::int64_t sequences, std::int64_t sequence,
+                        ParallelConfig parallel = {}) {
   InferenceConfig config;
   config.parallel = parallel;
   config.phase = Phase::kPrefill;
@@ -24,7 +25,8 @@ InferenceConfig prefill(std::int64_t sequences, std::int64_t sequence, ParallelC
   return config;
 }
 
-InferenceConfig decode(std::int64_t sequences, std::int64_t kv_length, ParallelConfig parallel = {}) {
+InferenceConfig decode(std::int64_t sequences, std::int64_t kv_length,
+                       ParallelConfig parallel = {}) {
   InferenceConfig config;
   config.parallel = parallel;
   config.micro_batch = sequences;
@@ -35,7 +37,8 @@ InferenceConfig decode(std::int64_t sequences, std::int64_t kv_length, ParallelC
 TEST(BuildInference, IsSoundUnderEveryParallelism) {
   for (const ParallelConfig& plan :
        {ParallelConfig{}, ParallelConfig{.tp = 4}, ParallelConfig{.tp = 2, .pp = 2, .dp = 2},
-        ParallelConfig{.tp = 4, .dp = 2, .ep = 8}, ParallelConfig{.dp = 16, .ep = 16}}) {
+        ParallelConfig{.tp = 4, .dp = 2, .ep = 8}, ParallelConfig{.tp = 2, .sp = true, .pp = 2},
+        ParallelConfig{.dp = 16, .ep = 16}}) {
     for (const LlmConfig& model : {small_llama(4), small_moe(4)}) {
       if (!model.has_moe() && plan.ep > 1) continue;
       for (const InferenceConfig& config : {prefill(4, 16, plan), decode(4, 16, plan)}) {
@@ -84,7 +87,8 @@ TEST(BuildInference, PrefillInTwoPiecesComputesTheSamePairs) {
 TEST(BuildInference, DecodeReadsAllWeightsOnce) {
   const LlmConfig model = library_model("llama_3_1_8b");
   const ProgramStatistics statistics = program_statistics(build_inference(model, decode(1, 1)));
-  // The matrices of 8.03 B parameters less the embedding table, 2 bytes each: 15.0 GB; a token's activations are small.
+  // The matrices of 8.03 B parameters less the embedding table, 2 bytes each: 15.0 GB; a token's
+  // activations are small.
   const double matrices = 2 * static_cast<double>(count_parameters(model).active_matrices);
   EXPECT_NEAR(statistics.kernels.at("gemm").bytes.base() / matrices, 1, 0.001);
 }
@@ -113,6 +117,22 @@ TEST(BuildInference, ExpertsSpanTensorAndDataRanks) {
               ::testing::ElementsAre(::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
   // 8 sequences over 2 tensor ranks, 2 copies of 64 bf16 elements.
   EXPECT_EQ(exchange->bytes.base(), 4.0 * 2 * 64 * 2);
+}
+
+TEST(BuildInference, SequenceParallelismMovesTheSameBytesInTwoHalves) {
+  const LlmConfig model = small_llama(4);
+  const auto bytes = [&](bool sp, const char* kind) {
+    const Program program = build_inference(model, prefill(4, 16, {.tp = 2, .sp = sp}));
+    const auto& transfers = program_statistics(program).transfers;
+    return transfers.contains(kind) ? transfers.at(kind).bytes.base() : 0;
+  };
+  // Two all-reduces a layer and one for the embedding become reduce-scatters. The gathers are one
+  // less by the head, which takes 4 of 64 tokens, and one more by the logits in both cases.
+  const double buffer = 2 * 64.0 * 64 * 2, logits = 2 * 4.0 * 96 * 2, last = 2 * 4.0 * 64 * 2;
+  EXPECT_DOUBLE_EQ(bytes(false, "all_reduce tp"), 9 * buffer);
+  EXPECT_DOUBLE_EQ(bytes(true, "reduce_scatter tp"), 9 * buffer);
+  EXPECT_DOUBLE_EQ(bytes(true, "all_gather tp"), 8 * buffer + logits + last);
+  EXPECT_DOUBLE_EQ(bytes(false, "all_gather tp"), logits);
 }
 
 TEST(InferenceConfig, SaysWhatIsWrong) {

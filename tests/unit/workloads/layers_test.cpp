@@ -15,7 +15,8 @@
 namespace orrery {
 namespace {
 
-LayerWork training_work(std::int64_t sequences, std::int64_t sequence, int tp = 1, bool sp = false) {
+LayerWork training_work(std::int64_t sequences, std::int64_t sequence, int tp = 1,
+                        bool sp = false) {
   LayerWork work;
   work.sequences = sequences;
   work.query = sequence;
@@ -67,8 +68,8 @@ std::set<std::size_t> ancestors(const StepList& list, std::size_t step) {
 TEST(CausalPairs, AreTheUnmaskedElements) {
   EXPECT_EQ(causal_pairs(4, 4, 0), 10);  // 1 + 2 + 3 + 4
   EXPECT_EQ(causal_pairs(1, 7, 0), 7);
-  EXPECT_EQ(causal_pairs(2, 5, 0), 9);  // 4 + 5
-  EXPECT_EQ(causal_pairs(4, 4, 2), 7);  // 1 + 2 + 2 + 2
+  EXPECT_EQ(causal_pairs(2, 5, 0), 9);   // 4 + 5
+  EXPECT_EQ(causal_pairs(4, 4, 2), 7);   // 1 + 2 + 2 + 2
   EXPECT_EQ(causal_pairs(3, 9, 4), 12);  // 4 + 4 + 4
   EXPECT_EQ(causal_pairs(4, 4, 100), 10);
 }
@@ -111,7 +112,8 @@ TEST(LayerForward, CopiesKvHeadsWhenThereAreMoreRanksThanHeads) {
   const LlmConfig model = small_llama(1);
   const LayerWork work = training_work(1, 16, 8);
   const StepList list = layer_forward(model, model.layers[0], work);
-  EXPECT_EQ(kernel(list, "qkv").n, 24);  // one query head and one of each, though 4 KV heads / 8 is a half
+  EXPECT_EQ(kernel(list, "qkv").n,
+            24);  // one query head and one of each, though 4 KV heads / 8 is a half
 }
 
 TEST(LayerBackward, OfFlashAttentionTakesTwoAndAHalfForwards) {
@@ -157,7 +159,8 @@ TEST(SequenceParallel, SplitsNormsAndHalvesNoTraffic) {
   const StepList split = layer_forward(model, model.layers[0], training_work(2, 16, 4, true));
   EXPECT_EQ(kernel(plain, "attention norm").m, 32);
   EXPECT_EQ(kernel(split, "attention norm").m, 8);
-  // Megatron-LM: an all-reduce becomes a reduce-scatter here and an all-gather there, of the same buffer.
+  // Megatron-LM: an all-reduce becomes a reduce-scatter here and an all-gather there, of the same
+  // buffer.
   const double buffer = 32.0 * 64 * 2;
   EXPECT_EQ(collective_bytes(plain, "attention output output all-reduce"), buffer);
   EXPECT_EQ(collective_bytes(split, "attention output output reduce-scatter"), buffer);
@@ -267,8 +270,8 @@ TEST(Experts, EveryTokenGoesToItsExpertsAndComesBack) {
   EXPECT_DOUBLE_EQ(kernel(list, "shared expert up").matrix_flops.base(), 2.0 * 8 * 64 * 64);
   // The shared expert runs beside the dispatch.
   EXPECT_FALSE(ancestors(list, find(list, "shared expert down")).contains(find(list, "dispatch")));
-  EXPECT_TRUE(ancestors(list, find(list, "combine add"))
-                  .contains(find(list, "shared expert down")));
+  EXPECT_TRUE(
+      ancestors(list, find(list, "combine add")).contains(find(list, "shared expert down")));
 }
 
 TEST(Experts, BackwardHasTwiceTheForwardFlops) {

@@ -30,8 +30,7 @@ TEST(Mesh, GroupsOfAStage) {
   EXPECT_THAT(mesh.tensor_groups(1), ElementsAre(ElementsAre(8, 9), ElementsAre(10, 11),
                                                  ElementsAre(12, 13), ElementsAre(14, 15)));
   EXPECT_THAT(mesh.data_groups(0), ElementsAre(ElementsAre(0, 2, 4, 6), ElementsAre(1, 3, 5, 7)));
-  EXPECT_THAT(mesh.expert_groups(0),
-              ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
+  EXPECT_THAT(mesh.expert_groups(0), ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
   EXPECT_THAT(mesh.expert_data_groups(0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5),
                                                       ElementsAre(2, 6), ElementsAre(3, 7)));
   EXPECT_THAT(mesh.pairs(0, 1)[3], ElementsAre(3, 11));

@@ -60,7 +60,8 @@ TEST(Schedules, HoldAsManyPassesInFlightAsThePapersSay) {
   for (int stage = 0; stage < 8; ++stage) {
     EXPECT_EQ(peak_in_flight(one_forward_one_backward(8, stage, 32)), 8 - stage);
   }
-  // (v p + p - 1) chunks of L / (v p) layers: L (1 + (p - 1) / (p v)), Korthikanti et al. 2022, section 4.2.3.
+  // (v p + p - 1) chunks of L / (v p) layers: L (1 + (p - 1) / (p v)), Korthikanti et al. 2022,
+  // section 4.2.3.
   EXPECT_EQ(peak_in_flight(interleaved(8, 3, 0, 64)), 3 * 8 + 8 - 1);
   EXPECT_EQ(peak_in_flight(one_forward_one_backward(8, 0, 4)), 4);
 }
@@ -68,15 +69,16 @@ TEST(Schedules, HoldAsManyPassesInFlightAsThePapersSay) {
 using Pass = std::tuple<bool, int, std::int64_t>;
 
 /// The pass of the neighbouring stage whose message a pass waits for, if any.
-std::optional<std::pair<int, Pass>> source(int stages, int chunks, int stage, const PipelineSlot& s) {
+std::optional<std::pair<int, Pass>> source(int stages, int chunks, int stage,
+                                           const PipelineSlot& s) {
   const int virtual_stage = s.chunk * stages + stage;
   const int before = s.forward ? virtual_stage - 1 : virtual_stage + 1;
   if (before < 0 || before >= stages * chunks) return std::nullopt;
   return std::pair(before % stages, Pass(s.forward, before / stages, s.micro_batch));
 }
 
-/// Runs the passes of all stages as their inputs come; messages of one direction between two stages arrive in the
-/// order in which they were sent, as the k-th receive meets the k-th send.
+/// Runs the passes of all stages as their inputs come; messages of one direction between two stages
+/// arrive in the order in which they were sent, as the k-th receive meets the k-th send.
 void expect_completes(int stages, int chunks, std::int64_t micro_batches) {
   std::vector<std::deque<PipelineSlot>> queues;
   for (int stage = 0; stage < stages; ++stage) {
@@ -167,9 +169,9 @@ TEST(BuildTraining, ExecutesSixFlopsPerParameterAndTokenPlusAttention) {
         program_statistics(build_training(model, config).program).matrix_flops().base();
     EXPECT_DOUBLE_EQ(executed, 6 * matrices * tokens + attention);
     // The model needs half of the square (128 pairs), three times.
-    EXPECT_DOUBLE_EQ(model_flops(model, config).base(),
-                     6 * matrices * tokens +
-                         3.0 * static_cast<double>(config.global_batch) * 4 * 8 * 128 * 32);
+    EXPECT_DOUBLE_EQ(
+        model_flops(model, config).base(),
+        6 * matrices * tokens + 3.0 * static_cast<double>(config.global_batch) * 4 * 8 * 128 * 32);
   }
 }
 
@@ -195,7 +197,8 @@ TEST(BuildTraining, SendsEveryMicroBatchOverEveryBoundary) {
     return program_statistics(build_training(small_llama(8), config).program)
         .transfers.at("send_receive pp");
   };
-  // 3 boundaries, forward and backward, 8 micro-batches, 2 tensor ranks; 2 x 16 tokens of 64 bf16 elements.
+  // 3 boundaries, forward and backward, 8 micro-batches, 2 tensor ranks; 2 x 16 tokens of 64 bf16
+  // elements.
   const ClassStatistics plain = messages({.tp = 2, .pp = 4});
   EXPECT_EQ(plain.count, 3u * 2 * 8 * 2);
   EXPECT_EQ(plain.bytes.base(), 96 * 32.0 * 64 * 2);
@@ -208,7 +211,8 @@ TEST(BuildTraining, ExchangesEveryTokenCopyFourTimesPerLayer) {
   const TrainingConfig config = small_config({.tp = 2, .sp = true, .pp = 2, .dp = 2, .ep = 4});
   const ClassStatistics exchanges =
       program_statistics(build_training(model, config).program).transfers.at("all_to_all ep");
-  // Dispatch and combine, forward and backward, of 2 copies of 64 bf16 elements per token and layer.
+  // Dispatch and combine, forward and backward, of 2 copies of 64 bf16 elements per token and
+  // layer.
   const double tokens = static_cast<double>(config.global_batch * config.sequence);
   EXPECT_DOUBLE_EQ(exchanges.bytes.base(), 4 * tokens * 4 * 2 * 64 * 2);
 }
@@ -225,7 +229,8 @@ TEST(BuildTraining, ReducesEveryGradientOverItsReplicas) {
   const ProgramStatistics copied = statistics({.dp = 4, .zero = 0});
   EXPECT_EQ(copied.transfers.at("all_reduce dp").bytes.base(), 2 * parameters);
   EXPECT_FALSE(copied.transfers.contains("all_gather dp"));
-  // All state passes: the shard's 54 bytes a parameter (preparation 18, Adam 28, cast 8) and 4 for the scaling of all.
+  // All state passes: the shard's 54 bytes a parameter (preparation 18, Adam 28, cast 8) and 4 for
+  // the scaling of all.
   EXPECT_NEAR(sharded.kernels.at("optimizer").bytes.base(), parameters * (54.0 / 4 + 4), 60);
   EXPECT_DOUBLE_EQ(copied.kernels.at("optimizer").bytes.base(), parameters * 58);
 }
@@ -253,8 +258,8 @@ TEST(BuildTraining, TiesTheEmbeddingsOfFirstAndLastStage) {
   ASSERT_NE(tie, program.transfers.end());
   EXPECT_EQ(tie->participants, 2);
   EXPECT_EQ(tie->bytes.base(), 2.0 * 96 / 2 * 64);
-  EXPECT_THAT(tie->groups, ::testing::ElementsAre(::testing::ElementsAre(0, 6),
-                                                  ::testing::ElementsAre(1, 7)));
+  EXPECT_THAT(tie->groups,
+              ::testing::ElementsAre(::testing::ElementsAre(0, 6), ::testing::ElementsAre(1, 7)));
 }
 
 TEST(BuildTraining, LayersOnlyHasNothingElse) {

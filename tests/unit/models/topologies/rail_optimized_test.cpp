@@ -68,6 +68,16 @@ TEST(RailOptimized, TheRailsOfARackAreItsTrayPositions) {
   EXPECT_EQ(names[2], "system0/node0/accelerator2->group0/leaf2");
 }
 
+TEST(RailOptimized, RacksShareLeavesByTheGroup) {
+  // 16 racks in groups of 8: 4 leaves each, and 8 x 18 trays x 50 GB/s from a leaf to the spine.
+  SystemConfig system = nvl72();
+  system.scale_out.nodes_per_leaf_group = 8;
+  const FlowModel network(system, 16);
+  EXPECT_EQ(network.topology().bundles()[link(network, "group1/leaf3->spine")].capacity, 7200_GBps);
+  EXPECT_EQ(network.route(0, 7 * 72).size(), 2U);
+  EXPECT_EQ(network.route(0, 8 * 72).size(), 4U);
+}
+
 TEST(RailOptimized, DiesShareTheNicOfTheirPackageEqually) {
   // CloudMatrix384: RoCE of 400 Gb/s per package, 200 Gb/s = 25 GB/s per die.
   const FlowModel network(unified_bus(2, 8, 7, 16), 2);

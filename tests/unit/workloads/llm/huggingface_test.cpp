@@ -281,7 +281,8 @@ class HuggingFaceFile : public testing::Test {
     return path.string();
   }
   std::string load_error(const std::string& text) {
-    const std::string path = write("orrery_hf_error.json", text);
+    const std::string path = write(
+        std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".json", text);
     try {
       load_huggingface(path);
     } catch (const ConfigError& error) {

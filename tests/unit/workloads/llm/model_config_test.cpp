@@ -17,8 +17,14 @@ ModelConfig shipped(const std::string& name) {
   return config::load<ModelConfig>(ORRERY_SOURCE_DIR "/configs/models/" + name + ".yaml");
 }
 
+/// Tests run in parallel: each has a file of its own.
+std::string file_of_this_test() {
+  return testing::TempDir() + "/orrery_" +
+         testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+}
+
 std::string error_of(const std::string& text) {
-  const std::string path = testing::TempDir() + "/orrery_model.yaml";
+  const std::string path = file_of_this_test();
   std::ofstream(path) << text;
   try {
     config::load<ModelConfig>(path);
@@ -75,13 +81,14 @@ TEST(ModelConfig, TakesExactlyOneOfFileAndDimensions) {
   const std::string dimensions = "dimensions: {layers: 2, hidden: 64, heads: 8, vocabulary: 100}\n";
   EXPECT_EQ(error_of("model: m\nsource: s\n" + dimensions), "");
   EXPECT_THAT(error_of("model: m\nsource: s\n"), testing::HasSubstr("exactly one of hf"));
-  EXPECT_THAT(error_of("model: m\nsource: s\nhf: a.json\n" + dimensions),
-              testing::HasSubstr("exactly one of hf"));
+  EXPECT_THAT(
+      error_of("model: m\nhf: " ORRERY_SOURCE_DIR "/configs/models/hf/gpt2.json\n" + dimensions),
+      testing::HasSubstr("exactly one of hf"));
 }
 
 TEST(ModelConfig, MayBeTheFileAloneAndIsThenNamedAfterIt) {
   const std::string hf = ORRERY_SOURCE_DIR "/configs/models/hf/gpt2.json";
-  const std::string path = testing::TempDir() + "/orrery_model_by_file.yaml";
+  const std::string path = file_of_this_test();
   std::ofstream(path) << "hf: " << hf << "\n";
   EXPECT_EQ(config::load<ModelConfig>(path).build().name, "gpt2");
 }

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user runs it: exit codes, messages, what is left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+};
+
+/// Runs a shell command; standard error joins standard output where `both` is set.
+Outcome shell(const std::string& command, bool both = true) {
+  Outcome outcome;
+  FILE* pipe = ::popen((command + (both ? " 2>&1" : " 2>/dev/null")).c_str(), "r");
+  std::array<char, 4096> buffer{};
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    outcome.out.append(buffer.data(), n);
+  }
+  const int status = ::pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("orrery_cli_" + std::to_string(::getpid()) + "_" +
+               testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return path(name);
+  }
+  Outcome orrery(const std::string& arguments, bool both = true) const {
+    return shell("cd " + std::string(ORRERY_SOURCE_DIR) + " && " ORRERY_BINARY " " + arguments, both);
+  }
+  /// A decode step of a small model on one node: milliseconds to simulate.
+  std::string small_experiment() const {
+    return write("small.yaml",
+                 "experiment: inference\n"
+                 "name: small\n"
+                 "system: dgx_h100\n"
+                 "model: llama_3_1_8b\n"
+                 "phase: decode\n"
+                 "kv_length: 1024\n"
+                 "parallel: {tp: 8}\n"
+                 "batch: {micro: 4}\n"
+                 "precision: bf16\n");
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Cli, RunPrintsJsonOnStandardOutputAlone) {
+  const Outcome run = orrery("run " + small_experiment() + " --json", false);
+  ASSERT_EQ(run.code, 0) << run.out;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json.at("schema"), "orrery.run/1");
+  EXPECT_EQ(json.at("experiment"), "inference");
+  for (const char* name : {"step_time_s", "tokens_per_s", "model_flops_utilization", "peak_memory_bytes",
+                           "energy_j", "average_power_w", "tokens_per_joule", "simulated_time_s",
+                           "wall_time_s", "events"}) {
+    EXPECT_TRUE(json.at("metrics").contains(name)) << name;
+    EXPECT_TRUE(json.at("units").contains(name)) << name;
+    EXPECT_TRUE(json.at("intervals").at(name).is_null()) << name;
+  }
+}
+
+TEST_F(Cli, BreakdownAddsUpToTheStep) {
+  const auto json = nlohmann::json::parse(orrery("run " + small_experiment() + " --json", false).out);
+  const auto& metrics = json.at("metrics");
+  double sum = 0;
+  for (const char* part : {"compute", "exposed_communication", "bubble", "optimizer", "host", "idle"}) {
+    sum += metrics.at("breakdown." + std::string(part) + "_s").get<double>();
+  }
+  EXPECT_NEAR(sum, metrics.at("step_time_s").get<double>(), 1e-11);
+}
+
+TEST_F(Cli, TheSamePointGivesTheSameBytes) {
+  const std::string file = small_experiment();
+  const auto run = [&] {
+    auto json = nlohmann::ordered_json::parse(orrery("run " + file + " --json", false).out);
+    json["metrics"].erase("wall_time_s");
+    return json.dump();
+  };
+  EXPECT_EQ(run(), run());
+}
+
+TEST_F(Cli, AStoreKeepsOneRowAPoint) {
+  const std::string file = small_experiment();
+  const std::string store = path("s.db");
+  ASSERT_EQ(orrery("run " + file + " --db " + store).code, 0);
+  ASSERT_EQ(orrery("run " + file + " --db " + store + " --set name=again").code, 0);
+  ASSERT_EQ(orrery("run " + file + " --db " + store + " --set batch.micro=8").code, 0);
+  EXPECT_EQ(shell("sqlite3 " + store + " 'SELECT count(*) FROM points'").out, "2\n");
+}
+
+TEST_F(Cli, WrongInputIsExitCode2WithAPlaceAndLeavesNoStore) {
+  const std::string store = path("s.db");
+  const std::string file = write("bad.yaml", "experiment: training\nsystm: dgx_h100\n");
+  const Outcome run = orrery("run " + file + " --db " + store);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("bad.yaml:2:1: error: unknown key 'systm'"));
+  EXPECT_THAT(run.out, HasSubstr("did you mean 'system'?"));
+  EXPECT_FALSE(fs::exists(store));
+}
+
+TEST_F(Cli, EveryKindOfWrongInputIsExitCode2) {
+  const std::string file = small_experiment();
+  const std::string store = path("s.db");
+  for (const std::string arguments : {
+           "run /nonexistent.yaml", "run " + file + " --set system.acelerator.dies=1",
+           "run " + file + " --set 'system.accelerator.memory.bandwidth=4'",
+           "run " + file + " --set 'system.accelerator.memory.bandwidth=4 GB'",
+           "run " + file + " --set system=dgx_h10", "run " + file + " --set parallel.tp=7",
+           "run " + file + " --set precision=fp7", "run " + file + " --set precision=int4",
+           "run " + file + " --set batch.micro=0", "run " + file + " --set model=llama_9",
+           "run " + file + " --set parallel.tp=16", "run " + file + " --nonsense", "nonsense", "run"}) {
+    const Outcome run = orrery(arguments + (arguments.find(".yaml") == std::string::npos ? "" : " --db " + store));
+    EXPECT_EQ(run.code, 2) << arguments << "\n" << run.out;
+    EXPECT_FALSE(fs::exists(store)) << arguments;
+  }
+}
+
+TEST_F(Cli, WhatDoesNotFitIsExitCode5WithTheShortfallAndARow) {
+  const std::string store = path("s.db");
+  const Outcome run = orrery("run configs/experiments/llama_405b_training.yaml --set system=dgx_h100 --set nodes=9 --db " + store);
+  EXPECT_EQ(run.code, 5) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("does not fit"));
+  EXPECT_THAT(run.out, HasSubstr("too much"));
+  EXPECT_EQ(shell("sqlite3 " + store + " 'SELECT status FROM points'").out, "infeasible\n");
+}
+
+TEST_F(Cli, ShippedFilesPassCheck) {
+  const Outcome check = orrery("check configs/experiments/*.yaml configs/sweeps/*.yaml configs/systems/*.yaml "
+                               "configs/accelerators/*.yaml configs/models/*.yaml validation/published/*.yaml");
+  EXPECT_EQ(check.code, 0) << check.out;
+}
+
+TEST_F(Cli, AChipOfOnesOwnIsTenLines) {
+  write("my_chip.yaml",
+        "accelerator: my_chip\n"
+        "extends: h100_sxm\n"
+        "name: H100 with twice the bandwidth\n"
+        "memory:\n"
+        "  kind: HBM3\n"
+        "  capacity: 81559 MiB\n"
+        "  bandwidth: 6.7 TB/s\n");
+  const std::string own = write("own.yaml",
+                                "extends: ./small.yaml\n"
+                                "system: {extends: dgx_h100, accelerator: ./my_chip.yaml}\n");
+  const auto time = [](const Outcome& run) {
+    return nlohmann::json::parse(run.out).at("metrics").at("step_time_s").get<double>();
+  };
+  const double base = time(orrery("run " + small_experiment() + " --json", false));
+  const Outcome run = orrery("run " + own + " --json", false);
+  ASSERT_EQ(run.code, 0) << orrery("run " + own).out;
+  EXPECT_LT(time(run), base);
+  EXPECT_EQ(orrery("check " + path("my_chip.yaml")).code, 0) << orrery("check " + path("my_chip.yaml")).out;
+}
+
+TEST_F(Cli, ExplainNamesTheOriginOfEveryValueAndIdleInputs) {
+  const Outcome run = orrery("explain " + small_experiment() + " --set recompute=full --json", false);
+  ASSERT_EQ(run.code, 0);
+  const auto json = nlohmann::json::parse(run.out);
+  std::map<std::string, std::string> origins;
+  for (const auto& row : json.at("configuration")) origins[row.at("path")] = row.at("origin");
+  EXPECT_THAT(origins.at("batch.micro"), HasSubstr("small.yaml:8:17"));
+  EXPECT_THAT(origins.at("system.accelerator.memory.bandwidth"), HasSubstr("h100_sxm.yaml:"));
+  EXPECT_EQ(origins.at("recompute"), "--set");
+  EXPECT_EQ(origins.at("seed"), "default");
+  // A decode step has no backward pass: what it recomputes cannot matter.
+  EXPECT_THAT(json.at("no_effect"), testing::Contains("recompute"));
+  EXPECT_FALSE(json.at("kernels").empty());
+}
+
+TEST_F(Cli, TraceWritesATimeline) {
+  const std::string trace = path("t.pftrace");
+  ASSERT_EQ(orrery("run " + small_experiment() + " --trace " + trace).code, 0);
+  EXPECT_GT(fs::file_size(trace), 1000U);
+}
+
+TEST_F(Cli, ASecondSweepReadsEveryPointFromTheStore) {
+  small_experiment();
+  const std::string sweep = write("sweep.yaml",
+                                  "sweep: ladder\n"
+                                  "cases:\n"
+                                  "  - name: batches\n"
+                                  "    base: ./small.yaml\n"
+                                  "    axes: {grid: {batch.micro: [1, 2, 4]}}\n"
+                                  "    choose: {maximize: batch.micro, at_most: {step_time_s: 1 s}}\n");
+  const std::string command = "sweep run " + sweep + " --db " + path("s.db") + " --json";
+  const auto first = nlohmann::json::parse(orrery(command, false).out);
+  EXPECT_EQ(first.at("simulated"), 3);
+  const auto second = nlohmann::json::parse(orrery(command, false).out);
+  EXPECT_EQ(second.at("from_store"), 3);
+  EXPECT_EQ(second.at("cases")[0].at("rows")[0].at("chosen"), second.at("cases")[0].at("rows")[0].at("points")[2].at("identity"));
+}
+
+TEST_F(Cli, ASweepPointsToTheWrongLineOfTheSweepFile) {
+  small_experiment();
+  const std::string sweep = write("sweep.yaml",
+                                  "sweep: ladder\n"
+                                  "cases:\n"
+                                  "  - name: batches\n"
+                                  "    base: ./small.yaml\n"
+                                  "    axes: {grid: {batch.micr: [1, 2]}}\n");
+  const Outcome run = orrery("sweep run " + sweep + " --db " + path("s.db"));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("sweep.yaml:5:19: error: unknown key 'micr'"));
+  EXPECT_THAT(run.out, HasSubstr("did you mean 'micro'?"));
+  EXPECT_FALSE(fs::exists(path("s.db")));
+}
+
+TEST_F(Cli, PublishedRowsComeFromACsvThroughATemplate) {
+  small_experiment();
+  write("rows.csv", "row,batch,ms\na,1,1000\nb,2,\"2000\"\n");
+  const std::string rows = write("rows.yaml",
+                                 "- id: 'ROW-{row}'\n"
+                                 "  rows: rows.csv\n"
+                                 "  experiment: ./small.yaml\n"
+                                 "  set: {batch.micro: '{batch}'}\n"
+                                 "  metric: step_time_s\n"
+                                 "  measured: '{ms}'\n"
+                                 "  unit: ms\n"
+                                 "  source: none, a test\n");
+  const Outcome run = orrery("validate published " + rows + " --json", false);
+  EXPECT_EQ(run.code, 3);  // a decode step does not take seconds: the rows are off on purpose
+  const auto json = nlohmann::json::parse(run.out);
+  ASSERT_EQ(json.at("entries").size(), 2U);
+  EXPECT_EQ(json.at("entries")[1].at("id"), "ROW-b");
+  EXPECT_EQ(json.at("entries")[1].at("measured"), 2.0);
+  EXPECT_EQ(json.at("worst"), "ROW-b");
+}
+
+}  // namespace

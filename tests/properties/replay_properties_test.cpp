@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every program, on random ones.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "sim/graph/verify.h"
+#include "sim/replay/replay.h"
+#include "tests/unit/replay/program_builder.h"
+
+namespace orrery {
+namespace {
+
+using namespace literals;
+
+/// Kernels and collectives of random roles, issued in one global order (so nothing deadlocks) with
+/// random dependencies on what the role issued before; each role calls its block several times.
+class RandomProgram {
+ public:
+  explicit RandomProgram(std::uint64_t seed) : random_(seed), b_({"compute", "tp", "dp"}) {
+    graphs_.resize(1 + random_() % 5);
+    for (std::size_t l = 0; l < 1 + random_() % 6; ++l) {
+      b_.link(BytesPerSecond(1e9 * static_cast<double>(1 + random_() % 3)));
+    }
+    for (int step = 0; step < 60; ++step) {
+      if (random_() % 3 == 0) {
+        add_collective();
+      } else {
+        const KernelId kernel = b_.kernel(random_() % 3'000'000, random_() % 1000);
+        const auto stream = static_cast<StreamId>(random_() % 8 == 0 ? 1 : 0);
+        add(random_() % graphs_.size(),
+            ProgramBuilder::compute(kernel, Category::kCompute, stream));
+      }
+    }
+    for (const OperatorGraph& graph : graphs_) {
+      b_.role(std::vector<BlockId>(kCalls, b_.block(graph)));
+    }
+  }
+
+  static constexpr std::size_t kCalls = 4;
+  const Program& program() const { return b_.program; }
+  const Costs& costs() const { return b_.costs; }
+
+ private:
+  void add(std::size_t role, const Operator& op) {
+    OperatorGraph& graph = graphs_[role];
+    const OperatorId id = graph.add(op);
+    for (int edges = 0; id > 0 && edges < 2; ++edges) {
+      graph.depends(id, static_cast<OperatorId>(random_() % id));
+    }
+  }
+
+  void add_collective() {
+    std::vector<std::size_t> members;
+    for (std::size_t role = 0; role < graphs_.size(); ++role) {
+      if (random_() % 2 == 0) {
+        members.push_back(role);
+      }
+    }
+    if (members.empty()) {
+      return;
+    }
+    TransferCost cost{random_() % 1'000'000, {}};
+    for (std::uint32_t link = 0; link < b_.costs.links.size(); ++link) {
+      if (random_() % 2 == 0) {
+        cost.loads.push_back({link, static_cast<double>(random_() % 5000)});
+      }
+    }
+    const TransferId transfer = b_.transfer("t", static_cast<int>(members.size()), std::move(cost));
+    for (const std::size_t role : members) {
+      add(role, ProgramBuilder::collective(transfer, static_cast<StreamId>(1 + transfer % 2)));
+    }
+  }
+
+  std::mt19937_64 random_;
+  ProgramBuilder b_;
+  std::vector<OperatorGraph> graphs_;
+};
+
+class ReplayProperties : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  RandomProgram random_{GetParam()};
+  const Program& program_ = random_.program();
+  const Costs& costs_ = random_.costs();
+};
+
+TEST_P(ReplayProperties, ASoundProgramFinishesWithAllItsOperators) {
+  ASSERT_THAT(verify(program_), testing::IsEmpty());
+  std::size_t operators = 0;
+  for (const OperatorGraph& graph : program_.blocks) {
+    operators += graph.size() * RandomProgram::kCalls;
+  }
+  EXPECT_EQ(replay(program_, costs_).operators, operators);
+}
+
+TEST_P(ReplayProperties, TheBreakdownOfEachRoleAddsUpToTheEnd) {
+  const ReplayResult result = replay(program_, costs_);
+  Picoseconds last = 0;
+  for (const RoleResult& role : result.roles) {
+    const TimeBreakdown& b = role.breakdown;
+    EXPECT_EQ(b.compute + b.exposed_communication + b.bubble + b.optimizer + b.host + b.idle,
+              result.end);
+    last = std::max(last, role.end);
+  }
+  EXPECT_EQ(last, result.end);
+  EXPECT_EQ(result.roles[static_cast<std::size_t>(result.last_role)].end, result.end);
+}
+
+TEST_P(ReplayProperties, NoStreamEndsBeforeItsKernelsAndNoLinkBeforeItsBytes) {
+  const ReplayResult result = replay(program_, costs_);
+  std::vector<double> bytes(costs_.links.size(), 0);
+  std::vector<bool> counted(costs_.transfers.size(), false);
+  for (std::size_t r = 0; r < program_.roles.size(); ++r) {
+    Picoseconds busy = 0;
+    const OperatorGraph& graph = program_.blocks[r];
+    for (OperatorId id = 0; id < graph.size(); ++id) {
+      const Operator& op = graph[id];
+      if (op.kind == OperatorKind::kCompute) {
+        busy += op.stream == 0 ? costs_.kernels[op.work].duration : 0;
+      } else if (!counted[op.work]) {
+        counted[op.work] = true;
+        for (const LinkLoad& load : costs_.transfers[op.work].loads) {
+          bytes[load.link] += load.bytes * static_cast<double>(RandomProgram::kCalls);
+        }
+      }
+    }
+    EXPECT_GE(result.roles[r].end, busy * RandomProgram::kCalls);
+  }
+  EXPECT_EQ(result.link_bytes, bytes);  // integers: exact whatever the order of the sum
+  for (std::size_t l = 0; l < bytes.size(); ++l) {
+    // Each end is rounded to the nearest picosecond, at most 240 of them in a row.
+    EXPECT_GE(static_cast<double>(result.end) + 240, bytes[l] / costs_.links[l].base() * 1e12);
+  }
+}
+
+TEST_P(ReplayProperties, TwoRunsAreEqual) {
+  const ReplayResult a = replay(program_, costs_);
+  const ReplayResult b = replay(program_, costs_);
+  EXPECT_EQ(a.end, b.end);
+  EXPECT_EQ(a.events, b.events);
+  for (std::size_t r = 0; r < a.roles.size(); ++r) {
+    EXPECT_EQ(a.roles[r].end, b.roles[r].end);
+    EXPECT_EQ(a.roles[r].breakdown.bubble, b.roles[r].breakdown.bubble);
+  }
+}
+
+TEST_P(ReplayProperties, TwiceTheWorkTakesTwiceTheTime) {
+  Costs twice = costs_;
+  for (KernelCost& kernel : twice.kernels) {
+    kernel.duration *= 2;
+  }
+  for (TransferCost& transfer : twice.transfers) {
+    transfer.latency *= 2;
+    for (LinkLoad& load : transfer.loads) {
+      load.bytes *= 2;
+    }
+  }
+  // Up to a picosecond for each end that is rounded, at most 240 in a row.
+  EXPECT_NEAR(static_cast<double>(replay(program_, twice).end),
+              2.0 * static_cast<double>(replay(program_, costs_).end), 240.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, ReplayProperties, testing::Range<std::uint64_t>(0, 40));
+
+TEST(ReplayMonotonicity, AFasterLinkNeverSlowsAChainOfTransfers) {
+  Picoseconds before = kMaxTime;
+  for (const BytesPerSecond bandwidth : {1_GBps, 2_GBps, 5_GBps, 100_GBps}) {
+    ProgramBuilder b;
+    const auto link = b.link(bandwidth);
+    const TransferId t = b.transfer("t", 1, {1000, {{link, 12'345}}});
+    const Operator compute = ProgramBuilder::compute(b.kernel(5000));
+    const BlockId block = b.chain({compute, ProgramBuilder::collective(t), compute});
+    b.role({block, block});
+    const Picoseconds end = replay(b.program, b.costs).end;
+    EXPECT_LT(end, before);
+    before = end;
+  }
+}
+
+}  // namespace
+}  // namespace orrery
