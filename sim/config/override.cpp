@@ -107,8 +107,6 @@ class Override {
         return into_list(node, type, depth);
       case TypeKind::kMap:
         return into_map(node, type, depth);
-      case TypeKind::kNode:
-        return node.is_sequence() ? into_list(node, type, depth) : into_node(node, type, depth);
       default:
         error("'" + parts_[depth - 1] + "' is a value and has no key '" + parts_[depth] + "'");
     }
@@ -122,12 +120,6 @@ class Override {
     if (child != nullptr) into(*child, *type.element, depth + 1);
   }
 
-  /// YAML without a type may have any keys.
-  void into_node(Node& node, const Type& type, std::size_t depth) {
-    Node* child = child_of(node, depth);
-    if (child != nullptr) into(*child, type, depth + 1);
-  }
-
   void into_list(Node& node, const Type& type, std::size_t depth) {
     const std::string& part = parts_[depth];
     const std::size_t size = node.items().size();
@@ -138,7 +130,7 @@ class Override {
                    std::to_string(size) + " counted from 0");
     }
     take_over(node);
-    into(node.item(index), type.element != nullptr ? *type.element : type, depth + 1);
+    into(node.item(index), *type.element, depth + 1);
   }
 
   void into_fact(Node& node, std::size_t depth) {
@@ -169,6 +161,28 @@ class Override {
 void apply_override(Node& root, const Record& record, const Assignment& assignment,
                     Diagnostics& diagnostics, const Library& library) {
   Override(assignment, diagnostics, library).apply(root, record);
+}
+
+void apply_override(Node& root, const Record& record, const std::string& assignment,
+                    Diagnostics& diagnostics, const Library& library) {
+  const Origin origin{Origin::Kind::kOverride,
+                      std::make_shared<const std::string>("--set " + assignment), 0, 0};
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return diagnostics.error(
+        origin.location(), 1,
+        "expected PATH=VALUE, such as system.accelerator.memory.bandwidth='4 TB/s'");
+  }
+  const std::string text = assignment.substr(equals + 1);
+  const int errors = diagnostics.error_count();
+  Node value;
+  if (text.find_first_not_of(' ') != std::string::npos) {
+    value = parse_yaml(text, *origin.file, diagnostics);
+  }
+  if (diagnostics.error_count() > errors) return;
+  value.relocate(origin);
+  apply_override(root, record, Assignment{assignment.substr(0, equals), std::move(value), origin},
+                 diagnostics, library);
 }
 
 }  // namespace orrery::config

@@ -75,20 +75,34 @@ class DeadlineHeap {
 
   /// Finds the place of `entry` from the hole at `at`, upwards or downwards.
   void settle(std::uint32_t at, const Entry& entry) {
-    while (at > 0 && entry < entries_[(at - 1) / kArity]) {
+    if (at > 0 && entry < entries_[(at - 1) / kArity]) {
+      rise(at, entry);
+    } else {
+      sink(at, entry);
+    }
+  }
+
+  void rise(std::uint32_t at, const Entry& entry) {
+    do {
       put(at, entries_[(at - 1) / kArity]);
       at = (at - 1) / kArity;
-    }
+    } while (at > 0 && entry < entries_[(at - 1) / kArity]);
+    put(at, entry);
+  }
+
+  void sink(std::uint32_t at, const Entry& entry) {
     const auto size = static_cast<std::uint32_t>(entries_.size());
     for (std::uint32_t child = at * kArity + 1; child < size; child = at * kArity + 1) {
-      const auto first = entries_.begin() + child;
-      const auto smallest = std::min_element(first, first + std::min(kArity, size - child));
-      if (!(*smallest < entry)) {
+      const std::uint32_t end = std::min(child + kArity, size);
+      std::uint32_t smallest = child;
+      for (++child; child < end; ++child) {
+        smallest = entries_[child] < entries_[smallest] ? child : smallest;
+      }
+      if (!(entries_[smallest] < entry)) {
         break;
       }
-      const auto next = static_cast<std::uint32_t>(smallest - entries_.begin());
-      put(at, *smallest);
-      at = next;
+      put(at, entries_[smallest]);
+      at = smallest;
     }
     put(at, entry);
   }

@@ -44,10 +44,12 @@ void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
     const Picoseconds launch = std::min(cost.launch, cost.duration);
     breakdown.host += launch;
     kernel_part(breakdown, op.category) += cost.duration - launch;
+    block_time(cursor) += cost.duration;
   } else {
     const Picoseconds started = meetings_[op.work].started;
     breakdown.bubble += started - cursor.begun;
     breakdown.exposed_communication += now - started;
+    block_time(cursor) += now - started;
   }
 }
 
@@ -61,6 +63,8 @@ void Replayer::account_gap(const Cursor& awaited, const FrozenOperator& ended, P
       ended.kind == OperatorKind::kCompute ? ended.category : Category::kCommunication;
   account.breakdown.bubble += bubble;
   kernel_part(account.breakdown, category) += now - account.gap_begin - bubble;
+  const Cursor& compute = sibling(awaited, 0);
+  if (compute.position != kEnd) block_time(compute) += now - account.gap_begin - bubble;
 }
 
 /// How long, up to now, the posted transfers of a stream have waited for other roles.
@@ -70,6 +74,14 @@ Picoseconds Replayer::peer_wait_until(const Cursor& cursor, Picoseconds now) con
   }
   const Meeting& meeting = meetings_[cursor.head->work];
   return cursor.peer_wait + (meeting.in_flight ? meeting.started : now) - cursor.begun;
+}
+
+/// The time of the block that the compute stream of a role is in.
+Picoseconds& Replayer::block_time(const Cursor& compute) {
+  const BlockId block = program_.roles[compute.role].calls[compute.position >> 32];
+  std::vector<Picoseconds>& times = accounts_[compute.role].block_time;
+  if (times.empty()) times.resize(program_.blocks.size());
+  return times[block];
 }
 
 void Replayer::record_span(const Cursor& cursor, Picoseconds now) const {
@@ -85,7 +97,8 @@ ReplayResult Replayer::result() const {
   result.events = events_;
   result.operators = operators_;
   for (std::size_t role = 0; role < accounts_.size(); ++role) {
-    result.roles.push_back({accounts_[role].end, accounts_[role].breakdown});
+    result.roles.push_back({accounts_[role].end, accounts_[role].breakdown, accounts_[role].block_time});
+    result.roles.back().block_time.resize(program_.blocks.size());
     if (accounts_[role].end > result.end) {
       result.end = accounts_[role].end;
       result.last_role = static_cast<int>(role);

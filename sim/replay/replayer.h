@@ -67,6 +67,7 @@ class Replayer final : public Agenda {
     Picoseconds end = 0;
     Picoseconds gap_begin = 0;
     Picoseconds gap_peer_wait = 0;  ///< peer wait of the awaited stream when the gap began
+    std::vector<Picoseconds> block_time;
   };
 
   /// A transfer and its posts; it serves one rendezvous after the other.
@@ -105,6 +106,7 @@ class Replayer final : public Agenda {
   void account_operator(const Cursor& cursor, Picoseconds now);
   void account_gap(const Cursor& awaited, const FrozenOperator& ended, Picoseconds now);
   Picoseconds peer_wait_until(const Cursor& cursor, Picoseconds now) const;
+  Picoseconds& block_time(const Cursor& compute);
   void record_span(const Cursor& cursor, Picoseconds now) const;
 
   const Program& program_;

@@ -2,6 +2,7 @@
 #include "tests/bench/contest.h"
 
 #include <benchmark/benchmark.h>
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,6 +122,11 @@ double resident_bytes() {
   double total = 0, resident = 0;
   statm >> total >> resident;
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double allocated_bytes() {
+  const auto info = mallinfo2();
+  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
 }
 
 void add_contestant(const std::string& name, std::function<Sample()> run) {

@@ -15,8 +15,10 @@ struct Sample {
 
 /// CPU time that this process has used, in seconds.
 double cpu_seconds();
-/// Resident memory of this process, in bytes.
+/// Resident memory of this process, in bytes; the kernel is up to some hundred KB behind.
 double resident_bytes();
+/// Memory that this process has allocated, exact.
+double allocated_bytes();
 
 /// Registers a contestant. Each repetition runs in a child process of its own, because a process
 /// can hold one SystemC context only; the repetitions of all contestants are interleaved at random.
@@ -44,11 +46,12 @@ int run_contest(int argc, char** argv);
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 2 + 1) {}
+  /// From 0 to below - 1; `below` up to 2^32.
   std::uint64_t operator()(std::uint64_t below) {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
     state_ ^= state_ << 17;
-    return state_ % below;
+    return ((state_ >> 32) * below) >> 32;  // a division would cost as much as a small event
   }
 
  private:
