@@ -187,6 +187,9 @@ std::string describe_systems(const std::vector<SystemConfig>& systems) {
   for (std::size_t i = 0; i < comparison.differences.size(); ++i) {
     print_note(out, i + 1, comparison.differences[i]);
   }
+  for (const SystemConfig& system : systems) {
+    for (const std::string& remark : system.remarks) out << "\n" << system.name << ": " << remark << "\n";
+  }
   return out.str();
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <stdexcept>
 
 #include "models/kernels/roofline.h"
 #include "models/network/flow_model.h"
@@ -78,6 +79,18 @@ void add_breakdown(const ReplayResult& replay, RunRecord& record) {
   add("breakdown.idle_s", time.idle);
 }
 
+/// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
+std::string states_against_machine(const Experiment& experiment, const std::vector<MemoryUse>& stages) {
+  Bytes states;
+  for (const MemoryUse& stage : stages) states += stage.weights + stage.gradients + stage.optimizer;
+  states *= static_cast<double>(experiment.ranks()) / static_cast<double>(stages.size());
+  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+  const Bytes nameplate = accelerator.memory.capacity.published() * experiment.accelerators();
+  return "weights, gradients and optimizer states of all ranks are " + format_si(states.base(), "B") +
+         ", the machine has " + format_si(nameplate.base(), "B") + " by its nameplate and " +
+         format_si((usable_memory(experiment) * experiment.ranks()).base(), "B") + " usable";
+}
+
 double executed_flops(const Program& program) {
   double flops = 0;
   for (const Role& role : program.roles) {
@@ -109,11 +122,12 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";
+  if (worst.optimizer.base() > 0) record.reason += "; " + states_against_machine(experiment, stages);
   return false;
 }
 
 StepOutcome replay_step(const Experiment& experiment, const Program& program, const std::string& trace) {
-  verify(program);
+  if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
   const FlowModel network(experiment.system, experiment.nodes);
   StepOutcome outcome;
   outcome.priced = price(program, experiment.system.accelerator, RooflineModel(), network);

@@ -35,10 +35,22 @@ std::string Library::locate(const std::string& kind, const std::string& referenc
   return (root_ / kind / (reference + ".yaml")).string();
 }
 
+namespace {
+
+/// Short names in messages: relative where the folder lies below the working directory.
+fs::path shortened(const fs::path& folder) {
+  std::error_code error;
+  const fs::path relative = folder.lexically_relative(fs::current_path(error));
+  return error || relative.empty() || *relative.begin() == ".." ? folder : relative;
+}
+
+}  // namespace
+
 const Library& default_library() {
   static const Library library = [] {
     const char* configured = std::getenv("ORRERY_CONFIGS");
-    return Library(configured != nullptr && *configured != '\0' ? configured : ORRERY_CONFIGS_DIR);
+    const bool given = configured != nullptr && *configured != '\0';
+    return Library(shortened(given ? configured : ORRERY_CONFIGS_DIR));
   }();
   return library;
 }

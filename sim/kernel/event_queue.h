@@ -54,8 +54,9 @@ class EventQueue {
 
   /// Removes and returns the earliest event. The queue must not be empty.
   Event pop() {
+    --size_;
     if ((occupied_ & 1U) == 0) {
-      refill();
+      return split_lowest();
     }
     std::vector<Event>& due = buckets_[0];
     const Event event = due[head_++];
@@ -64,7 +65,6 @@ class EventQueue {
       head_ = 0;
       occupied_ &= ~std::uint64_t{1};
     }
-    --size_;
     return event;
   }
 
@@ -93,16 +93,23 @@ class EventQueue {
     occupied_ |= bit;
   }
 
-  /// Moves the lowest occupied bucket down; its earliest events land in bucket 0.
-  void refill() {
+  /// Takes the earliest event out of the lowest occupied bucket and moves the others down. Those of
+  /// the same time land in bucket 0; the rest agree with last_ in one bit more than before.
+  Event split_lowest() {
     const auto lowest = static_cast<unsigned>(std::countr_zero(occupied_));
+    std::vector<Event>& bucket = buckets_[lowest];
     last_ = earliest_[lowest];
     occupied_ &= ~(std::uint64_t{1} << lowest);
-    for (const Event& event : buckets_[lowest]) {
-      insert(event);  // every event goes to a bucket below `lowest`: it agrees with last_ in that
-                      // bit now
+    auto next = bucket.begin();
+    for (; next->time != last_; ++next) {
+      insert(*next);
     }
-    buckets_[lowest].clear();
+    const Event first = *next;
+    for (++next; next != bucket.end(); ++next) {
+      insert(*next);
+    }
+    bucket.clear();
+    return first;
   }
 
   [[noreturn]] void reject(Picoseconds time) const {

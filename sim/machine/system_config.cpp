@@ -97,6 +97,7 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .required("scale_up", &C::scale_up, "the fabric inside the system")
           .required("scale_out", &C::scale_out, "the network between systems")
           .required("host", &C::host, "the CPUs of the system")
+          .optional("remarks", &C::remarks, "notes for readers of published tables")
           .required("all_in_power", &C::all_in_power,
                     "all that the system draws, network and storage included [W]",
                     between(1_W, Watts(1e9)))

@@ -49,6 +49,7 @@ struct SystemConfig {
   ScaleOutConfig scale_out;
   HostConfig host;
   Fact<Watts> all_in_power;  ///< everything the system draws, network and storage included: a published input
+  std::vector<std::string> remarks;  ///< what readers of published tables should know; `describe` prints them
   static const config::Schema<SystemConfig>& schema();
 
   int ranks() const { return accelerators.value * accelerator.dies; }

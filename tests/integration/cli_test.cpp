@@ -125,14 +125,15 @@ TEST_F(Cli, WrongInputIsExitCode2WithAPlaceAndLeavesNoStore) {
 TEST_F(Cli, EveryKindOfWrongInputIsExitCode2) {
   const std::string file = small_experiment();
   const std::string store = path("s.db");
-  for (const std::string arguments : {
+  const std::vector<std::string> commands = {
            "run /nonexistent.yaml", "run " + file + " --set system.acelerator.dies=1",
            "run " + file + " --set 'system.accelerator.memory.bandwidth=4'",
            "run " + file + " --set 'system.accelerator.memory.bandwidth=4 GB'",
            "run " + file + " --set system=dgx_h10", "run " + file + " --set parallel.tp=7",
            "run " + file + " --set precision=fp7", "run " + file + " --set precision=int4",
            "run " + file + " --set batch.micro=0", "run " + file + " --set model=llama_9",
-           "run " + file + " --set parallel.tp=16", "run " + file + " --nonsense", "nonsense", "run"}) {
+           "run " + file + " --set parallel.tp=16", "run " + file + " --nonsense", "nonsense", "run"};
+  for (const std::string& arguments : commands) {
     const Outcome run = orrery(arguments + (arguments.find(".yaml") == std::string::npos ? "" : " --db " + store));
     EXPECT_EQ(run.code, 2) << arguments << "\n" << run.out;
     EXPECT_FALSE(fs::exists(store)) << arguments;

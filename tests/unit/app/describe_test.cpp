@@ -120,6 +120,7 @@ TEST(DescribeSystems, VeraRubinHasTheFiguresOfItsAnnouncement) {
   EXPECT_THAT(row(table, "HBM capacity"), ElementsAre("20.7 TB"));
   EXPECT_THAT(row(table, "HBM bandwidth"), ElementsAre("1.6 PB/s"));
   EXPECT_THAT(row(table, "scale-up bandwidth, both ways"), ElementsAre("259 TB/s"));
+  EXPECT_THAT(table, HasSubstr("published as 260 TB/s"));
   EXPECT_THAT(table, HasSubstr("LPDDR5X"));
   EXPECT_THAT(table, HasSubstr("HBM4"));
 }

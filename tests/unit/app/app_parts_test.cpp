@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small parts of the command line program: CSV, choosing, isolation, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/app/csv.h"
+#include "sim/app/isolate.h"
+#include "sim/app/sweep_config.h"
+#include "sim/replay/replay.h"
+#include "sim/results/result_store.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<CsvRow> parse_csv(const std::string& text) {
+  const fs::path file = fs::temp_directory_path() / ("orrery_csv_" + std::to_string(::getpid()) + ".csv");
+  std::ofstream(file, std::ios::binary) << text;
+  try {
+    auto rows = read_csv(file.string());
+    fs::remove(file);
+    return rows;
+  } catch (...) {
+    fs::remove(file);
+    throw;
+  }
+}
+
+TEST(Csv, QuotedCellsHoldCommasQuotesAndLineEnds) {
+  const auto rows = parse_csv("a,b\r\n\"x,\"\"y\"\"\nz\",2\n");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("a"), "x,\"y\"\nz");
+  EXPECT_EQ(rows[0].at("b"), "2");
+}
+
+TEST(Csv, ARowOfAnotherLengthNamesItsLine) {
+  try {
+    parse_csv("a,b\n1,2\n3\n");
+    FAIL();
+  } catch (const config::ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(".csv:3: 1 cells, but there are 2 columns"));
+  }
+}
+
+TEST(Csv, AnOpenQuoteAndAnEmptyFileAreErrors) {
+  EXPECT_THROW(parse_csv("a,b\n\"1,2\n"), config::ConfigError);
+  EXPECT_THROW(parse_csv(""), config::ConfigError);
+  EXPECT_THROW(read_csv("/nonexistent.csv"), config::ConfigError);
+}
+
+RunRecord record(double step, double batch, RunStatus status = RunStatus::kOk) {
+  RunRecord r;
+  r.status = status;
+  r.metrics.push_back({"step_time_s", step, "s"});
+  r.parameters.push_back({"batch.micro", "", batch, "", ""});
+  return r;
+}
+
+TEST(Choose, TakesTheLargestBatchThatKeepsTheLimit) {
+  const RunRecord a = record(0.01, 1), b = record(0.04, 2), c = record(0.06, 4);
+  const RunRecord d = record(0.02, 8, RunStatus::kInfeasible);
+  ChooseConfig choice;
+  choice.maximize = "batch.micro";
+  choice.at_most["step_time_s"] = config::Node::scalar("50 ms", {});
+  EXPECT_EQ(choose(choice, {&a, &b, &c, &d}), &b);
+  choice.at_most["step_time_s"] = config::Node::scalar("1 ms", {});
+  EXPECT_EQ(choose(choice, {&a, &b, &c, &d}), nullptr);
+}
+
+TEST(Choose, WithoutAWishTheFirstFeasiblePointIsShown) {
+  const RunRecord a = record(1, 1, RunStatus::kInfeasible), b = record(2, 2), c = record(1, 3);
+  EXPECT_EQ(choose({}, {&a, &b, &c}), &b);
+}
+
+TEST(Isolation, ReturnsWhatTheChildReturned) {
+  const auto outcome = run_isolated([] { return std::string(1'000'000, 'x'); });
+  ASSERT_TRUE(std::holds_alternative<std::string>(outcome));
+  EXPECT_EQ(std::get<std::string>(outcome).size(), 1'000'000U);
+}
+
+TEST(Isolation, AnExceptionComesBackWithItsExitCode) {
+  const auto outcome = run_isolated([]() -> std::string { throw config::ConfigError("wrong"); });
+  ASSERT_TRUE(std::holds_alternative<Failure>(outcome));
+  EXPECT_EQ(std::get<Failure>(outcome).code, ExitCode::kUsage);
+  EXPECT_THAT(std::get<Failure>(outcome).message, testing::HasSubstr("wrong"));
+}
+
+TEST(Isolation, ACrashCostsOnePoint) {
+  const auto outcome = run_isolated([]() -> std::string {
+    std::signal(SIGABRT, SIG_DFL);
+    std::raise(SIGABRT);
+    return {};
+  });
+  ASSERT_TRUE(std::holds_alternative<Failure>(outcome));
+  EXPECT_EQ(std::get<Failure>(outcome).code, ExitCode::kBug);
+}
+
+TEST(ExitCodes, SortErrorsAsDocumented) {
+  const auto code = [](auto error) { return classify(std::make_exception_ptr(error)).code; };
+  EXPECT_EQ(code(config::ConfigError("")), ExitCode::kUsage);
+  EXPECT_EQ(code(UsageError("")), ExitCode::kUsage);
+  EXPECT_EQ(code(DeterminismError("")), ExitCode::kDeterminism);
+  EXPECT_EQ(code(ResourceError("")), ExitCode::kResource);
+  EXPECT_EQ(code(std::bad_alloc()), ExitCode::kResource);
+  EXPECT_EQ(code(DeadlockError("")), ExitCode::kBug);
+  EXPECT_EQ(code(std::logic_error("")), ExitCode::kBug);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/config/diagnostics.h"
+
+namespace orrery {
+namespace {
+
+using namespace literals;
+
+/// 100 TFLOP/s bf16, 10 TFLOP/s vector, 1 TB/s, all fully achievable, 2 us launch.
+AcceleratorConfig accelerator(double exponent) {
+  AcceleratorConfig a;
+  a.name = "test chip";
+  a.compute.matrix[Precision::kBf16].value = 100_TFLOPps;
+  a.compute.matrix[Precision::kFp8].value = 200_TFLOPps;
+  a.compute.vector.value = 10_TFLOPps;
+  a.memory.bandwidth.value = 1_TBps;
+  a.kernel.matrix_efficiency[Precision::kBf16].value = 1;
+  a.kernel.matrix_efficiency[Precision::kFp8].value = 1;
+  a.kernel.vector_efficiency.value = 1;
+  a.kernel.memory_efficiency.value = 1;
+  a.kernel.exponent.value = exponent;
+  a.kernel.launch.value = 2_us;
+  return a;
+}
+
+Kernel kernel(Flops matrix, Bytes read) {
+  Kernel k;
+  k.kind = KernelClass::kGemm;
+  k.matrix_flops = matrix;
+  k.read = read;
+  return k;
+}
+
+TEST(Roofline, ComputeAloneTakesFlopsOverPeakPlusLaunch) {
+  // 1 TFLOP at 100 TFLOP/s = 10 ms.
+  const KernelCost cost = RooflineModel().cost(kernel(1_TFLOP, 0_B), accelerator(4));
+  EXPECT_EQ(cost.duration, 10'002'000'000U);
+  EXPECT_EQ(cost.launch, 2'000'000U);
+  EXPECT_EQ(cost.bound, Bound::kCompute);
+}
+
+TEST(Roofline, BalancedWorkCostsThePthRootOfTwo) {
+  // 10 ms of FLOPs and 10 ms of bytes, p = 4: 10 ms * 2^(1/4).
+  const KernelCost cost = RooflineModel().cost(kernel(1_TFLOP, 10_GB), accelerator(4));
+  EXPECT_NEAR(static_cast<double>(cost.duration), 1e10 * std::pow(2, 0.25) + 2e6, 1);
+}
+
+TEST(Roofline, LiesBetweenTheTextbookRooflineAndTheSum) {
+  for (const double p : {1.0, 1.5, 2.0, 4.0, 10.0}) {
+    for (const double gigabytes : {0.1, 1.0, 5.0, 10.0, 40.0}) {
+      const auto body = static_cast<double>(
+          RooflineModel().cost(kernel(1_TFLOP, Bytes(gigabytes * 1e9)), accelerator(p)).duration - 2'000'000);
+      const double compute = 1e10, memory = gigabytes * 1e9;  // ps
+      EXPECT_GE(body, std::max(compute, memory) - 1) << p << " " << gigabytes;
+      EXPECT_LE(body, compute + memory + 1) << p << " " << gigabytes;
+    }
+  }
+}
+
+TEST(Roofline, ADieHasItsShareOfThePackage) {
+  AcceleratorConfig two = accelerator(4);
+  two.dies = 2;
+  const Picoseconds one = RooflineModel().cost(kernel(1_TFLOP, 0_B), accelerator(4)).duration;
+  EXPECT_EQ(RooflineModel().cost(kernel(1_TFLOP, 0_B), two).duration - 2'000'000, 2 * (one - 2'000'000));
+}
+
+TEST(Roofline, BlockFp8RunsAtTheRateOfFp8) {
+  Kernel k = kernel(1_TFLOP, 0_B);
+  k.precision = Precision::kFp8Block;
+  EXPECT_EQ(RooflineModel().cost(k, accelerator(4)).duration, 5'002'000'000U);
+}
+
+TEST(Roofline, AMissingPrecisionNamesThoseThatExist) {
+  Kernel k = kernel(1_TFLOP, 0_B);
+  k.precision = Precision::kInt8;
+  try {
+    RooflineModel().cost(k, accelerator(4));
+    FAIL();
+  } catch (const config::ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()), "precision: test chip has no matrix rate for 'int8'; it has bf16, fp8");
+  }
+}
+
+TEST(Roofline, AnEmptyKernelIsAllLaunch) {
+  const KernelCost cost = RooflineModel().cost(kernel(0_TFLOP, 0_B), accelerator(4));
+  EXPECT_EQ(cost.duration, cost.launch);
+  EXPECT_EQ(cost.bound, Bound::kLaunch);
+}
+
+}  // namespace
+}  // namespace orrery
