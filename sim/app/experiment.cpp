@@ -137,10 +137,14 @@ void check_experiment(const Experiment& e, const config::Node& node, config::Dia
 
 /// Without what only names things: labels, and the path of the model file, whose content is hashed instead.
 nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
-  configuration.erase("name");
-  if (configuration.contains("model") && configuration["model"].is_object()) {
-    for (const char* key : {"hf", "source", "model"}) configuration["model"].erase(key);
-  }
+  const auto erase = [](nlohmann::ordered_json& map, std::initializer_list<const char*> keys) {
+    if (!map.is_object()) return;
+    for (const char* key : keys) map.erase(key);
+  };
+  erase(configuration, {"name"});
+  erase(configuration["model"], {"hf", "source", "model"});
+  erase(configuration["system"], {"system", "name", "remarks"});
+  erase(configuration["system"]["accelerator"], {"accelerator", "name", "vendor", "architecture"});
   return configuration;
 }
 

@@ -18,7 +18,9 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   if (has("scale_out") && has("accelerator") && has("accelerators")) return FileKind::kSystem;
   if (has("compute") || has("kernel") || has("energy") || has("architecture")) return FileKind::kAccelerator;
   if (has("hf") || has("dimensions")) return FileKind::kModel;
-  if (has("system") && !has("accelerator")) return FileKind::kExperiment;
+  const config::Node* base = node.find("extends");
+  const bool extends_library = base != nullptr && base->is_scalar() && !config::Library::is_path(base->text());
+  if (has("system") && !has("accelerator") && !extends_library) return FileKind::kExperiment;
   if (has("system")) return FileKind::kSystem;
   if (has("accelerator")) return FileKind::kAccelerator;
   if (has("model")) return FileKind::kModel;

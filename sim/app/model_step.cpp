@@ -26,17 +26,6 @@ constexpr MemoryPart kMemoryParts[] = {{"memory.weights_bytes", &MemoryUse::weig
                                        {"memory.kv_cache_bytes", &MemoryUse::kv_cache},
                                        {"memory.logits_bytes", &MemoryUse::logits}};
 
-void name_tracks(const Program& program, Timeline& timeline) {
-  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
-    const Role& r = program.roles[role];
-    const std::string fold = r.ranks.size() > 1 ? " x" + std::to_string(r.ranks.size()) : "";
-    timeline.process(role, r.name + fold);
-    for (std::uint32_t stream = 0; stream < program.streams.size(); ++stream) {
-      timeline.thread(role, stream, program.streams[stream]);
-    }
-  }
-}
-
 /// Sum of durations by class on one rank of the role that ends last; transfers as if alone on the machine.
 void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& record) {
   const Role& role = program.roles[static_cast<std::size_t>(outcome.replay.last_role)];
@@ -132,10 +121,7 @@ StepOutcome replay_step(const Experiment& experiment, const Program& program, co
   StepOutcome outcome;
   outcome.priced = price(program, experiment.system.accelerator, RooflineModel(), network);
   std::unique_ptr<Timeline> timeline;
-  if (!trace.empty()) {
-    timeline = std::make_unique<Timeline>(trace);
-    name_tracks(program, *timeline);
-  }
+  if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   ReplayOptions options;
   options.timeline = timeline.get();
   outcome.replay = replay(program, outcome.priced.costs, options);

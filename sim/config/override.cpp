@@ -107,6 +107,8 @@ class Override {
         return into_list(node, type, depth);
       case TypeKind::kMap:
         return into_map(node, type, depth);
+      case TypeKind::kNode:
+        return node.is_sequence() ? into_list(node, type, depth) : into_node(node, type, depth);
       default:
         error("'" + parts_[depth - 1] + "' is a value and has no key '" + parts_[depth] + "'");
     }
@@ -120,6 +122,12 @@ class Override {
     if (child != nullptr) into(*child, *type.element, depth + 1);
   }
 
+  /// YAML without a type may have any keys.
+  void into_node(Node& node, const Type& type, std::size_t depth) {
+    Node* child = child_of(node, depth);
+    if (child != nullptr) into(*child, type, depth + 1);
+  }
+
   void into_list(Node& node, const Type& type, std::size_t depth) {
     const std::string& part = parts_[depth];
     const std::size_t size = node.items().size();
@@ -130,7 +138,7 @@ class Override {
                    std::to_string(size) + " counted from 0");
     }
     take_over(node);
-    into(node.item(index), *type.element, depth + 1);
+    into(node.item(index), type.element != nullptr ? *type.element : type, depth + 1);
   }
 
   void into_fact(Node& node, std::size_t depth) {

@@ -24,7 +24,7 @@ class Simulation::Host : public sc_core::sc_module {
     dont_initialize();
   }
 
-  Picoseconds run(Agenda& agenda) {
+  Picoseconds run(Agenda& agenda, Pace pace) {
     if (agenda_ != nullptr) {
       throw std::logic_error("a simulation is running already");
     }
@@ -32,6 +32,7 @@ class Simulation::Host : public sc_core::sc_module {
       return 0;
     }
     agenda_ = &agenda;
+    pace_ = pace;
     base_ = sc_core::sc_time_stamp().value();
     now_ = 0;
     notify(agenda.next_time());
@@ -50,15 +51,31 @@ class Simulation::Host : public sc_core::sc_module {
     // An exception that leaves an SC_METHOD becomes an sc_report and loses its type, so it travels
     // in error_.
     try {
-      now_ = sc_core::sc_time_stamp().value() - base_;
-      agenda_->execute(now_);
-      const Picoseconds next = agenda_->next_time();
+      now_ = systemc_time();
+      Picoseconds next = agenda_->next_time();
+      const Picoseconds horizon = pace_ == Pace::kRunAhead ? foreign_activity() : now_;
+      while (next != kNever && (next <= now_ || next < horizon)) {
+        now_ = next;
+        agenda_->execute(now_);
+        next = agenda_->next_time();
+      }
       if (next != kNever) {
         notify(next);
+      } else if (now_ > systemc_time()) {
+        notify(now_);  // nothing is left to do, but SystemC's time has to arrive
       }
     } catch (...) {
       error_ = std::current_exception();
     }
+  }
+
+  /// SystemC's time in the time of the run.
+  Picoseconds systemc_time() const { return sc_core::sc_time_stamp().value() - base_; }
+
+  /// When SystemC has something to do that is not ours; our own event is not pending while we run.
+  Picoseconds foreign_activity() const {
+    const sc_core::sc_time delay = sc_core::sc_time_to_pending_activity();
+    return delay == sc_core::sc_max_time() ? kNever : systemc_time() + delay.value();
   }
 
   void notify(Picoseconds time) {
@@ -68,11 +85,12 @@ class Simulation::Host : public sc_core::sc_module {
           std::overflow_error("the simulated times of this process exceed 2^64 ps"));
       return;
     }
-    wake_.notify(sc_core::sc_time::from_value(time - now_));
+    wake_.notify(sc_core::sc_time::from_value(time - systemc_time()));
   }
 
   sc_core::sc_event wake_;
   Agenda* agenda_ = nullptr;
+  Pace pace_ = Pace::kRunAhead;
   std::exception_ptr error_;
   Picoseconds base_ = 0;  ///< SystemC's time when the run began
   Picoseconds now_ = 0;   ///< of the run
@@ -89,6 +107,6 @@ Simulation& Simulation::instance() {
   return *simulation;
 }
 
-Picoseconds Simulation::run(Agenda& agenda) { return host_->run(agenda); }
+Picoseconds Simulation::run(Agenda& agenda, Pace pace) { return host_->run(agenda, pace); }
 
 }  // namespace orrery

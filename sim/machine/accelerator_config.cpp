@@ -134,6 +134,7 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
   using C = AcceleratorConfig;
   static const auto schema =
       Schema<C>("accelerator", "an accelerator package; a rank is one of its dies")
+          .named("accelerator", &C::id)
           .required("name", &C::name, "what people call it")
           .optional("vendor", &C::vendor, "who makes it")
           .optional("architecture", &C::architecture, "generation and chip")

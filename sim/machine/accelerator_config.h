@@ -70,6 +70,7 @@ struct KernelConfig {
 
 /// An accelerator package. A rank is a die: per-rank figures are those of the package over `dies`.
 struct AcceleratorConfig {
+  std::string id;    ///< "h100_sxm": what configurations call it
   std::string name;  ///< "NVIDIA H100 SXM5 80GB"
   std::string vendor;
   std::string architecture;

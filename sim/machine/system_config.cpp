@@ -89,6 +89,7 @@ const Schema<SystemConfig>& SystemConfig::schema() {
   using C = SystemConfig;
   static const auto schema =
       Schema<C>("system", "a system as sold: a server or a supernode")
+          .named("system", &C::id)
           .required("name", &C::name, "what people call it")
           .reference("accelerator", &C::accelerator, "accelerators", "the accelerator package")
           .required("accelerators", &C::accelerators, "packages of the system", between(1, 1e6))

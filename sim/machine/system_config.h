@@ -41,6 +41,7 @@ struct HostConfig {
 
 /// A system as sold: a server or a supernode. Several copies are joined by the scale-out network.
 struct SystemConfig {
+  std::string id;    ///< "dgx_h100": what configurations call it
   std::string name;
   AcceleratorConfig accelerator;
   Fact<int> accelerators;        ///< packages

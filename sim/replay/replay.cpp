@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/replay/replay.h"
 
+#include <string>
+
 #include "sim/kernel/simulation.h"
 #include "sim/replay/replayer.h"
 #include "sim/results/timeline.h"
@@ -10,7 +12,9 @@ namespace {
 
 void name_tracks(const Program& program, Timeline& timeline) {
   for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
-    timeline.process(role, program.roles[role].name);
+    const std::size_t folded = program.roles[role].ranks.size();
+    const std::string fold = folded > 1 ? " x" + std::to_string(folded) : "";
+    timeline.process(role, program.roles[role].name + fold);
     for (std::uint32_t stream = 0; stream < program.streams.size(); ++stream) {
       timeline.thread(role, stream, program.streams[stream]);
     }

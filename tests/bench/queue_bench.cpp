@@ -67,9 +67,10 @@ class HoldAgenda final : public Agenda {
   bool done_ = false;
 };
 
+template <Pace pace>
 Sample engine(std::uint32_t pending) {
   HoldAgenda agenda(pending, events_for(pending));
-  Simulation::instance().run(agenda);
+  Simulation::instance().run(agenda, pace);
   return agenda.sample();
 }
 
@@ -145,7 +146,8 @@ void add_queue_contest() {
   const auto with = [](auto run, std::uint32_t pending) { return [=] { return run(pending); }; };
   for (const auto& [label, pending] : std::vector<std::pair<std::string, std::uint32_t>>{
            {"1k", 1000}, {"10k", 10'000}, {"100k", 100'000}, {"1M", 1'000'000}}) {
-    add_contestant("queue/engine/" + label, with(engine, pending));
+    add_contestant("queue/engine/" + label, with(engine<Pace::kRunAhead>, pending));
+    add_contestant("queue/lockstep/" + label, with(engine<Pace::kLockstep>, pending));
     if (pending < 1'000'000) {
       add_contestant("queue/priority_queue/" + label, with(priority_queue, pending));
     }
@@ -161,10 +163,16 @@ void add_queue_contest() {
   compare("E1", "engine/10k", "priority_queue/10k", Limit::kAtMost, 1.1);
   compare("E1", "engine/100k", "priority_queue/100k", Limit::kAtMost, 1.1);
   compare("E2", "engine/1k", "priority_queue/1k", Limit::kAtMost, 1.4);
+  // With every event at its own sc_time_stamp(), which only agendas that talk to other modules need.
+  compare("E1", "lockstep/10k", "priority_queue/10k", Limit::kGuide, 1.1);
+  compare("E1", "lockstep/100k", "priority_queue/100k", Limit::kGuide, 1.1);
+  compare("E2", "lockstep/1k", "priority_queue/1k", Limit::kGuide, 1.4);
   compare("E3", "sc_method/1k", "engine/1k", Limit::kAtLeast, 1.6);
   compare("E3", "sc_method/100k", "engine/100k", Limit::kAtLeast, 7);
   compare("E3", "sc_method/1M", "engine/1M", Limit::kAtLeast, 8);
+  compare("E3", "sc_method/1k", "lockstep/1k", Limit::kGuide, 1.6);
   compare("E4", "engine/1M", "engine/1k", Limit::kAtMost, 2.5);
+  compare("E4", "lockstep/1M", "lockstep/1k", Limit::kGuide, 2.5);
 }
 
 }  // namespace orrery::bench

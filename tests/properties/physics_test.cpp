@@ -86,15 +86,17 @@ TEST(Physics, RecomputationTradesMemoryForTime) {
 }
 
 TEST(Physics, MoreMicroBatchesShrinkTheBubble) {
-  // (pp - 1) / (m + pp - 1) of the step: m = 4, 16, 64.
+  // (pp - 1) / (m + pp - 1) of the step for m = 4, 16, 64, and what the other stages wait for the last one, whose
+  // head (32,000 x 4096) is 0.6 of a layer beside its 8: up to 0.6 / 8.6 = 7 %.
   double last = 1;
   for (const char* batch : {"batch.global=8", "batch.global=32", "batch.global=128"}) {
-    const RunRecord record = train({batch});
+    const RunRecord record = train({"model=mistral_7b", batch});
     const double share = metric(record, "breakdown.bubble_s") / metric(record, "step_time_s");
     EXPECT_LT(share, last) << batch;
     last = share;
   }
-  EXPECT_LT(last, 3.0 / (64 + 3) + 0.02);
+  EXPECT_GT(last, 3.0 / (64 + 3) * 0.9);
+  EXPECT_LT(last, 3.0 / (64 + 3) + 0.6 / 8.6);
 }
 
 TEST(Physics, ALargerBatchIsNeverFasterAndNeverLessEfficient) {

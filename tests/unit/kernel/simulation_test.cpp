@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 namespace orrery {
@@ -35,13 +37,64 @@ class ListAgenda : public Agenda {
   EventQueue queue_;
 };
 
-TEST(Simulation, RunsEachItemAtItsOwnSystemCTimeAndReturnsTheLast) {
+/// A SystemC module that has nothing to do with us: notes when its clock ticked and what the agenda had done by then.
+class Ticker : public sc_core::sc_module {
+ public:
+  SC_HAS_PROCESS(Ticker);
+  explicit Ticker(const sc_core::sc_module_name& name) : sc_module(name) {
+    SC_METHOD(tick);
+    sensitive << start;
+    dont_initialize();
+  }
+  void tick() {
+    ticks.emplace_back(sc_core::sc_time_stamp().value(), agenda == nullptr ? 0 : agenda->ran.size());
+    if (--left > 0) start.notify(period);
+  }
+
+  sc_core::sc_event start;
+  sc_core::sc_time period;
+  const ListAgenda* agenda = nullptr;
+  int left = 0;
+  std::vector<std::pair<std::uint64_t, std::size_t>> ticks;
+};
+
+// Modules have to exist before time runs, whichever test is first.
+Ticker* const kTicker = new Ticker("ticker");
+
+TEST(Simulation, LockstepRunsEachItemAtItsOwnSystemCTimeAndReturnsTheLast) {
   ListAgenda agenda({30, 10, 10, 4'000'000});
   const Picoseconds base = sc_core::sc_time_stamp().value();
-  EXPECT_EQ(Simulation::instance().run(agenda), 4'000'000U);
+  EXPECT_EQ(Simulation::instance().run(agenda, Pace::kLockstep), 4'000'000U);
   EXPECT_EQ(agenda.ran, (std::vector<Picoseconds>{10, 10, 30, 4'000'000}));
   for (std::size_t i = 0; i < agenda.ran.size(); ++i) {
     EXPECT_EQ(agenda.systemc[i] - base, agenda.ran[i]);
+  }
+}
+
+TEST(Simulation, RunningAheadRunsTheSameItemsAndSystemCArrivesAtTheEnd) {
+  const std::vector<Picoseconds> times = {30, 10, 10, 4'000'000, 5};
+  ListAgenda lockstep(times), ahead(times);
+  Simulation::instance().run(lockstep, Pace::kLockstep);
+  const Picoseconds base = sc_core::sc_time_stamp().value();
+  EXPECT_EQ(Simulation::instance().run(ahead, Pace::kRunAhead), 4'000'000U);
+  EXPECT_EQ(ahead.ran, lockstep.ran);
+  EXPECT_EQ(sc_core::sc_time_stamp().value() - base, 4'000'000U);
+}
+
+TEST(Simulation, RunningAheadStopsAtTheActivityOfOtherModules) {
+  // The other module ticks at 20, 40, 60 ps of the run, our items are due at 10, 15, 30, 50 and 70.
+  for (const Pace pace : {Pace::kLockstep, Pace::kRunAhead}) {
+    ListAgenda agenda({10, 15, 30, 50, 70});
+    kTicker->agenda = &agenda;
+    kTicker->ticks.clear();
+    kTicker->left = 3;
+    kTicker->period = sc_core::sc_time::from_value(20);
+    kTicker->start.notify(kTicker->period);
+    const std::uint64_t base = sc_core::sc_time_stamp().value();
+    Simulation::instance().run(agenda, pace);
+    const std::vector<std::pair<std::uint64_t, std::size_t>> expected = {
+        {base + 20, 2}, {base + 40, 3}, {base + 60, 4}};
+    EXPECT_EQ(kTicker->ticks, expected);
   }
 }
 
