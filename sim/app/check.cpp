@@ -23,9 +23,15 @@ void check_experiment_file(const std::string& file) {
 
 void check_file(const std::string& file) {
   switch (file_kind(file)) {
-    case FileKind::kExperiment: check_experiment_file(file); break;
-    case FileKind::kSweep: check_sweep(file); break;
-    case FileKind::kPublished: check_published(file); break;
+    case FileKind::kExperiment:
+      check_experiment_file(file);
+      break;
+    case FileKind::kSweep:
+      check_sweep(file);
+      break;
+    case FileKind::kPublished:
+      check_published(file);
+      break;
     case FileKind::kSystem:
       config::load<SystemConfig>(file, config::default_library(), "systems");
       break;
@@ -59,10 +65,10 @@ ExitCode check_command(const CheckArguments& arguments) {
       std::cout << file << ": ok\n";
     }
   }
-  if (arguments.json) std::cout << nlohmann::ordered_json{{"schema", "orrery.check/1"}, {"files", results}}.dump(2) << "\n";
+  if (arguments.json)
+    std::cout << nlohmann::ordered_json{{"schema", "orrery.check/1"}, {"files", results}}.dump(2)
+              << "\n";
   return code;
 }
-
-
 
 }  // namespace orrery

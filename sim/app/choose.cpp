@@ -14,7 +14,8 @@ std::optional<double> value_of(const RunRecord& record, const std::string& name)
   return std::nullopt;
 }
 
-/// A limit is a plain number in the metric's unit, or a quantity: times and memory are what people limit.
+/// A limit is a plain number in the metric's unit, or a quantity: times and memory are what people
+/// limit.
 double limit_of(const std::string& text, const std::string& unit) {
   if (unit == "s") return parse<Seconds>(text).base();
   if (unit == "B") return parse<Bytes>(text).base();

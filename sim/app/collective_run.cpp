@@ -11,12 +11,15 @@ namespace {
 /// nccl-tests' bus bandwidth over algorithm bandwidth (its PERFORMANCE.md).
 double bus_factor(TransferKind kind, double ranks) {
   switch (kind) {
-    case TransferKind::kAllReduce: return 2 * (ranks - 1) / ranks;
+    case TransferKind::kAllReduce:
+      return 2 * (ranks - 1) / ranks;
     case TransferKind::kAllGather:
     case TransferKind::kReduceScatter:
-    case TransferKind::kAllToAll: return (ranks - 1) / ranks;
+    case TransferKind::kAllToAll:
+      return (ranks - 1) / ranks;
     case TransferKind::kBroadcast:
-    case TransferKind::kSendReceive: return 1;
+    case TransferKind::kSendReceive:
+      return 1;
   }
   return 1;
 }
@@ -30,7 +33,8 @@ Program one_transfer(const CollectiveConfig& collective, int ranks) {
   program.transfers.push_back(
       {to_string(collective.kind), collective.kind, collective.bytes, {group}, 1, "collective"});
   OperatorGraph graph;
-  graph.add({to_string(collective.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
+  graph.add(
+      {to_string(collective.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
   program.blocks.push_back(std::move(graph));
   program.block_names = {"collective"};
   program.roles.push_back({"all ranks", {0}, group});
@@ -62,8 +66,9 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   add_metric(record, "bus_bytes_per_s", rate * bus_factor(collective.kind, ranks));
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", "simple"});
-  record.labels.push_back(
-      {"bottleneck", priced.bottleneck ? network.topology().bundles()[*priced.bottleneck].name : "latency"});
+  record.labels.push_back({"bottleneck", priced.bottleneck
+                                             ? network.topology().bundles()[*priced.bottleneck].name
+                                             : "latency"});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", static_cast<double>(result.events));
 }

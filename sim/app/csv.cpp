@@ -65,7 +65,8 @@ std::vector<CsvRow> read_csv(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw config::ConfigError(path + ": cannot be read");
   Reader reader(path, {std::istreambuf_iterator<char>(file), {}});
-  if (reader.at_end()) throw config::ConfigError(path + ": is empty; the first line names the columns");
+  if (reader.at_end())
+    throw config::ConfigError(path + ": is empty; the first line names the columns");
   const std::vector<std::string> columns = reader.record();
   std::vector<CsvRow> rows;
   while (!reader.at_end()) {
@@ -73,8 +74,9 @@ std::vector<CsvRow> read_csv(const std::string& path) {
     const std::vector<std::string> cells = reader.record();
     if (cells.size() == 1 && cells[0].empty()) continue;  // an empty line
     if (cells.size() != columns.size()) {
-      throw config::ConfigError(path + ":" + std::to_string(line) + ": " + std::to_string(cells.size()) +
-                                " cells, but there are " + std::to_string(columns.size()) + " columns");
+      throw config::ConfigError(path + ":" + std::to_string(line) + ": " +
+                                std::to_string(cells.size()) + " cells, but there are " +
+                                std::to_string(columns.size()) + " columns");
     }
     CsvRow& row = rows.emplace_back();
     for (std::size_t i = 0; i < columns.size(); ++i) row[columns[i]] = cells[i];

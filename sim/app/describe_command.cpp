@@ -17,7 +17,8 @@ namespace {
 /// Sizes of a model of the library.
 std::string model_details(const std::string& name) {
   const config::Library& library = config::default_library();
-  const auto model = config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
+  const auto model =
+      config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
   const LlmConfig llm = model.build();
   const ParameterCount count = count_parameters(llm);
   Table table({{"what"}, {"value", Table::Align::kRight}});
@@ -48,14 +49,16 @@ Catalog catalog() {
   Catalog catalog;
   const config::Library& library = config::default_library();
   for (const std::string& name : library.names("models")) {
-    const auto model = config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
+    const auto model =
+        config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
     catalog.models.push_back({name, model.source, [name] { return model_details(name); }});
   }
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
   add_registry<AlgorithmRegistry>(catalog.collectives);
   catalog.kernels = {{"roofline",
-                      "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), rates times efficiency"}};
+                      "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), "
+                      "rates times efficiency"}};
   catalog.schemas = {&Experiment::schema().record(), &SweepConfig::schema().record()};
   return catalog;
 }

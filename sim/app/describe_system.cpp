@@ -188,7 +188,8 @@ std::string describe_systems(const std::vector<SystemConfig>& systems) {
     print_note(out, i + 1, comparison.differences[i]);
   }
   for (const SystemConfig& system : systems) {
-    for (const std::string& remark : system.remarks) out << "\n" << system.name << ": " << remark << "\n";
+    for (const std::string& remark : system.remarks)
+      out << "\n" << system.name << ": " << remark << "\n";
   }
   return out.str();
 }

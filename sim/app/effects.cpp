@@ -15,22 +15,27 @@ namespace {
 
 /// The program that the experiment replays, or an empty one where it does not replay a model.
 Program program_of(const Experiment& e) {
-  if (e.kind == ExperimentKind::kTraining) return build_training(e.model.build(), training_config(e)).program;
-  if (e.kind == ExperimentKind::kInference) return build_inference(e.model.build(), inference_config(e));
+  if (e.kind == ExperimentKind::kTraining)
+    return build_training(e.model.build(), training_config(e)).program;
+  if (e.kind == ExperimentKind::kInference)
+    return build_inference(e.model.build(), inference_config(e));
   return {};
 }
 
-/// Everything about the hardware that reaches the result, as one text: prices, usable memory, energy, peak.
+/// Everything about the hardware that reaches the result, as one text: prices, usable memory,
+/// energy, peak.
 std::string fingerprint(const Experiment& e, const Program& program) {
   const FlowModel network(e.system, e.nodes);
   const PricedProgram priced = price(program, e.system.accelerator, RooflineModel(), network);
   std::ostringstream text;
   text.precision(17);
-  for (const KernelCost& cost : priced.costs.kernels) text << cost.duration << ' ' << cost.launch << ' ';
-  for (const TransferCost& cost : priced.costs.transfers) text << cost.latency << ' ' << cost.loads.size() << ' ';
+  for (const KernelCost& cost : priced.costs.kernels)
+    text << cost.duration << ' ' << cost.launch << ' ';
+  for (const TransferCost& cost : priced.costs.transfers)
+    text << cost.latency << ' ' << cost.loads.size() << ' ';
   for (const BytesPerSecond link : priced.costs.links) text << link.base() << ' ';
-  text << usable_memory(e).base() << ' ' << matrix_peak(e.system.accelerator, e.precision).base() << ' '
-       << step_energy(program, priced, e.system.accelerator, Seconds(1)).total().base();
+  text << usable_memory(e).base() << ' ' << matrix_peak(e.system.accelerator, e.precision).base()
+       << ' ' << step_energy(program, priced, e.system.accelerator, Seconds(1)).total().base();
   return text.str();
 }
 
@@ -59,7 +64,8 @@ std::vector<std::string> unread_keys(const Experiment& e) {
   return keys;
 }
 
-/// The assignment that doubles a leaf (halves a share), or nothing where a value cannot be varied alone.
+/// The assignment that doubles a leaf (halves a share), or nothing where a value cannot be varied
+/// alone.
 std::string varied(const config::Leaf& leaf) {
   if (!leaf.value || *leaf.value == 0 || leaf.unit.empty()) return {};
   std::string text = print_number(*leaf.value * 2) + " " + leaf.unit;
@@ -72,7 +78,8 @@ std::vector<std::string> inputs_without_effect(const LoadedExperiment& loaded) {
   std::vector<std::string> idle;
   for (const std::string& key : unread_keys(loaded.experiment)) {
     const config::Node* value = loaded.node.at_path(key);
-    if (value != nullptr && value->origin().kind != config::Origin::Kind::kDefault && !value->is_null()) {
+    if (value != nullptr && value->origin().kind != config::Origin::Kind::kDefault &&
+        !value->is_null()) {
       idle.push_back(key);
     }
   }
@@ -81,7 +88,8 @@ std::vector<std::string> inputs_without_effect(const LoadedExperiment& loaded) {
   const std::string before = fingerprint(loaded.experiment, program);
   const config::Record& record = Experiment::schema().record();
   for (const config::Leaf& leaf : config::flatten(loaded.node, record)) {
-    const std::string assignment = leaf.path.rfind("system.", 0) == 0 ? varied(leaf) : std::string();
+    const std::string assignment =
+        leaf.path.rfind("system.", 0) == 0 ? varied(leaf) : std::string();
     if (assignment.empty()) continue;
     try {
       const LoadedExperiment other = [&] {
@@ -90,7 +98,8 @@ std::vector<std::string> inputs_without_effect(const LoadedExperiment& loaded) {
       }();
       if (fingerprint(other.experiment, program) == before) idle.push_back(leaf.path);
     } catch (const config::ConfigError&) {
-      // Out of its bounds when doubled, or tied to another value: nothing can be said about it alone.
+      // Out of its bounds when doubled, or tied to another value: nothing can be said about it
+      // alone.
     }
   }
   return idle;

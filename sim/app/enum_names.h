@@ -29,9 +29,12 @@ struct EnumNames<Fidelity> {
 template <>
 struct EnumNames<TransferKind> {
   static constexpr std::pair<TransferKind, const char*> values[] = {
-      {TransferKind::kAllReduce, "all_reduce"},         {TransferKind::kAllGather, "all_gather"},
-      {TransferKind::kReduceScatter, "reduce_scatter"}, {TransferKind::kAllToAll, "all_to_all"},
-      {TransferKind::kBroadcast, "broadcast"},          {TransferKind::kSendReceive, "send_receive"}};
+      {TransferKind::kAllReduce, "all_reduce"},
+      {TransferKind::kAllGather, "all_gather"},
+      {TransferKind::kReduceScatter, "reduce_scatter"},
+      {TransferKind::kAllToAll, "all_to_all"},
+      {TransferKind::kBroadcast, "broadcast"},
+      {TransferKind::kSendReceive, "send_receive"}};
 };
 
 }  // namespace orrery::config

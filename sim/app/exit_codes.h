@@ -10,12 +10,12 @@ namespace orrery {
 /// What the process returns, as documented for users.
 enum class ExitCode : int {
   kOk = 0,
-  kBug = 1,           ///< ours, deadlocks included
-  kUsage = 2,         ///< command line or configuration
-  kPartial = 3,       ///< some points failed or a tolerance was exceeded
-  kDeterminism = 4,   ///< the same point gave two results
-  kInfeasible = 5,    ///< does not fit, target unreachable
-  kResource = 6,      ///< disk full, time-out, out of memory
+  kBug = 1,          ///< ours, deadlocks included
+  kUsage = 2,        ///< command line or configuration
+  kPartial = 3,      ///< some points failed or a tolerance was exceeded
+  kDeterminism = 4,  ///< the same point gave two results
+  kInfeasible = 5,   ///< does not fit, target unreachable
+  kResource = 6,     ///< disk full, time-out, out of memory
 };
 
 /// A wrong command line.
@@ -36,7 +36,8 @@ struct Failure {
 /// A simulation in another process failed in this way.
 class PointFailure : public std::runtime_error {
  public:
-  explicit PointFailure(const Failure& failure) : std::runtime_error(failure.message), code(failure.code) {}
+  explicit PointFailure(const Failure& failure)
+      : std::runtime_error(failure.message), code(failure.code) {}
   ExitCode code;
 };
 

@@ -15,9 +15,11 @@ using namespace literals;
 const Schema<BatchConfig>& BatchConfig::schema() {
   static const auto schema =
       Schema<BatchConfig>("batch", "sequences of one step")
-          .optional("global", &BatchConfig::global, "sequences in a step; 0: micro * dp", between(0, 1e9))
+          .optional("global", &BatchConfig::global, "sequences in a step; 0: micro * dp",
+                    between(0, 1e9))
           .optional("micro", &BatchConfig::micro,
-                    "sequences of one pass on a data-parallel rank; 0: global / dp", between(0, 1e9))
+                    "sequences of one pass on a data-parallel rank; 0: global / dp",
+                    between(0, 1e9))
           .optional("sequence", &BatchConfig::sequence, "tokens of a sequence (training, prefill)",
                     between(0, 1e8));
   return schema;
@@ -53,8 +55,8 @@ Schema<Experiment> experiment_schema() {
   schema.required("experiment", &Experiment::kind, "what is simulated")
       .optional("name", &Experiment::name, "what you call it; not part of the point's identity")
       .reference("system", &Experiment::system, "systems", "the machine")
-      .optional("nodes", &Experiment::nodes, "copies of the system, joined by its scale-out network",
-                between(1, 100000))
+      .optional("nodes", &Experiment::nodes,
+                "copies of the system, joined by its scale-out network", between(1, 100000))
       .optional_reference("model", &Experiment::model, "models", "the language model")
       .optional("parallel", &Experiment::parallel, "how the model is spread over ranks")
       .optional("schedule", &Experiment::schedule, "pipeline schedule: 1f1b or interleaved")
@@ -91,7 +93,8 @@ void complain(config::Diagnostics& diagnostics, const config::Node& node, std::s
   diagnostics.error(where, written ? value->length() : 1, std::move(message));
 }
 
-void check_model_run(const Experiment& e, const config::Node& node, config::Diagnostics& diagnostics) {
+void check_model_run(const Experiment& e, const config::Node& node,
+                     config::Diagnostics& diagnostics) {
   if (node.find("model") == nullptr || node.find("model")->is_null()) {
     complain(diagnostics, node, "experiment", "this experiment needs the key 'model'");
     return;
@@ -115,14 +118,16 @@ void check_model_run(const Experiment& e, const config::Node& node, config::Diag
   }
 }
 
-void check_experiment(const Experiment& e, const config::Node& node, config::Diagnostics& diagnostics) {
+void check_experiment(const Experiment& e, const config::Node& node,
+                      config::Diagnostics& diagnostics) {
   switch (e.kind) {
     case ExperimentKind::kTraining:
     case ExperimentKind::kInference:
       check_model_run(e, node, diagnostics);
       break;
     case ExperimentKind::kOperator:
-      if (!e.op) complain(diagnostics, node, "experiment", "this experiment needs the key 'operator'");
+      if (!e.op)
+        complain(diagnostics, node, "experiment", "this experiment needs the key 'operator'");
       break;
     case ExperimentKind::kCollective:
       if (!e.collective) {
@@ -135,7 +140,8 @@ void check_experiment(const Experiment& e, const config::Node& node, config::Dia
   }
 }
 
-/// Without what only names things: labels, and the path of the model file, whose content is hashed instead.
+/// Without what only names things: labels, and the path of the model file, whose content is hashed
+/// instead.
 nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
   const auto erase = [](nlohmann::ordered_json& map, std::initializer_list<const char*> keys) {
     if (!map.is_object()) return;
@@ -192,7 +198,8 @@ TrainingConfig training_config(const Experiment& e) {
   TrainingConfig training;
   training.parallel = e.parallel;
   training.micro_batch = e.batch.micro > 0 ? e.batch.micro : 1;
-  training.global_batch = e.batch.global > 0 ? e.batch.global : training.micro_batch * e.parallel.dp;
+  training.global_batch =
+      e.batch.global > 0 ? e.batch.global : training.micro_batch * e.parallel.dp;
   training.sequence = e.batch.sequence;
   training.precision = e.precision;
   training.recompute = e.recompute;

@@ -40,7 +40,7 @@ struct OperatorConfig {
 
 struct CollectiveConfig {
   TransferKind kind = TransferKind::kAllReduce;
-  Bytes bytes;            ///< as nccl-tests counts them: see Transfer
+  Bytes bytes;             ///< as nccl-tests counts them: see Transfer
   std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
   std::string algorithm = "auto";
   static const config::Schema<CollectiveConfig>& schema();
@@ -72,18 +72,16 @@ struct Experiment {
 
   int ranks() const { return parallel.ranks(); }
   /// Accelerators that the experiment uses (a rank is a die).
-  double accelerators() const {
-    return static_cast<double>(ranks()) / system.accelerator.dies;
-  }
+  double accelerators() const { return static_cast<double>(ranks()) / system.accelerator.dies; }
 };
 
 /// A checked experiment with all that identifies it.
 struct LoadedExperiment {
   Experiment experiment;
-  config::Node node;                      ///< completed: every value with its origin
-  nlohmann::ordered_json configuration;   ///< canonical: what the identity is made of
-  std::string identity;                   ///< SHA-256 point identity
-  std::string warnings;                   ///< rendered, for stderr
+  config::Node node;                     ///< completed: every value with its origin
+  nlohmann::ordered_json configuration;  ///< canonical: what the identity is made of
+  std::string identity;                  ///< SHA-256 point identity
+  std::string warnings;                  ///< rendered, for stderr
 };
 
 /// Reads an experiment file and applies `--set` assignments.

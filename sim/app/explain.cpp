@@ -27,11 +27,12 @@ ordered_json explain_configuration(const LoadedExperiment& loaded) {
 
 ordered_json explain_memory(const std::vector<MemoryUse>& stages, const Experiment& e) {
   const MemoryUse& worst = worst_stage(stages);
-  ordered_json memory = {{"weights", worst.weights.base()},         {"gradients", worst.gradients.base()},
-                         {"optimizer", worst.optimizer.base()},     {"activations", worst.activations.base()},
-                         {"working", worst.working.base()},         {"kv_cache", worst.kv_cache.base()},
-                         {"logits", worst.logits.base()},           {"total", worst.total().base()},
-                         {"usable", usable_memory(e).base()},       {"fits", worst.total() <= usable_memory(e)}};
+  ordered_json memory = {
+      {"weights", worst.weights.base()},     {"gradients", worst.gradients.base()},
+      {"optimizer", worst.optimizer.base()}, {"activations", worst.activations.base()},
+      {"working", worst.working.base()},     {"kv_cache", worst.kv_cache.base()},
+      {"logits", worst.logits.base()},       {"total", worst.total().base()},
+      {"usable", usable_memory(e).base()},   {"fits", worst.total() <= usable_memory(e)}};
   return memory;
 }
 
@@ -92,34 +93,42 @@ ordered_json explain_kernels(const Program& program, const Role& role, const Cos
   return rows;
 }
 
-ordered_json explain_transfers(const Program& program, const Role& role, const PricedProgram& priced) {
+ordered_json explain_transfers(const Program& program, const Role& role,
+                               const PricedProgram& priced) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
   for (std::size_t id = 0; id < counts.transfers.size(); ++id) {
     if (counts.transfers[id] == 0) continue;
     const Transfer& transfer = program.transfers[id];
     const PricedTransfer& price = priced.transfers[id];
-    rows.push_back({{"name", transfer.name},
-                    {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
-                    {"count", counts.transfers[id]},
-                    {"bytes", transfer.bytes.base()},
-                    {"algorithm", price.algorithm},
-                    {"bound", price.bottleneck ? priced.costs.link_names[*price.bottleneck] : "latency"},
-                    {"time_s", price.isolated_time.base()},
-                    {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
+    rows.push_back(
+        {{"name", transfer.name},
+         {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
+         {"count", counts.transfers[id]},
+         {"bytes", transfer.bytes.base()},
+         {"algorithm", price.algorithm},
+         {"bound", price.bottleneck ? priced.costs.link_names[*price.bottleneck] : "latency"},
+         {"time_s", price.isolated_time.base()},
+         {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
   }
   return rows;
 }
 
 void print_rows(const ordered_json& rows, const std::string& title) {
   if (rows.empty()) return;
-  Table table({{title}, {"class"}, {"count", Align::kRight}, {"FLOPs", Align::kRight}, {"bytes", Align::kRight},
-               {"bound"}, {"time", Align::kRight}, {"total", Align::kRight}});
+  Table table({{title},
+               {"class"},
+               {"count", Align::kRight},
+               {"FLOPs", Align::kRight},
+               {"bytes", Align::kRight},
+               {"bound"},
+               {"time", Align::kRight},
+               {"total", Align::kRight}});
   for (const ordered_json& row : rows) {
     const double flops = row.value("flops", 0.0);
     table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
-                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"), row["bound"],
-                   format_si(row["time_s"], "s"), format_si(row["total_s"], "s")});
+                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
+                   row["bound"], format_si(row["time_s"], "s"), format_si(row["total_s"], "s")});
   }
   std::cout << "\n";
   table.print(std::cout);
@@ -137,7 +146,8 @@ void print(const ordered_json& explanation) {
       if (item.value().is_number()) sizes.add_row({item.key(), format_si(item.value(), "")});
     }
     for (const auto& item : explanation["sizes"]["memory_per_rank_bytes"].items()) {
-      if (item.value().is_number()) sizes.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
+      if (item.value().is_number())
+        sizes.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
     }
     sizes.print(std::cout);
     print_rows(explanation["kernels"], "kernels of " + explanation["role"].get<std::string>());
@@ -145,7 +155,8 @@ void print(const ordered_json& explanation) {
   }
   std::cout << "\ninputs that had no effect:";
   if (explanation["no_effect"].empty()) std::cout << " none";
-  for (const ordered_json& path : explanation["no_effect"]) std::cout << "\n  " << path.get<std::string>();
+  for (const ordered_json& path : explanation["no_effect"])
+    std::cout << "\n  " << path.get<std::string>();
   std::cout << "\n";
 }
 
@@ -161,7 +172,8 @@ ExitCode explain_command(const ExplainArguments& arguments) {
   if (e.kind == ExperimentKind::kTraining || e.kind == ExperimentKind::kInference) {
     Explained explained = explain_model(e);
     const FlowModel network(e.system, e.nodes);
-    const PricedProgram priced = price(explained.program, e.system.accelerator, RooflineModel(), network);
+    const PricedProgram priced =
+        price(explained.program, e.system.accelerator, RooflineModel(), network);
     const Role& role = explained.program.roles.back();
     explanation["sizes"] = std::move(explained.sizes);
     explanation["role"] = role.name;
@@ -176,7 +188,5 @@ ExitCode explain_command(const ExplainArguments& arguments) {
   }
   return ExitCode::kOk;
 }
-
-
 
 }  // namespace orrery

@@ -16,10 +16,12 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   if (has("sweep")) return FileKind::kSweep;
   if (has("experiment")) return FileKind::kExperiment;
   if (has("scale_out") && has("accelerator") && has("accelerators")) return FileKind::kSystem;
-  if (has("compute") || has("kernel") || has("energy") || has("architecture")) return FileKind::kAccelerator;
+  if (has("compute") || has("kernel") || has("energy") || has("architecture"))
+    return FileKind::kAccelerator;
   if (has("hf") || has("dimensions")) return FileKind::kModel;
   const config::Node* base = node.find("extends");
-  const bool extends_library = base != nullptr && base->is_scalar() && !config::Library::is_path(base->text());
+  const bool extends_library =
+      base != nullptr && base->is_scalar() && !config::Library::is_path(base->text());
   if (has("system") && !has("accelerator") && !extends_library) return FileKind::kExperiment;
   if (has("system")) return FileKind::kSystem;
   if (has("accelerator")) return FileKind::kAccelerator;
@@ -27,7 +29,8 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   return std::nullopt;
 }
 
-/// The file without what it extends: only its own keys are wanted, and the kind decides where names are looked up.
+/// The file without what it extends: only its own keys are wanted, and the kind decides where names
+/// are looked up.
 config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -50,9 +53,10 @@ FileKind file_kind(const std::string& path) {
     if (base == nullptr || !base->is_scalar()) break;
     current = config::relative_to(base->text(), current);
   }
-  throw config::ConfigError(path +
-                            ": cannot tell what this is: expected one of the top-level keys experiment, sweep, "
-                            "system, accelerator, model, or a list of published rows");
+  throw config::ConfigError(
+      path +
+      ": cannot tell what this is: expected one of the top-level keys experiment, sweep, "
+      "system, accelerator, model, or a list of published rows");
 }
 
 }  // namespace orrery

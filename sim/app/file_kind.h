@@ -7,7 +7,14 @@
 namespace orrery {
 
 /// What a YAML file describes, told by its top-level keys.
-enum class FileKind : std::uint8_t { kExperiment, kSweep, kPublished, kSystem, kAccelerator, kModel };
+enum class FileKind : std::uint8_t {
+  kExperiment,
+  kSweep,
+  kPublished,
+  kSystem,
+  kAccelerator,
+  kModel
+};
 
 /// Follows `extends:` where the file alone does not tell.
 /// @throws config::ConfigError when the file cannot be read or is none of them.

@@ -4,7 +4,8 @@
 
 namespace orrery {
 
-void run_inference(const Experiment& experiment, const SimulateOptions& options, RunRecord& record) {
+void run_inference(const Experiment& experiment, const SimulateOptions& options,
+                   RunRecord& record) {
   const LlmConfig model = experiment.model.build();
   const InferenceConfig inference = inference_config(experiment);
   require_supported(model, inference);

@@ -64,7 +64,8 @@ Failure failure_of(int status, std::string text) {
 
 std::variant<std::string, Failure> run_isolated(const std::function<std::string()>& work) {
   std::array<int, 2> pipe_ends{};
-  if (::pipe(pipe_ends.data()) != 0) throw ResourceError("cannot open a pipe: " + std::string(strerror(errno)));
+  if (::pipe(pipe_ends.data()) != 0)
+    throw ResourceError("cannot open a pipe: " + std::string(strerror(errno)));
   std::fflush(nullptr);  // or the child prints what is still buffered a second time
   const pid_t child = ::fork();
   if (child < 0) throw ResourceError("cannot start a process: " + std::string(strerror(errno)));

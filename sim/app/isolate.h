@@ -9,9 +9,10 @@
 
 namespace orrery {
 
-/// Runs `work` in a forked child and returns the text it returned, or how it failed. SystemC allows one elaborated
-/// model per process (`sim/kernel/README.md`), so each point of a sweep gets a process of its own; a crash costs one
-/// point. Fork from a process that is still small and has not started SystemC.
+/// Runs `work` in a forked child and returns the text it returned, or how it failed. SystemC allows
+/// one elaborated model per process (`sim/kernel/README.md`), so each point of a sweep gets a
+/// process of its own; a crash costs one point. Fork from a process that is still small and has not
+/// started SystemC.
 std::variant<std::string, Failure> run_isolated(const std::function<std::string()>& work);
 
 }  // namespace orrery

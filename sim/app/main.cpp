@@ -20,11 +20,13 @@ using Command = std::function<ExitCode()>;
 template <class Arguments>
 void choose(CLI::App* app, Command& chosen, const std::shared_ptr<Arguments>& arguments,
             ExitCode (*verb)(const Arguments&)) {
-  app->callback([arguments, verb, &chosen] { chosen = [arguments, verb] { return verb(*arguments); }; });
+  app->callback(
+      [arguments, verb, &chosen] { chosen = [arguments, verb] { return verb(*arguments); }; });
 }
 
 void add_set_option(CLI::App* verb, std::vector<std::string>& set) {
-  verb->add_option("--set", set, "path=value, laid over the file; repeatable")->allow_extra_args(false);
+  verb->add_option("--set", set, "path=value, laid over the file; repeatable")
+      ->allow_extra_args(false);
 }
 
 void add_run(CLI::App& app, Command& chosen) {
@@ -104,7 +106,8 @@ std::optional<ExitCode> parse_command_line(int argc, char** argv, Command& chose
   app.name("orrery");
   app.set_version_flag("--version", "orrery " + std::string(kEngineVersion));
   app.require_subcommand(1);
-  for (const auto add : {add_run, add_check, add_explain, add_describe, add_validate, add_sweep, add_schema}) {
+  for (const auto add :
+       {add_run, add_check, add_explain, add_describe, add_validate, add_sweep, add_schema}) {
     add(app, chosen);
   }
   try {

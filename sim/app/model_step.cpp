@@ -26,12 +26,14 @@ constexpr MemoryPart kMemoryParts[] = {{"memory.weights_bytes", &MemoryUse::weig
                                        {"memory.kv_cache_bytes", &MemoryUse::kv_cache},
                                        {"memory.logits_bytes", &MemoryUse::logits}};
 
-/// Sum of durations by class on one rank of the role that ends last; transfers as if alone on the machine.
+/// Sum of durations by class on one rank of the role that ends last; transfers as if alone on the
+/// machine.
 void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& record) {
   const Role& role = program.roles[static_cast<std::size_t>(outcome.replay.last_role)];
   const ExecutionCounts counts = count_executions(program, role);
   std::map<std::string, ClassBreakdown> classes;
-  const auto add = [&classes](const std::string& name, std::uint64_t runs, double time, double flops, double bytes) {
+  const auto add = [&classes](const std::string& name, std::uint64_t runs, double time,
+                              double flops, double bytes) {
     ClassBreakdown& c = classes[name];
     c.name = name;
     c.count += runs;
@@ -69,14 +71,16 @@ void add_breakdown(const ReplayResult& replay, RunRecord& record) {
 }
 
 /// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
-std::string states_against_machine(const Experiment& experiment, const std::vector<MemoryUse>& stages) {
+std::string states_against_machine(const Experiment& experiment,
+                                   const std::vector<MemoryUse>& stages) {
   Bytes states;
   for (const MemoryUse& stage : stages) states += stage.weights + stage.gradients + stage.optimizer;
   states *= static_cast<double>(experiment.ranks()) / static_cast<double>(stages.size());
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
   const Bytes nameplate = accelerator.memory.capacity.published() * experiment.accelerators();
-  return "weights, gradients and optimizer states of all ranks are " + format_si(states.base(), "B") +
-         ", the machine has " + format_si(nameplate.base(), "B") + " by its nameplate and " +
+  return "weights, gradients and optimizer states of all ranks are " +
+         format_si(states.base(), "B") + ", the machine has " + format_si(nameplate.base(), "B") +
+         " by its nameplate and " +
          format_si((usable_memory(experiment) * experiment.ranks()).base(), "B") + " usable";
 }
 
@@ -99,7 +103,8 @@ Bytes usable_memory(const Experiment& experiment) {
   return accelerator.memory.capacity.value * ((1 - experiment.memory_reserve) / accelerator.dies);
 }
 
-bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages, RunRecord& record) {
+bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages,
+                  RunRecord& record) {
   const MemoryUse& worst = worst_stage(stages);
   add_metric(record, "peak_memory_bytes", worst.total().base());
   for (const MemoryPart& part : kMemoryParts) {
@@ -111,11 +116,13 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";
-  if (worst.optimizer.base() > 0) record.reason += "; " + states_against_machine(experiment, stages);
+  if (worst.optimizer.base() > 0)
+    record.reason += "; " + states_against_machine(experiment, stages);
   return false;
 }
 
-StepOutcome replay_step(const Experiment& experiment, const Program& program, const std::string& trace) {
+StepOutcome replay_step(const Experiment& experiment, const Program& program,
+                        const std::string& trace) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
   const FlowModel network(experiment.system, experiment.nodes);
   StepOutcome outcome;

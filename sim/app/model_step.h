@@ -28,12 +28,14 @@ struct StepOutcome {
 /// Bytes of device memory that a rank may use.
 Bytes usable_memory(const Experiment& experiment);
 
-/// Adds peak_memory_bytes and its components; marks the record infeasible, with the shortfall, if the worst stage does
-/// not fit. @return whether it fits
-bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages, RunRecord& record);
+/// Adds peak_memory_bytes and its components; marks the record infeasible, with the shortfall, if
+/// the worst stage does not fit. @return whether it fits
+bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages,
+                  RunRecord& record);
 
 /// Prices a program on the experiment's machine and replays it.
-StepOutcome replay_step(const Experiment& experiment, const Program& program, const std::string& trace = {});
+StepOutcome replay_step(const Experiment& experiment, const Program& program,
+                        const std::string& trace = {});
 
 /// Adds the metrics that every experiment with a model has, and the breakdown by operator class.
 void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,

@@ -7,7 +7,8 @@ namespace {
 
 Kernel gemm(const OperatorConfig& op, Precision precision) {
   const double batch = static_cast<double>(op.batch);
-  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
+  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
+               k = static_cast<double>(op.k);
   const double element = element_bytes(precision);
   Kernel kernel;
   kernel.name = "gemm";
@@ -31,7 +32,8 @@ void run_operator(const Experiment& experiment, RunRecord& record) {
   const KernelCost cost = RooflineModel().cost(kernel, accelerator);
   const double time = to_seconds(cost.duration).base();
   const double bytes = (kernel.read + kernel.written).base();
-  const double compute_limit = kernel.matrix_flops.base() / matrix_peak(accelerator, kernel.precision).base();
+  const double compute_limit =
+      kernel.matrix_flops.base() / matrix_peak(accelerator, kernel.precision).base();
   const double memory_limit = bytes * accelerator.dies / accelerator.memory.bandwidth.value.base();
   add_metric(record, "time_s", time);
   add_metric(record, "flops", kernel.matrix_flops.base());

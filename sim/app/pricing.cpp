@@ -7,9 +7,11 @@
 namespace orrery {
 namespace {
 
-/// Energy per FLOP; where a precision has none of its own, that of the widest format that has (an upper bound).
+/// Energy per FLOP; where a precision has none of its own, that of the widest format that has (an
+/// upper bound).
 JoulesPerFlop matrix_energy(const AcceleratorConfig& accelerator, Precision precision) {
-  if (const auto* energy = find_precision(accelerator.energy.matrix, precision)) return energy->value;
+  if (const auto* energy = find_precision(accelerator.energy.matrix, precision))
+    return energy->value;
   JoulesPerFlop most;
   for (const auto& [name, energy] : accelerator.energy.matrix) most = std::max(most, energy.value);
   return most;

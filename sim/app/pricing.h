@@ -38,8 +38,9 @@ struct EnergyUse {
   Joules total() const { return idle + matrix + vector + memory + scale_up + scale_out; }
 };
 
-/// First energy model: idle power of every package used over the whole step, plus energy per FLOP by precision and per
-/// byte of memory and links. Traffic between the dies of a package is not charged.
+/// First energy model: idle power of every package used over the whole step, plus energy per FLOP
+/// by precision and per byte of memory and links. Traffic between the dies of a package is not
+/// charged.
 EnergyUse step_energy(const Program& program, const PricedProgram& priced,
                       const AcceleratorConfig& accelerator, Seconds step);
 

@@ -35,8 +35,8 @@ void Progress::step(const std::string& label) {
   printed_ = now;
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
-  std::fprintf(stderr, "%s%s: %zu of %zu, %.0f s left (%s)%s", terminal_ ? "\r\033[K" : "", what_.c_str(),
-               done_, total_, left, label.c_str(), terminal_ ? "" : "\n");
+  std::fprintf(stderr, "%s%s: %zu of %zu, %.0f s left (%s)%s", terminal_ ? "\r\033[K" : "",
+               what_.c_str(), done_, total_, left, label.c_str(), terminal_ ? "" : "\n");
   std::fflush(stderr);
 }
 

@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-/// Progress with an ETA on stderr: a line that renews itself on a terminal, else one line every ten seconds.
+/// Progress with an ETA on stderr: a line that renews itself on a terminal, else one line every ten
+/// seconds.
 class Progress {
  public:
   Progress(std::string what, std::size_t total);

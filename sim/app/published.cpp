@@ -13,18 +13,21 @@ using config::Schema;
 
 const Schema<PublishedRow>& PublishedRow::schema() {
   static const auto schema =
-      Schema<PublishedRow>("published", "a published measurement and the experiment that predicts it")
+      Schema<PublishedRow>("published",
+                           "a published measurement and the experiment that predicts it")
           .required("id", &PublishedRow::id, "name of the row")
           .required("experiment", &PublishedRow::experiment, "an experiment: path or inline")
           .optional("set", &PublishedRow::set, "path: value, laid over the experiment")
-          .required("metric", &PublishedRow::metric, "metric to compare (`orrery describe metrics`)")
+          .required("metric", &PublishedRow::metric,
+                    "metric to compare (`orrery describe metrics`)")
           .required("measured", &PublishedRow::measured, "published value, in `unit`")
           .optional("unit", &PublishedRow::unit, "of `measured`; default: that of the metric")
-          .optional("tolerance", &PublishedRow::tolerance, "relative error above which the row is marked",
-                    config::positive())
+          .optional("tolerance", &PublishedRow::tolerance,
+                    "relative error above which the row is marked", config::positive())
           .required("source", &PublishedRow::source, "where it was published")
-          .optional("rows", &PublishedRow::rows,
-                    "CSV file: one entry a row, {column} in the other values standing for its cells");
+          .optional(
+              "rows", &PublishedRow::rows,
+              "CSV file: one entry a row, {column} in the other values standing for its cells");
   return schema;
 }
 
@@ -33,7 +36,8 @@ namespace {
 std::string substitute(std::string text, const CsvRow& row) {
   for (const auto& [column, cell] : row) {
     const std::string placeholder = "{" + column + "}";
-    for (auto at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder, at + cell.size())) {
+    for (auto at = text.find(placeholder); at != std::string::npos;
+         at = text.find(placeholder, at + cell.size())) {
       text.replace(at, placeholder.size(), cell);
     }
   }
@@ -53,7 +57,8 @@ config::Node substitute(const config::Node& node, const CsvRow& row) {
   }
   if (!node.is_map()) return node;
   config::Node copy = config::Node::map(node.origin());
-  for (const auto& entry : node.entries()) copy.set(entry.key, substitute(entry.value, row), entry.key_origin);
+  for (const auto& entry : node.entries())
+    copy.set(entry.key, substitute(entry.value, row), entry.key_origin);
   return copy;
 }
 
@@ -84,11 +89,12 @@ double in_metric_unit(const PublishedRow& row, const MetricInfo& metric) {
   } catch (const UnitError& error) {
     throw config::ConfigError(row.id + ": unit: " + error.what());
   }
-  throw config::ConfigError(row.id + ": unit '" + row.unit + "' is not that of " + row.metric + " (" + metric.unit + ")");
+  throw config::ConfigError(row.id + ": unit '" + row.unit + "' is not that of " + row.metric +
+                            " (" + metric.unit + ")");
 }
 
-PublishedPoint load_point(const config::Node& node, const std::string& path, config::Diagnostics& diagnostics,
-                          const config::Library& library) {
+PublishedPoint load_point(const config::Node& node, const std::string& path,
+                          config::Diagnostics& diagnostics, const config::Library& library) {
   PublishedPoint point;
   point.row = config::read<PublishedRow>(node, diagnostics, library);
   diagnostics.throw_if_errors();
@@ -109,11 +115,13 @@ PublishedPoint load_point(const config::Node& node, const std::string& path, con
 
 }  // namespace
 
-std::vector<PublishedPoint> load_published(const std::string& path, const config::Library& library) {
+std::vector<PublishedPoint> load_published(const std::string& path,
+                                           const config::Library& library) {
   config::Diagnostics diagnostics;
   const config::Node file = config::load_file(path, diagnostics, library);
   if (!diagnostics.has_errors() && !file.is_sequence()) {
-    diagnostics.error(file.where(), 1, "expected a list of published rows: - {id: ..., experiment: ..., ...}");
+    diagnostics.error(file.where(), 1,
+                      "expected a list of published rows: - {id: ..., experiment: ..., ...}");
   }
   diagnostics.throw_if_errors();
   std::vector<PublishedPoint> points;

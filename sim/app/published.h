@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-/// A published measurement and the experiment that predicts it. With `rows`, one entry stands for every row of a CSV
-/// file, and `{column}` in its values for the cell of that row.
+/// A published measurement and the experiment that predicts it. With `rows`, one entry stands for
+/// every row of a CSV file, and `{column}` in its values for the cell of that row.
 struct PublishedRow {
   std::string id;
   config::Node experiment;  ///< path of an experiment, or an experiment
@@ -34,8 +34,8 @@ struct PublishedPoint {
 };
 
 /// @throws config::ConfigError with everything that is wrong.
-std::vector<PublishedPoint> load_published(const std::string& path,
-                                           const config::Library& library = config::default_library());
+std::vector<PublishedPoint> load_published(
+    const std::string& path, const config::Library& library = config::default_library());
 void check_published(const std::string& path);
 
 }  // namespace orrery

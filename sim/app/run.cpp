@@ -40,7 +40,8 @@ void print_summary(const TimedRecord& run) {
   const RunRecord& record = run.record;
   std::cout << record.experiment << ": " << (record.name.empty() ? "unnamed" : record.name) << "\n";
   if (record.status != RunStatus::kOk) std::cout << record.reason << "\n";
-  Table table({{"metric"}, {"value", Table::Align::kRight}, {"exact", Table::Align::kRight}, {"unit"}});
+  Table table(
+      {{"metric"}, {"value", Table::Align::kRight}, {"exact", Table::Align::kRight}, {"unit"}});
   for (const Label& label : record.labels) table.add_row({label.name, label.value, "", ""});
   for (const Metric& metric : record.metrics) {
     std::array<char, 40> exact{};
@@ -48,7 +49,8 @@ void print_summary(const TimedRecord& run) {
     table.add_row({metric.name, cell(metric), exact.data(), metric.unit});
   }
   table.print(std::cout);
-  std::cout << "intervals: none (no measurement of this device has been fitted)\npoint " << record.identity << "\n";
+  std::cout << "intervals: none (no measurement of this device has been fitted)\npoint "
+            << record.identity << "\n";
 }
 
 }  // namespace
@@ -56,7 +58,8 @@ void print_summary(const TimedRecord& run) {
 ExitCode run_command(const RunArguments& arguments) {
   const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
   std::cerr << loaded.warnings;
-  std::optional<ResultStore> store;  // opened first: a store that cannot be used is known before the run
+  std::optional<ResultStore>
+      store;  // opened first: a store that cannot be used is known before the run
   if (!arguments.db.empty()) store.emplace(ResultStore::open(arguments.db));
   const TimedRecord run = simulate_timed(loaded, {arguments.trace});
   if (store) store->save(run.record, run.times);
@@ -74,7 +77,8 @@ TimedRecord simulate_timed(const LoadedExperiment& loaded, const SimulateOptions
   run.times.host = host_name();
   const auto begin = std::chrono::steady_clock::now();
   run.record = simulate(loaded, options);
-  run.times.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  run.times.wall_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return run;
 }
 
@@ -89,7 +93,8 @@ TimedRecord simulate_isolated(const LoadedExperiment& loaded) {
   });
   if (const auto* failure = std::get_if<Failure>(&outcome)) throw PointFailure(*failure);
   const auto json = nlohmann::ordered_json::parse(std::get<std::string>(outcome));
-  return {run_record_from_json(json.at("record")), {json.at("started"), json.at("wall_s"), json.at("host")}};
+  return {run_record_from_json(json.at("record")),
+          {json.at("started"), json.at("wall_s"), json.at("host")}};
 }
 
 nlohmann::ordered_json to_json(const TimedRecord& run) {
@@ -97,6 +102,5 @@ nlohmann::ordered_json to_json(const TimedRecord& run) {
   add_metric(record, kWallTimeMetric, run.times.wall_s);
   return to_json(record);
 }
-
 
 }  // namespace orrery

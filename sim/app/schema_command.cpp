@@ -35,6 +35,4 @@ ExitCode schema_command(const SchemaArguments& arguments) {
   throw UsageError("no schema '" + arguments.kind + "'; there are: " + known);
 }
 
-
-
 }  // namespace orrery

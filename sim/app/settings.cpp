@@ -7,7 +7,8 @@ namespace orrery {
 
 SettingList settings_of(const config::Node& map) {
   SettingList settings;
-  for (const auto& entry : map.entries()) settings.push_back({entry.key, entry.value, entry.key_origin});
+  for (const auto& entry : map.entries())
+    settings.push_back({entry.key, entry.value, entry.key_origin});
   return settings;
 }
 

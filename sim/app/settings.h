@@ -15,7 +15,8 @@ using SettingList = std::vector<config::Assignment>;
 /// The entries of a map `{path: value, ...}`.
 SettingList settings_of(const config::Node& map);
 
-/// Loads an experiment (a scalar: path relative to `file`; a map: inline) and lays settings over it.
+/// Loads an experiment (a scalar: path relative to `file`; a map: inline) and lays settings over
+/// it.
 /// @throws config::ConfigError
 LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
                                     const std::string& file, const config::Library& library);

@@ -20,21 +20,26 @@ std::vector<Parameter> parameters_of(const LoadedExperiment& loaded) {
 
 const char* name_of(ExperimentKind kind) {
   switch (kind) {
-    case ExperimentKind::kOperator: return "operator";
-    case ExperimentKind::kCollective: return "collective";
-    case ExperimentKind::kTraining: return "training";
-    case ExperimentKind::kInference: return "inference";
+    case ExperimentKind::kOperator:
+      return "operator";
+    case ExperimentKind::kCollective:
+      return "collective";
+    case ExperimentKind::kTraining:
+      return "training";
+    case ExperimentKind::kInference:
+      return "inference";
   }
   return "?";
 }
 
 /// Share of the simulated time by what its models rest on. No device has a calibration yet.
 nlohmann::ordered_json provenance() {
-  return {{"measured", 0.0},
-          {"calibrated", 0.0},
-          {"analytic", 1.0},
-          {"extrapolated", 0.0},
-          {"note", "datasheets and published priors; no measurement of this device has been fitted"}};
+  return {
+      {"measured", 0.0},
+      {"calibrated", 0.0},
+      {"analytic", 1.0},
+      {"extrapolated", 0.0},
+      {"note", "datasheets and published priors; no measurement of this device has been fitted"}};
 }
 
 }  // namespace
@@ -57,10 +62,18 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   record.configuration = loaded.configuration;
   record.provenance = provenance();
   switch (experiment.kind) {
-    case ExperimentKind::kOperator: run_operator(experiment, record); break;
-    case ExperimentKind::kCollective: run_collective(experiment, record); break;
-    case ExperimentKind::kTraining: run_training(experiment, options, record); break;
-    case ExperimentKind::kInference: run_inference(experiment, options, record); break;
+    case ExperimentKind::kOperator:
+      run_operator(experiment, record);
+      break;
+    case ExperimentKind::kCollective:
+      run_collective(experiment, record);
+      break;
+    case ExperimentKind::kTraining:
+      run_training(experiment, options, record);
+      break;
+    case ExperimentKind::kInference:
+      run_inference(experiment, options, record);
+      break;
   }
   return record;
 }

@@ -12,7 +12,8 @@ struct SimulateOptions {
   std::string trace;  ///< file for a Perfetto timeline; empty: none
 };
 
-/// Runs one experiment. A point that does not fit is a result too: status kInfeasible with the reason.
+/// Runs one experiment. A point that does not fit is a result too: status kInfeasible with the
+/// reason.
 /// @throws config::ConfigError for what only shows when the model is built.
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 

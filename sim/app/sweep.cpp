@@ -22,7 +22,8 @@ RunRecord failed_record(const LoadedExperiment& loaded, const Failure& failure) 
   return record;
 }
 
-/// Simulates one point in a process of its own and stores it. A failure of the point is a result, not an exception.
+/// Simulates one point in a process of its own and stores it. A failure of the point is a result,
+/// not an exception.
 RunRecord run_point(const SweepPoint& point, ResultStore& store) {
   try {
     TimedRecord run = simulate_isolated(point.loaded);
@@ -69,7 +70,5 @@ ExitCode sweep_run_command(const SweepArguments& arguments) {
   }
   return results.failed > 0 ? ExitCode::kPartial : ExitCode::kOk;
 }
-
-
 
 }  // namespace orrery

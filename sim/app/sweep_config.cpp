@@ -25,8 +25,10 @@ const Schema<ChooseConfig>& ChooseConfig::schema() {
           .optional("minimize", &ChooseConfig::minimize, "metric or configuration path")
           .optional("at_most", &ChooseConfig::at_most, "metric: upper limit")
           .optional("at_least", &ChooseConfig::at_least, "metric: lower limit")
-          .check("maximize and minimize exclude each other",
-                 [](const ChooseConfig& c) { return c.maximize.empty() || c.minimize.empty(); }, "minimize");
+          .check(
+              "maximize and minimize exclude each other",
+              [](const ChooseConfig& c) { return c.maximize.empty() || c.minimize.empty(); },
+              "minimize");
   return schema;
 }
 
@@ -94,8 +96,8 @@ struct Expansion {
 };
 
 /// Adds the points of one case; errors of all points are collected, each kind once.
-void expand_case(std::size_t index, const SweepCaseConfig& description, const config::Node& node, const std::string& path,
-                 const config::Library& library, Expansion& expansion) {
+void expand_case(std::size_t index, const SweepCaseConfig& description, const config::Node& node,
+                 const std::string& path, const config::Library& library, Expansion& expansion) {
   std::vector<SettingList> variants;
   if (const config::Node* list = node.find("variants")) {
     for (const config::Node& item : list->items()) variants.push_back(settings_of(item));
@@ -112,7 +114,8 @@ void expand_case(std::size_t index, const SweepCaseConfig& description, const co
         expansion.points.push_back({index, name, std::move(loaded)});
       } catch (const config::ConfigError& error) {
         const std::string text = error.what();
-        if (expansion.errors.find(text) == std::string::npos) expansion.errors += text + (text.ends_with('\n') ? "" : "\n");
+        if (expansion.errors.find(text) == std::string::npos)
+          expansion.errors += text + (text.ends_with('\n') ? "" : "\n");
       }
     }
   }
@@ -132,7 +135,8 @@ Sweep load_sweep(const std::string& path, const config::Library& library) {
   for (std::size_t index = 0; index < sweep.config.cases.size(); ++index) {
     expand_case(index, sweep.config.cases[index], cases.items()[index], path, library, expansion);
   }
-  if (!expansion.errors.empty()) throw config::ConfigError(expansion.errors, {config::Diagnostic{}});
+  if (!expansion.errors.empty())
+    throw config::ConfigError(expansion.errors, {config::Diagnostic{}});
   sweep.points = std::move(expansion.points);
   return sweep;
 }

@@ -11,15 +11,16 @@
 
 namespace orrery {
 
-/// Points of a case: the cross product of `grid`, then those of `list`. Keys are dotted paths of the experiment.
+/// Points of a case: the cross product of `grid`, then those of `list`. Keys are dotted paths of
+/// the experiment.
 struct AxesConfig {
   std::map<std::string, std::vector<config::Node>> grid;
   std::vector<std::map<std::string, config::Node>> list;
   static const config::Schema<AxesConfig>& schema();
 };
 
-/// Which point of those with one name the table shows. Limits are on metrics, in the unit of the metric or as a
-/// quantity ("50 ms"). What is optimised is a metric or a configuration path.
+/// Which point of those with one name the table shows. Limits are on metrics, in the unit of the
+/// metric or as a quantity ("50 ms"). What is optimised is a metric or a configuration path.
 struct ChooseConfig {
   std::string maximize;
   std::string minimize;
@@ -28,8 +29,8 @@ struct ChooseConfig {
   static const config::Schema<ChooseConfig>& schema();
 };
 
-/// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the axes. A variant may
-/// have a `name`; variants of the same name are one row.
+/// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the
+/// axes. A variant may have a `name`; variants of the same name are one row.
 struct SweepCaseConfig {
   std::string name;
   config::Node base;  ///< path of an experiment, or an experiment
@@ -58,7 +59,8 @@ struct Sweep {
   SweepConfig config;
   std::vector<SweepPoint> points;
 };
-Sweep load_sweep(const std::string& path, const config::Library& library = config::default_library());
+Sweep load_sweep(const std::string& path,
+                 const config::Library& library = config::default_library());
 
 /// load_sweep() without the result.
 void check_sweep(const std::string& path);

@@ -85,11 +85,19 @@ std::string batch(const Experiment& e) {
                                              : std::to_string(e.batch.micro) + "/rank";
 }
 
-void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows, std::ostream& out) {
+void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows,
+                std::ostream& out) {
   using Align = Table::Align;
-  Table table({{"system"}, {"plan"}, {"batch", Align::kRight}, {"step", Align::kRight},
-               {"tokens/s/acc", Align::kRight}, {"MFU", Align::kRight}, {"memory", Align::kRight},
-               {"exposed comm", Align::kRight}, {"power", Align::kRight}, {"tokens/J", Align::kRight}});
+  Table table({{"system"},
+               {"plan"},
+               {"batch", Align::kRight},
+               {"step", Align::kRight},
+               {"tokens/s/acc", Align::kRight},
+               {"MFU", Align::kRight},
+               {"memory", Align::kRight},
+               {"exposed comm", Align::kRight},
+               {"power", Align::kRight},
+               {"tokens/J", Align::kRight}});
   std::string notes;
   for (const Row& row : rows) {
     const RunRecord* record = choose(description.choose, row.records);
@@ -104,10 +112,12 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
     }
     std::string name = row.name;
     if (e.nodes > 1 && row.records.size() > 1) name += " (" + std::to_string(e.nodes) + ")";
-    table.add_row({name, plan(e), batch(e), metric(*record, "step_time_s", "s"),
-                   metric(*record, "tokens_per_s_per_accelerator", ""), percent(*record, "model_flops_utilization"),
-                   metric(*record, "peak_memory_bytes", "B"), share(*record, "breakdown.exposed_communication_s"),
-                   metric(*record, "average_power_w", "W"), metric(*record, "tokens_per_joule", "")});
+    table.add_row(
+        {name, plan(e), batch(e), metric(*record, "step_time_s", "s"),
+         metric(*record, "tokens_per_s_per_accelerator", ""),
+         percent(*record, "model_flops_utilization"), metric(*record, "peak_memory_bytes", "B"),
+         share(*record, "breakdown.exposed_communication_s"),
+         metric(*record, "average_power_w", "W"), metric(*record, "tokens_per_joule", "")});
   }
   out << description.name << "\n";
   table.print(out);
@@ -116,26 +126,31 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
 
 }  // namespace
 
-void print_sweep(const Sweep& sweep, const SweepResults& results, const std::string& store, std::ostream& out) {
+void print_sweep(const Sweep& sweep, const SweepResults& results, const std::string& store,
+                 std::ostream& out) {
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
     print_case(sweep.config.cases[i], rows_of(sweep, results, i), out);
   }
   out << results.records.size() << " points: " << results.from_store << " read from the store, "
       << results.simulated << " simulated in " << number("%.1f s", results.seconds);
   if (results.failed > 0) out << ", " << results.failed << " FAILED";
-  out << "\nRanks that do the same at the same time are folded into one, exactly. No device here has been measured yet:\n"
+  out << "\nRanks that do the same at the same time are folded into one, exactly. No device here "
+         "has been measured yet:\n"
          "datasheets and published priors, without error bars.\n";
   for (const RunRecord& record : results.records) {
-    if (record.status == RunStatus::kFailed) out << "failed: " << record.name << ": " << record.reason << "\n";
+    if (record.status == RunStatus::kFailed)
+      out << "failed: " << record.name << ": " << record.reason << "\n";
   }
   out << "Every point is a row of " << store << ". Try:\n"
       << "  sqlite3 -box " << store
-      << " \"SELECT name, step_time_s, tokens_per_s_per_accelerator FROM v_runs ORDER BY 3 DESC LIMIT 10\"\n"
+      << " \"SELECT name, step_time_s, tokens_per_s_per_accelerator FROM v_runs ORDER BY 3 DESC "
+         "LIMIT 10\"\n"
       << "  build/release/orrery run configs/experiments/llama_405b_training.yaml --set "
          "'system.accelerator.memory.bandwidth=4 TB/s'\n";
 }
 
-nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& results, const std::string& store) {
+nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& results,
+                                     const std::string& store) {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -143,9 +158,10 @@ nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& res
       const RunRecord* chosen = choose(sweep.config.cases[i].choose, row.records);
       nlohmann::ordered_json points = nlohmann::ordered_json::array();
       for (const RunRecord* record : row.records) points.push_back(to_json(*record));
-      rows.push_back({{"name", row.name},
-                      {"chosen", chosen != nullptr ? nlohmann::ordered_json(chosen->identity) : nullptr},
-                      {"points", std::move(points)}});
+      rows.push_back(
+          {{"name", row.name},
+           {"chosen", chosen != nullptr ? nlohmann::ordered_json(chosen->identity) : nullptr},
+           {"points", std::move(points)}});
     }
     cases.push_back({{"name", sweep.config.cases[i].name}, {"rows", std::move(rows)}});
   }

@@ -21,9 +21,11 @@ struct SweepResults {
 };
 
 /// One table a case with one row a name, then where the store is and what to try next.
-void print_sweep(const Sweep& sweep, const SweepResults& results, const std::string& store, std::ostream& out);
+void print_sweep(const Sweep& sweep, const SweepResults& results, const std::string& store,
+                 std::ostream& out);
 
 /// All points, and which of them the tables show.
-nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& results, const std::string& store);
+nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& results,
+                                     const std::string& store);
 
 }  // namespace orrery

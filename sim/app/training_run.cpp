@@ -5,7 +5,8 @@
 namespace orrery {
 namespace {
 
-/// Time that the rank which ends last spends on the given blocks, waits for bytes included, bubbles not.
+/// Time that the rank which ends last spends on the given blocks, waits for bytes included, bubbles
+/// not.
 Seconds time_in(const ReplayResult& replay, const std::vector<BlockId>& blocks) {
   const RoleResult& role = replay.roles[static_cast<std::size_t>(replay.last_role)];
   Picoseconds total = 0;
@@ -32,8 +33,9 @@ void run_training(const Experiment& experiment, const SimulateOptions& options, 
   const auto stage = static_cast<std::size_t>(outcome.replay.last_role);
   add_metric(record, "forward_time_s", time_in(outcome.replay, built.forward[stage]).base());
   add_metric(record, "backward_time_s", time_in(outcome.replay, built.backward[stage]).base());
-  add_metric(record, "flops_per_s_per_accelerator",
-             step.model_flops.base() / to_seconds(outcome.replay.end).base() / experiment.accelerators());
+  add_metric(
+      record, "flops_per_s_per_accelerator",
+      step.model_flops.base() / to_seconds(outcome.replay.end).base() / experiment.accelerators());
 }
 
 }  // namespace orrery

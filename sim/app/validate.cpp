@@ -32,7 +32,8 @@ Comparison compare(const PublishedPoint& point) {
     const RunRecord record = simulate_isolated(point.loaded).record;
     const Metric* metric = record.find(point.row.metric);
     if (metric == nullptr) {
-      c.reason = record.reason.empty() ? "the experiment has no metric " + point.row.metric : record.reason;
+      c.reason = record.reason.empty() ? "the experiment has no metric " + point.row.metric
+                                       : record.reason;
       return c;
     }
     c.predicted = metric->value;
@@ -58,7 +59,8 @@ Summary summarize(const std::vector<Comparison>& comparisons) {
     if (!c.reason.empty()) continue;
     ++predicted;
     summary.mean_absolute += std::abs(c.error);
-    if (summary.worst == nullptr || std::abs(c.error) > std::abs(summary.worst->error)) summary.worst = &c;
+    if (summary.worst == nullptr || std::abs(c.error) > std::abs(summary.worst->error))
+      summary.worst = &c;
   }
   if (predicted > 0) summary.mean_absolute /= static_cast<double>(predicted);
   return summary;
@@ -72,7 +74,12 @@ std::string percent(double share) {
 
 void print(const std::vector<Comparison>& comparisons, const Summary& summary) {
   using Align = Table::Align;
-  Table table({{"id"}, {"metric"}, {"predicted", Align::kRight}, {"measured", Align::kRight}, {"error", Align::kRight}, {"note"}});
+  Table table({{"id"},
+               {"metric"},
+               {"predicted", Align::kRight},
+               {"measured", Align::kRight},
+               {"error", Align::kRight},
+               {"note"}});
   for (const Comparison& c : comparisons) {
     const std::string unit = find_metric(c.point->row.metric)->unit;
     const bool has = c.reason.empty();
@@ -81,9 +88,11 @@ void print(const std::vector<Comparison>& comparisons, const Summary& summary) {
                    has ? (c.ok() ? "" : "outside its tolerance") : c.reason});
   }
   table.print(std::cout);
-  std::cout << comparisons.size() << " rows, mean absolute error " << percent(summary.mean_absolute).substr(1);
+  std::cout << comparisons.size() << " rows, mean absolute error "
+            << percent(summary.mean_absolute).substr(1);
   if (summary.worst != nullptr) {
-    std::cout << ", worst " << percent(summary.worst->error) << " (" << summary.worst->point->row.id << ")";
+    std::cout << ", worst " << percent(summary.worst->error) << " (" << summary.worst->point->row.id
+              << ")";
   }
   std::cout << ", " << summary.off << " outside their tolerance\n";
 }
@@ -105,7 +114,8 @@ nlohmann::ordered_json report(const std::vector<Comparison>& comparisons, const 
   return {{"schema", "orrery.validation/1"},
           {"entries", std::move(entries)},
           {"mean_absolute_error", summary.mean_absolute},
-          {"worst", summary.worst != nullptr ? nlohmann::ordered_json(summary.worst->point->row.id) : nullptr}};
+          {"worst", summary.worst != nullptr ? nlohmann::ordered_json(summary.worst->point->row.id)
+                                             : nullptr}};
 }
 
 }  // namespace
@@ -131,7 +141,5 @@ ExitCode validate_published_command(const PublishedArguments& arguments) {
   }
   return summary.off > 0 ? ExitCode::kPartial : ExitCode::kOk;
 }
-
-
 
 }  // namespace orrery

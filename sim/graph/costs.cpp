@@ -5,10 +5,14 @@ namespace orrery {
 
 const char* to_string(Bound bound) {
   switch (bound) {
-    case Bound::kCompute: return "compute";
-    case Bound::kVector: return "vector";
-    case Bound::kMemory: return "memory";
-    case Bound::kLaunch: return "launch";
+    case Bound::kCompute:
+      return "compute";
+    case Bound::kVector:
+      return "vector";
+    case Bound::kMemory:
+      return "memory";
+    case Bound::kLaunch:
+      return "launch";
   }
   return "?";
 }

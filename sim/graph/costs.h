@@ -27,8 +27,8 @@ struct LinkLoad {
   double bytes = 0;
 };
 
-/// Price of one transfer, from the network model: a fixed latency, then a fluid that loads links in fixed
-/// proportion and shares them max-min fairly with whatever else is in flight.
+/// Price of one transfer, from the network model: a fixed latency, then a fluid that loads links in
+/// fixed proportion and shares them max-min fairly with whatever else is in flight.
 struct TransferCost {
   Picoseconds latency = 0;
   std::vector<LinkLoad> loads;

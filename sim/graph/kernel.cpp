@@ -6,42 +6,63 @@ namespace orrery {
 double element_bytes(Precision precision) {
   switch (precision) {
     case Precision::kFp32:
-    case Precision::kTf32: return 4;
+    case Precision::kTf32:
+      return 4;
     case Precision::kBf16:
-    case Precision::kFp16: return 2;
+    case Precision::kFp16:
+      return 2;
     case Precision::kFp8:
     case Precision::kFp8Block:
-    case Precision::kInt8: return 1;
-    case Precision::kNvfp4: return 0.5;
+    case Precision::kInt8:
+      return 1;
+    case Precision::kNvfp4:
+      return 0.5;
   }
   return 0;
 }
 
 const char* to_string(Precision precision) {
   switch (precision) {
-    case Precision::kFp32: return "fp32";
-    case Precision::kTf32: return "tf32";
-    case Precision::kBf16: return "bf16";
-    case Precision::kFp16: return "fp16";
-    case Precision::kFp8: return "fp8";
-    case Precision::kFp8Block: return "fp8_block";
-    case Precision::kNvfp4: return "nvfp4";
-    case Precision::kInt8: return "int8";
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kTf32:
+      return "tf32";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp16:
+      return "fp16";
+    case Precision::kFp8:
+      return "fp8";
+    case Precision::kFp8Block:
+      return "fp8_block";
+    case Precision::kNvfp4:
+      return "nvfp4";
+    case Precision::kInt8:
+      return "int8";
   }
   return "?";
 }
 
 const char* to_string(KernelClass kind) {
   switch (kind) {
-    case KernelClass::kGemm: return "gemm";
-    case KernelClass::kGroupedGemm: return "grouped_gemm";
-    case KernelClass::kAttentionPrefill: return "attention_prefill";
-    case KernelClass::kAttentionDecode: return "attention_decode";
-    case KernelClass::kNormalization: return "normalization";
-    case KernelClass::kElementwise: return "elementwise";
-    case KernelClass::kEmbedding: return "embedding";
-    case KernelClass::kSoftmax: return "softmax";
-    case KernelClass::kOptimizer: return "optimizer";
+    case KernelClass::kGemm:
+      return "gemm";
+    case KernelClass::kGroupedGemm:
+      return "grouped_gemm";
+    case KernelClass::kAttentionPrefill:
+      return "attention_prefill";
+    case KernelClass::kAttentionDecode:
+      return "attention_decode";
+    case KernelClass::kNormalization:
+      return "normalization";
+    case KernelClass::kElementwise:
+      return "elementwise";
+    case KernelClass::kEmbedding:
+      return "embedding";
+    case KernelClass::kSoftmax:
+      return "softmax";
+    case KernelClass::kOptimizer:
+      return "optimizer";
   }
   return "?";
 }

@@ -30,9 +30,12 @@ enum class KernelClass : std::uint8_t {
 };
 const char* to_string(KernelClass kind);
 
-/// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention usage:
-///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per expert;
-///  - attention: m = query length, n = key length, k = head dimension, batch = sequences * query heads.
+/// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention
+/// usage:
+///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per
+///  expert;
+///  - attention: m = query length, n = key length, k = head dimension, batch = sequences * query
+///  heads.
 /// FLOPs count a multiply-add as 2. Bytes are compulsory HBM traffic (each operand once).
 struct Kernel {
   std::string name;

@@ -14,8 +14,8 @@ using BlockId = std::uint32_t;
 using StreamId = std::uint8_t;
 using OperatorId = std::uint32_t;
 
-/// What an operator does. Collectives name a Transfer that all participants join; a message is a kSend on one
-/// role and a kReceive on the other, naming the same Transfer.
+/// What an operator does. Collectives name a Transfer that all participants join; a message is a
+/// kSend on one role and a kReceive on the other, naming the same Transfer.
 enum class OperatorKind : std::uint8_t { kCompute, kCollective, kSend, kReceive };
 
 /// Where the time of an operator is counted in `breakdown`.
@@ -30,7 +30,8 @@ struct Operator {
   std::uint32_t work = 0;  ///< KernelId for kCompute, TransferId otherwise
 };
 
-/// A DAG of operators of one role, built with Boost.Graph, verified, then frozen into a Block for replay.
+/// A DAG of operators of one role, built with Boost.Graph, verified, then frozen into a Block for
+/// replay.
 class OperatorGraph {
  public:
   using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Operator>;

@@ -10,16 +10,17 @@
 
 namespace orrery {
 
-/// A representative rank: the blocks it runs in order, and the real ranks it stands for (identical ranks are
-/// folded; all of them do the same at the same time).
+/// A representative rank: the blocks it runs in order, and the real ranks it stands for (identical
+/// ranks are folded; all of them do the same at the same time).
 struct Role {
   std::string name;            ///< "pp 3"
   std::vector<BlockId> calls;  ///< blocks in program order; a block may be called many times
   std::vector<int> ranks;
 };
 
-/// A whole run as SPMD templates: what is replayed. Streams of a role execute their operators in call order and,
-/// within a block, in topological order (ties by operator id), as CUDA streams do; streams run concurrently.
+/// A whole run as SPMD templates: what is replayed. Streams of a role execute their operators in
+/// call order and, within a block, in topological order (ties by operator id), as CUDA streams do;
+/// streams run concurrently.
 struct Program {
   std::vector<Kernel> kernels;
   std::vector<Transfer> transfers;

@@ -5,12 +5,18 @@ namespace orrery {
 
 const char* to_string(TransferKind kind) {
   switch (kind) {
-    case TransferKind::kAllReduce: return "all_reduce";
-    case TransferKind::kAllGather: return "all_gather";
-    case TransferKind::kReduceScatter: return "reduce_scatter";
-    case TransferKind::kAllToAll: return "all_to_all";
-    case TransferKind::kBroadcast: return "broadcast";
-    case TransferKind::kSendReceive: return "send_receive";
+    case TransferKind::kAllReduce:
+      return "all_reduce";
+    case TransferKind::kAllGather:
+      return "all_gather";
+    case TransferKind::kReduceScatter:
+      return "reduce_scatter";
+    case TransferKind::kAllToAll:
+      return "all_to_all";
+    case TransferKind::kBroadcast:
+      return "broadcast";
+    case TransferKind::kSendReceive:
+      return "send_receive";
   }
   return "?";
 }

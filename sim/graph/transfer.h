@@ -23,18 +23,20 @@ const char* to_string(TransferKind kind);
 /// One communication that ranks of the program meet for: a collective or a message.
 ///
 /// `bytes` is the size as nccl-tests prints it: all_reduce: the buffer of each rank; all_gather and
-/// reduce_scatter: the whole (gathered, unscattered) buffer; all_to_all: what each rank sends in total, its own
-/// share included; broadcast and send_receive: the message.
+/// reduce_scatter: the whole (gathered, unscattered) buffer; all_to_all: what each rank sends in
+/// total, its own share included; broadcast and send_receive: the message.
 ///
-/// Folding: a role stands for several ranks that run in lockstep, so a transfer stands for one group per folded
-/// image, all of which start together. `groups` lists them in real ranks (for send_receive: {source,
-/// destination}); the network adds up the load of all images, which makes folding exact.
+/// Folding: a role stands for several ranks that run in lockstep, so a transfer stands for one
+/// group per folded image, all of which start together. `groups` lists them in real ranks (for
+/// send_receive: {source, destination}); the network adds up the load of all images, which makes
+/// folding exact.
 struct Transfer {
   std::string name;
   TransferKind kind = TransferKind::kAllReduce;
   Bytes bytes;
   std::vector<std::vector<int>> groups;
-  /// How many roles of the program meet here (1 where a whole group is folded into one role, 2 for a message).
+  /// How many roles of the program meet here (1 where a whole group is folded into one role, 2 for
+  /// a message).
   int participants = 1;
   std::string purpose;  ///< "tp", "dp", "pp", "ep", ...: class in breakdowns
 };

@@ -23,7 +23,8 @@ class Agenda {
 enum class Pace {
   /// Each item executes at its own sc_time_stamp(): for agendas that talk to other SystemC modules.
   kLockstep,
-  /// Items execute one after the other up to the next activity that SystemC has pending elsewhere, and SystemC's time
+  /// Items execute one after the other up to the next activity that SystemC has pending elsewhere,
+  /// and SystemC's time
   /// catches up then. Same items, same times, same order; saves some 40 ns for each distinct time.
   kRunAhead,
 };

@@ -27,7 +27,8 @@ FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision preci
 template <class T>
 const Fact<T>* find_precision(const std::map<Precision, Fact<T>>& table, Precision precision) {
   auto entry = table.find(precision);
-  if (entry == table.end() && precision == Precision::kFp8Block) entry = table.find(Precision::kFp8);
+  if (entry == table.end() && precision == Precision::kFp8Block)
+    entry = table.find(Precision::kFp8);
   return entry == table.end() ? nullptr : &entry->second;
 }
 

@@ -27,7 +27,8 @@ struct TimeBreakdown {
 struct RoleResult {
   Picoseconds end = 0;  ///< its last operator ended
   TimeBreakdown breakdown;
-  /// Time of the compute stream by block of the program: kernels, launches and waits for bytes before them; no bubbles.
+  /// Time of the compute stream by block of the program: kernels, launches and waits for bytes
+  /// before them; no bubbles.
   std::vector<Picoseconds> block_time;
 };
 

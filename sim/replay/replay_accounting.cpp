@@ -97,7 +97,8 @@ ReplayResult Replayer::result() const {
   result.events = events_;
   result.operators = operators_;
   for (std::size_t role = 0; role < accounts_.size(); ++role) {
-    result.roles.push_back({accounts_[role].end, accounts_[role].breakdown, accounts_[role].block_time});
+    result.roles.push_back(
+        {accounts_[role].end, accounts_[role].breakdown, accounts_[role].block_time});
     result.roles.back().block_time.resize(program_.blocks.size());
     if (accounts_[role].end > result.end) {
       result.end = accounts_[role].end;

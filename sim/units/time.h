@@ -18,7 +18,9 @@ inline constexpr Picoseconds kMaxTime = (Picoseconds{1} << 63) - 1;
 Picoseconds to_picoseconds(Seconds duration);
 
 /// The only way back; exact below 2^53 ps (2.5 hours), otherwise to the nearest double.
-constexpr Seconds to_seconds(Picoseconds time) { return Seconds(static_cast<double>(time) * 1e-12); }
+constexpr Seconds to_seconds(Picoseconds time) {
+  return Seconds(static_cast<double>(time) * 1e-12);
+}
 
 /// @throws std::overflow_error when the sum exceeds kMaxTime.
 Picoseconds checked_add(Picoseconds time, Picoseconds duration);

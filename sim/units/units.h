@@ -20,7 +20,7 @@ using DollarsPerSecond = Quantity<Dimension{.time = -1, .money = 1}>;
 
 /// Literals for constants in code and tests: `3.35_TBps`, `80_GiB`, `600_ns`. GB is 10^9, GiB 2^30.
 namespace literals {
-#define ORRERY_UNIT(suffix, Type, scale)                                             \
+#define ORRERY_UNIT(suffix, Type, scale)                                                  \
   constexpr Type operator""_##suffix(long double v) { return Type(double(v) * (scale)); } \
   constexpr Type operator""_##suffix(unsigned long long v) { return Type(double(v) * (scale)); }
 

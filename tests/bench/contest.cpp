@@ -103,10 +103,10 @@ bool print_comparison(const Comparison& c, const Collector& collector) {
   const double value = above / below;
   const bool met = c.limit == Limit::kAtMost ? value <= c.demand : value >= c.demand;
   const char* const sign = c.limit == Limit::kAtMost ? "<=" : ">=";
-  const char* const verdict = met ? "ok" : c.limit == Limit::kGuide ? "below the guide" : "MISSED";
+  const char* const verdict = met ? "ok" : c.guide ? "off the guide" : "MISSED";
   std::printf("%-3s %-66s %10.3g  %s %-6g %s\n", c.id.c_str(), c.text.c_str(), value, sign,
               c.demand, verdict);
-  return met || c.limit == Limit::kGuide;
+  return met || c.guide;
 }
 
 }  // namespace

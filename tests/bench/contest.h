@@ -25,7 +25,7 @@ double allocated_bytes();
 void add_contestant(const std::string& name, std::function<Sample()> run);
 
 enum class Quantity { kSeconds, kBytes };
-enum class Limit { kAtMost, kAtLeast, kGuide };
+enum class Limit { kAtMost, kAtLeast };
 
 /// One line of the report: medians of contestants, one over the other, and what is demanded.
 struct Comparison {
@@ -36,6 +36,7 @@ struct Comparison {
   Quantity quantity = Quantity::kSeconds;
   Limit limit = Limit::kAtMost;
   double demand = 0;
+  bool guide = false;  ///< to compare with, not a demand
 };
 void add_comparison(Comparison comparison);
 

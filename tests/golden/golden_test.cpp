@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every metric of every experiment beside this file, to the last digit. A change of any prediction shows here: run
-// the test with ORRERY_UPDATE_GOLDEN=1, read the difference, and say in the commit why it is right.
+// Every metric of every experiment beside this file, to the last digit. A change of any prediction
+// shows here: run the test with ORRERY_UPDATE_GOLDEN=1, read the difference, and say in the commit
+// why it is right.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -36,9 +36,9 @@ Outcome shell(const std::string& command, bool both = true) {
 class Cli : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("orrery_cli_" + std::to_string(::getpid()) + "_" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ =
+        fs::temp_directory_path() / ("orrery_cli_" + std::to_string(::getpid()) + "_" +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -49,7 +49,8 @@ class Cli : public testing::Test {
     return path(name);
   }
   Outcome orrery(const std::string& arguments, bool both = true) const {
-    return shell("cd " + std::string(ORRERY_SOURCE_DIR) + " && " ORRERY_BINARY " " + arguments, both);
+    return shell("cd " + std::string(ORRERY_SOURCE_DIR) + " && " ORRERY_BINARY " " + arguments,
+                 both);
   }
   /// A decode step of a small model on one node: milliseconds to simulate.
   std::string small_experiment() const {
@@ -74,9 +75,9 @@ TEST_F(Cli, RunPrintsJsonOnStandardOutputAlone) {
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json.at("schema"), "orrery.run/1");
   EXPECT_EQ(json.at("experiment"), "inference");
-  for (const char* name : {"step_time_s", "tokens_per_s", "model_flops_utilization", "peak_memory_bytes",
-                           "energy_j", "average_power_w", "tokens_per_joule", "simulated_time_s",
-                           "wall_time_s", "events"}) {
+  for (const char* name :
+       {"step_time_s", "tokens_per_s", "model_flops_utilization", "peak_memory_bytes", "energy_j",
+        "average_power_w", "tokens_per_joule", "simulated_time_s", "wall_time_s", "events"}) {
     EXPECT_TRUE(json.at("metrics").contains(name)) << name;
     EXPECT_TRUE(json.at("units").contains(name)) << name;
     EXPECT_TRUE(json.at("intervals").at(name).is_null()) << name;
@@ -84,10 +85,12 @@ TEST_F(Cli, RunPrintsJsonOnStandardOutputAlone) {
 }
 
 TEST_F(Cli, BreakdownAddsUpToTheStep) {
-  const auto json = nlohmann::json::parse(orrery("run " + small_experiment() + " --json", false).out);
+  const auto json =
+      nlohmann::json::parse(orrery("run " + small_experiment() + " --json", false).out);
   const auto& metrics = json.at("metrics");
   double sum = 0;
-  for (const char* part : {"compute", "exposed_communication", "bubble", "optimizer", "host", "idle"}) {
+  for (const char* part :
+       {"compute", "exposed_communication", "bubble", "optimizer", "host", "idle"}) {
     sum += metrics.at("breakdown." + std::string(part) + "_s").get<double>();
   }
   EXPECT_NEAR(sum, metrics.at("step_time_s").get<double>(), 1e-11);
@@ -126,15 +129,23 @@ TEST_F(Cli, EveryKindOfWrongInputIsExitCode2) {
   const std::string file = small_experiment();
   const std::string store = path("s.db");
   const std::vector<std::string> commands = {
-           "run /nonexistent.yaml", "run " + file + " --set system.acelerator.dies=1",
-           "run " + file + " --set 'system.accelerator.memory.bandwidth=4'",
-           "run " + file + " --set 'system.accelerator.memory.bandwidth=4 GB'",
-           "run " + file + " --set system=dgx_h10", "run " + file + " --set parallel.tp=7",
-           "run " + file + " --set precision=fp7", "run " + file + " --set precision=int4",
-           "run " + file + " --set batch.micro=0", "run " + file + " --set model=llama_9",
-           "run " + file + " --set parallel.tp=16", "run " + file + " --nonsense", "nonsense", "run"};
+      "run /nonexistent.yaml",
+      "run " + file + " --set system.acelerator.dies=1",
+      "run " + file + " --set 'system.accelerator.memory.bandwidth=4'",
+      "run " + file + " --set 'system.accelerator.memory.bandwidth=4 GB'",
+      "run " + file + " --set system=dgx_h10",
+      "run " + file + " --set parallel.tp=7",
+      "run " + file + " --set precision=fp7",
+      "run " + file + " --set precision=int4",
+      "run " + file + " --set batch.micro=0",
+      "run " + file + " --set model=llama_9",
+      "run " + file + " --set parallel.tp=16",
+      "run " + file + " --nonsense",
+      "nonsense",
+      "run"};
   for (const std::string& arguments : commands) {
-    const Outcome run = orrery(arguments + (arguments.find(".yaml") == std::string::npos ? "" : " --db " + store));
+    const Outcome run =
+        orrery(arguments + (arguments.find(".yaml") == std::string::npos ? "" : " --db " + store));
     EXPECT_EQ(run.code, 2) << arguments << "\n" << run.out;
     EXPECT_FALSE(fs::exists(store)) << arguments;
   }
@@ -142,7 +153,9 @@ TEST_F(Cli, EveryKindOfWrongInputIsExitCode2) {
 
 TEST_F(Cli, WhatDoesNotFitIsExitCode5WithTheShortfallAndARow) {
   const std::string store = path("s.db");
-  const Outcome run = orrery("run configs/experiments/llama_405b_training.yaml --set system=dgx_h100 --set nodes=9 --db " + store);
+  const Outcome run = orrery(
+      "run configs/experiments/llama_405b_training.yaml --set system=dgx_h100 --set nodes=9 --db " +
+      store);
   EXPECT_EQ(run.code, 5) << run.out;
   EXPECT_THAT(run.out, HasSubstr("does not fit"));
   EXPECT_THAT(run.out, HasSubstr("too much"));
@@ -150,8 +163,9 @@ TEST_F(Cli, WhatDoesNotFitIsExitCode5WithTheShortfallAndARow) {
 }
 
 TEST_F(Cli, ShippedFilesPassCheck) {
-  const Outcome check = orrery("check configs/experiments/*.yaml configs/sweeps/*.yaml configs/systems/*.yaml "
-                               "configs/accelerators/*.yaml configs/models/*.yaml validation/published/*.yaml");
+  const Outcome check = orrery(
+      "check configs/experiments/*.yaml configs/sweeps/*.yaml configs/systems/*.yaml "
+      "configs/accelerators/*.yaml configs/models/*.yaml validation/published/*.yaml");
   EXPECT_EQ(check.code, 0) << check.out;
 }
 
@@ -171,11 +185,13 @@ TEST_F(Cli, AChipOfOnesOwnIsTenLines) {
   const Outcome run = orrery("run " + own + " --json", false);
   ASSERT_EQ(run.code, 0) << orrery("run " + own).out;
   EXPECT_LT(time(run), base);
-  EXPECT_EQ(orrery("check " + path("my_chip.yaml")).code, 0) << orrery("check " + path("my_chip.yaml")).out;
+  EXPECT_EQ(orrery("check " + path("my_chip.yaml")).code, 0)
+      << orrery("check " + path("my_chip.yaml")).out;
 }
 
 TEST_F(Cli, ExplainNamesTheOriginOfEveryValueAndIdleInputs) {
-  const Outcome run = orrery("explain " + small_experiment() + " --set recompute=full --json", false);
+  const Outcome run =
+      orrery("explain " + small_experiment() + " --set recompute=full --json", false);
   ASSERT_EQ(run.code, 0);
   const auto json = nlohmann::json::parse(run.out);
   std::map<std::string, std::string> origins;
@@ -197,19 +213,21 @@ TEST_F(Cli, TraceWritesATimeline) {
 
 TEST_F(Cli, ASecondSweepReadsEveryPointFromTheStore) {
   small_experiment();
-  const std::string sweep = write("sweep.yaml",
-                                  "sweep: ladder\n"
-                                  "cases:\n"
-                                  "  - name: batches\n"
-                                  "    base: ./small.yaml\n"
-                                  "    axes: {grid: {batch.micro: [1, 2, 4]}}\n"
-                                  "    choose: {maximize: batch.micro, at_most: {step_time_s: 1 s}}\n");
+  const std::string sweep =
+      write("sweep.yaml",
+            "sweep: ladder\n"
+            "cases:\n"
+            "  - name: batches\n"
+            "    base: ./small.yaml\n"
+            "    axes: {grid: {batch.micro: [1, 2, 4]}}\n"
+            "    choose: {maximize: batch.micro, at_most: {step_time_s: 1 s}}\n");
   const std::string command = "sweep run " + sweep + " --db " + path("s.db") + " --json";
   const auto first = nlohmann::json::parse(orrery(command, false).out);
   EXPECT_EQ(first.at("simulated"), 3);
   const auto second = nlohmann::json::parse(orrery(command, false).out);
   EXPECT_EQ(second.at("from_store"), 3);
-  EXPECT_EQ(second.at("cases")[0].at("rows")[0].at("chosen"), second.at("cases")[0].at("rows")[0].at("points")[2].at("identity"));
+  EXPECT_EQ(second.at("cases")[0].at("rows")[0].at("chosen"),
+            second.at("cases")[0].at("rows")[0].at("points")[2].at("identity"));
 }
 
 TEST_F(Cli, ASweepPointsToTheWrongLineOfTheSweepFile) {

@@ -12,7 +12,8 @@ namespace {
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
 
 RunRecord run(const std::string& experiment, const std::vector<std::string>& overrides) {
-  return simulate(load_experiment(kConfigs + "/experiments/" + experiment + ".yaml", overrides, config::Library(kConfigs)));
+  return simulate(load_experiment(kConfigs + "/experiments/" + experiment + ".yaml", overrides,
+                                  config::Library(kConfigs)));
 }
 
 double metric(const RunRecord& record, const char* name) {
@@ -22,8 +23,9 @@ double metric(const RunRecord& record, const char* name) {
 
 /// A small training job: Llama-3.1-8B on two nodes, every kind of parallelism.
 RunRecord train(std::vector<std::string> overrides) {
-  std::vector<std::string> all = {"system=dgx_h100", "nodes=2", "model=llama_3_1_8b", "parallel.tp=2", "parallel.pp=4",
-                                  "parallel.dp=2", "batch.global=32", "batch.sequence=4096"};
+  std::vector<std::string> all = {
+      "system=dgx_h100", "nodes=2",       "model=llama_3_1_8b", "parallel.tp=2",
+      "parallel.pp=4",   "parallel.dp=2", "batch.global=32",    "batch.sequence=4096"};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return run("llama_405b_training", all);
 }
@@ -32,30 +34,35 @@ TEST(Physics, BetterHardwareIsNeverSlower) {
   const double training = metric(train({}), "step_time_s");
   const double decode = metric(run("deepseek_r1_decode", {}), "step_time_s");
   for (const char* better :
-       {"system.accelerator.memory.bandwidth=20 TB/s", "system.accelerator.compute.vector=500 TFLOP/s",
-        "system.accelerator.scale_up.bandwidth=4 TB/s", "system.accelerator.scale_out.bandwidth=8 Tb/s",
-        "system.accelerator.kernel.launch=0.1 us", "system.scale_up.latency=0.1 us",
-        "system.scale_out.latency=0.1 us"}) {
+       {"system.accelerator.memory.bandwidth=20 TB/s",
+        "system.accelerator.compute.vector=500 TFLOP/s",
+        "system.accelerator.scale_up.bandwidth=4 TB/s",
+        "system.accelerator.scale_out.bandwidth=8 Tb/s", "system.accelerator.kernel.launch=0.1 us",
+        "system.scale_up.latency=0.1 us", "system.scale_out.latency=0.1 us"}) {
     EXPECT_LE(metric(train({better}), "step_time_s"), training * (1 + 1e-12)) << better;
-    EXPECT_LE(metric(run("deepseek_r1_decode", {better}), "step_time_s"), decode * (1 + 1e-12)) << better;
+    EXPECT_LE(metric(run("deepseek_r1_decode", {better}), "step_time_s"), decode * (1 + 1e-12))
+        << better;
   }
 }
 
 TEST(Physics, NoStepBeatsTheComputeBound) {
-  for (const RunRecord& record : {train({}), train({"recompute=none"}), run("deepseek_r1_prefill", {})}) {
+  for (const RunRecord& record :
+       {train({}), train({"recompute=none"}), run("deepseek_r1_prefill", {})}) {
     EXPECT_GT(metric(record, "model_flops_utilization"), 0);
     EXPECT_LT(metric(record, "hardware_flops_utilization"), 1);
-    EXPECT_LE(metric(record, "model_flops_utilization"), metric(record, "hardware_flops_utilization") * (1 + 1e-9));
+    EXPECT_LE(metric(record, "model_flops_utilization"),
+              metric(record, "hardware_flops_utilization") * (1 + 1e-9));
   }
 }
 
 TEST(Physics, DecodeNeverBeatsReadingItsWeightsOnce) {
-  // Weights of a rank over the full memory bandwidth of one GB200: 8 TB/s. The embedding table is only looked up.
+  // Weights of a rank over the full memory bandwidth of one GB200: 8 TB/s. The embedding table is
+  // only looked up.
   const RunRecord record = run("deepseek_r1_decode", {});
   const double embedding = 129280.0 * 7168 * 2;
   const double read = metric(record, "memory.weights_bytes") - embedding;
-  // At batch 1 a rank need not touch all of its experts, so count the attention and shared weights alone:
-  // 256 + 32 expert copies of 3 * 7168 * 2048 bytes in 58 layers, spread over 72 ranks.
+  // At batch 1 a rank need not touch all of its experts, so count the attention and shared weights
+  // alone: 256 + 32 expert copies of 3 * 7168 * 2048 bytes in 58 layers, spread over 72 ranks.
   const double experts = 288.0 / 72 * 58 * 3 * 7168 * 2048;
   EXPECT_GT(metric(record, "step_time_s"), (read - experts) / 8e12);
 }
@@ -63,7 +70,8 @@ TEST(Physics, DecodeNeverBeatsReadingItsWeightsOnce) {
 TEST(Physics, TokensAreConserved) {
   const RunRecord record = train({});
   EXPECT_NEAR(metric(record, "tokens_per_s") * metric(record, "step_time_s"), 32 * 4096, 1e-6);
-  EXPECT_NEAR(metric(record, "tokens_per_s_per_accelerator") * 16, metric(record, "tokens_per_s"), 1e-6);
+  EXPECT_NEAR(metric(record, "tokens_per_s_per_accelerator") * 16, metric(record, "tokens_per_s"),
+              1e-6);
 }
 
 TEST(Physics, PowerLiesBetweenIdleAndThermalDesign) {
@@ -75,19 +83,22 @@ TEST(Physics, PowerLiesBetweenIdleAndThermalDesign) {
 
 TEST(Physics, EnergyIsPowerTimesTime) {
   const RunRecord record = train({});
-  EXPECT_NEAR(metric(record, "energy_j"), metric(record, "average_power_w") * metric(record, "step_time_s"), 1e-6 * metric(record, "energy_j"));
+  EXPECT_NEAR(metric(record, "energy_j"),
+              metric(record, "average_power_w") * metric(record, "step_time_s"),
+              1e-6 * metric(record, "energy_j"));
 }
 
 TEST(Physics, RecomputationTradesMemoryForTime) {
-  const RunRecord none = train({"recompute=none"}), selective = train({"recompute=selective"}), full = train({"recompute=full"});
+  const RunRecord none = train({"recompute=none"}), selective = train({"recompute=selective"}),
+                  full = train({"recompute=full"});
   EXPECT_GT(metric(none, "peak_memory_bytes"), metric(full, "peak_memory_bytes"));
   EXPECT_GE(metric(selective, "step_time_s"), metric(none, "step_time_s"));
   EXPECT_GT(metric(full, "step_time_s"), metric(selective, "step_time_s"));
 }
 
 TEST(Physics, MoreMicroBatchesShrinkTheBubble) {
-  // (pp - 1) / (m + pp - 1) of the step for m = 4, 16, 64, and what the other stages wait for the last one, whose
-  // head (32,000 x 4096) is 0.6 of a layer beside its 8: up to 0.6 / 8.6 = 7 %.
+  // (pp - 1) / (m + pp - 1) of the step for m = 4, 16, 64, and what the other stages wait for the
+  // last one, whose head (32,000 x 4096) is 0.6 of a layer beside its 8: up to 0.6 / 8.6 = 7 %.
   double last = 1;
   for (const char* batch : {"batch.global=8", "batch.global=32", "batch.global=128"}) {
     const RunRecord record = train({"model=mistral_7b", batch});
@@ -111,9 +122,11 @@ TEST(Physics, ALargerBatchIsNeverFasterAndNeverLessEfficient) {
 }
 
 TEST(Physics, BreakdownAddsUpToTheStepToThePicosecond) {
-  for (const RunRecord& record : {train({}), train({"recompute=none"}), run("deepseek_r1_decode", {})}) {
+  for (const RunRecord& record :
+       {train({}), train({"recompute=none"}), run("deepseek_r1_decode", {})}) {
     double sum = 0;
-    for (const char* part : {"compute", "exposed_communication", "bubble", "optimizer", "host", "idle"}) {
+    for (const char* part :
+         {"compute", "exposed_communication", "bubble", "optimizer", "host", "idle"}) {
       sum += metric(record, ("breakdown." + std::string(part) + "_s").c_str());
     }
     EXPECT_NEAR(sum, metric(record, "step_time_s"), 1e-12 * 6);
@@ -123,11 +136,14 @@ TEST(Physics, BreakdownAddsUpToTheStepToThePicosecond) {
 TEST(Physics, AScaledMachineScalesTheStep) {
   // All rates times 2 and all latencies over 2 halve the step, to the rounding of picoseconds.
   const RunRecord base = run("deepseek_r1_decode", {});
-  const RunRecord twice = run("deepseek_r1_decode",
-                              {"system.accelerator.memory.bandwidth=16 TB/s", "system.accelerator.compute.vector=160 TFLOP/s",
-                               "system.accelerator.compute.matrix.fp8=10000 TFLOP/s", "system.accelerator.compute.matrix.bf16=5000 TFLOP/s",
-                               "system.accelerator.scale_up.bandwidth=1800 GB/s", "system.accelerator.kernel.launch=1.025 us",
-                               "system.scale_up.latency=0.95 us"});
+  const RunRecord twice =
+      run("deepseek_r1_decode",
+          {"system.accelerator.memory.bandwidth=16 TB/s",
+           "system.accelerator.compute.vector=160 TFLOP/s",
+           "system.accelerator.compute.matrix.fp8=10000 TFLOP/s",
+           "system.accelerator.compute.matrix.bf16=5000 TFLOP/s",
+           "system.accelerator.scale_up.bandwidth=1800 GB/s",
+           "system.accelerator.kernel.launch=1.025 us", "system.scale_up.latency=0.95 us"});
   EXPECT_NEAR(metric(twice, "step_time_s") / metric(base, "step_time_s"), 0.5, 2e-3);
 }
 

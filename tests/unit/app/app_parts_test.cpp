@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<CsvRow> parse_csv(const std::string& text) {
-  const fs::path file = fs::temp_directory_path() / ("orrery_csv_" + std::to_string(::getpid()) + ".csv");
+  const fs::path file =
+      fs::temp_directory_path() / ("orrery_csv_" + std::to_string(::getpid()) + ".csv");
   std::ofstream(file, std::ios::binary) << text;
   try {
     auto rows = read_csv(file.string());

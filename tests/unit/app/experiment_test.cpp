@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
 const std::string kDecode = kConfigs + "/experiments/deepseek_r1_decode.yaml";
 
-LoadedExperiment load(const std::vector<std::string>& overrides, const std::string& file = kDecode) {
+LoadedExperiment load(const std::vector<std::string>& overrides,
+                      const std::string& file = kDecode) {
   return load_experiment(file, overrides, config::Library(kConfigs));
 }
 
@@ -28,7 +29,8 @@ TEST(Identity, IsTheMeaningNotTheText) {
 TEST(Identity, DoesNotDependOnNamesOrPaths) {
   const std::string base = load({}).identity;
   EXPECT_EQ(base, load({"name=something else"}).identity);
-  const fs::path copy = fs::temp_directory_path() / ("orrery_identity_" + std::to_string(::getpid()) + ".yaml");
+  const fs::path copy =
+      fs::temp_directory_path() / ("orrery_identity_" + std::to_string(::getpid()) + ".yaml");
   fs::copy_file(kDecode, copy, fs::copy_options::overwrite_existing);
   EXPECT_EQ(base, load({}, copy.string()).identity);
   fs::remove(copy);
@@ -36,8 +38,9 @@ TEST(Identity, DoesNotDependOnNamesOrPaths) {
 
 TEST(Identity, DependsOnEveryInputThatChangesTheResult) {
   const std::string base = load({}).identity;
-  for (const char* change : {"batch.micro=2", "kv_length=4097", "precision=bf16", "parallel.dp=71",
-                             "model=deepseek_v2_lite", "system=vr_nvl72", "memory_reserve=0.2", "seed=1"}) {
+  for (const char* change :
+       {"batch.micro=2", "kv_length=4097", "precision=bf16", "parallel.dp=71",
+        "model=deepseek_v2_lite", "system=vr_nvl72", "memory_reserve=0.2", "seed=1"}) {
     std::vector<std::string> overrides = {change};
     if (std::string(change) == "parallel.dp=71") overrides.emplace_back("parallel.ep=71");
     EXPECT_NE(base, load(overrides).identity) << change;
@@ -46,7 +49,8 @@ TEST(Identity, DependsOnEveryInputThatChangesTheResult) {
 
 TEST(Experiment, BatchPerRankAndGlobalBatchAreTwoWaysToSayTheSame) {
   const InferenceConfig micro = inference_config(load({"batch.micro=4"}).experiment);
-  const InferenceConfig global = inference_config(load({"batch.micro=0", "batch.global=288"}).experiment);
+  const InferenceConfig global =
+      inference_config(load({"batch.micro=0", "batch.global=288"}).experiment);
   EXPECT_EQ(micro.micro_batch, 4);
   EXPECT_EQ(global.micro_batch, 4);
 }
@@ -67,7 +71,8 @@ TEST(Experiment, APlanLargerThanTheMachineSaysSo) {
 }
 
 TEST(Experiment, AcceleratorsArePackagesNotDies) {
-  const LoadedExperiment loaded = load({"system=cm384", "parallel.dp=768", "parallel.ep=256", "precision=int8"});
+  const LoadedExperiment loaded =
+      load({"system=cm384", "parallel.dp=768", "parallel.ep=256", "precision=int8"});
   EXPECT_EQ(loaded.experiment.ranks(), 768);
   EXPECT_EQ(loaded.experiment.accelerators(), 384);
 }

@@ -37,7 +37,8 @@ class ListAgenda : public Agenda {
   EventQueue queue_;
 };
 
-/// A SystemC module that has nothing to do with us: notes when its clock ticked and what the agenda had done by then.
+/// A SystemC module that has nothing to do with us: notes when its clock ticked and what the agenda
+/// had done by then.
 class Ticker : public sc_core::sc_module {
  public:
   SC_HAS_PROCESS(Ticker);
@@ -47,7 +48,8 @@ class Ticker : public sc_core::sc_module {
     dont_initialize();
   }
   void tick() {
-    ticks.emplace_back(sc_core::sc_time_stamp().value(), agenda == nullptr ? 0 : agenda->ran.size());
+    ticks.emplace_back(sc_core::sc_time_stamp().value(),
+                       agenda == nullptr ? 0 : agenda->ran.size());
     if (--left > 0) start.notify(period);
   }
 

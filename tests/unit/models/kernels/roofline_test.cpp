@@ -55,7 +55,8 @@ TEST(Roofline, LiesBetweenTheTextbookRooflineAndTheSum) {
   for (const double p : {1.0, 1.5, 2.0, 4.0, 10.0}) {
     for (const double gigabytes : {0.1, 1.0, 5.0, 10.0, 40.0}) {
       const auto body = static_cast<double>(
-          RooflineModel().cost(kernel(1_TFLOP, Bytes(gigabytes * 1e9)), accelerator(p)).duration - 2'000'000);
+          RooflineModel().cost(kernel(1_TFLOP, Bytes(gigabytes * 1e9)), accelerator(p)).duration -
+          2'000'000);
       const double compute = 1e10, memory = gigabytes * 1e9;  // ps
       EXPECT_GE(body, std::max(compute, memory) - 1) << p << " " << gigabytes;
       EXPECT_LE(body, compute + memory + 1) << p << " " << gigabytes;
@@ -67,7 +68,8 @@ TEST(Roofline, ADieHasItsShareOfThePackage) {
   AcceleratorConfig two = accelerator(4);
   two.dies = 2;
   const Picoseconds one = RooflineModel().cost(kernel(1_TFLOP, 0_B), accelerator(4)).duration;
-  EXPECT_EQ(RooflineModel().cost(kernel(1_TFLOP, 0_B), two).duration - 2'000'000, 2 * (one - 2'000'000));
+  EXPECT_EQ(RooflineModel().cost(kernel(1_TFLOP, 0_B), two).duration - 2'000'000,
+            2 * (one - 2'000'000));
 }
 
 TEST(Roofline, BlockFp8RunsAtTheRateOfFp8) {
@@ -83,7 +85,8 @@ TEST(Roofline, AMissingPrecisionNamesThoseThatExist) {
     RooflineModel().cost(k, accelerator(4));
     FAIL();
   } catch (const config::ConfigError& error) {
-    EXPECT_EQ(std::string(error.what()), "precision: test chip has no matrix rate for 'int8'; it has bf16, fp8");
+    EXPECT_EQ(std::string(error.what()),
+              "precision: test chip has no matrix rate for 'int8'; it has bf16, fp8");
   }
 }
 
