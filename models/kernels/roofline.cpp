@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/config/diagnostics.h"
+
 namespace orrery {
 namespace {
 
 struct Terms {
-  double matrix = 0, vector = 0, memory = 0;  // seconds
+  double matrix = 0, vector = 0, memory = 0, host = 0;  // seconds
+
+  double largest() const { return std::max({matrix, vector, memory, host}); }
 };
 
 Terms roofline_terms(const Kernel& kernel, const AcceleratorConfig& accelerator) {
@@ -26,22 +30,31 @@ Terms roofline_terms(const Kernel& kernel, const AcceleratorConfig& accelerator)
   terms.memory = ((kernel.read + kernel.written) /
                   (accelerator.memory.bandwidth.value * (model.memory_efficiency.value / dies)))
                      .base();
+  if (kernel.host.base() > 0) {
+    const BytesPerSecond link = accelerator.host_link.bandwidth.value;
+    if (link.base() == 0)
+      throw config::ConfigError(accelerator.name + ": host_link is not configured");
+    terms.host = (kernel.host / (link / dies)).base();
+  }
   return terms;
 }
 
-/// (a^p + b^p + c^p)^(1/p), scaled by the largest term so that no power overflows or vanishes.
+/// (a^p + b^p + ...)^(1/p), scaled by the largest term so that no power overflows or vanishes.
 double p_norm(const Terms& terms, double p) {
-  const double largest = std::max({terms.matrix, terms.vector, terms.memory});
+  const double largest = terms.largest();
   if (largest == 0) return 0;
-  const double sum = std::pow(terms.matrix / largest, p) + std::pow(terms.vector / largest, p) +
-                     std::pow(terms.memory / largest, p);
+  double sum = 0;
+  for (const double term : {terms.matrix, terms.vector, terms.memory, terms.host}) {
+    sum += std::pow(term / largest, p);
+  }
   return largest * std::pow(sum, 1 / p);
 }
 
 Bound bound_of(const Terms& terms, double body, double launch) {
   if (launch > body) return Bound::kLaunch;
-  const double largest = std::max({terms.matrix, terms.vector, terms.memory});
+  const double largest = terms.largest();
   if (terms.memory == largest) return Bound::kMemory;
+  if (terms.host == largest) return Bound::kHostLink;
   return terms.matrix == largest ? Bound::kCompute : Bound::kVector;
 }
 

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "models/network/flow_model.h"
+#include "sim/app/components.h"
 #include "sim/app/simulate.h"
 #include "sim/replay/replay.h"
 
@@ -57,7 +58,9 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
+  elaborate(network.topology());
   const ReplayResult result = replay(program, costs);
+  record.components = component_use(network.topology(), program, result);
 
   const double time = to_seconds(result.end).base();
   const double rate = collective.bytes.base() / time;

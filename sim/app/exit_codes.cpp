@@ -9,6 +9,29 @@
 #include "sim/results/result_store.h"
 
 namespace orrery {
+namespace {
+
+/// A file that is not a store of ours is the user's choice; a full disk is not.
+ExitCode code_of(StoreFault fault) {
+  switch (fault) {
+    case StoreFault::kForeign:
+    case StoreFault::kNewer:
+    case StoreFault::kUnreachable:
+      return ExitCode::kUsage;
+    default:
+      return ExitCode::kResource;
+  }
+}
+
+/// A path that does not exist or may not be used is the user's input.
+ExitCode code_of(const std::error_code& code) {
+  const bool path = code == std::errc::no_such_file_or_directory ||
+                    code == std::errc::not_a_directory || code == std::errc::is_a_directory ||
+                    code == std::errc::permission_denied;
+  return path ? ExitCode::kUsage : ExitCode::kResource;
+}
+
+}  // namespace
 
 Failure classify(const std::exception_ptr& error) {
   try {
@@ -24,11 +47,11 @@ Failure classify(const std::exception_ptr& error) {
   } catch (const DeterminismError& e) {
     return {ExitCode::kDeterminism, std::string("error: ") + e.what()};
   } catch (const StoreError& e) {
-    return {ExitCode::kResource, std::string("error: ") + e.what()};
+    return {code_of(e.fault()), std::string("error: ") + e.what()};
   } catch (const ResourceError& e) {
     return {ExitCode::kResource, std::string("error: ") + e.what()};
   } catch (const std::system_error& e) {
-    return {ExitCode::kResource, std::string("error: ") + e.what()};
+    return {code_of(e.code()), std::string("error: ") + e.what()};
   } catch (const std::bad_alloc&) {
     return {ExitCode::kResource, "error: out of memory"};
   } catch (const DeadlockError& e) {

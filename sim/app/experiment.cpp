@@ -26,12 +26,25 @@ const Schema<BatchConfig>& BatchConfig::schema() {
 }
 
 const Schema<OperatorConfig>& OperatorConfig::schema() {
+  using C = OperatorConfig;
   static const auto schema =
-      Schema<OperatorConfig>("operator", "a GEMM, (m x k) * (k x n)")
-          .required("m", &OperatorConfig::m, "rows of the result", between(1, 1e9))
-          .required("n", &OperatorConfig::n, "columns of the result", between(1, 1e9))
-          .required("k", &OperatorConfig::k, "summed dimension", between(1, 1e9))
-          .optional("batch", &OperatorConfig::batch, "independent products", between(1, 1e9));
+      Schema<C>("operator", "one kernel")
+          .optional("kind", &C::kind, "a matrix product, or a copy by a copy engine")
+          .optional("m", &C::m, "gemm: rows of the result", between(1, 1e9))
+          .optional("n", &C::n, "gemm: columns of the result", between(1, 1e9))
+          .optional("k", &C::k, "gemm: summed dimension", between(1, 1e9))
+          .optional("batch", &C::batch, "gemm: independent products", between(1, 1e9))
+          .optional("bytes", &C::bytes, "copies: size", between(1_B, 1000_TB))
+          .check(
+              "a gemm needs m, n and k",
+              [](const C& c) {
+                return c.kind != OperatorShape::kGemm || (c.m > 0 && c.n > 0 && c.k > 0);
+              },
+              "kind")
+          .check(
+              "a copy needs bytes",
+              [](const C& c) { return c.kind == OperatorShape::kGemm || c.bytes.base() > 0; },
+              "kind");
   return schema;
 }
 
@@ -170,7 +183,6 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   diagnostics.throw_if_errors();
   LoadedExperiment loaded;
   loaded.node = config::complete(node, record, diagnostics, library);
-  diagnostics.throw_if_errors();
   config::fill(&loaded.experiment, loaded.node, record, diagnostics);
   diagnostics.throw_if_errors();
   check_experiment(loaded.experiment, loaded.node, diagnostics);

@@ -31,10 +31,14 @@ struct BatchConfig {
   static const config::Schema<BatchConfig>& schema();
 };
 
-/// One GEMM: (m x k) * (k x n).
+enum class OperatorShape : std::uint8_t { kGemm, kHostToDevice, kDeviceToHost, kDeviceToDevice };
+
+/// One kernel: a GEMM, (m x k) * (k x n), or a copy of `bytes`.
 struct OperatorConfig {
+  OperatorShape kind = OperatorShape::kGemm;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
+  Bytes bytes;
   static const config::Schema<OperatorConfig>& schema();
 };
 

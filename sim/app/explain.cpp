@@ -6,6 +6,7 @@
 #include "models/kernels/roofline.h"
 #include "models/network/flow_model.h"
 #include "sim/app/commands.h"
+#include "sim/app/file_kind.h"
 #include "sim/app/model_step.h"
 #include "sim/config/output.h"
 #include "sim/results/table.h"
@@ -163,6 +164,7 @@ void print(const ordered_json& explanation) {
 }  // namespace
 
 ExitCode explain_command(const ExplainArguments& arguments) {
+  expect_kind(arguments.file, FileKind::kExperiment);
   const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
   std::cerr << loaded.warnings;
   const Experiment& e = loaded.experiment;

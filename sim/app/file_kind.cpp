@@ -38,7 +38,37 @@ config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics)
   return config::parse_yaml(text.str(), path, diagnostics);
 }
 
+struct KindName {
+  const char* name;
+  const char* command;
+};
+
+KindName name_of(FileKind kind) {
+  switch (kind) {
+    case FileKind::kExperiment:
+      return {"an experiment", "run"};
+    case FileKind::kSweep:
+      return {"a sweep", "sweep run"};
+    case FileKind::kPublished:
+      return {"a list of published rows", "validate published"};
+    case FileKind::kSystem:
+      return {"a system", "describe system"};
+    case FileKind::kAccelerator:
+      return {"an accelerator", "describe accelerator"};
+    case FileKind::kModel:
+      return {"a model", "check"};
+  }
+  return {"?", "check"};
+}
+
 }  // namespace
+
+void expect_kind(const std::string& path, FileKind expected) {
+  const FileKind kind = file_kind(path);
+  if (kind == expected) return;
+  throw config::ConfigError(path + ": this is " + name_of(kind).name + "; try: orrery " +
+                            name_of(kind).command + " " + path);
+}
 
 FileKind file_kind(const std::string& path) {
   config::Diagnostics diagnostics;

@@ -20,4 +20,8 @@ enum class FileKind : std::uint8_t {
 /// @throws config::ConfigError when the file cannot be read or is none of them.
 FileKind file_kind(const std::string& path);
 
+/// @throws config::ConfigError naming the command for what `path` is, when it is not of the
+/// expected kind.
+void expect_kind(const std::string& path, FileKind expected);
+
 }  // namespace orrery

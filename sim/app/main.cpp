@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <functional>
 #include <iostream>
@@ -9,6 +10,7 @@
 
 #include "sim/app/commands.h"
 #include "sim/results/version.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
@@ -100,6 +102,21 @@ void add_schema(CLI::App& app, Command& chosen) {
   choose(verb, chosen, arguments, schema_command);
 }
 
+/// Says what `verb` may have meant, if it is none. CLI11 itself only says that a subcommand is
+/// missing.
+bool is_unknown(const CLI::App& app, const std::string& verb) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* known : app.get_subcommands({})) verbs.push_back(known->get_name());
+  if (verb.starts_with('-') || std::find(verbs.begin(), verbs.end(), verb) != verbs.end())
+    return false;
+  const std::string meant = nearest_name(verb, verbs);
+  std::cerr << "error: unknown command '" << verb << "'"
+            << (meant.empty() ? "" : "; did you mean '" + meant + "'?") << "\nthere are:";
+  for (const std::string& known : verbs) std::cerr << " " << known;
+  std::cerr << "\n";
+  return true;
+}
+
 /// Parses the command line into `chosen`. @return an exit code when the process is to end at once
 std::optional<ExitCode> parse_command_line(int argc, char** argv, Command& chosen) {
   CLI::App app{"Orrery simulates AI accelerators and clusters running language models."};
@@ -110,6 +127,7 @@ std::optional<ExitCode> parse_command_line(int argc, char** argv, Command& chose
        {add_run, add_check, add_explain, add_describe, add_validate, add_sweep, add_schema}) {
     add(app, chosen);
   }
+  if (argc > 1 && is_unknown(app, argv[1])) return ExitCode::kUsage;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

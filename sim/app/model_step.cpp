@@ -7,6 +7,7 @@
 
 #include "models/kernels/roofline.h"
 #include "models/network/flow_model.h"
+#include "sim/app/components.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/results/timeline.h"
@@ -131,7 +132,9 @@ StepOutcome replay_step(const Experiment& experiment, const Program& program,
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   ReplayOptions options;
   options.timeline = timeline.get();
+  elaborate(network.topology());
   outcome.replay = replay(program, outcome.priced.costs, options);
+  outcome.components = component_use(network.topology(), program, outcome.replay);
   if (timeline) timeline->close();
   return outcome;
 }
@@ -158,6 +161,7 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "simulated_time_s", seconds);
   add_metric(record, "events", static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);
+  record.components = outcome.components;
 }
 
 }  // namespace orrery

@@ -23,6 +23,7 @@ struct ModelStep {
 struct StepOutcome {
   PricedProgram priced;
   ReplayResult replay;
+  std::vector<ComponentUse> components;
 };
 
 /// Bytes of device memory that a rank may use.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "models/kernels/roofline.h"
 #include "sim/app/simulate.h"
 
@@ -24,23 +26,47 @@ Kernel gemm(const OperatorConfig& op, Precision precision) {
   return kernel;
 }
 
+Kernel copy(const OperatorConfig& op) {
+  Kernel kernel;
+  kernel.name = "copy";
+  kernel.kind = KernelClass::kCopy;
+  kernel.read = op.kind == OperatorShape::kHostToDevice ? Bytes() : op.bytes;
+  kernel.written = op.kind == OperatorShape::kDeviceToHost ? Bytes() : op.bytes;
+  kernel.host = op.kind == OperatorShape::kDeviceToDevice ? Bytes() : op.bytes;
+  return kernel;
+}
+
+/// Time at the nameplate of whatever limits the kernel: matrix peak, memory bandwidth or host link.
+double time_at_limit(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  const double dies = accelerator.dies;
+  double time =
+      ((kernel.read + kernel.written) / (accelerator.memory.bandwidth.value / dies)).base();
+  if (kernel.matrix_flops.base() > 0) {
+    time =
+        std::max(time, (kernel.matrix_flops / matrix_peak(accelerator, kernel.precision)).base());
+  }
+  if (kernel.host.base() > 0) {
+    time =
+        std::max(time, (kernel.host / (accelerator.host_link.bandwidth.published() / dies)).base());
+  }
+  return time;
+}
+
 }  // namespace
 
 void run_operator(const Experiment& experiment, RunRecord& record) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
-  const Kernel kernel = gemm(*experiment.op, experiment.precision);
+  const OperatorConfig& op = *experiment.op;
+  const Kernel kernel = op.kind == OperatorShape::kGemm ? gemm(op, experiment.precision) : copy(op);
   const KernelCost cost = RooflineModel().cost(kernel, accelerator);
   const double time = to_seconds(cost.duration).base();
   const double bytes = (kernel.read + kernel.written).base();
-  const double compute_limit =
-      kernel.matrix_flops.base() / matrix_peak(accelerator, kernel.precision).base();
-  const double memory_limit = bytes * accelerator.dies / accelerator.memory.bandwidth.value.base();
   add_metric(record, "time_s", time);
   add_metric(record, "flops", kernel.matrix_flops.base());
   add_metric(record, "flops_per_s", kernel.matrix_flops.base() / time);
   add_metric(record, "bytes", bytes);
   add_metric(record, "bytes_per_s", bytes / time);
-  add_metric(record, "share_of_limit", std::max(compute_limit, memory_limit) / time);
+  add_metric(record, "share_of_limit", time_at_limit(kernel, accelerator) / time);
   record.labels.push_back({"bound", to_string(cost.bound)});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", 1);

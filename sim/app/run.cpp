@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "sim/app/commands.h"
+#include "sim/app/file_kind.h"
 #include "sim/app/isolate.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
@@ -56,6 +57,7 @@ void print_summary(const TimedRecord& run) {
 }  // namespace
 
 ExitCode run_command(const RunArguments& arguments) {
+  expect_kind(arguments.file, FileKind::kExperiment);
   const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
   std::cerr << loaded.warnings;
   std::optional<ResultStore>

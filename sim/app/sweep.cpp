@@ -4,6 +4,7 @@
 #include <map>
 
 #include "sim/app/commands.h"
+#include "sim/app/file_kind.h"
 #include "sim/app/progress.h"
 #include "sim/app/run.h"
 #include "sim/app/sweep_config.h"
@@ -59,6 +60,7 @@ SweepResults run_points(const Sweep& sweep, ResultStore& store) {
 }  // namespace
 
 ExitCode sweep_run_command(const SweepArguments& arguments) {
+  expect_kind(arguments.file, FileKind::kSweep);
   const Sweep sweep = load_sweep(arguments.file);
   const std::string db = arguments.db.empty() ? sweep.config.name + ".db" : arguments.db;
   ResultStore store = ResultStore::open(db);

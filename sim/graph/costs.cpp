@@ -11,6 +11,8 @@ const char* to_string(Bound bound) {
       return "vector";
     case Bound::kMemory:
       return "memory";
+    case Bound::kHostLink:
+      return "host_link";
     case Bound::kLaunch:
       return "launch";
   }

@@ -11,7 +11,7 @@
 namespace orrery {
 
 /// What limits a kernel.
-enum class Bound : std::uint8_t { kCompute, kVector, kMemory, kLaunch };
+enum class Bound : std::uint8_t { kCompute, kVector, kMemory, kHostLink, kLaunch };
 const char* to_string(Bound bound);
 
 /// Price of one kernel, from a kernel model.

@@ -63,6 +63,8 @@ const char* to_string(KernelClass kind) {
       return "softmax";
     case KernelClass::kOptimizer:
       return "optimizer";
+    case KernelClass::kCopy:
+      return "copy";
   }
   return "?";
 }

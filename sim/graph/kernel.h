@@ -27,6 +27,7 @@ enum class KernelClass : std::uint8_t {
   kEmbedding,
   kSoftmax,
   kOptimizer,
+  kCopy,  ///< by a copy engine, on a stream of its own; no SM takes part
 };
 const char* to_string(KernelClass kind);
 
@@ -46,6 +47,7 @@ struct Kernel {
   Flops vector_flops;  ///< on vector lanes
   Bytes read;
   Bytes written;
+  Bytes host;  ///< copies: over the link to the host
 
   bool operator==(const Kernel&) const = default;
 };

@@ -146,6 +146,7 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
           .required("memory", &C::memory, "device memory")
           .required("scale_up", &C::scale_up, "ports to the scale-up fabric")
           .required("scale_out", &C::scale_out, "ports to the network between systems")
+          .optional("host_link", &C::host_link, "link to the host processor, for copies")
           .required("power", &C::power, "electrical power")
           .required("energy", &C::energy, "energy of work")
           .required("kernel", &C::kernel, "kernel model")

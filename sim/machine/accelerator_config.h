@@ -81,6 +81,7 @@ struct AcceleratorConfig {
   MemoryConfig memory;
   PortConfig scale_up;
   PortConfig scale_out;
+  PortConfig host_link;  ///< PCIe or chip-to-chip; what copy engines reach over it
   PowerConfig power;
   EnergyConfig energy;
   KernelConfig kernel;

@@ -64,6 +64,14 @@ ordered_json classes_to_json(const std::vector<ClassBreakdown>& classes) {
   return list;
 }
 
+ordered_json components_to_json(const std::vector<ComponentUse>& components) {
+  ordered_json list = ordered_json::array();
+  for (const ComponentUse& c : components) {
+    list.push_back({{"name", c.name}, {"busy_share", c.busy_share}, {"sent_bytes", c.sent_bytes}});
+  }
+  return list;
+}
+
 ordered_json parameters_to_json(const std::vector<Parameter>& parameters) {
   ordered_json list = ordered_json::array();
   for (const Parameter& p : parameters) {
@@ -115,6 +123,9 @@ RunRecord parse(const ordered_json& json) {
   }
   for (const ordered_json& item : json.at("classes")) {
     record.classes.push_back(class_from_json(item));
+  }
+  for (const ordered_json& item : json.at("components")) {
+    record.components.push_back({item.at("name"), item.at("busy_share"), item.at("sent_bytes")});
   }
   for (const ordered_json& item : json.at("parameters")) {
     record.parameters.push_back(parameter_from_json(item));
@@ -188,6 +199,7 @@ ordered_json to_json(const RunRecord& record) {
                        {"reason", record.reason}};
   add_metrics(json, record);
   json["classes"] = classes_to_json(record.classes);
+  json["components"] = components_to_json(record.components);
   json["provenance"] = record.provenance;
   json["configuration"] = record.configuration;
   json["parameters"] = parameters_to_json(record.parameters);

@@ -44,6 +44,13 @@ struct Parameter {
   std::string origin;           ///< "configs/accelerators/gb200.yaml:12:14", "--set", "default"
 };
 
+/// What one part of the machine did in a run. Printed, not stored.
+struct ComponentUse {
+  std::string name;       ///< "system0/node3"
+  double busy_share = 0;  ///< of the run, kernels on its accelerators
+  double sent_bytes = 0;  ///< put on links by its accelerators
+};
+
 enum class RunStatus { kOk, kInfeasible, kFailed };
 
 /// "ok", "infeasible", "failed", and back.
@@ -64,6 +71,7 @@ struct RunRecord {
   std::vector<Metric> metrics;
   std::vector<Label> labels;
   std::vector<ClassBreakdown> classes;
+  std::vector<ComponentUse> components;
   std::vector<Parameter> parameters;
   nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
   nlohmann::ordered_json configuration = nlohmann::ordered_json::object();  ///< resolved, canonical

@@ -151,6 +151,39 @@ TEST_F(Cli, EveryKindOfWrongInputIsExitCode2) {
   }
 }
 
+TEST_F(Cli, AllErrorsOfAFileAreReportedAtOnce) {
+  const std::string file = write("bad.yaml",
+                                 "experiment: inference\n"
+                                 "system: dgx_h10\n"
+                                 "model: llama_3_1_8b\n"
+                                 "paralel: {tp: 8}\n"
+                                 "precision: bf61\n"
+                                 "memory_reserve: 2\n");
+  const Outcome run = orrery("run " + file);
+  EXPECT_EQ(run.code, 2);
+  for (const char* place : {"bad.yaml:2:9: error", "bad.yaml:4:1: error", "bad.yaml:5:12: error",
+                            "bad.yaml:6:17: error"}) {
+    EXPECT_THAT(run.out, HasSubstr(place));
+  }
+  for (const char* meant : {"'dgx_h100'?", "'parallel'?", "'bf16'?"})
+    EXPECT_THAT(run.out, HasSubstr(meant));
+}
+
+TEST_F(Cli, AWrongCommandOrKindOfFileIsAnsweredWithTheRightOne) {
+  EXPECT_THAT(orrery("rnu x.yaml").out, HasSubstr("did you mean 'run'?"));
+  EXPECT_THAT(orrery("sweep run " + small_experiment()).out,
+              HasSubstr("this is an experiment; try: orrery run"));
+  EXPECT_THAT(orrery("run configs/sweeps/supernodes.yaml").out,
+              HasSubstr("this is a sweep; try: orrery sweep run"));
+}
+
+TEST_F(Cli, AFileThatIsNoStoreIsTheUsersChoice) {
+  const std::string other = write("notes.txt", "hello");
+  EXPECT_EQ(orrery("run " + small_experiment() + " --db " + other).code, 2);
+  EXPECT_EQ(orrery("run " + small_experiment() + " --db /nonexistent/folder/s.db").code, 2);
+  EXPECT_EQ(shell("cat " + other).out, "hello");
+}
+
 TEST_F(Cli, WhatDoesNotFitIsExitCode5WithTheShortfallAndARow) {
   const std::string store = path("s.db");
   const Outcome run = orrery(

@@ -4,7 +4,7 @@
 
 #include "sim/app/experiment.h"
 #include "sim/app/model_step.h"
-#include "sim/app/simulate.h"
+#include "sim/app/run.h"
 
 namespace orrery {
 namespace {
@@ -12,8 +12,10 @@ namespace {
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
 
 RunRecord run(const std::string& experiment, const std::vector<std::string>& overrides) {
-  return simulate(load_experiment(kConfigs + "/experiments/" + experiment + ".yaml", overrides,
-                                  config::Library(kConfigs)));
+  // In a process of its own: one process holds one machine.
+  return simulate_isolated(load_experiment(kConfigs + "/experiments/" + experiment + ".yaml",
+                                           overrides, config::Library(kConfigs)))
+      .record;
 }
 
 double metric(const RunRecord& record, const char* name) {

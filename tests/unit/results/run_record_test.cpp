@@ -18,10 +18,10 @@ TEST(RunRecord, JsonHasTheKeysOfTheInterfaceInOrder) {
   const ordered_json json = to_json(example_record());
   std::vector<std::string> keys;
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_EQ(keys,
-            (std::vector<std::string>{"schema", "experiment", "name", "identity", "status",
-                                      "reason", "metrics", "units", "intervals", "breakdown",
-                                      "classes", "provenance", "configuration", "parameters"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema", "experiment", "name", "identity", "status",
+                                            "reason", "metrics", "units", "intervals", "breakdown",
+                                            "classes", "components", "provenance", "configuration",
+                                            "parameters"}));
 }
 
 TEST(RunRecord, LabelsAreMetricsWithText) {

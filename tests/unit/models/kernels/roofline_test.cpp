@@ -90,6 +90,26 @@ TEST(Roofline, AMissingPrecisionNamesThoseThatExist) {
   }
 }
 
+TEST(Roofline, ACopyToTheDeviceIsBoundByTheHostLink) {
+  // 1 GB over 50 GB/s: 20 ms; writing it to memory takes 1 ms beside that, (1 + 0.05^4)^(1/4) = 1
+  // + 1.6e-6.
+  AcceleratorConfig a = accelerator(4);
+  a.host_link.bandwidth.value = 50_GBps;
+  Kernel copy;
+  copy.kind = KernelClass::kCopy;
+  copy.written = 1_GB;
+  copy.host = 1_GB;
+  const KernelCost cost = RooflineModel().cost(copy, a);
+  EXPECT_NEAR(static_cast<double>(cost.duration), 2e10 * (1 + 0.25 * std::pow(0.05, 4)) + 2e6, 10);
+  EXPECT_EQ(cost.bound, Bound::kHostLink);
+}
+
+TEST(Roofline, ACopyToAHostWithoutALinkIsAnError) {
+  Kernel copy;
+  copy.host = 1_GB;
+  EXPECT_THROW(RooflineModel().cost(copy, accelerator(4)), config::ConfigError);
+}
+
 TEST(Roofline, AnEmptyKernelIsAllLaunch) {
   const KernelCost cost = RooflineModel().cost(kernel(0_TFLOP, 0_B), accelerator(4));
   EXPECT_EQ(cost.duration, cost.launch);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/components.h"
+
+#include <boost/range/iterator_range.hpp>
+
+#include "sim/kernel/structure.h"
+
+namespace orrery {
+namespace {
+
+std::vector<std::string> names_of(const Topology& topology) {
+  std::vector<std::string> names;
+  for (const auto vertex : boost::make_iterator_range(vertices(topology.graph()))) {
+    names.push_back(topology.graph()[vertex].name);
+  }
+  return names;
+}
+
+int ranks_below(const Component& component) {
+  if (component.parts().empty()) return 1;
+  int ranks = 0;
+  for (const auto& part : component.parts()) ranks += ranks_below(*part);
+  return ranks;
+}
+
+void count_busy(const Topology& topology, const Program& program, const ReplayResult& replay,
+                const Structure& structure) {
+  for (std::size_t role = 0; role < program.roles.size(); ++role) {
+    const TimeBreakdown& time = replay.roles[role].breakdown;
+    for (const int rank : program.roles[role].ranks) {
+      structure.at(topology.rank_name(rank)).busy += time.compute + time.optimizer + time.host;
+    }
+  }
+}
+
+/// Counts on the links that start at a rank: what passes through a rank of another message's way
+/// counts there too.
+void count_sent(const Topology& topology, const ReplayResult& replay, const Structure& structure) {
+  const Topology::Graph& graph = topology.graph();
+  std::vector<int> source(topology.bundles().size(),
+                          -1);  // rank that the links of a bundle start at
+  for (const auto link : boost::make_iterator_range(edges(graph))) {
+    source[graph[link].bundle] = graph[boost::source(link, graph)].rank;
+  }
+  for (std::size_t bundle = 0; bundle < source.size(); ++bundle) {
+    if (source[bundle] < 0) continue;  // a switch's
+    structure.at(topology.rank_name(source[bundle])).sent += replay.link_bytes[bundle];
+  }
+}
+
+}  // namespace
+
+void elaborate(const Topology& topology) { Structure::elaborate(names_of(topology)); }
+
+std::vector<ComponentUse> component_use(const Topology& topology, const Program& program,
+                                        const ReplayResult& replay) {
+  const Structure& structure = Structure::elaborate(names_of(topology));
+  count_busy(topology, program, replay, structure);
+  count_sent(topology, replay, structure);
+  std::vector<ComponentUse> uses;
+  for (const auto& system : structure.roots()) {
+    for (const auto& node : system->parts()) {
+      if (node->parts().empty()) continue;  // a switch
+      const double time = static_cast<double>(replay.end) * ranks_below(*node);
+      uses.push_back(
+          {node->path(), static_cast<double>(node->total_busy()) / time, node->total_sent()});
+    }
+  }
+  return uses;
+}
+
+}  // namespace orrery
