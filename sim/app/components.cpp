@@ -2,6 +2,7 @@
 #include "sim/app/components.h"
 
 #include <boost/range/iterator_range.hpp>
+#include <map>
 
 #include "sim/kernel/structure.h"
 
@@ -16,11 +17,9 @@ std::vector<std::string> names_of(const Topology& topology) {
   return names;
 }
 
-int ranks_below(const Component& component) {
-  if (component.parts().empty()) return 1;
-  int ranks = 0;
-  for (const auto& part : component.parts()) ranks += ranks_below(*part);
-  return ranks;
+/// "system0/node1" of "system0/node1/accelerator3/die0".
+std::string node_of(const std::string& rank) {
+  return rank.substr(0, rank.find('/', rank.find('/') + 1));
 }
 
 void count_busy(const Topology& topology, const Program& program, const ReplayResult& replay,
@@ -57,14 +56,17 @@ std::vector<ComponentUse> component_use(const Topology& topology, const Program&
   const Structure& structure = Structure::elaborate(names_of(topology));
   count_busy(topology, program, replay, structure);
   count_sent(topology, replay, structure);
+  std::map<std::string, int> ranks;
   std::vector<ComponentUse> uses;
-  for (const auto& system : structure.roots()) {
-    for (const auto& node : system->parts()) {
-      if (node->parts().empty()) continue;  // a switch
-      const double time = static_cast<double>(replay.end) * ranks_below(*node);
-      uses.push_back(
-          {node->path(), static_cast<double>(node->total_busy()) / time, node->total_sent()});
-    }
+  for (int rank = 0; rank < topology.ranks(); ++rank) {
+    const std::string node = node_of(topology.rank_name(rank));
+    if (ranks[node]++ == 0) uses.push_back({node});
+  }
+  for (ComponentUse& use : uses) {
+    const Component& node = structure.at(use.name);
+    use.busy_share = static_cast<double>(node.total_busy()) /
+                     (static_cast<double>(replay.end) * ranks.at(use.name));
+    use.sent_bytes = node.total_sent();
   }
   return uses;
 }

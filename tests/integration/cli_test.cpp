@@ -96,6 +96,35 @@ TEST_F(Cli, BreakdownAddsUpToTheStep) {
   EXPECT_NEAR(sum, metrics.at("step_time_s").get<double>(), 1e-11);
 }
 
+TEST_F(Cli, EveryNodeIsAComponentWithItsShare) {
+  const auto json = nlohmann::json::parse(
+      orrery("run " + small_experiment() + " --json --set nodes=3", false).out);
+  const auto& components = json.at("components");
+  ASSERT_EQ(components.size(), 3U);
+  // The plan uses the eight ranks of the first node; the others idle.
+  EXPECT_EQ(components[0].at("name"), "system0/node0");
+  EXPECT_GT(components[0].at("busy_share"), 0.5);
+  EXPECT_LE(components[0].at("busy_share"), 1.0);
+  EXPECT_GT(components[0].at("sent_bytes"), 0.0);
+  EXPECT_EQ(components[2].at("busy_share"), 0.0);
+  EXPECT_EQ(components[2].at("sent_bytes"), 0.0);
+}
+
+TEST_F(Cli, ResultsDoNotDependOnTheWorkingDirectoryOrTheEnvironment) {
+  const std::string file = small_experiment();
+  const auto run = [&](const std::string& prefix) {
+    const Outcome outcome = shell(prefix + " " ORRERY_BINARY " run " + file + " --json", false);
+    auto json = nlohmann::ordered_json::parse(outcome.out);
+    json["metrics"].erase("wall_time_s");
+    json.erase("parameters");  // their origins are paths, relative where they can be
+    return json.dump();
+  };
+  const std::string here = run("cd " + std::string(ORRERY_SOURCE_DIR) + " &&");
+  EXPECT_EQ(here, run("cd / &&"));
+  EXPECT_EQ(here, run("LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 OMP_NUM_THREADS=7"));
+  EXPECT_EQ(here, run("setarch -R"));  // no address space randomisation
+}
+
 TEST_F(Cli, TheSamePointGivesTheSameBytes) {
   const std::string file = small_experiment();
   const auto run = [&] {
