@@ -27,10 +27,10 @@ build_packages=(g++ cmake ninja-build libsystemc-dev libyaml-cpp-dev libsqlite3-
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler sqlite3)
 full_packages=(clang-14 clang-tidy-14 libclang-rt-14-dev)
 
-# build PRESET [TARGET...]: configures once, then builds what changed.
+# build PRESET [TARGET...]: configures (packages may have come since the last time), then builds what changed.
 build() {
   local preset=$1
   shift
-  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
+  cmake --preset "$preset" >/dev/null
   cmake --build --preset "$preset" ${*:+--target "$@"}
 }

@@ -133,6 +133,7 @@ void check_model_run(const Experiment& e, const config::Node& node,
 
 void check_experiment(const Experiment& e, const config::Node& node,
                       config::Diagnostics& diagnostics) {
+  const int available = e.system.ranks() * e.nodes;
   switch (e.kind) {
     case ExperimentKind::kTraining:
     case ExperimentKind::kInference:
@@ -145,9 +146,9 @@ void check_experiment(const Experiment& e, const config::Node& node,
     case ExperimentKind::kCollective:
       if (!e.collective) {
         complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
-      } else if (e.collective->ranks > e.system.ranks() * e.nodes) {
+      } else if (e.collective->ranks > available) {
         complain(diagnostics, node, "collective.ranks",
-                 "the machine has " + std::to_string(e.system.ranks() * e.nodes) + " ranks");
+                 "the machine has " + std::to_string(available) + " ranks");
       }
       break;
   }

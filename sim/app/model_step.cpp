@@ -114,6 +114,7 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   const Bytes usable = usable_memory(experiment);
   if (worst.total() <= usable) return true;
   record.status = RunStatus::kInfeasible;
+  add_metric(record, "memory_shortfall_bytes", (worst.total() - usable).base());
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";

@@ -103,10 +103,13 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
     const RunRecord* record = choose(description.choose, row.records);
     const Experiment& e = point_of(row, record).loaded.experiment;
     if (record == nullptr) {
-      const Metric* memory = row.records.front()->find("peak_memory_bytes");
-      const bool misfit = row.records.front()->status == RunStatus::kInfeasible;
-      table.add_row({row.name, plan(e), batch(e), misfit ? "does not fit" : "none", "-", "-",
-                     memory != nullptr ? format_si(memory->value, "B") : "-", "-", "-", "-"});
+      const RunRecord& first = *row.records.front();
+      const Metric* shortfall = first.find("memory_shortfall_bytes");
+      const std::string misfit =
+          shortfall != nullptr ? "does not fit, " + format_si(shortfall->value, "B") + " short"
+                               : "none";
+      table.add_row({row.name, plan(e), batch(e), misfit, "-", "-",
+                     metric(first, "peak_memory_bytes", "B"), "-", "-", "-"});
       notes += "  " + row.name + ": " + no_choice(row) + "\n";
       continue;
     }

@@ -13,9 +13,9 @@ struct Component::Plan {
 
   Plan& part(const std::string& part_name) {
     // A machine lists neighbours next to each other, so the last part is nearly always the one.
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-      if (part->name == part_name) return *part;
-    }
+    const auto found = std::find_if(parts.rbegin(), parts.rend(),
+                                    [&](const Plan& part) { return part.name == part_name; });
+    if (found != parts.rend()) return *found;
     parts.push_back({part_name, {}});
     return parts.back();
   }
@@ -68,7 +68,7 @@ void Structure::index(Component& component) {
 
 Structure& Structure::elaborate(const std::vector<std::string>& paths) {
   // Never destroyed: SystemC's own statics may be gone at exit.
-  static Structure* const structure = new Structure(paths);
+  static auto* const structure = new Structure(paths);
   if (structure->paths_ != paths) {
     throw std::logic_error("another machine stands in this process; simulate in one of its own");
   }

@@ -70,6 +70,7 @@ std::vector<MetricInfo> make_table() {
        "model FLOPs (no recomputation, causal attention) over the dense peak", kModels},
       {"hardware_flops_utilization", "1", "FLOPs executed over the dense peak", kModels},
       {"peak_memory_bytes", "B", "device memory of the fullest rank", kModels},
+      {"memory_shortfall_bytes", "B", "of a point that does not fit: what that rank lacks", kModels},
       {"memory.weights_bytes", "B", "of that: weights", kModels},
       {"memory.gradients_bytes", "B", "of that: gradients", kModels},
       {"memory.optimizer_bytes", "B", "of that: optimizer states", kModels},

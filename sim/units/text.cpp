@@ -167,7 +167,7 @@ std::string print_scaled(double base, const Unit& unit, std::string_view name,
     char buffer[32];
     const auto [end, error] =
         std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, precision);
-    const std::string text = std::string(buffer, end) + " " + std::string(name);
+    std::string text = std::string(buffer, end) + " " + std::string(name);
     if (parse_quantity(text, dimension) == base) return text;
   }
   return {};

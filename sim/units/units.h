@@ -20,6 +20,7 @@ using DollarsPerSecond = Quantity<Dimension{.time = -1, .money = 1}>;
 
 /// Literals for constants in code and tests: `3.35_TBps`, `80_GiB`, `600_ns`. GB is 10^9, GiB 2^30.
 namespace literals {
+// A type and a suffix cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
 #define ORRERY_UNIT(suffix, Type, scale)                                                  \
   constexpr Type operator""_##suffix(long double v) { return Type(double(v) * (scale)); } \
   constexpr Type operator""_##suffix(unsigned long long v) { return Type(double(v) * (scale)); }
@@ -52,6 +53,7 @@ ORRERY_UNIT(pJpFLOP, JoulesPerFlop, 1e-12)
 ORRERY_UNIT(MHz, Hertz, 1e6)
 ORRERY_UNIT(GHz, Hertz, 1e9)
 #undef ORRERY_UNIT
+// NOLINTEND(bugprone-macro-parentheses)
 }  // namespace literals
 
 }  // namespace orrery
