@@ -21,10 +21,10 @@ function(orrery_options target)
 endfunction()
 
 # orrery_layer(name FOLDER dir [LAYERS layer...] [PACKAGES target...]): one library for all sources below
-# the folder, linked to the layers below it. SELF_REGISTERING layers are object libraries, because a static
-# library drops the files that nothing refers to but their own registration.
+# the folder, linked to the layers below it. LINKED_WHOLE layers are object libraries, because a static library drops
+# the files that nothing refers to: those that only register themselves, and the sc_main that libsystemc asks for.
 function(orrery_layer name)
-  cmake_parse_arguments(layer "SELF_REGISTERING" "FOLDER" "LAYERS;PACKAGES" ${ARGN})
+  cmake_parse_arguments(layer "LINKED_WHOLE" "FOLDER" "LAYERS;PACKAGES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${layer_FOLDER}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/sim/app/main\\.cpp$")
   list(TRANSFORM layer_LAYERS PREPEND orrery_)
@@ -32,7 +32,7 @@ function(orrery_layer name)
   if(NOT sources)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
-  elseif(layer_SELF_REGISTERING)
+  elseif(layer_LINKED_WHOLE)
     add_library(${target}_objects OBJECT ${sources})
     target_include_directories(${target}_objects PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(${target}_objects PUBLIC ${layer_LAYERS} ${layer_PACKAGES})

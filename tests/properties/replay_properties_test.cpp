@@ -33,7 +33,7 @@ class RandomProgram {
         const KernelId kernel = b_.kernel(random_() % 3'000'000, random_() % 1000);
         const auto stream = static_cast<StreamId>(random_() % 8 == 0 ? 1 : 0);
         add(random_() % graphs_.size(),
-            ProgramBuilder::compute(kernel, Category::kCompute, stream));
+            TestProgramBuilder::compute(kernel, Category::kCompute, stream));
       }
     }
     for (const OperatorGraph& graph : graphs_) {
@@ -72,12 +72,12 @@ class RandomProgram {
     }
     const TransferId transfer = b_.transfer("t", static_cast<int>(members.size()), std::move(cost));
     for (const std::size_t role : members) {
-      add(role, ProgramBuilder::collective(transfer, static_cast<StreamId>(1 + transfer % 2)));
+      add(role, TestProgramBuilder::collective(transfer, static_cast<StreamId>(1 + transfer % 2)));
     }
   }
 
   std::mt19937_64 random_;
-  ProgramBuilder b_;
+  TestProgramBuilder b_;
   std::vector<OperatorGraph> graphs_;
 };
 
@@ -169,11 +169,11 @@ INSTANTIATE_TEST_SUITE_P(Random, ReplayProperties, testing::Range<std::uint64_t>
 TEST(ReplayMonotonicity, AFasterLinkNeverSlowsAChainOfTransfers) {
   Picoseconds before = kMaxTime;
   for (const BytesPerSecond bandwidth : {1_GBps, 2_GBps, 5_GBps, 100_GBps}) {
-    ProgramBuilder b;
+    TestProgramBuilder b;
     const auto link = b.link(bandwidth);
     const TransferId t = b.transfer("t", 1, {1000, {{link, 12'345}}});
-    const Operator compute = ProgramBuilder::compute(b.kernel(5000));
-    const BlockId block = b.chain({compute, ProgramBuilder::collective(t), compute});
+    const Operator compute = TestProgramBuilder::compute(b.kernel(5000));
+    const BlockId block = b.chain({compute, TestProgramBuilder::collective(t), compute});
     b.role({block, block});
     const Picoseconds end = replay(b.program, b.costs).end;
     EXPECT_LT(end, before);

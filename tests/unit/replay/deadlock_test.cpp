@@ -12,9 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-using B = ProgramBuilder;
+using B = TestProgramBuilder;
 
-std::string deadlock_text(const ProgramBuilder& b) {
+std::string deadlock_text(const TestProgramBuilder& b) {
   try {
     replay(b.program, b.costs);
   } catch (const DeadlockError& error) {
@@ -24,7 +24,7 @@ std::string deadlock_text(const ProgramBuilder& b) {
 }
 
 TEST(Deadlock, OppositeOrdersOfTwoCollectivesNameTheCycle) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const TransferId x = b.transfer("x", 2);
   const TransferId y = b.transfer("y", 2);
   b.role({b.chain({B::collective(x, 1, "first x"), B::collective(y, 1, "then y")}, "forward")});
@@ -41,7 +41,7 @@ TEST(Deadlock, OppositeOrdersOfTwoCollectivesNameTheCycle) {
 }
 
 TEST(Deadlock, AMissingPeerIsNamedAndThereIsNoCycle) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const TransferId x = b.transfer("x", 2);
   const BlockId block = b.chain({B::collective(x), B::compute(b.kernel(5))});
   b.role({block, block});
@@ -53,10 +53,10 @@ TEST(Deadlock, AMissingPeerIsNamedAndThereIsNoCycle) {
 }
 
 TEST(Deadlock, TheNextReplayIsUnharmed) {
-  ProgramBuilder stuck;
+  TestProgramBuilder stuck;
   stuck.role({stuck.chain({B::collective(stuck.transfer("x", 2))})});
   EXPECT_THAT(deadlock_text(stuck), HasSubstr("not by any other role of the program"));
-  ProgramBuilder fine;
+  TestProgramBuilder fine;
   fine.role({fine.chain({B::compute(fine.kernel(77))})});
   EXPECT_EQ(replay(fine.program, fine.costs).end, 77U);
 }

@@ -11,9 +11,9 @@
 namespace orrery {
 
 /// Puts together small programs with their prices by hand.
-class ProgramBuilder {
+class TestProgramBuilder {
  public:
-  explicit ProgramBuilder(std::vector<std::string> streams = {"compute", "communication"}) {
+  explicit TestProgramBuilder(std::vector<std::string> streams = {"compute", "communication"}) {
     program.streams = std::move(streams);
   }
 

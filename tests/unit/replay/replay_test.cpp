@@ -16,13 +16,13 @@ namespace orrery {
 namespace {
 
 using namespace literals;
-using B = ProgramBuilder;
+using B = TestProgramBuilder;
 
 Picoseconds sum(const TimeBreakdown& b) {
   return b.compute + b.exposed_communication + b.bubble + b.optimizer + b.host + b.idle;
 }
 
-ReplayResult run(const ProgramBuilder& b) {
+ReplayResult run(const TestProgramBuilder& b) {
   EXPECT_THAT(verify(b.program), testing::IsEmpty());
   ReplayResult result = replay(b.program, b.costs);
   for (const RoleResult& role : result.roles) {
@@ -32,13 +32,13 @@ ReplayResult run(const ProgramBuilder& b) {
 }
 
 TEST(Replay, AnEmptyProgramEndsAtZero) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   b.role({});
   EXPECT_EQ(run(b).end, 0U);
 }
 
 TEST(Replay, OperatorsOfAStreamFollowEachOther) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const KernelId k = b.kernel(100, 30);
   const KernelId adam = b.kernel(50, 5);
   const BlockId block = b.chain({B::compute(k), B::compute(adam, Category::kOptimizer)});
@@ -52,7 +52,7 @@ TEST(Replay, OperatorsOfAStreamFollowEachOther) {
 }
 
 TEST(Replay, StreamsRunAtTheSameTime) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   OperatorGraph graph;
   graph.add(B::compute(b.kernel(100)));
   graph.add(B::compute(b.kernel(70), Category::kCompute, 1));
@@ -61,7 +61,7 @@ TEST(Replay, StreamsRunAtTheSameTime) {
 }
 
 TEST(Replay, ATransferAloneTakesLatencyPlusBytesOverCapacity) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto link = b.link(50_GBps);
   // 1 GB at 50 GB/s is 20 ms.
   const TransferId t = b.transfer("all_reduce", 1, {5'000'000, {{link, 1e9}}});
@@ -73,7 +73,7 @@ TEST(Replay, ATransferAloneTakesLatencyPlusBytesOverCapacity) {
 }
 
 TEST(Replay, TwoTransfersOnOneLinkGetHalfEach) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto link = b.link(1_GBps);
   const TransferId small = b.transfer("small", 1, {0, {{link, 1e6}}});
   const TransferId large = b.transfer("large", 1, {0, {{link, 3e6}}});
@@ -88,7 +88,7 @@ TEST(Replay, TwoTransfersOnOneLinkGetHalfEach) {
 }
 
 TEST(Replay, AMessageAndACollectiveOnOneLinkGetHalfEach) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto shared = b.link(1_GBps);
   const auto other = b.link(1_GBps);
   const TransferId message =
@@ -103,7 +103,7 @@ TEST(Replay, AMessageAndACollectiveOnOneLinkGetHalfEach) {
 }
 
 TEST(Replay, GapsAreBubbleUntilThePeerComesAndExposedAfterwards) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto link = b.link(1_GBps);
   const TransferId t = b.transfer("all_reduce", 2, {0, {{link, 1000}}});  // 1 us
   const KernelId shorter = b.kernel(300'000);
@@ -120,7 +120,7 @@ TEST(Replay, GapsAreBubbleUntilThePeerComesAndExposedAfterwards) {
 }
 
 TEST(Replay, CommunicationBehindComputeIsNotExposed) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto link = b.link(1_GBps);
   const TransferId t = b.transfer("all_gather", 1, {0, {{link, 1000}}});  // 1 us
   OperatorGraph graph;
@@ -137,7 +137,7 @@ TEST(Replay, CommunicationBehindComputeIsNotExposed) {
 TEST(Replay, AnEarlierTransferOfTheAwaitedStreamIsExposedToo) {
   // Two all-gathers in a row on stream 1, the compute stream needs the second: no other role, so no
   // bubble.
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto link = b.link(1_GBps);
   const TransferId t = b.transfer("all_gather", 1, {0, {{link, 1000}}});
   b.role({b.chain({B::collective(t), B::collective(t), B::compute(b.kernel(50))})});
@@ -147,7 +147,7 @@ TEST(Replay, AnEarlierTransferOfTheAwaitedStreamIsExposedToo) {
 }
 
 TEST(Replay, TimeAfterTheLastKernelUntilTheLastTransferIsExposedAndThenIdle) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto link = b.link(1_GBps);
   const TransferId t = b.transfer("all_reduce", 1, {0, {{link, 1000}}});
   b.role({b.chain({B::compute(b.kernel(100)), B::collective(t)})});
@@ -160,9 +160,9 @@ TEST(Replay, TimeAfterTheLastKernelUntilTheLastTransferIsExposedAndThenIdle) {
 
 /// 1F1B (Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, 2.2.1) of equal stages with free messages on streams of their own.
-ProgramBuilder one_f_one_b(int stages, int micro_batches, Picoseconds forward,
+TestProgramBuilder one_f_one_b(int stages, int micro_batches, Picoseconds forward,
                            Picoseconds backward) {
-  ProgramBuilder b(
+  TestProgramBuilder b(
       {"compute", "send forward", "receive forward", "send backward", "receive backward"});
   const KernelId f = b.kernel(forward);
   const KernelId g = b.kernel(backward);
@@ -218,8 +218,8 @@ TEST(Replay, OneFOneBHasItsBubbleOfPMinusOneSlots) {
 
 /// Two alike ranks that exchange on a common link and each use a link of their own: two roles, or
 /// one that stands for both and loads the links of both.
-ProgramBuilder symmetric_pair(bool folded) {
-  ProgramBuilder b;
+TestProgramBuilder symmetric_pair(bool folded) {
+  TestProgramBuilder b;
   const std::uint32_t own[] = {b.link(3_GBps), b.link(3_GBps)};
   const auto common = b.link(7_GBps);
   const KernelId k = b.kernel(123'457);
@@ -275,22 +275,22 @@ void expect_equal(const ReplayResult& a, const ReplayResult& b) {
 }
 
 TEST(Replay, TwoReplaysInOneProcessAreIdentical) {
-  const ProgramBuilder b = one_f_one_b(4, 16, 1234, 2345);
+  const TestProgramBuilder b = one_f_one_b(4, 16, 1234, 2345);
   expect_equal(run(b), run(b));
 }
 
 TEST(Replay, ResultsDoNotDependOnAddresses) {
-  const ProgramBuilder b = symmetric_pair(false);
+  const TestProgramBuilder b = symmetric_pair(false);
   const ReplayResult first = run(b);
   // Copies and other live allocations move everything in memory.
-  const std::vector<ProgramBuilder> copies(5, b);
-  for (const ProgramBuilder& copy : copies) {
+  const std::vector<TestProgramBuilder> copies(5, b);
+  for (const TestProgramBuilder& copy : copies) {
     expect_equal(first, run(copy));
   }
 }
 
 TEST(Replay, TimeBeyondTheLimitIsAnOverflow) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const KernelId k = b.kernel(kMaxTime / 2 + 1);
   b.role({b.chain({B::compute(k), B::compute(k)})});
   EXPECT_THROW(replay(b.program, b.costs), std::overflow_error);
@@ -299,7 +299,7 @@ TEST(Replay, TimeBeyondTheLimitIsAnOverflow) {
 }
 
 TEST(Replay, GivesTheTimelineOneSpanPerOperator) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   const auto link = b.link(1_GBps);
   const TransferId t = b.transfer("all_reduce", 1, {0, {{link, 1000}}});
   b.role({b.chain({B::compute(b.kernel(100)), B::collective(t, 1, "gradients")})});
@@ -313,7 +313,7 @@ TEST(Replay, GivesTheTimelineOneSpanPerOperator) {
 }
 
 TEST(Replay, CostsOfAnotherProgramAreABug) {
-  ProgramBuilder b;
+  TestProgramBuilder b;
   b.role({b.chain({B::compute(b.kernel(1))})});
   b.costs.kernels.clear();
   EXPECT_THROW(replay(b.program, b.costs), std::logic_error);
