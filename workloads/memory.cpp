@@ -242,6 +242,7 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
 std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config) {
   require_supported(model, config);
   std::vector<MemoryUse> stages;
+  stages.reserve(static_cast<std::size_t>(config.parallel.pp));
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
     stages.push_back(inference_stage(model, config, stage));
   }

@@ -12,7 +12,7 @@ namespace {
 /// Splits a text into records of cells.
 class Reader {
  public:
-  Reader(const std::string& path, std::string text) : path_(path), text_(std::move(text)) {}
+  Reader(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
 
   bool at_end() const { return position_ >= text_.size(); }
   int line() const { return line_; }

@@ -166,9 +166,10 @@ Description describe_accelerator(const std::string& name, const config::Library&
     const std::string nameplate = fact_text(fact, "nameplate");
     const std::string nameplate_source = fact_text(fact, "nameplate_source");
     const std::string reason = fact_text(fact, "reason");
-    table.add_row(
-        {leaf.path, leaf.text, nameplate,
-         nameplate.empty() ? source : source + "; published: " + nameplate_source + "; " + reason});
+    std::string origin = source;
+    if (!nameplate.empty())
+      origin.append("; published: ").append(nameplate_source).append("; ").append(reason);
+    table.add_row({leaf.path, leaf.text, nameplate, origin});
     Json row = {{"path", leaf.path}, {"text", leaf.text}};
     if (leaf.value) row["value"] = *leaf.value;
     row.update({{"unit", leaf.unit}, {"source", source}, {"origin", leaf.origin}});

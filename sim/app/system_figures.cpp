@@ -44,9 +44,9 @@ std::string text(Bytes value) {
 }
 
 template <class T>
-Input input(std::string key, const Fact<T>& fact) {
+Input input(const std::string& key, const Fact<T>& fact) {
   const std::string& source = fact.nameplate ? fact.nameplate_source : fact.source;
-  return {.key = std::move(key),
+  return {.key = key,
           .published = text(fact.published()),
           .simulated = text(fact.value),
           .published_source = source,

@@ -74,7 +74,7 @@ std::string Location::text() const {
 }
 
 void Diagnostics::add_source(const std::string& name, std::string text) {
-  sources_.try_emplace(name, std::move(text));
+  sources_.emplace(name, std::move(text));
 }
 
 void Diagnostics::add(Diagnostic diagnostic) {

@@ -172,13 +172,11 @@ std::string expectation(const Type& type) {
     case TypeKind::kList:
       return "a list";
     case TypeKind::kMap:
-      return "a map";
     case TypeKind::kRecord:
       return "a map";
     case TypeKind::kNode:
       return "a value";
     case TypeKind::kOptional:
-      break;
     case TypeKind::kFact:
       break;
   }

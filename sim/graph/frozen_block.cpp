@@ -59,6 +59,21 @@ std::vector<OperatorId> execution_order(const OperatorGraph& graph) {
   return order;
 }
 
+namespace {
+
+/// Appends the counts that a stream has not waited for yet, and remembers them in `waited`.
+void append_waits(const std::vector<std::uint32_t>& counts, std::vector<std::uint32_t>& waited,
+                  FrozenOperator& op, std::vector<StreamWait>& waits) {
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    if (counts[s] <= waited[s]) continue;
+    waited[s] = counts[s];
+    waits.push_back({counts[s], static_cast<StreamId>(s)});
+    ++op.waits;
+  }
+}
+
+}  // namespace
+
 FrozenBlock freeze(const OperatorGraph& graph, std::size_t streams) {
   const std::vector<OperatorId> order = execution_order(graph);
   if (order.size() != graph.size()) {
@@ -81,13 +96,7 @@ FrozenBlock freeze(const OperatorGraph& graph, std::size_t streams) {
       const Operator& op = graph[id];
       FrozenOperator frozen{op.work, id,      static_cast<std::uint32_t>(block.waits.size()),
                             0,       op.kind, op.category};
-      for (std::size_t s = 0; s < streams; ++s) {
-        if (counts[s] > waited[s]) {
-          waited[s] = counts[s];
-          block.waits.push_back({counts[s], static_cast<StreamId>(s)});
-          ++frozen.waits;
-        }
-      }
+      append_waits(counts, waited, frozen, block.waits);
       block.operators.push_back(frozen);
     }
     block.stream_begin.push_back(static_cast<std::uint32_t>(block.operators.size()));

@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-OperatorId OperatorGraph::add(Operator op) {
-  return static_cast<OperatorId>(boost::add_vertex(std::move(op), graph_));
+OperatorId OperatorGraph::add(const Operator& op) {
+  return static_cast<OperatorId>(boost::add_vertex(op, graph_));
 }
 
 void OperatorGraph::depends(OperatorId later, OperatorId earlier) {

@@ -36,7 +36,7 @@ class OperatorGraph {
  public:
   using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Operator>;
 
-  OperatorId add(Operator op);
+  OperatorId add(const Operator& op);
   /// `later` starts only after `earlier` has ended.
   void depends(OperatorId later, OperatorId earlier);
 

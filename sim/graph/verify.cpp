@@ -89,6 +89,15 @@ void check_members(const Program& program, Findings& findings) {
   }
 }
 
+/// The operators from `start` to `last`, each reached from its `previous`.
+std::vector<OperatorId> way_back(OperatorId last, OperatorId start,
+                                 const std::vector<OperatorId>& previous) {
+  std::vector<OperatorId> way;
+  for (OperatorId at = last; at != start; at = previous[at]) way.push_back(at);
+  way.push_back(start);
+  return {way.rbegin(), way.rend()};
+}
+
 /// The shortest way from `start` back to itself, without the repetition of `start`; empty if there
 /// is none.
 std::vector<OperatorId> shortest_cycle_through(const OperatorGraph& graph, OperatorId start) {
@@ -101,14 +110,7 @@ std::vector<OperatorId> shortest_cycle_through(const OperatorGraph& graph, Opera
     const auto [begin, end] = boost::out_edges(from, graph.graph());
     for (auto edge = begin; edge != end; ++edge) {
       const auto to = static_cast<OperatorId>(boost::target(*edge, graph.graph()));
-      if (to == start) {
-        std::vector<OperatorId> cycle;
-        for (OperatorId at = from; at != start; at = previous[at]) {
-          cycle.push_back(at);
-        }
-        cycle.push_back(start);
-        return {cycle.rbegin(), cycle.rend()};
-      }
+      if (to == start) return way_back(from, start, previous);
       if (previous[to] == kUnseen) {
         previous[to] = from;
         open.push(to);

@@ -65,6 +65,20 @@ void check_kinds(const Program& program, TransferId transfer, const std::vector<
   }
 }
 
+/// Adds a use to those of the same role, which must use the transfer in one way and on one stream.
+void add_use(const Program& program, TransferId transfer, const TransferUse& next,
+             std::vector<TransferUse>& known, std::vector<std::string>& findings) {
+  if (known.empty() || known.back().role != next.role) {
+    known.push_back(next);
+  } else if (known.back().kind != next.kind || known.back().stream != next.stream) {
+    findings.push_back(transfer_name(program, transfer) +
+                       " is used in two ways or on two streams by " +
+                       use_name(program, known.back()) + " and " + use_name(program, next));
+  } else {
+    known.back().count += next.count;
+  }
+}
+
 }  // namespace
 
 TransferUses collect_uses(const Program& program, std::vector<std::string>& findings) {
@@ -85,16 +99,7 @@ TransferUses collect_uses(const Program& program, std::vector<std::string>& find
       for (const BlockUse& use : by_block[block]) {
         const Operator& op = program.blocks[block][use.op];
         const TransferUse next{role, use.count * calls[block], op.kind, op.stream, block, use.op};
-        std::vector<TransferUse>& known = uses[use.transfer];
-        if (known.empty() || known.back().role != role) {
-          known.push_back(next);
-        } else if (known.back().kind != op.kind || known.back().stream != op.stream) {
-          findings.push_back(transfer_name(program, use.transfer) +
-                             " is used in two ways or on two streams by " +
-                             use_name(program, known.back()) + " and " + use_name(program, next));
-        } else {
-          known.back().count += next.count;
-        }
+        add_use(program, use.transfer, next, uses[use.transfer], findings);
       }
       calls[block] = 0;
     }

@@ -43,10 +43,9 @@ void DeadlockReport::find_users() {
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     for (const BlockId block : blocks) {
       for (const FrozenOperator& op : replayer_.blocks_[block].operators) {
-        if (op.kind != OperatorKind::kCompute) {
-          const StreamId stream = program.blocks[block][op.id].stream;
-          users_[op.work].push_back(role * replayer_.streams_ + stream);
-        }
+        if (op.kind == OperatorKind::kCompute) continue;
+        const StreamId stream = program.blocks[block][op.id].stream;
+        users_[op.work].push_back(role * replayer_.streams_ + stream);
       }
     }
   }

@@ -144,6 +144,7 @@ void FlowNetwork::collect_region() {
     visit(link);
   }
   changed_.clear();
+  // The region grows while it is walked. NOLINTNEXTLINE(modernize-loop-convert)
   for (std::size_t next = 0; next < region_.size(); ++next) {
     for (const Member& member : links_[region_[next]].flows) {
       if (flows_[member.transfer].visited) {
@@ -198,13 +199,13 @@ void FlowNetwork::fix_flows_of(std::uint32_t full, double level, Picoseconds now
       link.weight -= shares_[i].weight;
       if (--link.waiting == 0) {
         levels_.erase(shares_[i].link);
-      } else {
-        if (link.weight < kCancelled * link.first_weight) {
-          link.weight = waiting_weight(link);
-        }
-        // Rounding may make it a hair less than the level reached; links never fill backwards.
-        levels_.set(shares_[i].link, std::max(level, link.free / link.weight));
+        continue;
       }
+      if (link.weight < kCancelled * link.first_weight) {
+        link.weight = waiting_weight(link);
+      }
+      // Rounding may make it a hair less than the level reached; links never fill backwards.
+      levels_.set(shares_[i].link, std::max(level, link.free / link.weight));
     }
   }
 }

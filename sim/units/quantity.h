@@ -33,7 +33,8 @@ class Quantity {
   /// The value in SI base units.
   constexpr double base() const { return base_; }
 
-  constexpr auto operator<=>(const Quantity&) const = default;
+  // clang-tidy 14 takes the defaulted comparison for a null pointer.
+  constexpr auto operator<=>(const Quantity&) const = default;  // NOLINT(modernize-use-nullptr)
   constexpr Quantity operator-() const { return Quantity(-base_); }
   constexpr Quantity& operator+=(Quantity o) { return base_ += o.base_, *this; }
   constexpr Quantity& operator-=(Quantity o) { return base_ -= o.base_, *this; }

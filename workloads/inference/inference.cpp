@@ -80,6 +80,7 @@ Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   const LayerWork work = layer_work(config);
   ProgramBuilder program(config.parallel);
   std::vector<std::vector<BlockId>> calls;
+  calls.reserve(static_cast<std::size_t>(config.parallel.pp));
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
     calls.push_back({stage_block(program, model, work, stage)});
   }

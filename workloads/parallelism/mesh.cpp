@@ -2,6 +2,7 @@
 #include "workloads/parallelism/mesh.h"
 
 #include <cstddef>
+#include <numeric>
 
 namespace orrery {
 namespace {
@@ -32,8 +33,8 @@ MeshPosition Mesh::position(int rank) const {
 
 std::vector<int> Mesh::stage(int pp) const {
   const int size = parallel_.tp * parallel_.dp;
-  std::vector<int> ranks;
-  for (int i = 0; i < size; ++i) ranks.push_back(pp * size + i);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), pp * size);
   return ranks;
 }
 
