@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweep_report.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ostream>
@@ -80,6 +81,14 @@ const SweepPoint& point_of(const Row& row, const RunRecord* chosen) {
   return *row.points.front();
 }
 
+/// Whether the points of a row differ in the number of nodes, so that the chosen one is worth
+/// saying.
+bool nodes_vary(const Row& row) {
+  return std::any_of(row.points.begin(), row.points.end(), [&row](const SweepPoint* point) {
+    return point->loaded.experiment.nodes != row.points.front()->loaded.experiment.nodes;
+  });
+}
+
 std::string batch(const Experiment& e) {
   return e.kind == ExperimentKind::kTraining ? std::to_string(e.batch.global)
                                              : std::to_string(e.batch.micro) + "/rank";
@@ -114,7 +123,7 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
       continue;
     }
     std::string name = row.name;
-    if (e.nodes > 1 && row.records.size() > 1) name += " (" + std::to_string(e.nodes) + ")";
+    if (nodes_vary(row)) name += " (" + std::to_string(e.nodes) + ")";
     table.add_row(
         {name, plan(e), batch(e), metric(*record, "step_time_s", "s"),
          metric(*record, "tokens_per_s_per_accelerator", ""),
