@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/model_step.h"
 
+#include <iostream>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -136,7 +137,13 @@ StepOutcome replay_step(const Experiment& experiment, const Program& program,
   elaborate(network.topology());
   outcome.replay = replay(program, outcome.priced.costs, options);
   outcome.components = component_use(network.topology(), program, outcome.replay);
-  if (timeline) timeline->close();
+  if (timeline) {
+    timeline->close();
+    if (timeline->left_out() > 0) {
+      std::cerr << trace << ": the last " << timeline->left_out()
+                << " spans are left out, a viewer takes no more\n";
+    }
+  }
   return outcome;
 }
 
