@@ -82,8 +82,8 @@ Program ProgramBuilder::finish(std::vector<std::vector<BlockId>> calls) {
   return std::move(program_);
 }
 
-OperatorId BlockBuilder::add(Operator op) {
-  const OperatorId id = graph_.add(std::move(op));
+OperatorId BlockBuilder::add(const Operator& op) {
+  const OperatorId id = graph_.add(op);
   if (cursor_) graph_.depends(id, *cursor_);
   return id;
 }
@@ -102,7 +102,7 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
       op.stream = step.collective()->scope == Scope::kTensor ? kTensorStream : kExpertStream;
       op.work = program_.collective(*step.collective(), stage_);
     }
-    const OperatorId id = graph_.add(std::move(op));
+    const OperatorId id = graph_.add(op);
     for (const std::size_t earlier : step.after) {
       graph_.depends(id, first + static_cast<OperatorId>(earlier));
     }
@@ -118,7 +118,7 @@ void BlockBuilder::kernel(const Kernel& kernel, Category category) {
   op.name = kernel.name;
   op.category = category;
   op.work = program_.kernel(kernel);
-  cursor_ = add(std::move(op));
+  cursor_ = add(op);
 }
 
 void BlockBuilder::collective(Transfer transfer, Stream stream) {
@@ -128,7 +128,7 @@ void BlockBuilder::collective(Transfer transfer, Stream stream) {
   op.category = Category::kCommunication;
   op.stream = stream;
   op.work = program_.transfer(std::move(transfer));
-  cursor_ = add(std::move(op));
+  cursor_ = add(op);
 }
 
 void BlockBuilder::receive(TransferId message, Stream stream) {
@@ -138,7 +138,7 @@ void BlockBuilder::receive(TransferId message, Stream stream) {
   op.category = Category::kCommunication;
   op.stream = stream;
   op.work = message;
-  cursor_ = add(std::move(op));
+  cursor_ = add(op);
 }
 
 void BlockBuilder::send(TransferId message, Stream stream) {
@@ -148,7 +148,7 @@ void BlockBuilder::send(TransferId message, Stream stream) {
   op.category = Category::kCommunication;
   op.stream = stream;
   op.work = message;
-  add(std::move(op));
+  add(op);
 }
 
 BlockId BlockBuilder::finish(std::string name) {

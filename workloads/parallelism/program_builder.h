@@ -69,7 +69,7 @@ class BlockBuilder {
   BlockId finish(std::string name);
 
  private:
-  OperatorId add(Operator op);
+  OperatorId add(const Operator& op);
 
   ProgramBuilder& program_;
   int stage_;
