@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/measurement.h"
+
+namespace orrery::measure {
+
+double dot(const RandomBuffer& a, std::int64_t a_start, const RandomBuffer& b, std::int64_t b_start,
+           std::int64_t k) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < k; ++i) sum += a.at(a_start + i) * b.at(b_start + i);
+  return sum;
+}
+
+std::vector<double> softmax(const std::vector<double>& row) {
+  const double largest = *std::max_element(row.begin(), row.end());
+  std::vector<double> result;
+  result.reserve(row.size());
+  double sum = 0;
+  for (const double x : row) {
+    result.push_back(std::exp(x - largest));
+    sum += result.back();
+  }
+  for (double& x : result) x /= sum;
+  return result;
+}
+
+std::vector<double> attention(const AttentionRow& row) {
+  const auto start_of = [&row](std::int64_t key) {
+    if (row.pages == nullptr) return row.kv_start + key * row.kv_stride;
+    return row.kv_start + row.pages[key / row.page_size] * row.page_stride +
+           key % row.page_size * row.kv_stride;
+  };
+  std::vector<double> query;
+  query.reserve(static_cast<std::size_t>(row.head_dim));
+  for (int d = 0; d < row.head_dim; ++d) query.push_back(row.query.at(row.query_start + d));
+  std::vector<double> scores;
+  scores.reserve(static_cast<std::size_t>(row.length));
+  for (std::int64_t key = 0; key < row.length; ++key) {
+    double score = 0;
+    for (int d = 0; d < row.head_dim; ++d) {
+      score += query[static_cast<std::size_t>(d)] * row.key.at(start_of(key) + d);
+    }
+    scores.push_back(row.scale * score);
+  }
+  const std::vector<double> weights = softmax(scores);
+  std::vector<double> result(static_cast<std::size_t>(row.head_dim), 0.0);
+  for (std::int64_t key = 0; key < row.length; ++key) {
+    const double weight = weights[static_cast<std::size_t>(key)];
+    for (int d = 0; d < row.head_dim; ++d) {
+      result[static_cast<std::size_t>(d)] += weight * row.value.at(start_of(key) + d);
+    }
+  }
+  return result;
+}
+
+std::vector<double> rms_norm(const std::vector<double>& row, const std::vector<double>& weight,
+                             double epsilon) {
+  double squares = 0;
+  for (const double x : row) squares += x * x;
+  const double scale = 1 / std::sqrt(squares / static_cast<double>(row.size()) + epsilon);
+  std::vector<double> result;
+  result.reserve(row.size());
+  for (std::size_t i = 0; i < row.size(); ++i) result.push_back(row[i] * scale * weight[i]);
+  return result;
+}
+
+double swiglu(double gate, double up) { return gate / (1 + std::exp(-gate)) * up; }
+
+double rotary_angle(std::int64_t position, int pair, int head_dim, double base) {
+  return static_cast<double>(position) * std::pow(base, -2.0 * pair / head_dim);
+}
+
+void Comparison::add(double got, double expected) {
+  const double error = std::abs(got - expected);
+  error_squares_ += error * error;
+  expected_squares_ += expected * expected;
+  // A NaN must stay: std::max would drop it.
+  if (!(error <= largest_error_)) largest_error_ = error;
+  ++count_;
+}
+
+double Comparison::relative_error() const {
+  if (error_squares_ == 0) return 0;
+  return std::sqrt(error_squares_ / expected_squares_);
+}
+
+double Comparison::worst_error() const {
+  if (error_squares_ == 0) return 0;
+  return largest_error_ / std::sqrt(expected_squares_ / static_cast<double>(count_));
+}
+
+void Comparison::require(double tolerance, const std::string& what) const {
+  if (count_ == 0) throw WrongResult(what + ": nothing was compared");
+  if (relative_error() <= tolerance && worst_error() <= 8 * tolerance) return;
+  throw WrongResult(what + ": relative error " + std::to_string(relative_error()) +
+                    ", worst entry " + std::to_string(worst_error()) + ", tolerance " +
+                    std::to_string(tolerance));
+}
+
+double gemm_tolerance(Format format, std::int64_t k) {
+  switch (format) {
+    case Format::kE4m3:
+      return 0.01 + 5e-6 * static_cast<double>(k);
+    case Format::kBf16:
+      return 0.01;
+    default:
+      return 0.002;
+  }
+}
+
+std::vector<Place> sample_places(std::int64_t rows, std::int64_t columns, int count,
+                                 std::uint64_t seed) {
+  std::vector<Place> places = {{0, 0}, {0, columns - 1}, {rows - 1, 0}, {rows - 1, columns - 1}};
+  for (std::uint64_t i = 0; places.size() < static_cast<std::size_t>(count); ++i) {
+    const auto pick = [&](std::uint64_t n, std::int64_t size) {
+      return static_cast<std::int64_t>(random_bits(seed, n) % static_cast<std::uint64_t>(size));
+    };
+    places.push_back({pick(2 * i, rows), pick(2 * i + 1, columns)});
+  }
+  return places;
+}
+
+}  // namespace orrery::measure

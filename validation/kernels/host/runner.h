@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "host/environment.h"
+#include "host/measurement.h"
+
+namespace orrery::measure {
+
+/// What a run needs beside the measurements.
+struct Run {
+  RunInfo info;
+  std::filesystem::path out;
+  /// Opens the device; called in the process of each measurement. Throws when there is none.
+  std::function<Context()> open_device;
+  std::string device_section;  ///< of environment.yaml
+  std::ostream* log = nullptr;
+};
+
+/// Runs each measurement in a process of its own, and after each writes environment.yaml with all
+/// that ended so far. <name>.csv holds the rows of a measurement, also of one that failed half-way
+/// or was killed, and is not there when it had none.
+std::vector<Outcome> run_all(const std::vector<const Measurement*>& selected, const Run& run);
+
+}  // namespace orrery::measure

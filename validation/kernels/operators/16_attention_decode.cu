@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "device/flash.cuh"
+#include "device/random.cuh"
+#include "host/attention_shapes.h"
+#include "host/failures.h"
+#include "host/reference.h"
+#include "host/rotation.h"
+
+namespace orrery::measure {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kKeyRows = 32;
+constexpr int kRows = 16;  // query heads of a warp
+constexpr double kLog2E = 1.4426950408889634;
+constexpr std::size_t kCacheBytes = std::size_t{6} << 30;  // of keys, and of values
+constexpr std::size_t kQueryBytes = std::size_t{256} << 20;
+
+/// Pointers of one launch. Keys and values: [batch, kv_len, kv_heads, head_dim], or, paged,
+/// [page, page_size, kv_heads, head_dim] with a table [batch][pages_per_sequence].
+struct Operands {
+  const __nv_bfloat16 *query, *key, *value;
+  __nv_bfloat16* out;
+  const std::int32_t* pages;
+  int pages_per_sequence;
+  float* partial;  ///< [batch][heads][splits][head_dim + 2]: weighted sum, largest score, weights
+};
+
+template <int kHeadDim>
+constexpr int kWarpBytes = (kRows + 4 * kKeyRows) * kHeadDim * 2;
+
+/// Where a warp works.
+struct Work {
+  std::int64_t batch;
+  int kv_head, first_head, heads;  ///< its query heads
+  int split, first_key, end_key;
+};
+
+template <int kHeadDim>
+__device__ void load_queries(std::uint32_t tile, const DecodeShape& shape, const Operands& operands,
+                             const Work& work) {
+  constexpr int kRowChunks = kChunks<kHeadDim>;
+  const __nv_bfloat16* const source =
+      operands.query + (work.batch * shape.heads.heads + work.first_head) * kHeadDim;
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < kRows * kRowChunks; i += 32) {
+    const int row = i / kRowChunks, chunk = i % kRowChunks;
+    const bool valid = row < work.heads;
+    copy_async(tile + chunk_offset(row, chunk, kRowChunks),
+               valid ? source + row * kHeadDim + chunk * 8 : source, valid);
+  }
+}
+
+/// Keys and values of one tile; those past the split become zeros.
+template <int kHeadDim>
+__device__ void load_keys(std::uint32_t slot, const DecodeShape& shape, const Operands& operands,
+                          const Work& work, int first_key) {
+  constexpr int kRowChunks = kChunks<kHeadDim>;
+  constexpr std::uint32_t kTileBytes = kKeyRows * kHeadDim * 2;
+  const std::int64_t stride = std::int64_t{shape.heads.kv_heads} * kHeadDim;
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < kKeyRows * kRowChunks; i += 32) {
+    const int row = i / kRowChunks, chunk = i % kRowChunks;
+    const bool valid = first_key + row < work.end_key;
+    const int key = valid ? first_key + row : work.first_key;
+    std::int64_t token = work.batch * shape.kv_len + key;
+    if (shape.page_size > 0) {
+      const std::int32_t page =
+          operands.pages[work.batch * operands.pages_per_sequence + key / shape.page_size];
+      token = std::int64_t{page} * shape.page_size + key % shape.page_size;
+    }
+    const std::int64_t at = token * stride + work.kv_head * kHeadDim + chunk * 8;
+    const std::uint32_t to = slot + chunk_offset(row, chunk, kRowChunks);
+    copy_async(to, operands.key + at, valid);
+    copy_async(to + kTileBytes, operands.value + at, valid);
+  }
+  copy_async_commit();
+}
+
+template <int kHeadDim>
+__device__ void store_partial(const FlashWarp<kHeadDim, kKeyRows>& warp, const DecodeShape& shape,
+                              const Work& work, int splits, float* partial) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float weights = warp.total(half);
+    const int row = lane / 4 + 8 * half;
+    if (row >= work.heads) continue;
+    const std::int64_t head = work.batch * shape.heads.heads + work.first_head + row;
+    float* const to = partial + (head * splits + work.split) * (kHeadDim + 2);
+#pragma unroll
+    for (int n = 0; n < kHeadDim / 8; ++n) {
+      to[8 * n + 2 * (lane % 4)] = warp.out[n][2 * half];
+      to[8 * n + 2 * (lane % 4) + 1] = warp.out[n][2 * half + 1];
+    }
+    if (lane % 4 == 0) {
+      to[kHeadDim] = warp.largest[half];
+      to[kHeadDim + 1] = weights;
+    }
+  }
+}
+
+/// Every warp takes one split for up to 16 query heads of one KV head; the next tile of keys is on
+/// its way while one is worked on. (Flash-decoding: Dao et al., PyTorch blog, October 2023.)
+template <int kHeadDim>
+__global__ void __launch_bounds__(kWarps * 32, 1)
+    decode_kernel(const DecodeShape shape, const DecodeSplit split, const Operands operands,
+                  float scale_log2) {
+  extern __shared__ __align__(128) std::uint8_t shared[];
+  constexpr std::uint32_t kTileBytes = kKeyRows * kHeadDim * 2;
+  const int warp_index = static_cast<int>(threadIdx.x) / 32;
+  const auto queries = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) +
+                       static_cast<std::uint32_t>(warp_index * kWarpBytes<kHeadDim>);
+  const std::uint32_t tiles = queries + kRows * kHeadDim * 2;
+  const int group = shape.heads.heads / shape.heads.kv_heads;
+  Work work{};
+  work.split = static_cast<int>(blockIdx.x) * kWarps + warp_index;
+  if (work.split >= split.splits) return;  // no barrier of the block follows
+  work.batch = blockIdx.z;
+  work.kv_head = static_cast<int>(blockIdx.y) / split.head_groups;
+  const int in_group = static_cast<int>(blockIdx.y) % split.head_groups * kRows;
+  work.first_head = work.kv_head * group + in_group;
+  work.heads = min(kRows, group - in_group);
+  work.first_key = work.split * split.keys_per_split;
+  work.end_key = min(shape.kv_len, work.first_key + split.keys_per_split);
+
+  load_queries<kHeadDim>(queries, shape, operands, work);
+  load_keys<kHeadDim>(tiles, shape, operands, work, work.first_key);
+  FlashWarp<kHeadDim, kKeyRows> warp;
+  const Mask mask{work.end_key, 0, false};
+  const int count = (work.end_key - work.first_key + kKeyRows - 1) / kKeyRows;
+  for (int tile = 0; tile < count; ++tile) {
+    copy_async_wait<0>();
+    __syncwarp();
+    if (tile == 0) warp.load_query(queries, 0);
+    const int first_key = work.first_key + tile * kKeyRows;
+    if (tile + 1 < count) {
+      load_keys<kHeadDim>(tiles + (tile + 1) % 2 * 2 * kTileBytes, shape, operands, work,
+                          first_key + kKeyRows);
+    }
+    const std::uint32_t slot = tiles + tile % 2 * 2 * kTileBytes;
+    warp.step(slot, slot + kTileBytes, first_key, mask, scale_log2);
+  }
+  store_partial<kHeadDim>(warp, shape, work, split.splits, operands.partial);
+}
+
+/// out = sum of the splits' sums, each scaled to the largest score of all, over their weights.
+template <int kHeadDim>
+__global__ void __launch_bounds__(kHeadDim)
+    combine_kernel(const float* partial, __nv_bfloat16* out, int splits) {
+  const int d = static_cast<int>(threadIdx.x);
+  const float* const first = partial + std::int64_t{blockIdx.x} * splits * (kHeadDim + 2);
+  float largest = -INFINITY;
+  for (int split = 0; split < splits; ++split) {
+    largest = fmaxf(largest, first[split * (kHeadDim + 2) + kHeadDim]);
+  }
+  float sum = 0, weights = 0;
+  for (int split = 0; split < splits; ++split) {
+    const float* const part = first + split * (kHeadDim + 2);
+    const float scale = exp2f(part[kHeadDim] - largest);
+    sum += scale * part[d];
+    weights += scale * part[kHeadDim + 1];
+  }
+  out[std::int64_t{blockIdx.x} * kHeadDim + d] = __float2bfloat16_rn(sum / weights);
+}
+
+/// One shape with its split and page table.
+struct Plan {
+  DecodeShape shape;
+  DecodeSplit split;
+  int pages_per_sequence = 0;
+  std::vector<std::int32_t> pages;
+
+  Plan(const DecodeShape& wanted, int sms)
+      : shape(wanted), split(decode_split(wanted, sms, kKeyRows)) {
+    if (shape.page_size == 0) return;
+    pages_per_sequence = (shape.kv_len + shape.page_size - 1) / shape.page_size;
+    pages = page_table(shape.batch, pages_per_sequence);
+  }
+
+  std::size_t cache_elements() const {
+    const int length = shape.page_size == 0 ? shape.kv_len : pages_per_sequence * shape.page_size;
+    return static_cast<std::size_t>(shape.batch) * static_cast<std::size_t>(length) *
+           static_cast<std::size_t>(shape.heads.kv_heads * shape.heads.head_dim);
+  }
+  std::size_t query_elements() const {
+    return static_cast<std::size_t>(shape.batch) *
+           static_cast<std::size_t>(shape.heads.heads * shape.heads.head_dim);
+  }
+  std::size_t partial_bytes() const {
+    return static_cast<std::size_t>(shape.batch * shape.heads.heads) *
+           static_cast<std::size_t>(split.splits) *
+           static_cast<std::size_t>(shape.heads.head_dim + 2) * sizeof(float);
+  }
+  std::string label() const {
+    return "attention decode batch " + std::to_string(shape.batch) + " kv_len " +
+           std::to_string(shape.kv_len) + " heads " + std::to_string(shape.heads.heads) + "/" +
+           std::to_string(shape.heads.kv_heads) + "/" + std::to_string(shape.heads.head_dim) +
+           " page " + std::to_string(shape.page_size);
+  }
+};
+
+class Bench {
+ public:
+  explicit Bench(const Context& context)
+      : context_(context),
+        key_(std::min(kCacheBytes, static_cast<std::size_t>(context.device.memory_bytes) / 4)),
+        value_(key_.bytes()),
+        query_(kQueryBytes),
+        out_(kQueryBytes),
+        partial_(std::size_t{1} << 30),
+        pages_(std::size_t{16} << 20) {
+    fill(Format::kBf16, query_.as(), kQueryBytes / 2, context.seed);
+    fill(Format::kBf16, key_.as(), key_.bytes() / 2, context.seed + 1);
+    fill(Format::kBf16, value_.as(), value_.bytes() / 2, context.seed + 2);
+    allow_shared<64>();
+    allow_shared<128>();
+  }
+
+  bool fits(const Plan& plan) const {
+    return plan.cache_elements() * 2 <= key_.bytes() && plan.partial_bytes() <= partial_.bytes() &&
+           plan.pages.size() * 4 <= pages_.bytes() && plan.query_elements() * 2 <= query_.bytes();
+  }
+
+  /// Sends the page table; sampled (sequence, head) pairs.
+  void check(const Plan& plan) const {
+    ORRERY_CUDA(
+        cudaMemcpy(pages_.as(), plan.pages.data(), plan.pages.size() * 4, cudaMemcpyHostToDevice));
+    ORRERY_CUDA(cudaMemset(out_.as(), 0xFF, plan.query_elements() * 2));
+    ORRERY_CUDA(cudaMemset(partial_.as(), 0xFF, plan.partial_bytes()));
+    launch(nullptr, plan, 0);
+    ORRERY_CUDA(cudaDeviceSynchronize());
+    const std::int64_t products = std::int64_t{plan.shape.kv_len} * plan.shape.heads.head_dim;
+    const auto samples = static_cast<int>(std::clamp<std::int64_t>(1000000 / products, 2, 16));
+    Comparison comparison;
+    std::vector<Place> places = sample_places(plan.shape.batch, plan.shape.heads.heads,
+                                              std::max(samples, 4), context_.seed);
+    // The first and the last corner, then the random ones.
+    std::swap(places[1], places[3]);
+    for (int i = 0; i < samples; ++i)
+      compare(plan, places[static_cast<std::size_t>(i)], comparison);
+    comparison.require(0.02, plan.label());
+  }
+
+  void measure(Table& table, const Plan& plan) const {
+    const DecodeShape& shape = plan.shape;
+    const auto most =
+        static_cast<int>(std::min({key_.bytes() / 2 / plan.cache_elements(),
+                                   query_.bytes() / 2 / plan.query_elements(), std::size_t{4096}}));
+    TimingOptions options;
+    options.copies = std::clamp(
+        rotation(context_.device, 4 * (plan.cache_elements() + plan.query_elements())), 1, most);
+    const Timing timing = time_graph(
+        context_, [&](cudaStream_t stream, int i) { launch(stream, plan, i % options.copies); },
+        options);
+    std::vector<Cell> cells = with_timing(
+        {context_.system, std::string("bf16"), std::string("bf16"), std::int64_t{shape.batch},
+         std::int64_t{shape.kv_len}, std::int64_t{shape.heads.heads},
+         std::int64_t{shape.heads.kv_heads}, std::int64_t{shape.heads.head_dim}, std::int64_t{0}},
+        timing);
+    const std::vector<Cell> more = {std::string("orrery"), std::int64_t{shape.page_size},
+                                    std::int64_t{plan.split.splits},
+                                    shape.kv_bytes() / (timing.us.median * 1e-6)};
+    cells.insert(cells.end(), more.begin(), more.end());
+    table.add_row(std::move(cells));
+  }
+
+ private:
+  template <int kHeadDim>
+  static void allow_shared() {
+    ORRERY_CUDA(cudaFuncSetAttribute(decode_kernel<kHeadDim>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     kWarps * kWarpBytes<kHeadDim>));
+  }
+
+  template <int kHeadDim>
+  void launch_as(cudaStream_t stream, const Plan& plan, const Operands& operands) const {
+    const DecodeShape& shape = plan.shape;
+    const dim3 grid(static_cast<unsigned>((plan.split.splits + kWarps - 1) / kWarps),
+                    static_cast<unsigned>(shape.heads.kv_heads * plan.split.head_groups),
+                    static_cast<unsigned>(shape.batch));
+    const auto scale = static_cast<float>(kLog2E / std::sqrt(kHeadDim));
+    decode_kernel<kHeadDim><<<grid, kWarps * 32, kWarps * kWarpBytes<kHeadDim>, stream>>>(
+        shape, plan.split, operands, scale);
+    ORRERY_CUDA(cudaGetLastError());
+    combine_kernel<kHeadDim>
+        <<<static_cast<unsigned>(shape.batch * shape.heads.heads), kHeadDim, 0, stream>>>(
+            operands.partial, operands.out, plan.split.splits);
+    ORRERY_CUDA(cudaGetLastError());
+  }
+
+  /// Copy 0 starts at the buffers' start, where the reference looks.
+  void launch(cudaStream_t stream, const Plan& plan, int copy) const {
+    const std::size_t cache = plan.cache_elements() * static_cast<std::size_t>(copy);
+    const std::size_t query = plan.query_elements() * static_cast<std::size_t>(copy);
+    const Operands operands{query_.as<__nv_bfloat16>() + query,
+                            key_.as<__nv_bfloat16>() + cache,
+                            value_.as<__nv_bfloat16>() + cache,
+                            out_.as<__nv_bfloat16>() + query,
+                            pages_.as<std::int32_t>(),
+                            plan.pages_per_sequence,
+                            partial_.as<float>()};
+    if (plan.shape.heads.head_dim == 64) {
+      launch_as<64>(stream, plan, operands);
+    } else {
+      launch_as<128>(stream, plan, operands);
+    }
+  }
+
+  void compare(const Plan& plan, const Place& place, Comparison& comparison) const {
+    const AttentionHeads& heads = plan.shape.heads;
+    const std::int64_t head_dim = heads.head_dim;
+    const std::int64_t kv_head = place.column / (heads.heads / heads.kv_heads);
+    AttentionRow row;
+    row.query = {Format::kBf16, Data::kRandom, context_.seed};
+    row.key = {Format::kBf16, Data::kRandom, context_.seed + 1};
+    row.value = {Format::kBf16, Data::kRandom, context_.seed + 2};
+    row.query_start = (place.row * heads.heads + place.column) * head_dim;
+    row.kv_stride = heads.kv_heads * head_dim;
+    row.kv_start = kv_head * head_dim;
+    if (plan.shape.page_size == 0) {
+      row.kv_start += place.row * plan.shape.kv_len * row.kv_stride;
+    } else {
+      row.pages = plan.pages.data() + place.row * plan.pages_per_sequence;
+      row.page_size = plan.shape.page_size;
+      row.page_stride = plan.shape.page_size * row.kv_stride;
+    }
+    row.length = plan.shape.kv_len;
+    row.head_dim = heads.head_dim;
+    row.scale = 1 / std::sqrt(static_cast<double>(head_dim));
+    const std::vector<double> expected = attention(row);
+    std::vector<std::uint16_t> got(expected.size());
+    ORRERY_CUDA(cudaMemcpy(got.data(), out_.as<std::uint16_t>() + row.query_start, got.size() * 2,
+                           cudaMemcpyDeviceToHost));
+    for (std::size_t d = 0; d < got.size(); ++d) comparison.add(decode_bf16(got[d]), expected[d]);
+  }
+
+  const Context& context_;
+  DeviceBuffer key_, value_, query_, out_, partial_, pages_;
+};
+
+void run(const Context& context, Table& table) {
+  const Bench bench(context);
+  Failures failures;
+  for (const DecodeShape& shape : decode_shapes(context.depth == Depth::kFull ? 8e9 : 2e9)) {
+    if (context.out_of_time()) break;
+    const Plan plan(shape, context.device.sms);
+    if (!bench.fits(plan)) continue;
+    try {
+      bench.check(plan);
+      bench.measure(table, plan);
+    } catch (const WrongResult& error) {
+      failures.add(error);
+    }
+  }
+  failures.raise();
+}
+
+std::vector<std::string> columns() {
+  std::vector<std::string> result =
+      with_timing_columns({"system", "precision", "kv_precision", "batch", "kv_len", "heads",
+                           "kv_heads", "head_dim", "window"});
+  for (const char* column : {"implementation", "page_size", "splits", "kv_bytes_per_s"}) {
+    result.emplace_back(column);
+  }
+  return result;
+}
+
+const Registration registration({
+    .number = 16,
+    .name = "attention_decode",
+    .what = "split-KV bf16 decode with grouped heads, contiguous and paged (a kernel of our own)",
+    .quick_s = 8,
+    .full_s = 23,
+    .columns = columns(),
+    .run = run,
+});
+
+}  // namespace
+}  // namespace orrery::measure
