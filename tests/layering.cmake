@@ -9,7 +9,9 @@ set(rules
   "sim/machine=sim/units/|sim/config/|sim/graph/|sim/machine/"
   "sim/replay=sim/units/|sim/graph/|sim/kernel/|sim/results/|sim/replay/"
   "models=sim/units/|sim/config/|sim/graph/|sim/machine/|models/"
-  "workloads=sim/units/|sim/config/|sim/graph/|workloads/")
+  "workloads=sim/units/|sim/config/|sim/graph/|workloads/"
+  "validation/calibration=sim/units/|sim/config/|sim/graph/|sim/machine/|sim/results/|models/|workloads/|validation/importers/|validation/calibration/"
+  "validation/importers=sim/units/|sim/config/|sim/graph/|sim/results/|validation/importers/")
 set(violations "")
 set(checked 0)
 foreach(rule IN LISTS rules)

@@ -5,38 +5,53 @@
 #include <cmath>
 
 #include "sim/config/diagnostics.h"
+#include "sim/machine/kernel_model.h"
 
 namespace orrery {
 namespace {
 
-struct Terms {
-  double matrix = 0, vector = 0, memory = 0, host = 0;  // seconds
+constexpr double kMicro = 1e6;
 
-  double largest() const { return std::max({matrix, vector, memory, host}); }
+/// What a kernel does, as times at the peak rates of one die, in microseconds.
+struct Work {
+  double matrix = 0, vector = 0, read = 0, written = 0, host = 0;
 };
 
-Terms roofline_terms(const Kernel& kernel, const AcceleratorConfig& accelerator) {
-  const KernelConfig& model = accelerator.kernel;
+Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   const double dies = accelerator.dies;
-  Terms terms;
+  const double memory = accelerator.memory.bandwidth.value.base() / dies / kMicro;
+  Work work;
   if (kernel.matrix_flops.base() > 0) {
-    const Fact<double>* efficiency = find_precision(model.matrix_efficiency, kernel.precision);
-    const FlopsPerSecond peak = matrix_peak(accelerator, kernel.precision);
-    terms.matrix = (kernel.matrix_flops / (peak * (efficiency ? efficiency->value : 1.0))).base();
+    work.matrix =
+        (kernel.matrix_flops / matrix_peak(accelerator, kernel.precision)).base() * kMicro;
   }
-  terms.vector = (kernel.vector_flops /
-                  (accelerator.compute.vector.value * (model.vector_efficiency.value / dies)))
-                     .base();
-  terms.memory = ((kernel.read + kernel.written) /
-                  (accelerator.memory.bandwidth.value * (model.memory_efficiency.value / dies)))
-                     .base();
+  work.vector =
+      kernel.vector_flops.base() / (accelerator.compute.vector.value.base() / dies) * kMicro;
+  work.read = kernel.read.base() / memory;
+  work.written = kernel.written.base() / memory;
   if (kernel.host.base() > 0) {
     const BytesPerSecond link = accelerator.host_link.bandwidth.value;
     if (link.base() == 0)
       throw config::ConfigError(accelerator.name + ": host_link is not configured");
-    terms.host = (kernel.host / (link / dies)).base();
+    work.host = (kernel.host / (link / dies)).base() * kMicro;
   }
-  return terms;
+  return work;
+}
+
+struct Terms {
+  double matrix = 0, vector = 0, memory = 0, host = 0;
+
+  double largest() const { return std::max({matrix, vector, memory, host}); }
+};
+
+Terms terms_of(const Work& work, const double* values) {
+  const auto at = [values](RooflineParameter p) { return values[static_cast<std::size_t>(p)]; };
+  return {work.matrix / at(RooflineParameter::kMatrixEfficiency),
+          work.vector / at(RooflineParameter::kVectorEfficiency),
+          (work.read + work.written * (1 + at(RooflineParameter::kWriteCost)) +
+           std::min(work.read, work.written) * at(RooflineParameter::kTurnaround)) /
+              at(RooflineParameter::kMemoryEfficiency),
+          work.host};
 }
 
 /// (a^p + b^p + ...)^(1/p), scaled by the largest term so that no power overflows or vanishes.
@@ -44,9 +59,8 @@ double p_norm(const Terms& terms, double p) {
   const double largest = terms.largest();
   if (largest == 0) return 0;
   double sum = 0;
-  for (const double term : {terms.matrix, terms.vector, terms.memory, terms.host}) {
-    sum += std::pow(term / largest, p);
-  }
+  for (const double term : {terms.matrix, terms.vector, terms.memory, terms.host})
+    if (term > 0) sum += std::pow(term / largest, p);
   return largest * std::pow(sum, 1 / p);
 }
 
@@ -60,15 +74,45 @@ Bound bound_of(const Terms& terms, double body, double launch) {
 
 }  // namespace
 
-KernelCost RooflineModel::cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
-  const Terms terms = roofline_terms(kernel, accelerator);
-  const double body = p_norm(terms, accelerator.kernel.exponent.value);
-  const Seconds launch = accelerator.kernel.launch.value;
-  KernelCost cost;
-  cost.launch = to_picoseconds(launch);
-  cost.duration = checked_add(cost.launch, to_picoseconds(Seconds(body)));
-  cost.bound = bound_of(terms, body, launch.base());
-  return cost;
+const std::vector<ParameterInfo>& RooflineFamily::parameters() const {
+  // Efficiencies may pass 1: boost clocks are above those of the data sheet, and operands that stay
+  // in the L2 arrive faster than the memory delivers.
+  static const std::vector<ParameterInfo> table = {
+      {"matrix_efficiency", "1", 0.02, 1.5},
+      {"vector_efficiency", "1", 0.02, 1.5},
+      {"memory_efficiency", "1", 0.02, 2},
+      {"write_cost", "1", 0, 2},
+      {"turnaround", "1", 0, 2},
+      {"exponent", "1", 1, 16},
+      {"launch", "us", 0.1, 1000},
+  };
+  return table;
+}
+
+std::vector<double> RooflineFamily::priors(const AcceleratorConfig& accelerator,
+                                           Precision precision) const {
+  const KernelConfig& model = accelerator.kernel;
+  const Fact<double>* matrix = find_precision(model.matrix_efficiency, precision);
+  return {matrix ? matrix->value : 1.0,
+          model.vector_efficiency.value,
+          model.memory_efficiency.value,
+          0,
+          0,
+          model.exponent.value,
+          model.launch.value.base() * kMicro};
+}
+
+KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                const double* values) const {
+  const Terms terms = terms_of(work_of(kernel, accelerator), values);
+  const double body = p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
+  const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
+  return {launch + body, launch, bound_of(terms, body, launch)};
+}
+
+double textbook_roofline(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  const Work work = work_of(kernel, accelerator);
+  return std::max({work.matrix, work.vector, work.read + work.written, work.host});
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "models/kernels/calibrated_model.h"
 #include "sim/app/commands.h"
 #include "sim/app/experiment.h"
 #include "sim/app/file_kind.h"
@@ -40,6 +41,9 @@ void check_file(const std::string& file) {
       break;
     case FileKind::kModel:
       config::load<ModelConfig>(file, config::default_library(), "models").build();
+      break;
+    case FileKind::kCalibration:
+      CalibratedModel model(load_calibration(file));
       break;
   }
 }

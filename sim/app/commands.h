@@ -42,11 +42,40 @@ struct PublishedArguments {
 };
 ExitCode validate_published_command(const PublishedArguments& arguments);
 
+struct OperatorsArguments {
+  std::vector<std::string> files;
+  std::string rows;                  ///< file for the rows with their predictions; empty: none
+  std::string calibration = "auto";  ///< as the key of an experiment
+  bool held_out = false;             ///< only shape groups that fits leave out
+  bool json = false;
+};
+ExitCode validate_operators_command(const OperatorsArguments& arguments);
+
+struct CalibrateArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> accelerators;  ///< empty: all that the tables have
+  std::string output;                     ///< empty: the library's calibrations folder
+  std::string source, date;
+  std::string model = "tiles";  ///< of kernels
+  bool check = false;  ///< compare with the file that is there, write nothing
+  bool json = false;
+};
+ExitCode calibrate_command(const CalibrateArguments& arguments);
+
 struct SweepArguments {
   std::string file, db;
   bool json = false;
 };
 ExitCode sweep_run_command(const SweepArguments& arguments);
+
+struct ImportArguments {
+  std::string kind, output, system, collective;
+  std::vector<std::string> files;
+  bool json = false;
+};
+ExitCode import_command(const ImportArguments& arguments);
+/// "nccl-tests, nsys, ...": what import_command() knows.
+std::string import_kinds();
 
 struct SchemaArguments {
   std::string kind = "experiment";

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "sim/app/derived_figures.h"
+#include "sim/app/describe_calibration.h"
 #include "sim/app/describe_system.h"
 #include "sim/app/exit_codes.h"
 #include "sim/config/load.h"
@@ -181,7 +183,10 @@ Description describe_accelerator(const std::string& name, const config::Library&
   }
   std::ostringstream out;
   table.print(out);
-  return {.text = out.str(), .json = {{"name", name}, {"values", std::move(values)}}};
+  Description figures = derived_figures(loaded.object);
+  Json json = {{"name", name}, {"values", std::move(values)}};
+  json.update(figures.json);
+  return {.text = out.str() + figures.text, .json = std::move(json)};
 }
 
 Description describe_accelerators(const Words& names, const Context& context) {
@@ -196,6 +201,28 @@ Description compare_systems(const Words& names, const Context& context) {
     systems.push_back(load<SystemConfig>("systems", "system", name, context.library).object);
   }
   return {.text = describe_systems(systems), .json = describe_systems_json(systems)};
+}
+
+std::vector<CatalogEntry> list_calibrations(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : context.library.names("calibrations")) {
+    const Calibration c = load_calibration(context.library.locate("calibrations", name, ""));
+    entries.push_back({name, c.model + " of " + c.accelerator + ", " +
+                                 std::to_string(c.fits.size()) + " fits, " + c.made_with});
+  }
+  return entries;
+}
+
+Description describe_named_calibrations(const Words& names, const Context& context) {
+  const Words known = context.library.names("calibrations");
+  std::vector<Calibration> calibrations;
+  for (const std::string& name : names) {
+    if (!config::Library::is_path(name) &&
+        std::find(known.begin(), known.end(), name) == known.end())
+      refuse("calibration", name, known);
+    calibrations.push_back(load_calibration(context.library.locate("calibrations", name, "")));
+  }
+  return describe_calibrations(calibrations);
 }
 
 // ---- metrics and keys ----
@@ -247,6 +274,9 @@ const std::vector<Kind>& kinds() {
       catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),
       catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
       catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
+      {"calibrations", "calibration",
+       "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",
+       list_calibrations, describe_named_calibrations},
       {"metrics", "metric", "numbers of a result: unit, meaning, experiments", list_metrics,
        [](const Words& names, const Context& context) {
          return describe_entries(names, "metric", list_metrics(context));

@@ -56,9 +56,11 @@ Catalog catalog() {
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
   add_registry<AlgorithmRegistry>(catalog.collectives);
-  catalog.kernels = {{"roofline",
-                      "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), "
-                      "rates times efficiency"}};
+  catalog.kernels = {
+      {"tiles", "attention over prompts by tiles, steps and waves; other kernels as roofline"},
+      {"roofline",
+       "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), "
+       "rates times efficiency"}};
   catalog.schemas = {&Experiment::schema().record(), &SweepConfig::schema().record()};
   return catalog;
 }

@@ -99,12 +99,14 @@ struct Part {
   std::string (*name)(const SystemConfig&);
 };
 
+std::string kind_of(const PortConfig& port) { return port.present() ? port.kind : "-"; }
+
 const Part kParts[] = {
     {"chip", [](const SystemConfig& s) { return s.accelerator.name; }},
     {"chip memory", [](const SystemConfig& s) { return s.accelerator.memory.kind; }},
     {"host memory", [](const SystemConfig& s) { return s.host.memory_kind; }},
-    {"scale-up fabric", [](const SystemConfig& s) { return s.accelerator.scale_up.kind; }},
-    {"scale-out network", [](const SystemConfig& s) { return s.accelerator.scale_out.kind; }}};
+    {"scale-up fabric", [](const SystemConfig& s) { return kind_of(s.accelerator.scale_up); }},
+    {"scale-out network", [](const SystemConfig& s) { return kind_of(s.accelerator.scale_out); }}};
 
 Value ratio(const Row& row) {
   if (row.cells.size() < 2 || !row.cells[0].published || !row.cells[1].published) return {};

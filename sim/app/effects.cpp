@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "models/kernels/roofline.h"
 #include "models/network/flow_model.h"
 #include "sim/app/explain.h"
+#include "sim/app/kernel_pricing.h"
 #include "sim/app/model_step.h"
 #include "sim/config/output.h"
 #include "sim/config/override.h"
@@ -24,9 +24,9 @@ Program program_of(const Experiment& e) {
 
 /// Everything about the hardware that reaches the result, as one text: prices, usable memory,
 /// energy, peak.
-std::string fingerprint(const Experiment& e, const Program& program) {
+std::string fingerprint(const Experiment& e, const KernelModel& model, const Program& program) {
   const FlowModel network(e.system, e.nodes);
-  const PricedProgram priced = price(program, e.system.accelerator, RooflineModel(), network);
+  const PricedProgram priced = price(program, e.system.accelerator, model, network);
   std::ostringstream text;
   text.precision(17);
   for (const KernelCost& cost : priced.costs.kernels)
@@ -85,7 +85,8 @@ std::vector<std::string> inputs_without_effect(const LoadedExperiment& loaded) {
   }
   const Program program = program_of(loaded.experiment);
   if (program.roles.empty()) return idle;
-  const std::string before = fingerprint(loaded.experiment, program);
+  const auto model = kernel_model(loaded.experiment);
+  const std::string before = fingerprint(loaded.experiment, *model, program);
   const config::Record& record = Experiment::schema().record();
   for (const config::Leaf& leaf : config::flatten(loaded.node, record)) {
     const std::string assignment =
@@ -96,7 +97,7 @@ std::vector<std::string> inputs_without_effect(const LoadedExperiment& loaded) {
         config::Diagnostics diagnostics;
         return load_experiment(loaded.node, {assignment}, diagnostics);
       }();
-      if (fingerprint(other.experiment, program) == before) idle.push_back(leaf.path);
+      if (fingerprint(other.experiment, *model, program) == before) idle.push_back(leaf.path);
     } catch (const config::ConfigError&) {
       // Out of its bounds when doubled, or tied to another value: nothing can be said about it
       // alone.

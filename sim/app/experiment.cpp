@@ -2,6 +2,7 @@
 #include "sim/app/experiment.h"
 
 #include "sim/app/enum_names.h"
+#include "sim/app/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
 
@@ -87,6 +88,9 @@ Schema<Experiment> experiment_schema() {
                 "attention without scores in memory")
       .optional("dropout", &Experiment::dropout, "training: dropout kernels and masks")
       .optional("fidelity", &Experiment::fidelity, "of the kernel model")
+      .optional("calibration", &Experiment::calibration,
+                "parameters of the kernel model: auto (what the accelerator names), none (priors), "
+                "a calibration of the library, or a path")
       .optional("memory_reserve", &Experiment::memory_reserve,
                 "share of device memory left to contexts, communication buffers and fragmentation; "
                 "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",
@@ -154,17 +158,18 @@ void check_experiment(const Experiment& e, const config::Node& node,
   }
 }
 
-/// Without what only names things: labels, and the path of the model file, whose content is hashed
-/// instead.
+/// Without what only names things: labels, and the names of the model and calibration files, whose
+/// content is hashed instead.
 nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
   const auto erase = [](nlohmann::ordered_json& map, std::initializer_list<const char*> keys) {
     if (!map.is_object()) return;
     for (const char* key : keys) map.erase(key);
   };
-  erase(configuration, {"name"});
+  erase(configuration, {"name", "calibration"});
   erase(configuration["model"], {"hf", "source", "model"});
   erase(configuration["system"], {"system", "name", "remarks"});
-  erase(configuration["system"]["accelerator"], {"accelerator", "name", "vendor", "architecture"});
+  erase(configuration["system"]["accelerator"],
+        {"accelerator", "name", "vendor", "architecture", "calibration"});
   return configuration;
 }
 
@@ -193,6 +198,9 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   if (!loaded.experiment.model.hf.empty()) {
     files.push_back({"model", sha256_hex_of_file(loaded.experiment.model.hf.path)});
   }
+  const std::string calibration =
+      calibration_file(loaded.experiment.calibration, loaded.experiment.system.accelerator);
+  if (!calibration.empty()) files.push_back({"calibration", sha256_hex_of_file(calibration)});
   loaded.configuration = config::canonical(loaded.node, record);
   loaded.identity = point_identity(identity_configuration(loaded.configuration), files);
   loaded.warnings = diagnostics.render_warnings();

@@ -68,7 +68,8 @@ struct Experiment {
   bool flash_attention = true;
   bool dropout = false;
   Fidelity fidelity = Fidelity::kAuto;
-  double memory_reserve = 0.1;  ///< share of the device memory that the job cannot use
+  std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
+  double memory_reserve = 0.1;       ///< share of the device memory that the job cannot use
   std::int64_t seed = 0;
   std::optional<OperatorConfig> op;
   std::optional<CollectiveConfig> collective;

@@ -3,10 +3,10 @@
 
 #include <iostream>
 
-#include "models/kernels/roofline.h"
 #include "models/network/flow_model.h"
 #include "sim/app/commands.h"
 #include "sim/app/file_kind.h"
+#include "sim/app/kernel_pricing.h"
 #include "sim/app/model_step.h"
 #include "sim/config/output.h"
 #include "sim/results/table.h"
@@ -175,7 +175,7 @@ ExitCode explain_command(const ExplainArguments& arguments) {
     Explained explained = explain_model(e);
     const FlowModel network(e.system, e.nodes);
     const PricedProgram priced =
-        price(explained.program, e.system.accelerator, RooflineModel(), network);
+        price(explained.program, e.system.accelerator, *kernel_model(e), network);
     const Role& role = explained.program.roles.back();
     explanation["sizes"] = std::move(explained.sizes);
     explanation["role"] = role.name;

@@ -13,7 +13,8 @@ enum class FileKind : std::uint8_t {
   kPublished,
   kSystem,
   kAccelerator,
-  kModel
+  kModel,
+  kCalibration
 };
 
 /// Follows `extends:` where the file alone does not tell.

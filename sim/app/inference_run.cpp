@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/app/kernel_pricing.h"
 #include "sim/app/model_step.h"
 #include "workloads/statistics.h"
 
@@ -17,10 +18,13 @@ void run_inference(const Experiment& experiment, const SimulateOptions& options,
   // A decode step yields one token a sequence, a prefill works through the whole prompt.
   step.tokens = sequences * static_cast<double>(inference.sequence);
   step.model_flops = model_flops(model, inference);
-  const StepOutcome outcome = replay_step(experiment, step.program, options.trace);
+  const auto model_of_kernels = kernel_model(experiment);
+  const StepOutcome outcome =
+      replay_step(experiment, *model_of_kernels, step.program, options.trace);
   report_step(experiment, step, outcome, record);
   add_metric(record, "tokens_per_s_per_user",
              static_cast<double>(inference.sequence) / to_seconds(outcome.replay.end).base());
+  report_trust(experiment, *model_of_kernels, step.program, outcome, record);
 }
 
 }  // namespace orrery

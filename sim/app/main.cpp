@@ -65,17 +65,49 @@ void add_explain(CLI::App& app, Command& chosen) {
 void add_describe(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<DescribeArguments>();
   CLI::App* verb = app.add_subcommand("describe", "what exists; systems side by side");
-  verb->add_option("KIND", arguments->words,
-                   "a kind (accelerators, systems, models, topologies, collectives, kernels, "
-                   "metrics, keys), then names");
+  verb->add_option(
+      "KIND", arguments->words,
+      "a kind (accelerators, systems, models, topologies, collectives, kernels, calibrations, "
+      "metrics, keys), then names");
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, describe_command);
+}
+
+void add_validate_operators(CLI::App& validate, Command& chosen) {
+  const auto arguments = std::make_shared<OperatorsArguments>();
+  CLI::App* verb = validate.add_subcommand("operators", "tables of measured kernel times");
+  verb->add_option("FILE", arguments->files, "tables (CSV, plain or gzip)")->required();
+  verb->add_option("--rows", arguments->rows, "write the rows with predictions to this CSV");
+  verb->add_option("--calibration", arguments->calibration,
+                   "auto (default), none (priors), a calibration of the library, or a path");
+  verb->add_flag("--held-out", arguments->held_out, "only shape groups that no fit has seen");
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, validate_operators_command);
+}
+
+void add_calibrate(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  CLI::App* verb =
+      app.add_subcommand("calibrate", "fit the kernel model to measurements of a device");
+  verb->add_option("FILE", arguments->files, "tables of measurements (CSV, plain or gzip)")
+      ->required();
+  verb->add_option("--accelerator", arguments->accelerators,
+                   "only these devices; default: all that the tables have");
+  verb->add_option("-o,--output", arguments->output,
+                   "folder or file to write; default: configs/calibrations");
+  verb->add_option("--source", arguments->source, "who measured, and with what");
+  verb->add_option("--date", arguments->date, "of the measurement; default: today");
+  verb->add_option("--model", arguments->model, "kernel model: tiles (default) or roofline");
+  verb->add_flag("--check", arguments->check, "fit again and tell what moved; writes nothing");
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, calibrate_command);
 }
 
 void add_validate(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<PublishedArguments>();
   CLI::App* verb = app.add_subcommand("validate", "predicted against measured");
   verb->require_subcommand(1);
+  add_validate_operators(*verb, chosen);
   CLI::App* published = verb->add_subcommand("published", "published figures of real systems");
   published->add_option("FILE", arguments->files, "lists of published rows (YAML)")->required();
   published->add_flag("--json", arguments->json, "print JSON");
@@ -91,6 +123,19 @@ void add_sweep(CLI::App& app, Command& chosen) {
   run->add_option("--db", arguments->db, "the store (SQLite); default: <name of the sweep>.db");
   run->add_flag("--json", arguments->json, "print JSON");
   choose(run, chosen, arguments, sweep_run_command);
+}
+
+void add_import(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<ImportArguments>();
+  CLI::App* verb = app.add_subcommand("import", "measurements of other tools as one CSV file");
+  verb->add_option("KIND", arguments->kind, import_kinds())->required();
+  verb->add_option("FILE", arguments->files, "files of that kind; text may be gzip")->required();
+  verb->add_option("-o,--output", arguments->output, "CSV file; without it only the summary");
+  verb->add_option("--system", arguments->system, "accelerator that was measured (nccl-tests)");
+  verb->add_option("--collective", arguments->collective,
+                   "collective, where the text does not name the program (nccl-tests)");
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, import_command);
 }
 
 void add_schema(CLI::App& app, Command& chosen) {
@@ -123,8 +168,8 @@ std::optional<ExitCode> parse_command_line(int argc, char** argv, Command& chose
   app.name("orrery");
   app.set_version_flag("--version", "orrery " + std::string(kEngineVersion));
   app.require_subcommand(1);
-  for (const auto add :
-       {add_run, add_check, add_explain, add_describe, add_validate, add_sweep, add_schema}) {
+  for (const auto add : {add_run, add_check, add_explain, add_describe, add_validate, add_calibrate,
+                         add_sweep, add_import, add_schema}) {
     add(app, chosen);
   }
   if (argc > 1 && is_unknown(app, argv[1])) return ExitCode::kUsage;

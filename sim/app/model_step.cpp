@@ -6,9 +6,10 @@
 #include <memory>
 #include <stdexcept>
 
-#include "models/kernels/roofline.h"
 #include "models/network/flow_model.h"
 #include "sim/app/components.h"
+#include "sim/app/intervals.h"
+#include "sim/app/kernel_pricing.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/results/timeline.h"
@@ -124,12 +125,12 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   return false;
 }
 
-StepOutcome replay_step(const Experiment& experiment, const Program& program,
-                        const std::string& trace) {
+StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
+                        const Program& program, const std::string& trace) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
   const FlowModel network(experiment.system, experiment.nodes);
   StepOutcome outcome;
-  outcome.priced = price(program, experiment.system.accelerator, RooflineModel(), network);
+  outcome.priced = price(program, experiment.system.accelerator, model, network);
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   ReplayOptions options;
@@ -170,6 +171,19 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "events", static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);
   record.components = outcome.components;
+}
+
+void report_trust(const Experiment& experiment, const KernelModel& model, const Program& program,
+                  const StepOutcome& outcome, RunRecord& record) {
+  const ProvenanceTime time = step_provenance(program, outcome);
+  record.provenance = provenance_json(time, model.calibration());
+  if (!time.fitted()) return;
+  const StepDraws draws = step_draws(experiment, model, program, outcome);
+  add_time_intervals(record, draws.step);
+  add_interval(record, "breakdown.compute_s", draws.compute);
+  const EnergyUse energy = step_energy(program, outcome.priced, experiment.system.accelerator,
+                                       to_seconds(outcome.replay.end));
+  add_energy_intervals(record, draws.step, energy.idle / energy.total());
 }
 
 }  // namespace orrery

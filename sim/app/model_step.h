@@ -35,11 +35,15 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
                   RunRecord& record);
 
 /// Prices a program on the experiment's machine and replays it.
-StepOutcome replay_step(const Experiment& experiment, const Program& program,
-                        const std::string& trace = {});
+StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
+                        const Program& program, const std::string& trace = {});
 
 /// Adds the metrics that every experiment with a model has, and the breakdown by operator class.
 void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,
                  RunRecord& record);
+
+/// Adds what the metrics rest on, and the intervals of those that are there. Comes last.
+void report_trust(const Experiment& experiment, const KernelModel& model, const Program& program,
+                  const StepOutcome& outcome, RunRecord& record);
 
 }  // namespace orrery

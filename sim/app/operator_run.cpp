@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "models/kernels/roofline.h"
+#include "sim/app/intervals.h"
+#include "sim/app/kernel_pricing.h"
 #include "sim/app/simulate.h"
 
 namespace orrery {
@@ -58,7 +59,8 @@ void run_operator(const Experiment& experiment, RunRecord& record) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
   const OperatorConfig& op = *experiment.op;
   const Kernel kernel = op.kind == OperatorShape::kGemm ? gemm(op, experiment.precision) : copy(op);
-  const KernelCost cost = RooflineModel().cost(kernel, accelerator);
+  const auto model = kernel_model(experiment);
+  const KernelCost cost = model->cost(kernel, accelerator);
   const double time = to_seconds(cost.duration).base();
   const double bytes = (kernel.read + kernel.written).base();
   add_metric(record, "time_s", time);
@@ -70,6 +72,11 @@ void run_operator(const Experiment& experiment, RunRecord& record) {
   record.labels.push_back({"bound", to_string(cost.bound)});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", 1);
+  ProvenanceTime rests;
+  rests.add(cost.provenance, time);
+  record.provenance = provenance_json(rests, model->calibration());
+  if (rests.fitted())
+    add_time_intervals(record, model->draws(kernel, accelerator, experiment.seed));
 }
 
 }  // namespace orrery

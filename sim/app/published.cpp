@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/published.h"
 
-#include "sim/app/csv.h"
 #include "sim/app/settings.h"
+#include "sim/config/csv.h"
 #include "sim/config/load.h"
 #include "sim/results/metric_table.h"
 #include "sim/units/text.h"
@@ -33,7 +33,7 @@ const Schema<PublishedRow>& PublishedRow::schema() {
 
 namespace {
 
-std::string substitute(std::string text, const CsvRow& row) {
+std::string substitute(std::string text, const config::CsvRow& row) {
   for (const auto& [column, cell] : row) {
     const std::string placeholder = "{" + column + "}";
     for (auto at = text.find(placeholder); at != std::string::npos;
@@ -44,7 +44,7 @@ std::string substitute(std::string text, const CsvRow& row) {
   return text;
 }
 
-config::Node substitute(const config::Node& node, const CsvRow& row) {
+config::Node substitute(const config::Node& node, const config::CsvRow& row) {
   if (node.is_scalar()) {
     const std::string text = substitute(node.text(), row);
     // A quoted "{seconds}" must be able to become a number.
@@ -67,7 +67,7 @@ std::vector<config::Node> instances(const config::Node& entry, const std::string
   const config::Node* rows = entry.find("rows");
   if (rows == nullptr || !rows->is_scalar()) return {entry};
   std::vector<config::Node> nodes;
-  for (const CsvRow& row : read_csv(config::relative_to(rows->text(), path))) {
+  for (const config::CsvRow& row : config::read_csv(config::relative_to(rows->text(), path))) {
     config::Node node = substitute(entry, row);
     node.erase("rows");
     nodes.push_back(std::move(node));

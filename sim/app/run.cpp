@@ -5,9 +5,9 @@
 
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <iostream>
 
+#include "sim/app/clock.h"
 #include "sim/app/commands.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/isolate.h"
@@ -17,41 +17,56 @@
 namespace orrery {
 namespace {
 
-std::string utc_now() {
-  const auto now = std::chrono::system_clock::now();
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
-
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-std::string cell(const Metric& metric) {
-  const bool share = metric.unit.empty() || metric.unit == "1";
-  return share ? format_si(metric.value, "") : format_si(metric.value, metric.unit);
+std::string cell(double value, const std::string& unit) {
+  return format_si(value, unit == "1" ? "" : unit);
+}
+
+/// "295 s to 331 s", or nothing.
+std::string interval_cell(const Metric& metric) {
+  if (!metric.interval) return "";
+  return cell(metric.interval->first, metric.unit) + " to " +
+         cell(metric.interval->second, metric.unit);
+}
+
+/// "calibration gb200: 81 % calibrated, 3 % extrapolated, 16 % analytic".
+std::string provenance_line(const nlohmann::ordered_json& provenance) {
+  const auto calibration = provenance.find("calibration");
+  if (calibration == provenance.end() || calibration->is_null())
+    return "intervals: none (no measurement of this device has been fitted)";
+  std::string line = "calibration " + calibration->get<std::string>() + ": time ";
+  const char* separator = "";
+  for (const char* kind : {"measured", "calibrated", "extrapolated", "analytic"}) {
+    const double share = provenance.at(kind).get<double>();
+    if (share == 0) continue;
+    line += separator + format_percent(share, 0) + " " + kind;
+    separator = ", ";
+  }
+  return line;
 }
 
 void print_summary(const TimedRecord& run) {
   const RunRecord& record = run.record;
   std::cout << record.experiment << ": " << (record.name.empty() ? "unnamed" : record.name) << "\n";
   if (record.status != RunStatus::kOk) std::cout << record.reason << "\n";
-  Table table(
-      {{"metric"}, {"value", Table::Align::kRight}, {"exact", Table::Align::kRight}, {"unit"}});
-  for (const Label& label : record.labels) table.add_row({label.name, label.value, "", ""});
+  Table table({{"metric"},
+               {"value", Table::Align::kRight},
+               {"exact", Table::Align::kRight},
+               {"unit"},
+               {"p10 to p90"}});
+  for (const Label& label : record.labels) table.add_row({label.name, label.value, "", "", ""});
   for (const Metric& metric : record.metrics) {
     std::array<char, 40> exact{};
     std::snprintf(exact.data(), exact.size(), "%.9g", metric.value);
-    table.add_row({metric.name, cell(metric), exact.data(), metric.unit});
+    table.add_row({metric.name, cell(metric.value, metric.unit), exact.data(), metric.unit,
+                   interval_cell(metric)});
   }
   table.print(std::cout);
-  std::cout << "intervals: none (no measurement of this device has been fitted)\npoint "
-            << record.identity << "\n";
+  std::cout << provenance_line(record.provenance) << "\npoint " << record.identity << "\n";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "sim/app/published.h"
 #include "sim/app/sweep_config.h"
 #include "sim/config/output.h"
+#include "sim/machine/calibration.h"
 
 namespace orrery {
 namespace {
@@ -17,7 +18,8 @@ const std::vector<std::pair<std::string, const config::Record*>>& records() {
       {"published", &PublishedRow::schema().record()},
       {"system", &SystemConfig::schema().record()},
       {"accelerator", &AcceleratorConfig::schema().record()},
-      {"model", &ModelConfig::schema().record()}};
+      {"model", &ModelConfig::schema().record()},
+      {"calibration", &Calibration::schema().record()}};
   return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "sim/app/intervals.h"
 #include "sim/config/output.h"
 #include "sim/results/metric_table.h"
 
@@ -32,16 +33,6 @@ const char* name_of(ExperimentKind kind) {
   return "?";
 }
 
-/// Share of the simulated time by what its models rest on. No device has a calibration yet.
-nlohmann::ordered_json provenance() {
-  return {
-      {"measured", 0.0},
-      {"calibrated", 0.0},
-      {"analytic", 1.0},
-      {"extrapolated", 0.0},
-      {"note", "datasheets and published priors; no measurement of this device has been fitted"}};
-}
-
 }  // namespace
 
 void add_metric(RunRecord& record, std::string_view name, double value) {
@@ -60,7 +51,7 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   record.name = experiment.name;
   record.parameters = parameters_of(loaded);
   record.configuration = loaded.configuration;
-  record.provenance = provenance();
+  record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
   switch (experiment.kind) {
     case ExperimentKind::kOperator:
       run_operator(experiment, record);

@@ -61,6 +61,13 @@ std::string share(const RunRecord& record, const char* part) {
   return a != nullptr && step != nullptr ? number("%.1f %%", 100 * a->value / step->value) : "-";
 }
 
+/// "332 s to 367 s", or nothing where nothing was fitted.
+std::string step_interval(const RunRecord& record) {
+  const Metric* step = record.find("step_time_s");
+  if (step == nullptr || !step->interval) return "-";
+  return format_si(step->interval->first, "s") + " to " + format_si(step->interval->second, "s");
+}
+
 std::string percent(const RunRecord& record, const char* name) {
   const Metric* m = record.find(name);
   return m != nullptr ? number("%.1f %%", 100 * m->value) : "-";
@@ -101,6 +108,7 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
                {"plan"},
                {"batch", Align::kRight},
                {"step", Align::kRight},
+               {"p10 to p90", Align::kRight},
                {"tokens/s/acc", Align::kRight},
                {"MFU", Align::kRight},
                {"memory", Align::kRight},
@@ -117,7 +125,7 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
       const std::string misfit =
           shortfall != nullptr ? "does not fit, " + format_si(shortfall->value, "B") + " short"
                                : "none";
-      table.add_row({row.name, plan(e), batch(e), misfit, "-", "-",
+      table.add_row({row.name, plan(e), batch(e), misfit, "-", "-", "-",
                      metric(first, "peak_memory_bytes", "B"), "-", "-", "-"});
       notes += "  " + row.name + ": " + no_choice(row) + "\n";
       continue;
@@ -125,7 +133,7 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
     std::string name = row.name;
     if (nodes_vary(row)) name += " (" + std::to_string(e.nodes) + ")";
     table.add_row(
-        {name, plan(e), batch(e), metric(*record, "step_time_s", "s"),
+        {name, plan(e), batch(e), metric(*record, "step_time_s", "s"), step_interval(*record),
          metric(*record, "tokens_per_s_per_accelerator", ""),
          percent(*record, "model_flops_utilization"), metric(*record, "peak_memory_bytes", "B"),
          share(*record, "breakdown.exposed_communication_s"),
@@ -146,9 +154,10 @@ void print_sweep(const Sweep& sweep, const SweepResults& results, const std::str
   out << results.records.size() << " points: " << results.from_store << " read from the store, "
       << results.simulated << " simulated in " << number("%.1f s", results.seconds);
   if (results.failed > 0) out << ", " << results.failed << " FAILED";
-  out << "\nRanks that do the same at the same time are folded into one, exactly. No device here "
-         "has been measured yet:\n"
-         "datasheets and published priors, without error bars.\n";
+  out << "\nRanks that do the same at the same time are folded into one, exactly. p10 to p90: what "
+         "the calibration of the\n"
+         "kernels leaves open, links not included; '-' is a device without measurements, on "
+         "datasheets and priors.\n";
   for (const RunRecord& record : results.records) {
     if (record.status == RunStatus::kFailed)
       out << "failed: " << record.name << ": " << record.reason << "\n";

@@ -95,10 +95,17 @@ const Quality kCapacity =
     quality("memory.capacity", [](const AcceleratorConfig& a) { return &a.memory.capacity; });
 const Quality kBandwidth =
     quality("memory.bandwidth", [](const AcceleratorConfig& a) { return &a.memory.bandwidth; });
-const Quality kScaleUp =
-    quality("scale_up.bandwidth", [](const AcceleratorConfig& a) { return &a.scale_up.bandwidth; });
-const Quality kScaleOut = quality(
-    "scale_out.bandwidth", [](const AcceleratorConfig& a) { return &a.scale_out.bandwidth; });
+/// The bandwidth of ports; null where the package has none.
+template <class Port>
+auto bandwidth_of(Port port) {
+  return [port](const AcceleratorConfig& a) -> const Fact<BytesPerSecond>* {
+    return (a.*port).present() ? &(a.*port).bandwidth : nullptr;
+  };
+}
+
+const Quality kScaleUp = quality("scale_up.bandwidth", bandwidth_of(&AcceleratorConfig::scale_up));
+const Quality kScaleOut =
+    quality("scale_out.bandwidth", bandwidth_of(&AcceleratorConfig::scale_out));
 
 const std::vector<Scale> kFlops = {{1e12, "TFLOPS"}, {1e15, "PFLOPS"}, {1e18, "EFLOPS"}};
 const std::vector<Scale> kBytes = {{1e9, "GB"}, {1e12, "TB"}, {1e15, "PB"}};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/app/intervals.h"
+#include "sim/app/kernel_pricing.h"
 #include "sim/app/model_step.h"
 #include "workloads/statistics.h"
 
@@ -27,15 +29,27 @@ void run_training(const Experiment& experiment, const SimulateOptions& options, 
   step.program = std::move(built.program);
   step.tokens = static_cast<double>(training.global_batch * training.sequence);
   step.model_flops = model_flops(model, training);
-  const StepOutcome outcome = replay_step(experiment, step.program, options.trace);
+  const auto model_of_kernels = kernel_model(experiment);
+  const StepOutcome outcome =
+      replay_step(experiment, *model_of_kernels, step.program, options.trace);
   report_step(experiment, step, outcome, record);
 
   const auto stage = static_cast<std::size_t>(outcome.replay.last_role);
-  add_metric(record, "forward_time_s", time_in(outcome.replay, built.forward[stage]).base());
-  add_metric(record, "backward_time_s", time_in(outcome.replay, built.backward[stage]).base());
+  const Seconds forward = time_in(outcome.replay, built.forward[stage]);
+  const Seconds backward = time_in(outcome.replay, built.backward[stage]);
+  add_metric(record, "forward_time_s", forward.base());
+  add_metric(record, "backward_time_s", backward.base());
   add_metric(
       record, "flops_per_s_per_accelerator",
       step.model_flops.base() / to_seconds(outcome.replay.end).base() / experiment.accelerators());
+  report_trust(experiment, *model_of_kernels, step.program, outcome, record);
+  if (record.find("step_time_s")->interval) {
+    const auto draws = [&](const std::vector<BlockId>& blocks, Seconds time) {
+      return block_draws(experiment, *model_of_kernels, step.program, outcome, blocks, time);
+    };
+    add_interval(record, "forward_time_s", draws(built.forward[stage], forward));
+    add_interval(record, "backward_time_s", draws(built.backward[stage], backward));
+  }
 }
 
 }  // namespace orrery

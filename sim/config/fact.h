@@ -10,12 +10,12 @@ namespace orrery {
 /// `{value: 392 GB/s, source: ..., nameplate: 2800 Gb/s, nameplate_source: ..., reason: ...}`.
 template <class T>
 struct Fact {
-  T value{};           ///< what simulations use
-  std::string source;  ///< document it was read in
+  T value{};                ///< what simulations use
+  std::string source = {};  ///< document it was read in
   /// The published figure, where it differs; shown by `describe`.
   std::optional<T> nameplate = std::nullopt;
-  std::string nameplate_source;
-  std::string reason;  ///< why simulations do not use the nameplate figure
+  std::string nameplate_source = {};
+  std::string reason = {};  ///< why simulations do not use the nameplate figure
 
   const T& published() const { return nameplate ? *nameplate : value; }
 };

@@ -23,17 +23,19 @@ class Filler {
     // A relation means nothing when a field is missing or wrong, or when nobody wrote the struct.
     if (!complete_ || diagnostics_.error_count() > errors || is_default(node)) return;
     for (const Check& check : record.checks()) {
-      if (!check.holds(object)) report(check, node);
+      const std::string fault = check.fault(object);
+      if (!fault.empty()) report(fault, check.key, node);
     }
+    if (record.derivation() && diagnostics_.error_count() == errors) record.derivation()(object);
   }
 
  private:
   static bool is_default(const Node& node) { return node.origin().kind == Origin::Kind::kDefault; }
 
-  void report(const Check& check, const Node& node) {
-    const Node* culprit = node.find(check.key);
+  void report(const std::string& fault, const std::string& key, const Node& node) {
+    const Node* culprit = node.find(key);
     const Node& shown = culprit == nullptr || is_default(*culprit) ? node : *culprit;
-    diagnostics_.error(shown.where(), shown.length(), check.message);
+    diagnostics_.error(shown.where(), shown.length(), fault);
   }
 
   void value(void* target, const Node& node, const Type& type, const Bounds& bounds) {

@@ -31,9 +31,8 @@ struct Field {
 
 /// A relation between the fields of a struct.
 struct Check {
-  std::string message;
-  std::function<bool(const void* object)> holds;
-  std::string key;  ///< where to point
+  std::function<std::string(const void* object)> fault;  ///< what is wrong; empty: nothing
+  std::string key;                                       ///< where to point
 };
 
 /// The description of a struct without its C++ type: what all walkers of configurations work on.
@@ -45,6 +44,8 @@ class Record {
   const std::string& help() const { return help_; }
   const std::vector<Field>& fields() const { return fields_; }
   const std::vector<Check>& checks() const { return checks_; }
+  /// What is left to do to an object whose fields are read and hold; may be empty.
+  const std::function<void(void* object)>& derivation() const { return derivation_; }
   const Field* find(std::string_view key) const;
   std::vector<std::string> keys() const;
   /// A default-constructed object of the struct.
@@ -55,6 +56,9 @@ class Record {
   void add(Field field);
   /// @throws std::logic_error if `key` is not one of the fields.
   void add(Check check);
+  void set_derivation(std::function<void(void*)> derivation) {
+    derivation_ = std::move(derivation);
+  }
 
  private:
   std::string name_;
@@ -62,6 +66,7 @@ class Record {
   std::function<std::shared_ptr<void>()> make_;
   std::vector<Field> fields_;
   std::vector<Check> checks_;
+  std::function<void(void*)> derivation_;
 };
 
 /// The one description of a configured struct `T`. From it come reading, checks, defaults (the
@@ -99,11 +104,24 @@ class Schema {
   }
   /// A relation that must hold once all fields are read; the error points to `key`.
   Schema& check(std::string message, std::function<bool(const T&)> holds, std::string key) {
-    record_.add(Check{std::move(message),
-                      [holds = std::move(holds)](const void* object) {
-                        return holds(*static_cast<const T*>(object));
+    return check([message = std::move(message), holds = std::move(holds)](
+                     const T& object) { return holds(object) ? std::string() : message; },
+                 std::move(key));
+  }
+  /// The same with a message that depends on the values: `fault` says what is wrong, or nothing.
+  Schema& check(std::function<std::string(const T&)> fault, std::string key) {
+    record_.add(Check{[fault = std::move(fault)](const void* object) {
+                        return fault(*static_cast<const T*>(object));
                       },
                       std::move(key)});
+    return *this;
+  }
+  /// What follows from the fields, such as the figures of a part from its share: `derivation` is
+  /// applied once to every object whose fields are read and hold.
+  Schema& derive(std::function<void(T&)> derivation) {
+    record_.set_derivation([derivation = std::move(derivation)](void* object) {
+      derivation(*static_cast<T*>(object));
+    });
     return *this;
   }
 

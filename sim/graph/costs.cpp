@@ -19,4 +19,18 @@ const char* to_string(Bound bound) {
   return "?";
 }
 
+const char* to_string(Provenance provenance) {
+  switch (provenance) {
+    case Provenance::kMeasured:
+      return "measured";
+    case Provenance::kCalibrated:
+      return "calibrated";
+    case Provenance::kAnalytic:
+      return "analytic";
+    case Provenance::kExtrapolated:
+      return "extrapolated";
+  }
+  return "?";
+}
+
 }  // namespace orrery

@@ -14,11 +14,21 @@ namespace orrery {
 enum class Bound : std::uint8_t { kCompute, kVector, kMemory, kHostLink, kLaunch };
 const char* to_string(Bound bound);
 
+/// What a number rests on.
+enum class Provenance : std::uint8_t {
+  kMeasured,      ///< a measurement of this very thing
+  kCalibrated,    ///< a model fitted on measurements that reach around it
+  kAnalytic,      ///< datasheet and priors
+  kExtrapolated,  ///< a fitted model outside what it was fitted on
+};
+const char* to_string(Provenance provenance);
+
 /// Price of one kernel, from a kernel model.
 struct KernelCost {
   Picoseconds duration = 0;  ///< launch included
   Picoseconds launch = 0;    ///< the part that is launch overhead
   Bound bound = Bound::kMemory;
+  Provenance provenance = Provenance::kAnalytic;
 };
 
 /// Bytes that a transfer puts on one link.

@@ -53,6 +53,10 @@ const char* to_string(KernelClass kind) {
       return "attention_prefill";
     case KernelClass::kAttentionDecode:
       return "attention_decode";
+    case KernelClass::kMlaPrefill:
+      return "mla_prefill";
+    case KernelClass::kMlaDecode:
+      return "mla_decode";
     case KernelClass::kNormalization:
       return "normalization";
     case KernelClass::kElementwise:
@@ -63,6 +67,8 @@ const char* to_string(KernelClass kind) {
       return "softmax";
     case KernelClass::kOptimizer:
       return "optimizer";
+    case KernelClass::kQuantize:
+      return "quantize";
     case KernelClass::kCopy:
       return "copy";
   }

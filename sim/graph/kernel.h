@@ -22,14 +22,27 @@ enum class KernelClass : std::uint8_t {
   kGroupedGemm,
   kAttentionPrefill,
   kAttentionDecode,
+  kMlaPrefill,  ///< multi-head latent attention, keys and values expanded
+  kMlaDecode,   ///< the same, absorbed: all heads attend to one latent
   kNormalization,
   kElementwise,
   kEmbedding,
   kSoftmax,
   kOptimizer,
-  kCopy,  ///< by a copy engine, on a stream of its own; no SM takes part
+  kQuantize,  ///< activations to a narrower format, scales included
+  kCopy,      ///< by a copy engine, on a stream of its own; no SM takes part
 };
 const char* to_string(KernelClass kind);
+
+/// What an attention kernel has beyond a matrix product; zero in others.
+struct AttentionShape {
+  std::int64_t sequences = 0;
+  std::int64_t kv_heads = 0;  ///< heads of keys and values on this rank
+  std::int64_t window = 0;    ///< earlier tokens that a query sees; 0: all
+  bool wide_queries = false;  ///< 16-bit queries over an 8-bit cache
+
+  bool operator==(const AttentionShape&) const = default;
+};
 
 /// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention
 /// usage:
@@ -48,6 +61,7 @@ struct Kernel {
   Bytes read;
   Bytes written;
   Bytes host;  ///< copies: over the link to the host
+  AttentionShape attention;
 
   bool operator==(const Kernel&) const = default;
 };

@@ -2,6 +2,10 @@
 #include "sim/machine/accelerator_config.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "sim/machine/partition.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -41,6 +45,64 @@ bool inference_is_no_slower(const ComputeConfig& compute) {
       });
 }
 
+BytesPerSecond bandwidth_of_pins(const MemoryConfig& memory) {
+  return memory.data_rate->value *
+         (static_cast<double>(memory.stacks->value) * memory.bus_width->value);
+}
+
+bool organisation_fits(const MemoryConfig& memory) {
+  constexpr double kRounding = 0.03;  // data sheets round all of the three
+  return std::abs(bandwidth_of_pins(memory) / memory.bandwidth.value - 1) <= kRounding;
+}
+
+/// Pins times the rate of a pin must be the bandwidth: a wrong generation or stack shows here. A
+/// bandwidth without a source is a what-if, which says nothing about pins.
+std::string organisation_fault(const MemoryConfig& memory) {
+  const int given = int{memory.stacks.has_value()} + int{memory.bus_width.has_value()} +
+                    int{memory.data_rate.has_value()};
+  if (given == 0) return {};
+  if (given < 3) return "stacks, bus_width and data_rate are given together or not at all";
+  if (memory.bandwidth.source.empty() || organisation_fits(memory)) return {};
+  return "stacks x bus_width x data_rate must be the bandwidth: " +
+         std::to_string(memory.stacks->value) + " x " + std::to_string(memory.bus_width->value) +
+         " bit x " + print(memory.data_rate->value) + " = " + print(bandwidth_of_pins(memory)) +
+         ", not " + print(memory.bandwidth.value);
+}
+
+/// The pins of the part as sold do not describe a what-if of another bandwidth.
+void forget_other_organisation(MemoryConfig& memory) {
+  if (!memory.stacks || organisation_fits(memory)) return;
+  memory.stacks.reset();
+  memory.bus_width.reset();
+  memory.data_rate.reset();
+}
+
+bool boost_is_no_slower(const ComputeConfig& compute) {
+  return !compute.boost_clock || compute.boost_clock->value >= compute.clock.value;
+}
+
+bool multiply_adds_are_a_part(const EnergyConfig& energy) {
+  return std::all_of(
+      energy.multiply_add.begin(), energy.multiply_add.end(), [&](const auto& entry) {
+        const auto whole = energy.matrix.find(entry.first);
+        return whole != energy.matrix.end() && entry.second.value <= whole->second.value;
+      });
+}
+
+bool nearer_is_cheaper(const EnergyConfig& energy) {
+  return energy.cache.value <= energy.memory.value &&
+         energy.shared.value <=
+             (energy.cache.value.base() > 0 ? energy.cache.value : energy.memory.value);
+}
+
+std::string partition_fault(const AcceleratorConfig& a) {
+  if (!a.partition) return {};
+  if (a.dies != 1) return "a device of several dies has no parts: each die is a rank already";
+  if (a.partition->units.value <= a.compute.units.value) return {};
+  return "a part has no more units than the device: " + std::to_string(a.partition->units.value) +
+         " of " + std::to_string(a.compute.units.value);
+}
+
 }  // namespace
 
 const Schema<ComputeConfig>& ComputeConfig::schema() {
@@ -50,11 +112,19 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
           .optional("unit_kind", &C::unit_kind, "what a unit is: SM, cube core, ...")
           .required("units", &C::units, "units of the package", kCount)
           .required("clock", &C::clock, "clock at which the matrix rates hold [MHz]", kClock)
+          .optional("boost_clock", &C::boost_clock,
+                    "clock of kernels too short or light to meet the power cap; absent: clock",
+                    kClock)
           .required("matrix", &C::matrix,
                     "dense peak of the matrix units by operand precision [TFLOP/s]", kRate)
           .optional("matrix_inference", &C::matrix_inference,
                     "peak where the vendor rates inference apart [TFLOP/s]", kRate)
           .required("vector", &C::vector, "fp32 peak of the vector lanes [TFLOP/s]", kRate)
+          .optional("special", &C::special,
+                    "results of exp, log, sin, ...; absent: vector instructions [TFLOP/s]", kRate)
+          .optional("structured_sparsity", &C::structured_sparsity,
+                    "speed-up of 2:4 sparse operands; 1: none", between(1, 4))
+          .check("boost_clock must not be below clock", boost_is_no_slower, "boost_clock")
           .check(
               "at least one precision is needed", [](const C& c) { return !c.matrix.empty(); },
               "matrix")
@@ -70,7 +140,15 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
           .optional("kind", &C::kind, "HBM3e, GDDR7, ...")
           .required("capacity", &C::capacity, "what can be allocated [GB, MiB]", kCapacity)
           .required("bandwidth", &C::bandwidth, "peak, reads and writes together [TB/s]",
-                    kBandwidth);
+                    kBandwidth)
+          .optional("stacks", &C::stacks, "HBM stacks, or DRAM packages", kCount)
+          .optional("bus_width", &C::bus_width, "data pins (bits) of one of them", kCount)
+          .optional("data_rate", &C::data_rate, "of one pin [Gb/s]",
+                    between(BytesPerSecond(1e6), BytesPerSecond(1e11)))
+          .optional("refresh", &C::refresh, "share of the time of all-bank refresh; 0: none",
+                    between(0, 0.5))
+          .check(organisation_fault, "bandwidth")
+          .derive(forget_other_organisation);
   return schema;
 }
 
@@ -101,15 +179,25 @@ const Schema<EnergyConfig>& EnergyConfig::schema() {
       Schema<C>("energy", "energy of work, above idle power")
           .required("matrix", &C::matrix, "of a matrix operation by precision [pJ/FLOP]",
                     kEnergyPerFlop)
+          .optional("multiply_add", &C::multiply_add,
+                    "of the matrix unit's multiply-adds alone, a part of 'matrix' [pJ/FLOP]",
+                    kEnergyPerFlop)
           .required("vector", &C::vector, "of an fp32 vector operation [pJ/FLOP]", kEnergyPerFlop)
           .required("memory", &C::memory, "from memory to the cores or back [pJ/B, pJ/bit]",
                     kEnergyPerByte)
-          .required("scale_up", &C::scale_up,
+          .optional("cache", &C::cache, "from the last cache to the cores; 0: there is none [pJ/B]",
+                    kEnergyPerByte)
+          .optional("shared", &C::shared, "from the shared memory of a unit [pJ/B]", kEnergyPerByte)
+          .optional("scale_up", &C::scale_up,
                     "of a message in the scale-up fabric, the whole way [pJ/B, pJ/bit]",
                     kEnergyPerByte)
-          .required("scale_out", &C::scale_out,
+          .optional("scale_out", &C::scale_out,
                     "of a message in the scale-out network, the whole way [pJ/B, pJ/bit]",
-                    kEnergyPerByte);
+                    kEnergyPerByte)
+          .check("every precision here must be in 'matrix', at no more energy",
+                 multiply_adds_are_a_part, "multiply_add")
+          .check("a nearer level must not cost more: shared, cache, memory", nearer_is_cheaper,
+                 "memory");
   return schema;
 }
 
@@ -126,7 +214,10 @@ const Schema<KernelConfig>& KernelConfig::schema() {
           .required("exponent", &C::exponent,
                     "p of (t_compute^p + t_memory^p)^(1/p): 1 no overlap, large perfect overlap",
                     between(1, 64))
-          .required("launch", &C::launch, "fixed cost of a kernel [us]", kLatency);
+          .required("launch", &C::launch, "fixed cost of a kernel [us]", kLatency)
+          .optional("uncertainty", &C::uncertainty,
+                    "standard deviation of log(real / predicted) of kernels on these priors",
+                    between(0, 3));
   return schema;
 }
 
@@ -144,12 +235,19 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
                     between(BytesPerSecond(0), BytesPerSecond(1e15)))
           .required("compute", &C::compute, "arithmetic")
           .required("memory", &C::memory, "device memory")
-          .required("scale_up", &C::scale_up, "ports to the scale-up fabric")
-          .required("scale_out", &C::scale_out, "ports to the network between systems")
+          .optional("core", &C::core, "one unit; absent: only rates are known")
+          .optional("cache", &C::cache, "the last cache; absent: units read the memory directly")
+          .optional("launch", &C::launch, "the way of a kernel to the device")
+          .optional("scale_up", &C::scale_up, "ports to the scale-up fabric; absent: none")
+          .optional("scale_out", &C::scale_out,
+                    "ports to the network between systems; absent: none")
           .optional("host_link", &C::host_link, "link to the host processor, for copies")
           .required("power", &C::power, "electrical power")
           .required("energy", &C::energy, "energy of work")
           .required("kernel", &C::kernel, "kernel model")
+          .optional("calibration", &C::calibration,
+                    "calibration of the library that tells about this device; empty: none")
+          .optional("partition", &C::partition, "the part of the device that this is, as of MIG")
           .check(
               "the units must divide evenly over the dies",
               [](const C& c) { return c.compute.units.value % c.dies == 0; }, "dies")
@@ -166,7 +264,16 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
           .check(
               "kernel.matrix_efficiency must have every precision of compute.matrix",
               [](const C& c) { return covers(c.kernel.matrix_efficiency, c.compute.matrix); },
-              "kernel");
+              "kernel")
+          .check(
+              "ports need the energy of a message: energy.scale_up and energy.scale_out",
+              [](const C& c) {
+                return (!c.scale_up.present() || c.energy.scale_up.value.base() > 0) &&
+                       (!c.scale_out.present() || c.energy.scale_out.value.base() > 0);
+              },
+              "energy")
+          .check(partition_fault, "partition")
+          .derive(take_part);
   return schema;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/precision_names.h"
+#include "sim/machine/structure_config.h"
 #include "sim/units/units.h"
 
 namespace orrery {
@@ -15,43 +17,65 @@ namespace orrery {
 /// Arithmetic of one package. Rates are dense peaks.
 struct ComputeConfig {
   std::string unit_kind = "SM";
-  Fact<int> units;                                   ///< SMs, AI cores, ...
-  Fact<Hertz> clock;                                 ///< at which the matrix peaks hold
+  Fact<int> units;    ///< SMs, AI cores, ...
+  Fact<Hertz> clock;  ///< at which the matrix peaks hold
+  /// Of kernels too short or too light to meet the power cap; absent: `clock`.
+  std::optional<Fact<Hertz>> boost_clock;
   std::map<Precision, Fact<FlopsPerSecond>> matrix;  ///< tensor or cube cores
   std::map<Precision, Fact<FlopsPerSecond>>
       matrix_inference;         ///< where a vendor rates inference apart
   Fact<FlopsPerSecond> vector;  ///< fp32 lanes
+  /// Results of exp, log, sin, ... (one FLOP each); absent: they are sequences of vector
+  /// instructions.
+  std::optional<Fact<FlopsPerSecond>> special;
+  Fact<double> structured_sparsity{.value = 1};  ///< speed-up of 2:4 sparse operands
   static const config::Schema<ComputeConfig>& schema();
 };
 
-/// Device memory of one package.
+/// Device memory of one package. The organisation is given whole or not at all, and gives the
+/// bandwidth: stacks x bus_width x data_rate. It is dropped for a what-if of another bandwidth.
 struct MemoryConfig {
   std::string kind = "HBM";
   Fact<Bytes> capacity;
   Fact<BytesPerSecond> bandwidth;
+  std::optional<Fact<int>> stacks;                ///< HBM stacks, or DRAM packages
+  std::optional<Fact<int>> bus_width;             ///< data pins (bits) of one of them
+  std::optional<Fact<BytesPerSecond>> data_rate;  ///< of one pin
+  /// tRFC / tREFI, the share of the time of all-bank refresh; per-bank refresh hides a part. 0:
+  /// nothing is refreshed (SRAM), or nothing is known.
+  Fact<double> refresh;
   static const config::Schema<MemoryConfig>& schema();
 };
 
-/// Ports of one package, one way.
+/// Ports of one package, one way. A device without such ports leaves them out: 0 links.
 struct PortConfig {
   std::string kind;  ///< "NVLink 5", "UB", "InfiniBand NDR"
   Fact<int> links;
   Fact<BytesPerSecond> bandwidth;  ///< all links together, one way
+  bool present() const { return bandwidth.value.base() > 0; }
   static const config::Schema<PortConfig>& schema();
 };
 
 struct PowerConfig {
-  Fact<Watts> tdp;
+  Fact<Watts> tdp;  ///< the cap that the clock is solved for
   Fact<Watts> idle;
   static const config::Schema<PowerConfig>& schema();
 };
 
-/// Energy above idle. `memory` covers the way from the memory cells to the cores; `scale_up` and
-/// `scale_out` are per byte of a message, for the whole way between two packages.
+/// Energy above idle. `memory`, `cache` and `shared` cover the whole way to the cores of a byte
+/// that is found there; `scale_up` and `scale_out` are per byte of a message, for the whole way
+/// between two packages.
 struct EnergyConfig {
+  /// Of a matrix operation with all that belongs to it: operands from the registers, instruction,
+  /// clock tree, leakage under load.
   std::map<Precision, Fact<JoulesPerFlop>> matrix;
+  /// The multiply-adds of the matrix unit alone, a part of `matrix`; what DRAM is compared with
+  /// (energy_rule.h). Absent: unknown.
+  std::map<Precision, Fact<JoulesPerFlop>> multiply_add;
   Fact<JoulesPerFlop> vector;
   Fact<JoulesPerByte> memory;
+  Fact<JoulesPerByte> cache;  ///< 0: there is none
+  Fact<JoulesPerByte> shared;
   Fact<JoulesPerByte> scale_up;
   Fact<JoulesPerByte> scale_out;
   static const config::Schema<EnergyConfig>& schema();
@@ -65,6 +89,13 @@ struct KernelConfig {
   Fact<double> memory_efficiency;  ///< achievable share of the memory bandwidth
   Fact<double> exponent;           ///< p of (t_compute^p + t_memory^p)^(1/p)
   Fact<Seconds> launch;            ///< fixed cost of a kernel
+  /// Standard deviation of log(real / predicted) of kernels that run on these priors.
+  Fact<double> uncertainty{0.4,
+                           "spread of such priors over measured GEMMs of A100, H100, H200, B200 "
+                           "and GB200 (0.37; attention 0.5 to 0.9), validation/README.md",
+                           std::nullopt,
+                           {},
+                           {}};
   static const config::Schema<KernelConfig>& schema();
 };
 
@@ -79,12 +110,21 @@ struct AcceleratorConfig {
       die_to_die;  ///< between two such dies of a package, one way; 0 where dies is 1
   ComputeConfig compute;
   MemoryConfig memory;
+  std::optional<CoreConfig> core;      ///< absent: only rates are known, no structure
+  std::optional<CacheConfig> cache;    ///< absent: units read the memory directly
+  std::optional<LaunchConfig> launch;  ///< absent: kernel.launch is all that is known
   PortConfig scale_up;
   PortConfig scale_out;
   PortConfig host_link;  ///< PCIe or chip-to-chip; what copy engines reach over it
   PowerConfig power;
   EnergyConfig energy;
   KernelConfig kernel;
+  /// The calibration in the library that tells about this device; empty: none. What extends an
+  /// accelerator keeps its calibration.
+  std::string calibration;
+  /// The part of the device that this is; absent: the whole. Once read, all members are those of
+  /// the part (partition.h).
+  std::optional<PartitionConfig> partition;
   static const config::Schema<AcceleratorConfig>& schema();
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,15 @@ class KernelModel {
 
   /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
   virtual KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const = 0;
+
+  /// How much longer than cost() the kernel may really take: one factor for each of kDraws equally
+  /// likely machines (draws.h), from the covariance of the fitted parameters and the residuals of
+  /// the kernel's class.
+  virtual std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                    std::int64_t seed) const = 0;
+
+  /// Name of the calibration that the parameters come from; empty: priors alone.
+  virtual std::string calibration() const = 0;
 };
 
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.

@@ -18,16 +18,23 @@ const Bounds kLatency = between(Seconds(0), Seconds(1));
 
 bool links_add_up(const SystemConfig& system) {
   const auto& links = system.scale_up.links_per_switch;
-  if (system.scale_up.kind != "nvswitch") return true;
+  if (system.scale_up.kind != "nvswitch" || !system.accelerator.scale_up.present()) return true;
   return std::all_of(links.begin(), links.end(), [](int n) { return n > 0; }) &&
          std::accumulate(links.begin(), links.end(), std::int64_t{0}) ==
              system.accelerator.scale_up.links.value;
 }
 
 bool planes_add_up(const SystemConfig& system) {
-  if (system.scale_up.kind != "unified_bus") return true;
+  if (system.scale_up.kind != "unified_bus" || !system.accelerator.scale_up.present()) return true;
   return system.scale_up.planes * system.accelerator.dies ==
          system.accelerator.scale_up.links.value;
+}
+
+std::string missing_ports(const SystemConfig& system) {
+  const bool alone = system.scale_up.kind == "none" && system.accelerators.value == 1;
+  if (alone || system.accelerator.scale_up.present()) return {};
+  return system.accelerator.name +
+         " has no scale_up ports: a system has one of it, with scale_up.kind none";
 }
 
 }  // namespace
@@ -36,7 +43,7 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
   using C = ScaleUpConfig;
   static const auto schema =
       Schema<C>("scale_up", "the fabric inside one system")
-          .required("kind", &C::kind, "topology: nvswitch, unified_bus")
+          .required("kind", &C::kind, "topology: nvswitch, unified_bus, none")
           .optional("links_per_switch", &C::links_per_switch,
                     "nvswitch: links of a package to each switch chip", kCount)
           .optional("planes", &C::planes, "unified_bus: independent sub-planes", kCount)
@@ -101,11 +108,12 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .optional("remarks", &C::remarks, "notes for readers of published tables")
           .required("all_in_power", &C::all_in_power,
                     "all that the system draws, network and storage included [W]",
-                    between(1_W, Watts(1e9)))
+                    between(Watts(1e-3), Watts(1e9)))
           .check(
               "accelerators must be a multiple of accelerators_per_node",
               [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
               "accelerators_per_node")
+          .check(missing_ports, "accelerator")
           .check(
               "links_per_switch must be positive and add up to scale_up.links of the accelerator",
               links_add_up, "scale_up")

@@ -13,7 +13,8 @@ namespace orrery {
 ///  NVL72: 18 x 1);
 ///  - unified_bus: `planes` sub-planes; per plane one L1 chip a node and `l2_switches` L2 chips;
 ///  each die has one link
-///    to the L1 chip of each plane, each L1 chip one link to each L2 chip of its plane.
+///    to the L1 chip of each plane, each L1 chip one link to each L2 chip of its plane;
+///  - none: a system of one rank has no fabric.
 struct ScaleUpConfig {
   std::string kind;
   std::vector<int> links_per_switch;  ///< nvswitch

@@ -90,6 +90,12 @@ std::string pad(const std::string& cell, std::size_t width, Table::Align align, 
 
 }  // namespace
 
+std::string format_percent(double share, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f %%", digits, 100 * share);
+  return text.data();
+}
+
 std::string format_si(double value, std::string_view unit) {
   if (unit == "1" || unit.substr(0, 2) == "1/") unit.remove_prefix(1);
   std::string suffix(unit);

@@ -14,6 +14,10 @@ namespace orrery {
 /// times stay in seconds, and only s, W and J are divided (ms, us, ns, ps).
 std::string format_si(double value, std::string_view unit);
 
+/// A share for people: "12.3 %".
+/// @param digits behind the point
+std::string format_percent(double share, int digits = 1);
+
 /// Columns that text takes on a terminal: UTF-8 code points, wide ones twice, combining ones not.
 std::size_t display_width(std::string_view utf8);
 

@@ -80,8 +80,10 @@ TEST_F(Cli, RunPrintsJsonOnStandardOutputAlone) {
         "average_power_w", "tokens_per_joule", "simulated_time_s", "wall_time_s", "events"}) {
     EXPECT_TRUE(json.at("metrics").contains(name)) << name;
     EXPECT_TRUE(json.at("units").contains(name)) << name;
-    EXPECT_TRUE(json.at("intervals").at(name).is_null()) << name;
+    EXPECT_TRUE(json.at("intervals").contains(name)) << name;
   }
+  EXPECT_LT(json.at("intervals").at("step_time_s").at(0), json.at("metrics").at("step_time_s"));
+  EXPECT_TRUE(json.at("intervals").at("peak_memory_bytes").is_null());
 }
 
 TEST_F(Cli, BreakdownAddsUpToTheStep) {
@@ -326,6 +328,125 @@ TEST_F(Cli, PublishedRowsComeFromACsvThroughATemplate) {
   EXPECT_EQ(json.at("entries")[1].at("id"), "ROW-b");
   EXPECT_EQ(json.at("entries")[1].at("measured"), 2.0);
   EXPECT_EQ(json.at("worst"), "ROW-b");
+}
+
+/// GEMMs on an H200 that take 10 us, and 2 ps for each element of the product.
+std::string gemm_table() {
+  std::string table = "system,precision,m,n,k,latency_us,source\n";
+  for (int n = 128; n <= 8192; n += 128) {
+    for (int m = 1; m <= 4096; m *= 4) {
+      const double time = 10 + 2e-6 * m * n;
+      table += "h200_sxm,bf16," + std::to_string(m) + "," + std::to_string(n) + ",4096," +
+               std::to_string(time) + ",made by a test\n";
+    }
+  }
+  return table;
+}
+
+TEST_F(Cli, OperatorsAreComparedWithTwoBaselinesAndTheirRowsWritten) {
+  const std::string table = write("gemm.csv", gemm_table());
+  const Outcome run =
+      orrery("validate operators " + table + " --json --rows " + path("rows.csv"), false);
+  ASSERT_EQ(run.code, 0) << run.out;
+  const auto json = nlohmann::json::parse(run.out);
+  const auto& all = json.at("entries").at(0);
+  EXPECT_EQ(all.at("class"), "all");
+  EXPECT_EQ(all.at("count"), 64 * 7);
+  EXPECT_GT(all.at("mape"), 0);
+  EXPECT_GT(all.at("baselines").at("textbook").at("mape"), 0);
+  std::ifstream rows(path("rows.csv"));
+  std::string line;
+  std::getline(rows, line);
+  EXPECT_EQ(line, "system,precision,m,n,k,latency_us,source,predicted_us,provenance,bound");
+  std::getline(rows, line);
+  EXPECT_THAT(line, testing::StartsWith("h200_sxm,bf16,1,128,4096,"));
+  EXPECT_THAT(line, HasSubstr(",calibrated,"));
+}
+
+TEST_F(Cli, RowsThatNoModelPredictsAreCountedAndNamed) {
+  const std::string table = write("gemm.csv",
+                                  "system,precision,m,n,k,latency_us,source\n"
+                                  "h200_sxm,bf16,1,256,4096,5,s\n"
+                                  "h200_sxm,w4a16,1,256,4096,5,s\n"
+                                  "abacus,bf16,1,256,4096,5,s\n");
+  const Outcome run = orrery("validate operators " + table);
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.out, HasSubstr("1 rows, no accelerator is called 'abacus'"));
+  EXPECT_THAT(run.out, HasSubstr("1 rows, gemm: no model of w4a16 on h200_sxm"));
+}
+
+TEST_F(Cli, ACalibrationIsWrittenUsedAndChecked) {
+  const std::string table = write("gemm.csv", gemm_table());
+  const std::string file = path("mine.yaml");
+  const Outcome made =
+      orrery("calibrate --model roofline " + table + " -o " + file + " --date 2026-01-02");
+  ASSERT_EQ(made.code, 0) << made.out;
+  EXPECT_EQ(orrery("check " + file).code, 0);
+  const Outcome same = orrery("calibrate --model roofline " + table + " -o " + file + " --check");
+  EXPECT_EQ(same.code, 0) << same.out;
+  EXPECT_THAT(same.out, HasSubstr("nothing moved"));
+
+  const std::string slower = write("slower.csv", [] {
+    std::string text = gemm_table();
+    for (std::size_t at = 0; (at = text.find(",10.", at)) != std::string::npos;)
+      text.replace(at, 4, ",14.");
+    return text;
+  }());
+  const Outcome moved = orrery("calibrate --model roofline " + slower + " -o " + file + " --check");
+  EXPECT_EQ(moved.code, 3) << moved.out;
+  EXPECT_THAT(moved.out, HasSubstr("gemm.launch"));
+
+  const Outcome used =
+      orrery("run tests/golden/gemm_h200.yaml --json --set calibration=" + file, false);
+  ASSERT_EQ(used.code, 0) << used.out;
+  const auto json = nlohmann::json::parse(used.out);
+  EXPECT_EQ(json.at("provenance").at("calibration"), "h200_sxm");
+  EXPECT_TRUE(json.at("intervals").at("time_s").is_array());
+}
+
+/// The text between two marks of a file, and the file with another text there.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin) + begin.size();
+  return text.substr(from, text.find(end, from) - from);
+}
+
+TEST_F(Cli, TheErrorTableOfTheReadmeIsWhatTheProgramPrints) {
+  const std::string file = ORRERY_SOURCE_DIR "/validation/README.md";
+  const std::string begin = "<!-- generated: describe calibration -->\n", end = "<!-- end -->";
+  std::ifstream stream(file);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const Outcome table =
+      orrery("describe calibration a100_sxm b200_sxm gb200 h100_sxm h200_sxm", false);
+  ASSERT_EQ(table.code, 0);
+  const std::string expected = "```\n" + table.out + "```\n";
+  if (std::getenv("ORRERY_UPDATE_GOLDEN") != nullptr) {
+    text.replace(text.find(begin) + begin.size(), between(text, begin, end).size(), expected);
+    std::ofstream(file) << text;
+  }
+  EXPECT_EQ(between(text, begin, end), expected);
+}
+
+TEST_F(Cli, MeasurementsOfOtherToolsAreImported) {
+  const std::string log = "tests/unit/importers/data/all_reduce.log";
+  const Outcome run = orrery("import nccl-tests " + log + " --system h100_sxm -o " + path("c.csv"));
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("3 rows in " + path("c.csv")));
+  std::ifstream csv(path("c.csv"));
+  std::string header, row;
+  std::getline(csv, header);
+  std::getline(csv, row);
+  EXPECT_THAT(header, testing::StartsWith("system,collective,precision,ranks,bytes,latency_us"));
+  EXPECT_THAT(row, testing::StartsWith("h100_sxm,all_reduce,fp32,2,1024,8,"));
+}
+
+TEST_F(Cli, AnImportThatFailsLeavesNoFile) {
+  const Outcome wrong = orrery("import nccl-tests README.md -o " + path("c.csv"));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.out, HasSubstr("README.md: holds no table of nccl-tests"));
+  const Outcome unknown = orrery("import nsis README.md");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.out, HasSubstr("did you mean 'nsys'?"));
+  EXPECT_FALSE(fs::exists(path("c.csv")));
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ RunRecord train(std::vector<std::string> overrides) {
 }
 
 TEST(Physics, BetterHardwareIsNeverSlower) {
-  const double training = metric(train({}), "step_time_s");
+  // Training on priors, where messages of the stages never meet on a link: fair sharing can make
+  // two that do meet end a latency later when one of them leaves earlier.
+  const double training = metric(train({"calibration=none"}), "step_time_s");
   const double decode = metric(run("deepseek_r1_decode", {}), "step_time_s");
   for (const char* better :
        {"system.accelerator.memory.bandwidth=20 TB/s",
@@ -41,7 +43,8 @@ TEST(Physics, BetterHardwareIsNeverSlower) {
         "system.accelerator.scale_up.bandwidth=4 TB/s",
         "system.accelerator.scale_out.bandwidth=8 Tb/s", "system.accelerator.kernel.launch=0.1 us",
         "system.scale_up.latency=0.1 us", "system.scale_out.latency=0.1 us"}) {
-    EXPECT_LE(metric(train({better}), "step_time_s"), training * (1 + 1e-12)) << better;
+    EXPECT_LE(metric(train({"calibration=none", better}), "step_time_s"), training * (1 + 1e-12))
+        << better;
     EXPECT_LE(metric(run("deepseek_r1_decode", {better}), "step_time_s"), decode * (1 + 1e-12))
         << better;
   }
@@ -136,11 +139,12 @@ TEST(Physics, BreakdownAddsUpToTheStepToThePicosecond) {
 }
 
 TEST(Physics, AScaledMachineScalesTheStep) {
-  // All rates times 2 and all latencies over 2 halve the step, to the rounding of picoseconds.
-  const RunRecord base = run("deepseek_r1_decode", {});
+  // All rates times 2 and all latencies over 2 halve the step, to the rounding of picoseconds. A
+  // calibration's launches would stay.
+  const RunRecord base = run("deepseek_r1_decode", {"calibration=none"});
   const RunRecord twice =
       run("deepseek_r1_decode",
-          {"system.accelerator.memory.bandwidth=16 TB/s",
+          {"calibration=none", "system.accelerator.memory.bandwidth=16 TB/s",
            "system.accelerator.compute.vector=160 TFLOP/s",
            "system.accelerator.compute.matrix.fp8=10000 TFLOP/s",
            "system.accelerator.compute.matrix.bf16=5000 TFLOP/s",

@@ -34,18 +34,25 @@ CoreSize core_size(const LayerTask& task) {
   return size;
 }
 
+/// Latent attention gets here with its keys and values expanded, whatever the phase.
+KernelClass kind_of(const LayerTask& task) {
+  if (task.model.attention.kind == AttentionKind::kLatent) return KernelClass::kMlaPrefill;
+  return task.work.phase == Phase::kDecode ? KernelClass::kAttentionDecode
+                                           : KernelClass::kAttentionPrefill;
+}
+
 Kernel flash_kernel(const std::string& name, const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
   Kernel kernel;
   kernel.name = name;
-  kernel.kind =
-      w.phase == Phase::kDecode ? KernelClass::kAttentionDecode : KernelClass::kAttentionPrefill;
+  kernel.kind = kind_of(task);
   kernel.precision = unquantised(w.precision);
   kernel.batch = w.sequences * shape.query_heads;
   kernel.m = w.query;
   kernel.n = w.context;
   kernel.k = shape.qk_dim;
+  kernel.attention = {w.sequences, shape.kv_heads, task.layer.window};
   return kernel;
 }
 

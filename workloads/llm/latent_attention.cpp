@@ -91,12 +91,13 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
 
   Kernel core;
   core.name = "attention";
-  core.kind = KernelClass::kAttentionDecode;
+  core.kind = KernelClass::kMlaDecode;
   core.precision = precision;
   core.batch = w.sequences * heads;
   core.m = w.query;
   core.n = w.context;
   core.k = key;
+  core.attention = {w.sequences, 1, task.layer.window};
   const double pairs = real(core.batch) * causal_pairs(w.query, w.context, task.layer.window);
   core.matrix_flops = Flops(2 * pairs * real(key + a.kv_lora_rank));
   core.vector_flops = Flops(pairs * vector_cost::kSoftmax);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small parts of the command line program: CSV, choosing, isolation, exit codes.
+// Small parts of the command line program: choosing, isolation, exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/app/csv.h"
 #include "sim/app/isolate.h"
 #include "sim/app/sweep_config.h"
 #include "sim/replay/replay.h"
@@ -17,42 +16,6 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<CsvRow> parse_csv(const std::string& text) {
-  const fs::path file =
-      fs::temp_directory_path() / ("orrery_csv_" + std::to_string(::getpid()) + ".csv");
-  std::ofstream(file, std::ios::binary) << text;
-  try {
-    auto rows = read_csv(file.string());
-    fs::remove(file);
-    return rows;
-  } catch (...) {
-    fs::remove(file);
-    throw;
-  }
-}
-
-TEST(Csv, QuotedCellsHoldCommasQuotesAndLineEnds) {
-  const auto rows = parse_csv("a,b\r\n\"x,\"\"y\"\"\nz\",2\n");
-  ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].at("a"), "x,\"y\"\nz");
-  EXPECT_EQ(rows[0].at("b"), "2");
-}
-
-TEST(Csv, ARowOfAnotherLengthNamesItsLine) {
-  try {
-    parse_csv("a,b\n1,2\n3\n");
-    FAIL();
-  } catch (const config::ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr(".csv:3: 1 cells, but there are 2 columns"));
-  }
-}
-
-TEST(Csv, AnOpenQuoteAndAnEmptyFileAreErrors) {
-  EXPECT_THROW(parse_csv("a,b\n\"1,2\n"), config::ConfigError);
-  EXPECT_THROW(parse_csv(""), config::ConfigError);
-  EXPECT_THROW(read_csv("/nonexistent.csv"), config::ConfigError);
-}
 
 RunRecord record(double step, double batch, RunStatus status = RunStatus::kOk) {
   RunRecord r;

@@ -194,6 +194,42 @@ TEST(Describe, AnAcceleratorShowsEveryValueWithUnitAndSource) {
   FAIL() << "no bandwidth";
 }
 
+// (32.4 - 6) pJ/B x 4 B = 105.6 pJ, over 2 x 0.344 pJ: 153.5.
+TEST(Describe, AnAcceleratorTellsWhatAWordOfMemoryCosts) {
+  const auto description = describe({"accelerator", "b200_sxm"}, catalog(), library());
+  EXPECT_THAT(description.text,
+              HasSubstr("a 32-bit word of memory costs 153 multiply-adds of bf16"));
+  const auto& cost = description.json[0]["word_cost"];
+  EXPECT_EQ(cost["precision"], "bf16");
+  EXPECT_NEAR(cost["word_j"].get<double>(), 105.6e-12, 1e-15);
+  EXPECT_NEAR(cost["multiply_adds"].get<double>(), 153.5, 0.1);
+}
+
+TEST(Describe, EveryAcceleratorOfTheLibraryTellsIt) {
+  for (const std::string& name : library().names("accelerators"))
+    EXPECT_THAT(text({"accelerator", name}), HasSubstr("a 32-bit word of memory costs")) << name;
+}
+
+// 989.4 x 16 / 132 = 119.9 TFLOP/s, 3,350 / 8 = 418.75 GB/s.
+TEST(Describe, APartTellsItsOwnFigures) {
+  const auto description = describe({"accelerator", "h100_1g"}, catalog(), library());
+  EXPECT_THAT(description.text, HasSubstr("this part has 16 SM"));
+  EXPECT_THAT(description.text, HasSubstr("vector 8.109 TFLOP/s"));
+  const auto& part = description.json[0]["part"];
+  EXPECT_EQ(part["units"], 16);
+  EXPECT_NEAR(part["matrix_flops_per_s"]["bf16"].get<double>(), 119.93e12, 0.01e12);
+  EXPECT_DOUBLE_EQ(part["memory_bytes_per_s"].get<double>(), 418.75e9);
+  EXPECT_FALSE(
+      describe({"accelerator", "h100_sxm"}, catalog(), library()).json[0].contains("part"));
+}
+
+// 8 x 450 GB/s x 8 bit = 28,800 Gb/s.
+TEST(DescribeSystems, WithoutPortsThereIsADash) {
+  const std::string table = text({"system", "dgx_h100", "iphone_11"});
+  EXPECT_THAT(row(table, "scale-up bandwidth, one way"), ElementsAre("28,800 Gb/s", "-", "-"));
+  EXPECT_THAT(row(table, "scale-up fabric"), ElementsAre("NVLink 4", "-"));
+}
+
 TEST(Describe, NamesOfAListShowTheirDetails) {
   EXPECT_EQ(text({"collective", "ring"}), "ring: neighbours in a ring\n2(n-1) steps\n");
   EXPECT_THAT(text({"metric", "bus_bytes_per_s"}), HasSubstr("[B/s]"));

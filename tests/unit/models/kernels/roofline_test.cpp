@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/roofline.h"
+#include "models/kernels/calibrated_model.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ Kernel kernel(Flops matrix, Bytes read) {
 
 TEST(Roofline, ComputeAloneTakesFlopsOverPeakPlusLaunch) {
   // 1 TFLOP at 100 TFLOP/s = 10 ms.
-  const KernelCost cost = RooflineModel().cost(kernel(1_TFLOP, 0_B), accelerator(4));
+  const KernelCost cost = CalibratedModel().cost(kernel(1_TFLOP, 0_B), accelerator(4));
   EXPECT_EQ(cost.duration, 10'002'000'000U);
   EXPECT_EQ(cost.launch, 2'000'000U);
   EXPECT_EQ(cost.bound, Bound::kCompute);
@@ -47,7 +47,7 @@ TEST(Roofline, ComputeAloneTakesFlopsOverPeakPlusLaunch) {
 
 TEST(Roofline, BalancedWorkCostsThePthRootOfTwo) {
   // 10 ms of FLOPs and 10 ms of bytes, p = 4: 10 ms * 2^(1/4).
-  const KernelCost cost = RooflineModel().cost(kernel(1_TFLOP, 10_GB), accelerator(4));
+  const KernelCost cost = CalibratedModel().cost(kernel(1_TFLOP, 10_GB), accelerator(4));
   EXPECT_NEAR(static_cast<double>(cost.duration), 1e10 * std::pow(2, 0.25) + 2e6, 1);
 }
 
@@ -55,7 +55,7 @@ TEST(Roofline, LiesBetweenTheTextbookRooflineAndTheSum) {
   for (const double p : {1.0, 1.5, 2.0, 4.0, 10.0}) {
     for (const double gigabytes : {0.1, 1.0, 5.0, 10.0, 40.0}) {
       const auto body = static_cast<double>(
-          RooflineModel().cost(kernel(1_TFLOP, Bytes(gigabytes * 1e9)), accelerator(p)).duration -
+          CalibratedModel().cost(kernel(1_TFLOP, Bytes(gigabytes * 1e9)), accelerator(p)).duration -
           2'000'000);
       const double compute = 1e10, memory = gigabytes * 1e9;  // ps
       EXPECT_GE(body, std::max(compute, memory) - 1) << p << " " << gigabytes;
@@ -67,22 +67,22 @@ TEST(Roofline, LiesBetweenTheTextbookRooflineAndTheSum) {
 TEST(Roofline, ADieHasItsShareOfThePackage) {
   AcceleratorConfig two = accelerator(4);
   two.dies = 2;
-  const Picoseconds one = RooflineModel().cost(kernel(1_TFLOP, 0_B), accelerator(4)).duration;
-  EXPECT_EQ(RooflineModel().cost(kernel(1_TFLOP, 0_B), two).duration - 2'000'000,
+  const Picoseconds one = CalibratedModel().cost(kernel(1_TFLOP, 0_B), accelerator(4)).duration;
+  EXPECT_EQ(CalibratedModel().cost(kernel(1_TFLOP, 0_B), two).duration - 2'000'000,
             2 * (one - 2'000'000));
 }
 
 TEST(Roofline, BlockFp8RunsAtTheRateOfFp8) {
   Kernel k = kernel(1_TFLOP, 0_B);
   k.precision = Precision::kFp8Block;
-  EXPECT_EQ(RooflineModel().cost(k, accelerator(4)).duration, 5'002'000'000U);
+  EXPECT_EQ(CalibratedModel().cost(k, accelerator(4)).duration, 5'002'000'000U);
 }
 
 TEST(Roofline, AMissingPrecisionNamesThoseThatExist) {
   Kernel k = kernel(1_TFLOP, 0_B);
   k.precision = Precision::kInt8;
   try {
-    RooflineModel().cost(k, accelerator(4));
+    CalibratedModel().cost(k, accelerator(4));
     FAIL();
   } catch (const config::ConfigError& error) {
     EXPECT_EQ(std::string(error.what()),
@@ -99,7 +99,7 @@ TEST(Roofline, ACopyToTheDeviceIsBoundByTheHostLink) {
   copy.kind = KernelClass::kCopy;
   copy.written = 1_GB;
   copy.host = 1_GB;
-  const KernelCost cost = RooflineModel().cost(copy, a);
+  const KernelCost cost = CalibratedModel().cost(copy, a);
   EXPECT_NEAR(static_cast<double>(cost.duration), 2e10 * (1 + 0.25 * std::pow(0.05, 4)) + 2e6, 10);
   EXPECT_EQ(cost.bound, Bound::kHostLink);
 }
@@ -107,11 +107,11 @@ TEST(Roofline, ACopyToTheDeviceIsBoundByTheHostLink) {
 TEST(Roofline, ACopyToAHostWithoutALinkIsAnError) {
   Kernel copy;
   copy.host = 1_GB;
-  EXPECT_THROW(RooflineModel().cost(copy, accelerator(4)), config::ConfigError);
+  EXPECT_THROW(CalibratedModel().cost(copy, accelerator(4)), config::ConfigError);
 }
 
 TEST(Roofline, AnEmptyKernelIsAllLaunch) {
-  const KernelCost cost = RooflineModel().cost(kernel(0_TFLOP, 0_B), accelerator(4));
+  const KernelCost cost = CalibratedModel().cost(kernel(0_TFLOP, 0_B), accelerator(4));
   EXPECT_EQ(cost.duration, cost.launch);
   EXPECT_EQ(cost.bound, Bound::kLaunch);
 }

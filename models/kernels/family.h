@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/graph/costs.h"
+#include "sim/graph/kernel.h"
+#include "sim/machine/accelerator_config.h"
+
+namespace orrery {
+
+/// Name, unit ("1", "us") and physical limits of a parameter.
+struct ParameterInfo {
+  const char* name;
+  const char* unit;
+  double lower, upper;
+};
+
+/// What a family says of one kernel.
+struct KernelTime {
+  double total_us = 0;
+  double launch_us = 0;  ///< the part of it that is launch overhead
+  Bound bound = Bound::kMemory;
+};
+
+/// The time of kernels as a function of a few parameters, the same function on every device: what a
+/// calibration fits, and a kernel model evaluates.
+class KernelFamily {
+ public:
+  virtual ~KernelFamily() = default;
+
+  virtual const std::vector<ParameterInfo>& parameters() const = 0;
+  /// Values without any measurement, in the order of parameters().
+  virtual std::vector<double> priors(const AcceleratorConfig& accelerator,
+                                     Precision precision) const = 0;
+  /// @param values in the order of parameters()
+  /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
+  virtual KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                          const double* values) const = 0;
+};
+
+/// Index of a parameter by its name; the number of parameters where there is none.
+std::size_t parameter_index(const KernelFamily& family, const std::string& name);
+
+/// A family and the name under which classes of kernels share its parameters: the prefix of
+/// parameters in a calibration ("gemm.launch").
+struct FamilyOf {
+  const KernelFamily* family = nullptr;
+  std::string group;
+};
+
+/// What predicts a class of kernels in a model: "roofline" has one family for all classes, "tiles"
+/// has families of its own where tiles are modelled and the roofline elsewhere.
+/// @throws config::ConfigError for an unknown model.
+FamilyOf family_of(const std::string& model, KernelClass kind);
+
+}  // namespace orrery

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace orrery {
+
+/// What one kind of thread block does, in order: it fills its pipeline (a latency), runs its main
+/// loop, and writes its tile out (a latency). The main loop keeps three servers busy at once and
+/// goes as fast as the slowest lets it: the unit's own pipe, the L2 and the memory. Latencies do
+/// not overlap with the block's own main loop (buffers and barriers order them), but with other
+/// blocks.
+struct BlockKind {
+  double fill_us = 0;
+  double pipe_us = 0;       ///< of the matrix or vector pipe, alone on its unit
+  double memory_bytes = 0;  ///< through the memory
+  double cache_bytes = 0;   ///< through the L2
+  double epilogue_us = 0;
+};
+
+/// Blocks of one kind that stand next to each other in launch order.
+struct BlockRun {
+  std::size_t kind = 0;
+  std::int64_t count = 0;
+};
+
+/// The machine under the blocks.
+struct BlockMachine {
+  std::int64_t units = 0;            ///< SMs that take blocks
+  std::int64_t blocks_per_unit = 1;  ///< that are resident at once and share the unit's pipe
+  double memory_bytes_per_us = 0;
+  double cache_bytes_per_us = 0;
+  double unit_bytes_per_us = 0;  ///< what one unit takes in at most; 0: no limit
+};
+
+struct BlockSchedule {
+  double duration_us = 0;
+  double memory_bytes = 0;  ///< moved: equal to what the blocks ask for
+  double pipe_busy_us = 0;  ///< of all units together
+  std::uint64_t events = 0;
+};
+
+/// Plays the blocks on the machine: a unit takes the next block as soon as one of its places is
+/// free, the emptiest and lowest unit first. Memory and L2 are shared max-min fairly among main
+/// loops. Blocks of one kind that start together stay together as one activity, so that a grid of
+/// equal blocks costs a few events a wave, whatever its size.
+/// @throws std::invalid_argument for a machine without units or a kind out of range.
+BlockSchedule play_blocks(const std::vector<BlockKind>& kinds, const std::vector<BlockRun>& launch,
+                          const BlockMachine& machine);
+
+}  // namespace orrery

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "models/kernels/family.h"
+
+namespace orrery {
+
+/// A matrix product as a vendor's library runs it: the fastest of a menu of tiles, with or without
+/// splitting the summed dimension. A tile is filled, runs its main loop (matrix instructions, loads
+/// into shared memory and the latency of a step, whichever holds it up), and writes its results
+/// while the next tile computes; waves of tiles follow each other. The memory streams operands
+/// beside that, unless they are in the L2: measured tables rotate five copies of the weights and
+/// none of the activations. Long products lose clock to the power limit.
+class GemmFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override;
+  std::vector<double> priors(const AcceleratorConfig& accelerator,
+                             Precision precision) const override;
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* values) const override;
+};
+
+}  // namespace orrery

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/prefill.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/kernels/tiles/dispatch_tail.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+namespace {
+
+enum Parameter : std::size_t {
+  kLaunch,          ///< us, with the fast kernel before it that exists for 128 columns
+  kLaunchOther,     ///< us, other head dimensions and mixed formats
+  kRotateQuery,     ///< us for 10^6 elements of queries
+  kRotateKey,       ///< us for 10^6 elements of keys and values
+  kTileBandwidth,   ///< share of the memory bandwidth that tiles load and store with
+  kTile,            ///< us of a tile beside its steps
+  kShortTile,       ///< us of a tile of one row group and one step
+  kShortTileDim,    ///< us of it for 128 columns
+  kMatrixStep,      ///< of the ideal time of the products of a step
+  kExpStep,         ///< of the ideal time of the exponentials of a step
+  kNarrowStep,      ///< us a step that 8-bit operands take to be turned and converted
+  kMixedStep,       ///< factor of a step of 16-bit queries over an 8-bit cache
+  kMask,            ///< us for 128 columns of a step that the window cuts
+  kWindowStep,      ///< us a step of 8-bit kernels with a window, up to 128 columns
+  kWindowStepWide,  ///< the same for wider heads
+  kLoadLoss,        ///< share of time lost with all multiprocessors busy
+  kMatrixLoss,      ///< the same with all tensor cores busy
+  kPowerLoss,       ///< the same once the power limit acts
+  kPowerFree,       ///< use of the tensor cores that costs nothing
+  kPowerTime,       ///< us over which the power limit averages
+  kRamp,            ///< us until all multiprocessors have started
+};
+
+/// Rows of queries and columns of keys of a tile.
+struct Tile {
+  double rows = 0, columns = 0;
+};
+
+/// Tiles of the attention kernels that NVIDIA ships, by the rows of the matrix instruction: two
+/// groups of 64 rows on Hopper and of 128 on Blackwell, columns as the shared memory holds them.
+Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double bytes) {
+  const int rows =
+      accelerator.core && accelerator.core->matrix_tile ? accelerator.core->matrix_tile->rows : 16;
+  if (rows < 64) return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
+  if (rows >= 128) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
+  double columns = 256;
+  while (columns > 64 && columns * static_cast<double>(dim) * bytes > 32768) columns /= 2;
+  return {128, columns};
+}
+
+/// Steps of the tiles of one head: those before the last tile together and at most, and the last.
+struct Steps {
+  double before = 0, most = 0, last = 0;
+  double masked_before = 0, masked_most = 0, masked_last = 0;  ///< cut by the window
+};
+
+Steps steps_of(double query, double window, Tile tile) {
+  const double tiles = std::ceil(query / tile.rows);
+  Steps steps;
+  for (double i = 0; i < tiles; ++i) {
+    const double high = std::min((i + 1) * tile.rows, query);
+    const double low = window > 0 ? std::max(0.0, i * tile.rows - window + 1) : 0;
+    const double first = std::floor(low / tile.columns);
+    const double count = std::ceil(high / tile.columns) - first;
+    const double cut =
+        window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0;
+    if (i + 1 == tiles) {
+      steps.last = count;
+      steps.masked_last = cut;
+    } else {
+      steps.before += count;
+      steps.most = std::max(steps.most, count);
+      steps.masked_before += cut;
+    }
+    steps.masked_most = std::max(steps.masked_most, cut);
+  }
+  return steps;
+}
+
+/// The same without a window in closed form, for tiles whose columns divide the rows or are twice
+/// as many.
+Steps causal_steps(double query, Tile tile) {
+  const double m = std::ceil(query / tile.rows) - 1;
+  Steps steps;
+  steps.last = std::ceil(query / tile.columns);
+  steps.most = m > 0 ? std::ceil(m * tile.rows / tile.columns) : 0;
+  if (tile.columns <= tile.rows) {
+    steps.before = tile.rows / tile.columns * m * (m + 1) / 2;
+  } else {
+    const double pairs = std::floor(m / 2);
+    steps.before = pairs * (pairs + 1) + (m > 2 * pairs ? pairs + 1 : 0);
+  }
+  return steps;
+}
+
+/// One kernel on one device, ready to be put together with parameters.
+struct Problem {
+  double sequences = 0, heads = 0, kv_heads = 0, query = 0, dim = 0, window = 0;
+  bool narrow = false, mixed = false;
+  double bytes = 2;  ///< of an element in the kernel
+  Tile tile;
+  Steps steps;
+  double tiles = 0, units = 0, memory = 0;  ///< memory: bytes per us
+  double ideal_step = 0, exp_step = 0;      ///< us
+  double more_work = 1;  ///< backward passes: FLOPs of the kernel over those of a forward pass
+};
+
+Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
+  Problem p;
+  p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
+  p.heads = static_cast<double>(kernel.batch) / p.sequences;
+  p.kv_heads = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.kv_heads));
+  p.query = static_cast<double>(kernel.m);
+  p.dim = static_cast<double>(kernel.k);
+  p.window = kernel.attention.window < kernel.m ? static_cast<double>(kernel.attention.window) : 0;
+  p.narrow = kernel.precision == Precision::kFp8 || kernel.precision == Precision::kFp8Block;
+  p.mixed = p.narrow && kernel.attention.wide_queries;
+  p.bytes = p.narrow ? 1 : 2;
+  p.tile = tile_of(a, kernel.k, p.bytes);
+  const bool closed = p.window == 0 && p.tile.columns <= 2 * p.tile.rows;
+  p.steps = closed ? causal_steps(p.query, p.tile) : steps_of(p.query, p.window, p.tile);
+  p.units = static_cast<double>(a.compute.units.value) / a.dies;
+  p.tiles = static_cast<double>(kernel.batch) * std::ceil(p.query / p.tile.rows);
+  p.memory = a.memory.bandwidth.value.base() / a.dies / 1e6;
+  const double rate = matrix_peak(a, kernel.precision).base() / 1e6 / p.units;  // FLOP/us of a unit
+  // The 8-bit kernel of Hopper computes 192 columns as 256.
+  const bool padded = p.narrow && kernel.k == 192 && p.tile.rows == 128;
+  p.ideal_step = 4 * p.tile.rows * p.tile.columns * (padded ? 256 : p.dim) / rate;
+  // 16 exponentials a clock and multiprocessor on every NVIDIA GPU since Volta (CUDA C++
+  // Programming Guide, arithmetic instructions).
+  p.exp_step = p.tile.rows * p.tile.columns / (16 * a.compute.clock.value.base() / 1e6);
+  const double pairs = kernel.vector_flops.base() > 0 ? 4 * p.dim : 0;
+  const double forward =
+      2.0 * 2 * p.dim * static_cast<double>(kernel.batch) * (p.query * (p.query + 1) / 2);
+  if (p.window == 0 && pairs > 0 && kernel.m == kernel.n && forward > 0)
+    p.more_work = std::max(1.0, kernel.matrix_flops.base() / forward);
+  return p;
+}
+
+/// Tiles of all heads together.
+struct TileWork {
+  double longest = 0;  ///< us
+  double all = 0;      ///< us of one multiprocessor
+};
+
+TileWork tile_work(const Problem& p, const double* v) {
+  double step = v[kMatrixStep] * p.ideal_step + v[kExpStep] * p.exp_step;
+  if (p.narrow) step += v[kNarrowStep];
+  if (p.mixed && (p.dim == 128 || p.tile.rows > 128)) step *= v[kMixedStep];
+  const double rows_last = p.query - (std::ceil(p.query / p.tile.rows) - 1) * p.tile.rows;
+  const double per_byte = std::min(p.tiles, p.units) / (v[kTileBandwidth] * p.memory);
+  const double kv_bytes =
+      p.sequences * p.query * p.kv_heads * 2 * p.dim * p.bytes / p.tiles;  // compulsory, of a tile
+  const double row_bytes = p.dim * (p.bytes + 2);  // a query in, a bf16 result out
+  const double mask = v[kMask] * p.tile.columns / 128;
+  const bool slow =
+      p.narrow && p.tile.rows == 128 && p.steps.masked_most > 0 && !(p.dim == 128 && !p.mixed);
+  const double window = slow ? (p.dim <= 128 ? v[kWindowStep] : v[kWindowStepWide]) : 0;
+  const bool single = rows_last <= p.tile.rows / 2;
+  const double alone = v[kShortTile] + v[kShortTileDim] * p.dim / 128 + 0.6 * step;
+  const double full = v[kTile] + (p.tile.rows * row_bytes + kv_bytes) * per_byte;
+  const double last =
+      (single ? alone + 0.6 * step * (p.steps.last - 1) : v[kTile] + step * p.steps.last) +
+      (rows_last * row_bytes + kv_bytes) * per_byte + window * p.steps.last +
+      mask * p.steps.masked_last;
+  const double before = std::ceil(p.query / p.tile.rows) - 1;
+  TileWork work;
+  work.longest = last;
+  if (before > 0) {
+    work.longest =
+        std::max(last, full + (step + window) * p.steps.most + mask * p.steps.masked_most);
+  }
+  work.all =
+      p.sequences * p.heads *
+      (before * full + (step + window) * p.steps.before + mask * p.steps.masked_before + last);
+  return work;
+}
+
+}  // namespace
+
+const std::vector<ParameterInfo>& PrefillFamily::parameters() const {
+  static const std::vector<ParameterInfo> table = {
+      {"launch", "us", 0.1, 1000},
+      {"launch_other", "us", 0.1, 1000},
+      {"rotate_query", "us", 1e-3, 100},
+      {"rotate_key", "us", 1e-3, 100},
+      {"tile_bandwidth", "1", 0.05, 8},
+      {"tile", "us", 1e-3, 100},
+      {"short_tile", "us", 1e-3, 100},
+      {"short_tile_dim", "us", 1e-3, 100},
+      {"matrix_step", "1", 0.3, 10},
+      {"exp_step", "1", 1e-2, 10},
+      {"narrow_step", "us", 1e-3, 10},
+      {"mixed_step", "1", 0.7, 1.3},
+      {"mask", "us", 1e-3, 10},
+      {"window_step", "us", 1e-3, 20},
+      {"window_step_wide", "us", 1e-3, 20},
+      {"load_loss", "1", 1e-4, 0.4},
+      {"matrix_loss", "1", 1e-3, 1},
+      {"power_loss", "1", 1e-2, 2},
+      {"power_free", "1", 0.1, 0.5},
+      {"power_time", "us", 100, 30000},
+      {"ramp", "us", 1e-3, 20},
+  };
+  return table;
+}
+
+std::vector<double> PrefillFamily::priors(const AcceleratorConfig& accelerator,
+                                          Precision /*precision*/) const {
+  // Starting values near those that H200 and H100 share; a device of its own has its datasheet's
+  // rates in the ideal steps.
+  const double launch = accelerator.kernel.launch.value.base() * 1e6;
+  return {3 * launch, 4 * launch, 1.5, 0.3, 0.75, 2.8,  2.0, 0.2, 1.13, 0.75, 0.4,
+          0.96,       0.8,        3.0, 2.5, 0.02, 0.02, 0.6, 0.3, 2500, 0.6};
+}
+
+KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                               const double* v) const {
+  const Problem p = problem_of(kernel, accelerator);
+  const TileWork work = tile_work(p, v);
+  double core = makespan(p.tiles, p.units, work.longest, work.all);
+  const double busy = work.all / p.units / core;
+  const double steps = p.steps.before + p.steps.last;
+  const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
+  const double power = v[kPowerLoss] * core / (core + v[kPowerTime]);
+  core *= (1 + v[kLoadLoss] * busy) *
+          (1 + (v[kMatrixLoss] + power) * std::max(0.0, matrix - v[kPowerFree]));
+  const double elements = p.sequences * p.query * p.dim / 1e6;
+  const double rotate = elements * (p.heads * v[kRotateQuery] + p.kv_heads * v[kRotateKey]);
+  const bool fast = p.dim == 128 && !p.mixed;
+  KernelTime time;
+  time.launch_us = v[fast ? kLaunch : kLaunchOther];
+  const double body = rotate + core * p.more_work + v[kRamp] * std::min(1.0, p.tiles / p.units);
+  time.total_us = time.launch_us + body;
+  time.bound = time.launch_us > body ? Bound::kLaunch : Bound::kCompute;
+  return time;
+}
+
+}  // namespace orrery

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A system of one rank: nothing to join.
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "models/topologies/fabric.h"
+#include "sim/config/diagnostics.h"
+#include "sim/machine/system_config.h"
+
+namespace orrery {
+namespace {
+
+class NoFabric : public Fabric {
+ public:
+  void append_route(int /*source*/, int /*destination*/, Route& /*route*/) const override {
+    throw std::logic_error("a fabric of one rank has no routes");
+  }
+};
+
+std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout, Topology&) {
+  if (layout.ranks_per_system != 1) {
+    throw config::ConfigError(system.name + ": topology none is for systems of one rank, not " +
+                              std::to_string(layout.ranks_per_system));
+  }
+  return std::make_unique<NoFabric>();
+}
+
+const ScaleUpRegistry::Register registered("none", "a system of one rank: no links inside it",
+                                           build);
+
+}  // namespace
+}  // namespace orrery

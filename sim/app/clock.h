@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace orrery {
+
+/// "2026-11-20T18:30:00Z"
+std::string utc_now();
+
+}  // namespace orrery

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/describe_calibration.h"
+
+#include <sstream>
+
+#include "sim/app/error_json.h"
+#include "sim/results/table.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+using Align = Table::Align;
+using Json = nlohmann::ordered_json;
+
+void print_errors(std::ostream& out, const std::vector<Calibration>& calibrations) {
+  Table table({{"accelerator"},
+               {"table"},
+               {"precision"},
+               {"fitted", Align::kRight},
+               {"MAPE", Align::kRight},
+               {"held out", Align::kRight},
+               {"MAPE", Align::kRight},
+               {"median", Align::kRight},
+               {"p90", Align::kRight},
+               {"bias", Align::kRight},
+               {"worst", Align::kRight}});
+  for (const Calibration& calibration : calibrations) {
+    for (const KernelFit& fit : calibration.fits) {
+      const ErrorSummary& e = fit.held_out_error;
+      table.add_row({calibration.accelerator, fit.table, to_string(fit.precision),
+                     std::to_string(fit.fit_error.count), format_percent(fit.fit_error.mape),
+                     std::to_string(e.count), format_percent(e.mape), format_percent(e.median),
+                     format_percent(e.p90), format_percent(e.bias), format_percent(e.worst)});
+    }
+  }
+  table.print(out);
+}
+
+void print_parameters(std::ostream& out, const Calibration& calibration) {
+  Table table({{"table"},
+               {"precision"},
+               {"parameter"},
+               {"value", Align::kRight},
+               {"standard error", Align::kRight},
+               {"unit"},
+               {"rests on"}});
+  for (const KernelFit& fit : calibration.fits) {
+    for (const auto& [name, p] : fit.parameters) {
+      table.add_row({fit.table, to_string(fit.precision), name, print_number(p.value),
+                     print_number(p.standard_error), p.unit, to_string(p.provenance)});
+    }
+  }
+  table.print(out);
+}
+
+void print_measurements(std::ostream& out, const Calibration& calibration) {
+  Table table({{"file"}, {"rows", Align::kRight}, {"date"}, {"sha256"}, {"source"}});
+  for (const MeasurementFile& file : calibration.measurements) {
+    table.add_row(
+        {file.file, std::to_string(file.rows), file.date, file.sha256.substr(0, 12), file.source});
+  }
+  table.print(out);
+}
+
+Json to_json(const Calibration& calibration) {
+  Json fits = Json::array();
+  for (const KernelFit& fit : calibration.fits) {
+    Json parameters = Json::object();
+    for (const auto& [name, p] : fit.parameters) {
+      parameters[name] = {{"value", p.value},
+                          {"unit", p.unit},
+                          {"standard_error", p.standard_error},
+                          {"provenance", to_string(p.provenance)}};
+    }
+    fits.push_back({{"table", fit.table},
+                    {"precision", to_string(fit.precision)},
+                    {"parameters", std::move(parameters)},
+                    {"fitted", to_json(fit.fit_error)},
+                    {"held_out", to_json(fit.held_out_error)}});
+  }
+  Json files = Json::array();
+  for (const MeasurementFile& file : calibration.measurements) {
+    files.push_back({{"file", file.file},
+                     {"sha256", file.sha256},
+                     {"date", file.date},
+                     {"source", file.source},
+                     {"rows", file.rows}});
+  }
+  return {{"name", calibration.id},
+          {"accelerator", calibration.accelerator},
+          {"model", calibration.model},
+          {"measurements", std::move(files)},
+          {"fits", std::move(fits)}};
+}
+
+}  // namespace
+
+Description describe_calibrations(const std::vector<Calibration>& calibrations) {
+  std::ostringstream out;
+  print_errors(out, calibrations);
+  if (calibrations.size() == 1) {
+    out << "\n";
+    print_parameters(out, calibrations.front());
+    out << "\n";
+    print_measurements(out, calibrations.front());
+  }
+  Description description{.text = out.str(), .json = Json::array()};
+  for (const Calibration& calibration : calibrations)
+    description.json.push_back(to_json(calibration));
+  return description;
+}
+
+}  // namespace orrery

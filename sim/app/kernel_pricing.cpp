@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/kernel_pricing.h"
+
+#include <filesystem>
+
+#include "models/kernels/calibrated_model.h"
+#include "sim/config/diagnostics.h"
+#include "sim/config/library.h"
+#include "sim/units/spelling.h"
+
+namespace orrery {
+
+std::string calibration_file(const std::string& choice, const AcceleratorConfig& accelerator) {
+  const std::string name = choice == "auto" ? accelerator.calibration : choice;
+  if (name.empty() || name == "none") return {};
+  const config::Library& library = config::default_library();
+  std::string path = library.locate("calibrations", name, "");
+  if (std::filesystem::exists(path)) return path;
+  const std::vector<std::string> known = library.names("calibrations");
+  const std::string meant = nearest_name(name, known);
+  std::string message = "calibration: there is no '" + name + "'";
+  if (!meant.empty()) message += "; did you mean '" + meant + "'?";
+  message += "; allowed: auto, none, a path";
+  for (const std::string& other : known) message += ", " + other;
+  throw config::ConfigError(message);
+}
+
+std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
+                                          const AcceleratorConfig& accelerator) {
+  const std::string file = calibration_file(choice, accelerator);
+  if (file.empty()) return std::make_unique<CalibratedModel>();
+  return std::make_unique<CalibratedModel>(load_calibration(file));
+}
+
+std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment) {
+  return kernel_model(experiment.calibration, experiment.system.accelerator);
+}
+
+}  // namespace orrery

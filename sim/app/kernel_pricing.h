@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sim/app/experiment.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+
+/// The calibration file that `choice` means for an accelerator: "auto" is the one that the
+/// accelerator names, "none" no file, anything else a name of the library or a path. Empty: none.
+/// @throws config::ConfigError when there is no such file, naming those that exist.
+std::string calibration_file(const std::string& choice, const AcceleratorConfig& accelerator);
+
+/// The kernel model with the parameters of that file, or with the accelerator's priors.
+std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
+                                          const AcceleratorConfig& accelerator);
+std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment);
+
+}  // namespace orrery

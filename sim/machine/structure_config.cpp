@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/machine/structure_config.h"
+
+namespace orrery {
+namespace {
+
+using config::between;
+using config::Bounds;
+using config::Schema;
+using namespace literals;
+
+// Wider than any part on sale, narrow enough to catch a wrong prefix or a forgotten one.
+const Bounds kCount = between(1, 1e6);
+const Bounds kTile = between(1, 4096);
+const Bounds kBuffer = between(Bytes(64), 1_GB);
+const Bounds kCapacity = between(1_KB, 100_GB);
+const Bounds kBandwidth = between(BytesPerSecond(1e6), BytesPerSecond(1e15));
+const Bounds kLatency = between(Seconds(0), Seconds(1));
+
+}  // namespace
+
+const Schema<MatrixTileConfig>& MatrixTileConfig::schema() {
+  using C = MatrixTileConfig;
+  static const auto schema =
+      Schema<C>("matrix_tile", "block of a product that one matrix instruction works on")
+          .required("rows", &C::rows, "rows of results", kTile)
+          .required("columns", &C::columns, "columns of results", kTile)
+          .required("depth", &C::depth, "length of the sums, for 16-bit operands", kTile)
+          .required("source", &C::source, "document that says so");
+  return schema;
+}
+
+const Schema<CoreConfig>& CoreConfig::schema() {
+  using C = CoreConfig;
+  static const auto schema =
+      Schema<C>("core", "one unit of the package: SM, AI core, processor core")
+          .optional("registers", &C::registers,
+                    "register file that blocks share; absent: no limit that software knows [KiB]",
+                    kBuffer)
+          .optional("accumulators", &C::accumulators,
+                    "memory of matrix results alone (tensor memory, L0C); absent: registers [KiB]",
+                    kBuffer)
+          .required("shared_memory", &C::shared_memory,
+                    "the most that one block can have, or the software-managed buffer [KiB]",
+                    kBuffer)
+          .required("shared_bandwidth", &C::shared_bandwidth,
+                    "of the shared memory of one unit at compute.clock [GB/s]", kBandwidth)
+          .optional("max_blocks", &C::max_blocks, "blocks resident at a time", kCount)
+          .optional("max_warps", &C::max_warps,
+                    "warps resident at a time; 1: a single instruction stream", kCount)
+          .optional("max_cluster", &C::max_cluster,
+                    "blocks that reach each other's shared memory; 1: none", kCount)
+          .optional("matrix_tile", &C::matrix_tile,
+                    "block of one matrix instruction; absent: no matrix unit");
+  return schema;
+}
+
+const Schema<CacheConfig>& CacheConfig::schema() {
+  using C = CacheConfig;
+  static const auto schema =
+      Schema<C>("cache", "the last cache before the memory")
+          .required("capacity", &C::capacity, "of all parts [MiB]", kCapacity)
+          .optional("partitions", &C::partitions, "parts that are nearest to some of the units",
+                    kCount)
+          .required("bandwidth", &C::bandwidth, "reads, of all parts together [TB/s]", kBandwidth);
+  return schema;
+}
+
+const Schema<LaunchConfig>& LaunchConfig::schema() {
+  using C = LaunchConfig;
+  static const auto schema =
+      Schema<C>("launch", "the way of a kernel to the device")
+          .required("host", &C::host, "the host's work to enqueue one kernel [us]", kLatency)
+          .required("stream", &C::stream, "from one kernel of a stream to the next [us]", kLatency)
+          .optional("graph", &C::graph, "per node of a replayed graph; absent: no graphs [us]",
+                    kLatency);
+  return schema;
+}
+
+const Schema<PartitionConfig>& PartitionConfig::schema() {
+  using C = PartitionConfig;
+  static const auto schema =
+      Schema<C>("partition", "the part of a device that this one is, such as a MIG instance")
+          .required("units", &C::units, "units of the part", kCount)
+          .required("memory_slices", &C::memory_slices, "memory and cache slices of the part",
+                    kCount)
+          .required("all_slices", &C::all_slices, "slices of the whole device", kCount)
+          .check(
+              "a part has no more memory slices than the device",
+              [](const C& c) { return c.memory_slices.value <= c.all_slices.value; },
+              "memory_slices");
+  return schema;
+}
+
+}  // namespace orrery

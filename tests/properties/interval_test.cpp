@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Intervals against replays of drawn prices, and what intervals must hold to.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/app/components.h"
+#include "sim/app/experiment.h"
+#include "sim/app/intervals.h"
+#include "sim/app/isolate.h"
+#include "sim/app/kernel_pricing.h"
+#include "sim/app/model_step.h"
+#include "sim/app/run.h"
+#include "sim/machine/draws.h"
+#include "sim/replay/replay.h"
+
+namespace orrery {
+namespace {
+
+const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
+
+LoadedExperiment load(const std::string& name, const std::vector<std::string>& overrides) {
+  return load_experiment(kConfigs + "/experiments/" + name + ".yaml", overrides,
+                         config::Library(kConfigs));
+}
+
+/// A small training job: Llama-3.1-8B on two nodes, every kind of parallelism.
+LoadedExperiment training() {
+  return load("llama_405b_training",
+              {"system=dgx_h100", "nodes=2", "model=llama_3_1_8b", "parallel.tp=2", "parallel.pp=4",
+               "parallel.dp=2", "batch.global=32", "batch.sequence=4096"});
+}
+
+double width(const Metric& metric) {
+  return std::log(metric.interval->second / metric.interval->first);
+}
+
+/// log(p90 / p10) of the step by the first-order factors, and by replaying drawn prices.
+struct Widths {
+  double first_order = 0, replayed = 0;
+};
+
+Widths widths_of(const Experiment& e, const Program& program) {
+  const auto model = kernel_model(e);
+  const StepOutcome outcome = replay_step(e, *model, program);
+  const auto [p10, p90] = p10_p90(step_draws(e, *model, program, outcome).step);
+  std::vector<std::vector<double>> factors;
+  for (const Kernel& kernel : program.kernels)
+    factors.push_back(model->draws(kernel, e.system.accelerator, e.seed));
+  std::vector<double> times;
+  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+    Costs costs = outcome.priced.costs;
+    for (std::size_t id = 0; id < costs.kernels.size(); ++id) {
+      const double time = to_seconds(costs.kernels[id].duration).base() * factors[id][draw];
+      costs.kernels[id].duration = to_picoseconds(Seconds(time));
+      costs.kernels[id].launch = std::min(costs.kernels[id].launch, costs.kernels[id].duration);
+    }
+    times.push_back(to_seconds(replay(program, costs).end).base());
+  }
+  const auto [low, high] = p10_p90(times);
+  return {std::log(p90 / p10), std::log(high / low)};
+}
+
+/// In a process of its own: one process holds one machine.
+Widths isolated_widths(const Experiment& e, const std::function<Program()>& program) {
+  const auto outcome = run_isolated([&] {
+    const Widths w = widths_of(e, program());
+    return std::to_string(w.first_order) + " " + std::to_string(w.replayed);
+  });
+  Widths widths;
+  std::istringstream(std::get<std::string>(outcome)) >> widths.first_order >> widths.replayed;
+  return widths;
+}
+
+TEST(Intervals, FirstOrderIsWhatReplaysOfDrawnPricesGive) {
+  const LoadedExperiment train = training();
+  const Widths t = isolated_widths(train.experiment, [&train] {
+    return build_training(train.experiment.model.build(), training_config(train.experiment))
+        .program;
+  });
+  EXPECT_GT(t.replayed, 0.01);
+  EXPECT_NEAR(t.first_order, t.replayed, 0.1 * t.replayed);
+  const LoadedExperiment decode = load("deepseek_r1_decode", {});
+  const Widths d = isolated_widths(decode.experiment, [&decode] {
+    return build_inference(decode.experiment.model.build(), inference_config(decode.experiment));
+  });
+  EXPECT_GT(d.replayed, 0.01);
+  EXPECT_NEAR(d.first_order, d.replayed, 0.1 * d.replayed);
+}
+
+TEST(Intervals, HoldThePrediction) {
+  const RunRecord record = simulate_isolated(training()).record;
+  for (const char* name : {"step_time_s", "tokens_per_s", "model_flops_utilization"}) {
+    const Metric& metric = *record.find(name);
+    ASSERT_TRUE(metric.interval) << name;
+    EXPECT_LT(metric.interval->first, metric.value) << name;
+    EXPECT_GT(metric.interval->second, metric.value) << name;
+  }
+}
+
+TEST(Intervals, PartsOfAStepHaveTheirOwn) {
+  const RunRecord record = simulate_isolated(training()).record;
+  // Kernels alone are less certain than with links and bubbles; forward and backward together are
+  // as certain as the step or more uncertain, each.
+  EXPECT_GE(width(*record.find("breakdown.compute_s")), 0.99 * width(*record.find("step_time_s")));
+  for (const char* name : {"forward_time_s", "backward_time_s", "energy_j", "average_power_w"})
+    EXPECT_GT(width(*record.find(name)), 0) << name;
+  // Only idle power follows the time.
+  EXPECT_LT(width(*record.find("energy_j")), width(*record.find("step_time_s")));
+}
+
+TEST(Intervals, ARateIsAsUncertainAsItsTime) {
+  const RunRecord record = simulate_isolated(training()).record;
+  EXPECT_NEAR(width(*record.find("step_time_s")), width(*record.find("tokens_per_s")), 1e-12);
+}
+
+TEST(Intervals, AreNoneWhereNothingWasFitted) {
+  for (const LoadedExperiment& loaded :
+       {load("deepseek_r1_decode", {"calibration=none"}),
+        load("deepseek_r1_decode",
+             {"system=cm384", "parallel.dp=768", "parallel.ep=256", "precision=int8"})}) {
+    const RunRecord record = simulate_isolated(loaded).record;
+    for (const Metric& metric : record.metrics) EXPECT_FALSE(metric.interval) << metric.name;
+    EXPECT_EQ(record.provenance.at("analytic"), 1.0);
+    EXPECT_TRUE(record.provenance.at("calibration").is_null());
+  }
+}
+
+TEST(Intervals, SharesOfTheProvenanceAddUpToOne) {
+  const RunRecord record = simulate_isolated(training()).record;
+  double sum = 0;
+  for (const char* kind : {"measured", "calibrated", "analytic", "extrapolated"})
+    sum += record.provenance.at(kind).get<double>();
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_GT(record.provenance.at("calibrated").get<double>(), 0.5);
+}
+
+TEST(Intervals, ACalibrationIsPartOfTheIdentity) {
+  EXPECT_NE(load("deepseek_r1_decode", {}).identity,
+            load("deepseek_r1_decode", {"calibration=none"}).identity);
+  EXPECT_EQ(load("deepseek_r1_decode", {}).identity,
+            load("deepseek_r1_decode", {"calibration=gb200"}).identity);
+}
+
+TEST(Intervals, AnUnknownCalibrationIsTheUsersMistake) {
+  try {
+    load("deepseek_r1_decode", {"calibration=gb20"});
+    FAIL();
+  } catch (const config::ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean 'gb200'"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Intervals, AChangedChipIsExtrapolated) {
+  const RunRecord record =
+      simulate_isolated(load("deepseek_r1_decode", {"system.accelerator.memory.bandwidth=16 TB/s"}))
+          .record;
+  EXPECT_EQ(record.provenance.at("calibrated"), 0.0);
+  EXPECT_GT(record.provenance.at("extrapolated").get<double>(), 0.3);
+}
+
+}  // namespace
+}  // namespace orrery

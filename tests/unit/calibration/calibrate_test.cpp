@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/calibrate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "models/kernels/calibrated_model.h"
+#include "models/kernels/roofline.h"
+#include "sim/config/diagnostics.h"
+#include "sim/config/load.h"
+#include "validation/calibration/shape_group.h"
+
+namespace orrery {
+namespace {
+
+AcceleratorConfig h200() {
+  const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  return config::load<AcceleratorConfig>(library.locate("accelerators", "h200_sxm", ""), library,
+                                         "accelerators");
+}
+
+/// A table of GEMMs on an H200 whose times come from known parameters: 0.6 of the matrix peak, 0.7
+/// of the bandwidth, p = 3, 4 us.
+CalibrationInput table(const std::string& system) {
+  const AcceleratorConfig accelerator = h200();
+  const std::vector<double> truth = {0.6, 0.9, 0.7, 0, 0, 3, 4};
+  CalibrationInput input;
+  input.table.kind = OperatorTableKind::kGemm;
+  input.table.systems = {system};
+  input.file = {"gemm.csv", std::string(64, 'a'), "2026-01-02", "made by a test", 0};
+  for (std::int64_t n = 256; n <= 16384; n += 256) {
+    for (std::int64_t m = 1; m <= 16384; m *= 4) {
+      OperatorRow row;
+      row.precision = "bf16";
+      row.m = m;
+      row.n = n;
+      row.k = 4096;
+      Kernel kernel;
+      kernel.kind = KernelClass::kGemm;
+      const auto dm = static_cast<double>(m), dn = static_cast<double>(n);
+      kernel.matrix_flops = Flops(2 * dm * dn * 4096);
+      kernel.read = Bytes(2 * (dm + dn) * 4096);
+      kernel.written = Bytes(2 * dm * dn);
+      row.latency_us = RooflineFamily().time(kernel, accelerator, truth.data()).total_us;
+      input.table.rows.push_back(row);
+    }
+  }
+  return input;
+}
+
+Calibration calibrated() {
+  return calibrate("roofline", h200(), {table("h200_sxm")}, "a test",
+                   [](const std::string&, std::size_t) {});
+}
+
+TEST(Calibrate, FindsTheParametersOfATableItHasNotSeenWhole) {
+  const Calibration calibration = calibrated();
+  ASSERT_EQ(calibration.fits.size(), 1U);
+  const KernelFit& fit = calibration.fits[0];
+  EXPECT_NEAR(fit.parameters.at("gemm.matrix_efficiency").value, 0.6, 1e-4);
+  EXPECT_NEAR(fit.parameters.at("gemm.memory_efficiency").value, 0.7, 1e-4);
+  EXPECT_NEAR(fit.parameters.at("gemm.launch").value, 4, 1e-3);
+  EXPECT_GT(fit.held_out_error.count, 0);
+  EXPECT_LT(fit.held_out_error.mape, 1e-4);
+}
+
+TEST(Calibrate, HeldOutRowsDoNotMoveTheFit) {
+  // Held-out groups take twice as long as the parameters say: the fit must not notice, the error
+  // stated on them must.
+  CalibrationInput input = table("h200_sxm");
+  for (OperatorRow& row : input.table.rows)
+    if (is_held_out(shape_group(input.table.kind, row))) row.latency_us *= 2;
+  const Calibration calibration =
+      calibrate("roofline", h200(), {input}, "a test", [](const std::string&, std::size_t) {});
+  EXPECT_NEAR(calibration.fits[0].parameters.at("gemm.matrix_efficiency").value, 0.6, 1e-4);
+  EXPECT_LT(calibration.fits[0].fit_error.mape, 1e-4);
+  EXPECT_NEAR(calibration.fits[0].held_out_error.mape, 0.5, 1e-4);
+  // log(measured / predicted) is log 2 everywhere.
+  EXPECT_NEAR(calibration.fits[0].residuals[0].median, std::log(2.0), 1e-4);
+}
+
+/// A stream benchmark: reading at 0.9 of the bandwidth, a written byte 10 % dearer, 20 % for each
+/// byte of the smaller direction, and 2.5 us; and row kernels that take 4 us more than their bytes.
+std::vector<CalibrationInput> microbenchmarks() {
+  CalibrationInput stream, rows, launch;
+  stream.table.kind = OperatorTableKind::kHbmStream;
+  rows.table.kind = OperatorTableKind::kRowKernels;
+  launch.table.kind = OperatorTableKind::kLaunch;
+  for (CalibrationInput* input : {&stream, &rows, &launch}) input->table.systems = {"h200_sxm"};
+  stream.file.file = "hbm_stream.csv";
+  rows.file.file = "row_kernels.csv";
+  launch.file.file = "launch.csv";
+  const double per_us = 4.8e6 * 0.9;
+  const auto time = [per_us](double read, double written) {
+    return (read + 1.1 * written + 0.2 * std::min(read, written)) / per_us;
+  };
+  for (std::int64_t bytes = 1 << 20; bytes < std::int64_t{1} << 34; bytes = bytes * 5 / 4) {
+    for (const double share : {1.0, 2.0 / 3, 0.5, 0.0}) {
+      OperatorRow row;
+      row.precision = "bf16";
+      row.bytes = bytes;
+      row.ctas = 528;
+      row.read_share = share;
+      const auto moved = static_cast<double>(bytes);
+      row.latency_us = 2.5 + time(moved * share, moved * (1 - share));
+      stream.table.rows.push_back(row);
+      row.ctas = 4;  // what four blocks can have in flight is not the kernel's time
+      row.latency_us *= 30;
+      stream.table.rows.push_back(row);
+    }
+  }
+  for (std::int64_t cols = 1024; cols <= 32768; cols += 1024) {
+    for (std::int64_t count = 1; count <= 16384; count *= 4) {
+      OperatorRow row;
+      row.precision = "bf16";
+      row.kernel = "softmax";
+      row.rows = count;
+      row.cols = cols;
+      row.read_bytes = row.written_bytes = 2 * count * cols;
+      const auto bytes = static_cast<double>(row.read_bytes);
+      row.latency_us = 4 + time(bytes, bytes);
+      rows.table.rows.push_back(row);
+    }
+  }
+  for (const double us : {2.4, 2.5, 2.7}) {
+    OperatorRow row;
+    row.precision = "bf16";
+    row.test = "graph";
+    row.kernel = "empty";
+    row.kernels = 1000;
+    row.latency_us = us;
+    launch.table.rows.push_back(row);
+  }
+  return {rows, launch, stream};  // the order of files does not matter
+}
+
+TEST(Calibrate, BandwidthByMixAndLaunchComeFromMicrobenchmarks) {
+  const Calibration calibration = calibrate("roofline", h200(), microbenchmarks(), "a test",
+                                            [](const std::string&, std::size_t) {});
+  ASSERT_EQ(calibration.fits.size(), 2U);
+  const KernelFit& stream = calibration.fits[0];
+  EXPECT_EQ(stream.table, "hbm_stream");
+  EXPECT_NEAR(stream.parameters.at("stream.memory_efficiency").value, 0.9, 1e-3);
+  EXPECT_NEAR(stream.parameters.at("stream.write_cost").value, 0.1, 2e-3);
+  EXPECT_NEAR(stream.parameters.at("stream.turnaround").value, 0.2, 2e-3);
+  EXPECT_EQ(stream.parameters.at("stream.launch").value, 2.5);
+  EXPECT_EQ(stream.parameters.at("stream.launch").provenance, ParameterProvenance::kMeasured);
+  EXPECT_EQ(stream.measurements, (std::vector<std::string>{"hbm_stream.csv", "launch.csv"}));
+  const KernelFit& rows = calibration.fits[1];
+  EXPECT_NEAR(rows.parameters.at("stream.launch").value, 4, 1e-2);
+  EXPECT_EQ(rows.parameters.at("stream.memory_efficiency").value,
+            stream.parameters.at("stream.memory_efficiency").value);
+}
+
+TEST(Calibrate, RowsOfOtherSystemsAreNotItsOwn) {
+  EXPECT_THROW(calibrate("roofline", h200(), {table("h100_sxm")}, "a test",
+                         [](const std::string&, std::size_t) {}),
+               config::ConfigError);
+}
+
+TEST(Calibrate, TwiceGivesTheSameFile) { EXPECT_EQ(to_yaml(calibrated()), to_yaml(calibrated())); }
+
+TEST(CalibrationFile, ReadsBackAsItWasWritten) {
+  const Calibration written = calibrated();
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / "orrery_calibration_round_trip.yaml";
+  std::ofstream(path) << to_yaml(written);
+  EXPECT_EQ(to_yaml(load_calibration(path.string())), to_yaml(written));
+  std::filesystem::remove(path);
+}
+
+TEST(CalibrationFile, EveryFileOfTheLibraryBelongsToItsAcceleratorAndModel) {
+  const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  const std::vector<std::string> names = library.names("calibrations");
+  EXPECT_GE(names.size(), 5U);
+  for (const std::string& name : names) {
+    const Calibration calibration = load_calibration(library.locate("calibrations", name, ""));
+    EXPECT_EQ(calibration.id, name);
+    const CalibratedModel model(calibration);
+    const auto accelerator = config::load<AcceleratorConfig>(
+        library.locate("accelerators", calibration.accelerator, ""), library, "accelerators");
+    EXPECT_EQ(accelerator.calibration, name);
+    // The shares are of the rates that the accelerator still has.
+    EXPECT_EQ(calibration.rates.memory.base(), accelerator.memory.bandwidth.value.base()) << name;
+    for (const KernelFit& fit : calibration.fits) {
+      EXPECT_GT(fit.held_out_error.count, 0) << name << " " << fit.table;
+      EXPECT_FALSE(fit.residuals.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

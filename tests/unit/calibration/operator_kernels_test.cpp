@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/operator_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include "validation/calibration/routing.h"
+#include "validation/calibration/shape_group.h"
+
+namespace orrery {
+namespace {
+
+OperatorRow gemm_row(const std::string& precision) {
+  OperatorRow row;
+  row.precision = precision;
+  row.m = 16;
+  row.n = 32;
+  row.k = 64;
+  return row;
+}
+
+OperatorRow attention_row() {
+  OperatorRow row;
+  row.precision = "bf16";
+  row.kv_precision = "bf16";
+  row.batch = 2;
+  row.heads = 8;
+  row.kv_heads = 2;
+  row.head_dim = 128;
+  return row;
+}
+
+OperatorRow moe_row(const std::string& distribution) {
+  OperatorRow row;
+  row.precision = "bf16";
+  row.distribution = distribution;
+  row.tokens = 1024;
+  row.hidden = 4096;
+  row.expert_ffn = 1536;
+  row.top_k = 8;
+  row.experts = 128;
+  row.moe_tp = 2;
+  row.moe_ep = 4;
+  return row;
+}
+
+TEST(OperatorKernels, AGemmReadsItsOperandsAndWritesItsResultOnce) {
+  const auto kernels =
+      operator_kernels(OperatorTableKind::kGemm, gemm_row("bf16"), Precision::kBf16);
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].matrix_flops.base(), 2.0 * 16 * 32 * 64);
+  EXPECT_EQ(kernels[0].read.base(), 2.0 * (16 * 64 + 64 * 32));
+  EXPECT_EQ(kernels[0].written.base(), 2.0 * 16 * 32);
+}
+
+TEST(OperatorKernels, ANarrowGemmQuantisesItsInputFirst) {
+  const auto kernels = operator_kernels(OperatorTableKind::kGemm, gemm_row("fp8"), Precision::kFp8);
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_EQ(kernels[0].kind, KernelClass::kQuantize);
+  EXPECT_EQ(kernels[0].read.base(), 2.0 * 16 * 64);
+  EXPECT_EQ(kernels[0].written.base(), 1.0 * 16 * 64);
+  EXPECT_EQ(kernels[1].read.base(), 1.0 * (16 * 64 + 64 * 32));
+}
+
+TEST(OperatorKernels, CausalPrefillComputesHalfTheSquare) {
+  OperatorRow row = attention_row();
+  row.q_len = 100;
+  const auto kernels =
+      operator_kernels(OperatorTableKind::kAttentionPrefill, row, Precision::kBf16);
+  ASSERT_EQ(kernels.size(), 1U);
+  // 2 sequences x 8 heads x 100 x 101 / 2 pairs, 2 products of 128 columns each.
+  EXPECT_EQ(kernels[0].matrix_flops.base(), 2.0 * 8 * 5050 * 2 * 2 * 128);
+  // Queries of 8 heads, keys and values of 2.
+  EXPECT_EQ(kernels[0].read.base(), 2.0 * 2 * 100 * (8 * 128 + 2 * 2 * 128));
+}
+
+TEST(OperatorKernels, AWindowBoundsWhatEachQuerySees) {
+  OperatorRow row = attention_row();
+  row.q_len = 100;
+  row.window = 10;
+  const auto kernels =
+      operator_kernels(OperatorTableKind::kAttentionPrefill, row, Precision::kBf16);
+  // Sum of min(i, 10) for i = 1 .. 100: 55 + 90 x 10 = 955.
+  EXPECT_EQ(kernels[0].matrix_flops.base(), 2.0 * 8 * 955 * 2 * 2 * 128);
+}
+
+TEST(OperatorKernels, DecodeReadsTheWholeCacheInItsOwnFormat) {
+  OperatorRow row = attention_row();
+  row.kv_len = 1000;
+  row.kv_precision = "fp8";
+  const auto kernels = operator_kernels(OperatorTableKind::kAttentionDecode, row, Precision::kBf16);
+  // 2 sequences x 1000 tokens x 2 heads x 256 elements of a byte, and the queries in bf16.
+  EXPECT_EQ(kernels[0].read.base(), 2.0 * 1000 * 2 * 256 + 2.0 * 2 * 8 * 128);
+}
+
+TEST(OperatorKernels, AbsorbedLatentAttentionReadsOneLatentForAllHeads) {
+  OperatorRow row;
+  row.precision = "bf16";
+  row.kv_precision = "bf16";
+  row.batch = 4;
+  row.heads = 16;
+  row.kv_len = 500;
+  const auto kernels = operator_kernels(OperatorTableKind::kMlaDecode, row, Precision::kBf16);
+  EXPECT_EQ(kernels[0].read.base(), 4.0 * 500 * 576 * 2 + 4.0 * 16 * 576 * 2);
+  EXPECT_EQ(kernels[0].matrix_flops.base(), 4.0 * 16 * 500 * 2 * (576 + 512));
+}
+
+TEST(OperatorKernels, PrefillOverAnFp8CacheRunsInFp8) {
+  OperatorRow row = attention_row();
+  row.kv_precision = "fp8";
+  EXPECT_EQ(row_precision(OperatorTableKind::kAttentionPrefill, row), Precision::kFp8);
+  EXPECT_EQ(row_precision(OperatorTableKind::kAttentionDecode, row), Precision::kBf16);
+}
+
+TEST(OperatorKernels, AFormatNobodyModelsHasNoPrecision) {
+  EXPECT_EQ(row_precision(OperatorTableKind::kMoe, gemm_row("w4a16_mxfp4")), std::nullopt);
+}
+
+TEST(OperatorKernels, ExpertsOfARankComputeItsShareOfTheTokens) {
+  const auto kernels =
+      operator_kernels(OperatorTableKind::kMoe, moe_row("balanced"), Precision::kBf16);
+  double flops = 0;
+  for (const Kernel& kernel : kernels) flops += kernel.matrix_flops.base();
+  // 1024 x 8 / 4 rows through three matrices of 4096 x 768.
+  EXPECT_EQ(flops, 2.0 * 2048 * 3 * 4096 * 768);
+}
+
+TEST(Routing, BalancedExpertsGetEqualShares) {
+  const RankLoad load = heaviest_rank(moe_row("balanced"));
+  EXPECT_EQ(load.rows, 1024 * 8 / 4);
+  EXPECT_EQ(load.experts, 32);
+}
+
+TEST(Routing, FewTokensReachFewExperts) {
+  OperatorRow row = moe_row("balanced");
+  row.tokens = 1;
+  EXPECT_EQ(heaviest_rank(row).experts, 2);  // 8 copies over 4 ranks
+}
+
+TEST(Routing, APowerLawLoadsTheHeaviestRankMore) {
+  const double even = heaviest_rank(moe_row("balanced")).rows;
+  const double mild = heaviest_rank(moe_row("power_law_1.01")).rows;
+  EXPECT_GT(mild, even);
+  EXPECT_LE(mild, 1024 * 8);  // never more than all copies
+  EXPECT_GT(heaviest_rank(moe_row("power_law_1.2")).rows, even);
+}
+
+TEST(Routing, OneRankHoldsEverything) {
+  OperatorRow row = moe_row("power_law_1.2");
+  row.moe_ep = 1;
+  EXPECT_NEAR(heaviest_rank(row).rows, 1024 * 8,
+              1024 * 8 * 0.15);  // less what an expert cannot take
+}
+
+TEST(ShapeGroup, LoadIsNoPartOfIt) {
+  OperatorRow a = gemm_row("bf16"), b = gemm_row("fp8");
+  b.m = 4096;
+  EXPECT_EQ(shape_group(OperatorTableKind::kGemm, a), shape_group(OperatorTableKind::kGemm, b));
+  b.n = 33;
+  EXPECT_NE(shape_group(OperatorTableKind::kGemm, a), shape_group(OperatorTableKind::kGemm, b));
+}
+
+TEST(ShapeGroup, AQuarterIsHeldOut) {
+  int held_out = 0;
+  for (int n = 1; n <= 4000; ++n) {
+    OperatorRow row = gemm_row("bf16");
+    row.n = n;
+    held_out += is_held_out(shape_group(OperatorTableKind::kGemm, row)) ? 1 : 0;
+  }
+  EXPECT_NEAR(held_out, 1000, 4 * 27.4);  // sqrt(4000 x 1/4 x 3/4) = 27.4
+}
+
+}  // namespace
+}  // namespace orrery

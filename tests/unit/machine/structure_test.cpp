@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// What units, caches and memories are made of, and that their figures fit together.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/machine/shipped_library.h"
+
+namespace orrery {
+namespace {
+
+using testing::HasSubstr;
+using namespace literals;
+
+struct PerClock {
+  const char* name;
+  Precision precision;
+  double flops;  // per clock and unit
+};
+
+// Dense FLOP per clock and unit. NVIDIA: tensor cores of an SM x multiply-adds x 2, from the white
+// papers (V100: 8 x 64, A100: 4 x 256, H100: 4 x 512, Blackwell: 4 x 1,024). 910C: one cube of
+// 16 x 16 x 16. TPU v5p: 4 systolic arrays of 128 x 128 a TensorCore. A13: 256 multiply-adds a core
+// (what its estimate of the clock rests on). Cortex-M7: two multiply-adds. Rubin is left out: its
+// observed clock gives 33.0 of the published 35 PFLOP/s.
+TEST(Structure, UnitsAndClockGiveTheMatrixPeak) {
+  const std::vector<PerClock> rates = {{"v100_sxm", Precision::kFp16, 1024},
+                                       {"a100_sxm", Precision::kBf16, 2048},
+                                       {"h100_sxm", Precision::kBf16, 4096},
+                                       {"h100_sxm", Precision::kFp8, 8192},
+                                       {"h200_sxm", Precision::kBf16, 4096},
+                                       {"h100_1g", Precision::kBf16, 4096},
+                                       {"b200_sxm", Precision::kBf16, 8192},
+                                       {"b200_sxm", Precision::kNvfp4, 32768},
+                                       {"gb200", Precision::kBf16, 8192},
+                                       {"ascend_910c", Precision::kBf16, 8192},
+                                       {"tpu_v5p", Precision::kBf16, 4 * 128 * 128 * 2},
+                                       {"iphone_11", Precision::kInt8, 512},
+                                       {"stm32f746", Precision::kInt8, 4}};
+  for (const PerClock& rate : rates) {
+    const AcceleratorConfig a = shipped_accelerator(rate.name);
+    const double peak = a.compute.units.value * a.compute.clock.value.base() * rate.flops;
+    EXPECT_NEAR(peak / a.compute.matrix.at(rate.precision).value.base(), 1, 0.02) << rate.name;
+  }
+}
+
+// fp32 lanes of an SM x 2 (64 lanes in Volta and the A100, 128 since), at the boost clock, which is
+// what data sheets rate vectors at. The Cortex-M7 has one lane.
+TEST(Structure, UnitsAndBoostClockGiveTheVectorPeak) {
+  const std::vector<std::pair<const char*, double>> rates = {
+      {"v100_sxm", 128}, {"a100_sxm", 128}, {"h100_sxm", 256}, {"h200_sxm", 256},
+      {"b200_sxm", 256}, {"gb200", 256},    {"stm32f746", 2}};
+  for (const auto& [name, flops] : rates) {
+    const ComputeConfig compute = shipped_accelerator(name).compute;
+    const Hertz clock = compute.boost_clock.value_or(compute.clock).value;
+    EXPECT_NEAR(compute.units.value * clock.base() * flops / compute.vector.value.base(), 1, 0.02)
+        << name;
+  }
+}
+
+struct SmLimits {
+  const char* name;
+  double shared_kib;  // of a block
+  int blocks, cluster;
+};
+
+// CUDA C++ Programming Guide, technical specifications per compute capability 7.0, 8.0, 9.0, 10.0:
+// 96, 164 - 1, 228 - 1 KiB (1 KiB a block is the system's), 64 K registers of 4 bytes and 64 warps
+// throughout; 32 banks of 4 bytes a clock, 16 special-function results a clock.
+TEST(Structure, MultiprocessorsHaveTheLimitsOfTheirComputeCapability) {
+  const std::vector<SmLimits> table = {{"v100_sxm", 96, 32, 1},   {"a100_sxm", 163, 32, 1},
+                                       {"h100_sxm", 227, 32, 16}, {"h200_sxm", 227, 32, 16},
+                                       {"b200_sxm", 227, 32, 16}, {"gb200", 227, 32, 16},
+                                       {"h100_1g", 227, 32, 16}};
+  for (const SmLimits& limits : table) {
+    const AcceleratorConfig a = shipped_accelerator(limits.name);
+    ASSERT_TRUE(a.core) << limits.name;
+    EXPECT_EQ(a.core->registers->value, 256_KiB) << limits.name;
+    EXPECT_EQ(a.core->shared_memory.value, Bytes(limits.shared_kib * 1024)) << limits.name;
+    EXPECT_EQ(a.core->max_blocks.value, limits.blocks) << limits.name;
+    EXPECT_EQ(a.core->max_warps.value, 64) << limits.name;
+    EXPECT_EQ(a.core->max_cluster.value, limits.cluster) << limits.name;
+    const double clock = a.compute.clock.value.base();
+    EXPECT_NEAR(a.core->shared_bandwidth.value.base() / clock, 128, 0.128) << limits.name;
+    EXPECT_NEAR(a.compute.special->value.base() / clock / a.compute.units.value, 16, 0.016)
+        << limits.name;
+  }
+}
+
+// Rules of what a file describes; what it leaves out is pinned by WhatIsNotKnownIsAbsent.
+class Structures : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Library, Structures,
+                         testing::ValuesIn(shipped_library().names("accelerators")),
+                         [](const auto& test) { return test.param; });
+
+// The fp32 results of one matrix instruction have to lie somewhere while they are summed.
+TEST_P(Structures, TheResultsOfAMatrixInstructionFitTheUnit) {
+  const AcceleratorConfig a = shipped_accelerator(GetParam());
+  if (!a.core || !a.core->matrix_tile) return;
+  const CoreConfig& core = *a.core;
+  const Bytes room = core.accumulators ? core.accumulators->value
+                     : core.registers  ? core.registers->value
+                                       : core.shared_memory.value;
+  EXPECT_LE(4.0 * core.matrix_tile->rows * core.matrix_tile->columns, room.base());
+}
+
+// A level nearer to the units is smaller and faster than the next, all units together.
+TEST_P(Structures, NearerLevelsAreSmallerAndFaster) {
+  const AcceleratorConfig a = shipped_accelerator(GetParam());
+  if (!a.core) return;
+  EXPECT_LT(a.core->shared_memory.value, a.memory.capacity.value);
+  EXPECT_GE(a.core->shared_bandwidth.value * a.compute.units.value, a.memory.bandwidth.value);
+  if (!a.cache) return;
+  EXPECT_LT(a.core->shared_memory.value, a.cache->capacity.value);
+  EXPECT_LT(a.cache->capacity.value, a.memory.capacity.value);
+  EXPECT_GT(a.cache->bandwidth.value, a.memory.bandwidth.value);
+  EXPECT_GT(a.core->shared_bandwidth.value * a.compute.units.value, a.cache->bandwidth.value);
+}
+
+TEST_P(Structures, GraphsLaunchFasterThanStreams) {
+  const AcceleratorConfig a = shipped_accelerator(GetParam());
+  if (!a.launch || !a.launch->graph) return;
+  EXPECT_LT(a.launch->graph->value, a.launch->stream.value);
+  EXPECT_LE(a.launch->stream.value, a.launch->host.value);
+}
+
+// 6 stacks x 1,024 bit x 6.25 Gb/s / 8 = 4.8 TB/s.
+TEST(MemoryOrganisation, PinsAndRateGiveTheBandwidth) {
+  const MemoryConfig memory = shipped_accelerator("h200_sxm").memory;
+  EXPECT_EQ(memory.stacks->value, 6);
+  EXPECT_EQ(memory.bus_width->value, 1024);
+  EXPECT_DOUBLE_EQ(memory.data_rate->value.base(), 6.25e9 / 8);
+}
+
+// 5 x 1,024 bit x 6 Gb/s / 8 = 3.84 TB/s.
+TEST(MemoryOrganisation, AWrongRateIsRefusedWithTheArithmetic) {
+  std::string messages;
+  accelerator_of("{extends: h100_sxm, memory: {data_rate: 6 Gb/s}}", messages);
+  EXPECT_THAT(messages, HasSubstr("5 x 1024 bit x 750 MB/s = 3.84 TB/s, not 3.35 TB/s"));
+}
+
+TEST(MemoryOrganisation, IsGivenWholeOrNotAtAll) {
+  std::string messages;
+  accelerator_of("{extends: h100_sxm, memory: {stacks: null}}", messages);
+  EXPECT_THAT(messages, HasSubstr("together or not at all"));
+}
+
+TEST(MemoryOrganisation, AWhatIfOfTheBandwidthAloneDropsIt) {
+  std::string messages;
+  const auto a = accelerator_of("{extends: h100_sxm, memory: {bandwidth: 6.7 TB/s}}", messages);
+  EXPECT_EQ(messages, "");
+  EXPECT_EQ(a.memory.bandwidth.value, 6.7_TBps);
+  EXPECT_FALSE(a.memory.stacks || a.memory.bus_width || a.memory.data_rate);
+}
+
+TEST(Structure, WhatIsNotKnownIsAbsent) {
+  const AcceleratorConfig rubin = shipped_accelerator("rubin_r200");
+  EXPECT_FALSE(rubin.core || rubin.cache || rubin.launch);
+  const AcceleratorConfig stm32 = shipped_accelerator("stm32f746");
+  EXPECT_FALSE(stm32.core->matrix_tile || stm32.cache || stm32.memory.stacks);
+  EXPECT_EQ(stm32.memory.kind, "SRAM");
+  EXPECT_EQ(stm32.memory.refresh.value, 0);
+  EXPECT_FALSE(stm32.scale_up.present() || stm32.scale_out.present());
+}
+
+}  // namespace
+}  // namespace orrery

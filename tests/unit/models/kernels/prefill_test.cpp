@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/prefill.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/config/load.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+namespace {
+
+AcceleratorConfig device(const std::string& name) {
+  const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
+                                         "accelerators");
+}
+
+struct Prompt {
+  std::int64_t sequences, query, heads, kv_heads, dim, window = 0;
+  Precision precision = Precision::kBf16;
+  bool wide_queries = false;
+};
+
+Kernel kernel(Prompt p) {
+  Kernel k;
+  k.kind = KernelClass::kAttentionPrefill;
+  k.precision = p.precision;
+  k.batch = p.sequences * p.heads;
+  k.m = k.n = p.query;
+  k.k = p.dim;
+  k.attention = {p.sequences, p.kv_heads, p.window, p.wide_queries};
+  const double pairs = static_cast<double>(k.batch) * static_cast<double>(p.query) *
+                       static_cast<double>(p.query + 1) / 2;
+  k.matrix_flops = Flops(4 * pairs * static_cast<double>(p.dim));
+  k.vector_flops = Flops(5 * pairs);
+  return k;
+}
+
+/// Values that a separate implementation found for an H200 (21 of them, in the order of
+/// parameters()); its predictions below were made with the same equations.
+const std::vector<double> kH200 = {9.5164, 12.9379, 1.4825, 0.1936, 3.5712 / 4.8, 2.852,  2.037,
+                                   0.1847, 1.1329,  0.7528, 0.4449, 0.9611,       0.7747, 3.1453,
+                                   2.4228, 0.0001,  0.001,  0.7033, 0.3208,       2523.3, 0.8389};
+
+double time_us(const Prompt& prompt, std::vector<double> values = kH200) {
+  return PrefillFamily().time(kernel(prompt), device("h200_sxm"), values.data()).total_us;
+}
+
+TEST(Prefill, AgreesWithASecondImplementation) {
+  EXPECT_NEAR(time_us({1, 4096, 4, 1, 128}), 73.384, 0.01 * 73.4);
+  EXPECT_NEAR(time_us({1, 6144, 4, 1, 128}), 141.803, 0.01 * 141.8);
+  EXPECT_NEAR(time_us({2, 10240, 40, 40, 128}), 4387.41, 0.01 * 4387);
+  EXPECT_NEAR(time_us({256, 64, 64, 8, 64}), 624.554, 0.01 * 625);
+  EXPECT_NEAR(time_us({4, 8192, 64, 8, 64, 128}), 1322.876, 0.01 * 1323);
+}
+
+TEST(Prefill, NarrowFormatsAgreeToo) {
+  std::vector<double> narrow = kH200;
+  narrow[0] = 10.9841;  // launch of the 8-bit kernel
+  narrow[5] = 2.4943;   // its tile
+  EXPECT_NEAR(time_us({8, 2048, 16, 2, 256, 0, Precision::kFp8}, narrow), 524.348, 0.01 * 524);
+  EXPECT_NEAR(time_us({1, 16384, 64, 8, 64, 128, Precision::kFp8, true}, narrow), 904.224,
+              0.01 * 904);
+}
+
+TEST(Prefill, NoKernelBeatsTheMatrixPeak) {
+  for (const std::int64_t query : {128, 1024, 8192, 32768}) {
+    const Prompt prompt{4, query, 32, 8, 128};
+    EXPECT_GT(
+        time_us(prompt),
+        (kernel(prompt).matrix_flops / matrix_peak(device("h200_sxm"), Precision::kBf16)).base() *
+            1e6);
+  }
+}
+
+TEST(Prefill, LongerPromptsNeverTakeLess) {
+  double before = 0;
+  for (std::int64_t query = 128; query <= 32768; query += 128) {
+    const double now = time_us({1, query, 32, 8, 128});
+    EXPECT_GE(now, before * 0.98) << query;  // a full last wave may end sooner than a ragged one
+    before = now;
+  }
+}
+
+TEST(Prefill, AWindowCostsNoMoreThanNone) {
+  EXPECT_LT(time_us({1, 16384, 32, 8, 128, 1024}), time_us({1, 16384, 32, 8, 128}));
+  // A window as long as the prompt is none.
+  EXPECT_EQ(time_us({1, 4096, 32, 8, 128, 4096}), time_us({1, 4096, 32, 8, 128}));
+}
+
+TEST(Prefill, ABackwardPassTakesItsFlopsLonger) {
+  Kernel backward = kernel({1, 8192, 32, 8, 128});
+  backward.matrix_flops = backward.matrix_flops * 2.5;
+  const AcceleratorConfig h200 = device("h200_sxm");
+  const double forward = time_us({1, 8192, 32, 8, 128});
+  const double time = PrefillFamily().time(backward, h200, kH200.data()).total_us;
+  EXPECT_GT(time, 2.2 * forward);
+  EXPECT_LT(time, 2.5 * forward);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "models/network/flow_model.h"
+#include "sim/config/diagnostics.h"
+#include "tests/unit/models/network/test_systems.h"
+
+namespace orrery {
+namespace {
+
+using orrery::testing::dgx_h100;
+
+SystemConfig alone() {
+  SystemConfig system = dgx_h100();
+  system.accelerators.value = 1;
+  system.accelerators_per_node = 1;
+  system.scale_up.kind = "none";
+  return system;
+}
+
+TEST(NoFabric, OneRankHasNoLinks) {
+  const FlowModel network(alone(), 1);
+  EXPECT_EQ(network.topology().link_count(LinkKind::kScaleUp), 0U);
+}
+
+TEST(NoFabric, SeveralRanksAreAUserError) {
+  SystemConfig system = alone();
+  system.accelerator.dies = 2;
+  EXPECT_THROW(FlowModel(system, 1), config::ConfigError);
+}
+
+// Two such systems meet in the network between systems.
+TEST(NoFabric, SystemsOfOneRankAreJoinedByTheirNetwork) {
+  const FlowModel network(alone(), 2);
+  EXPECT_GE(network.route(0, 1).size(), 2U);
+}
+
+}  // namespace
+}  // namespace orrery

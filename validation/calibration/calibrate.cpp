@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "models/kernels/calibrated_model.h"
+#include "sim/config/diagnostics.h"
+#include "sim/results/identity.h"
+#include "validation/calibration/errors.h"
+#include "validation/calibration/fit.h"
+#include "validation/calibration/operator_kernels.h"
+#include "validation/calibration/shape_group.h"
+
+namespace orrery {
+namespace {
+
+/// Digits that a value keeps in the file: more than its standard error ever tells.
+constexpr int kDigits = 6;
+/// A fit on fewer rows, or judged by fewer, says little about a class of kernels.
+constexpr std::size_t kFewestFitted = 30, kFewestHeldOut = 8;
+/// More rows hardly move a fit of some twenty parameters, and take minutes; errors are stated on
+/// all.
+constexpr std::size_t kMostFitted = 2500;
+
+double rounded(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.*g", kDigits, value);
+  return std::strtod(text, nullptr);
+}
+
+/// Whether a row measures the kernel itself: streams of few thread blocks measure what a block can
+/// have in flight.
+bool is_kernel(const OperatorTable& table, const OperatorRow& row, std::int64_t most_ctas) {
+  if (table.kind == OperatorTableKind::kLaunch) return false;
+  return table.kind != OperatorTableKind::kHbmStream || row.ctas == most_ctas;
+}
+
+/// The rows of one table and precision of one accelerator.
+struct Rows {
+  std::vector<FitRow> fitted, held_out;
+};
+
+std::map<Precision, Rows> rows_of(const AcceleratorConfig& accelerator,
+                                  const OperatorTable& table) {
+  std::map<Precision, Rows> by_precision;
+  std::int64_t most_ctas = 0;
+  for (const OperatorRow& row : table.rows) most_ctas = std::max(most_ctas, row.ctas);
+  for (const OperatorRow& row : table.rows) {
+    if (table.systems[row.system] != accelerator.id || !is_kernel(table, row, most_ctas)) continue;
+    const auto precision = row_precision(table.kind, row);
+    if (!precision || !find_precision(accelerator.compute.matrix, *precision)) continue;
+    FitRow fit{operator_kernels(table.kind, row, *precision), row.latency_us,
+               shape_group(table.kind, row)};
+    Rows& rows = by_precision[*precision];
+    (is_held_out(fit.group) ? rows.held_out : rows.fitted).push_back(std::move(fit));
+  }
+  return by_precision;
+}
+
+/// Kernels of which only the traffic counts.
+bool is_stream(const Kernel& kernel) {
+  return kernel.kind == KernelClass::kElementwise || kernel.kind == KernelClass::kSoftmax ||
+         kernel.kind == KernelClass::kNormalization;
+}
+
+/// Parameters of attention that only 8-bit formats have.
+bool is_narrow_only(const std::string& parameter) {
+  return parameter == "narrow_step" || parameter == "mixed_step" || parameter == "window_step" ||
+         parameter == "window_step_wide";
+}
+
+/// Whether rows with a kernel can tell a parameter at all.
+bool is_told(const Kernel& kernel, bool stream, const std::string& parameter) {
+  if (parameter == "memory_efficiency" || parameter == "launch") return true;
+  if (stream) return parameter == "write_cost" || parameter == "turnaround";
+  if (kernel.kind == KernelClass::kQuantize) return false;
+  if (parameter == "matrix_efficiency" || parameter == "exponent") return true;
+  const bool roofline =
+      parameter == "vector_efficiency" || parameter == "write_cost" || parameter == "turnaround";
+  return !roofline && (element_bytes(kernel.precision) < 2 || !is_narrow_only(parameter));
+}
+
+/// Every so many-th row, kMostFitted of them at most: tables are sorted, so all shapes stay.
+std::vector<FitRow> thinned(const std::vector<FitRow>& rows) {
+  const std::size_t step = (rows.size() + kMostFitted - 1) / kMostFitted;
+  std::vector<FitRow> some;
+  for (std::size_t i = 0; i < rows.size(); i += step) some.push_back(rows[i]);
+  return some;
+}
+
+/// What a table tells about its kernels, but for what is known already. Quantisation comes with
+/// every narrow GEMM, so that only the sum of the two launches is told: a GEMM that needs none, of
+/// the same table, tells its own first.
+std::vector<std::string> free_parameters(const std::string& model, const Rows& rows,
+                                         const KernelFit& known) {
+  std::vector<std::string> free;
+  const std::vector<Kernel>& kernels = rows.fitted.front().kernels;
+  for (const Kernel& kernel : kernels) {
+    const bool stream = is_stream(kernel);
+    if (stream && kernels.size() > 1) continue;  // beside what the row is about
+    const FamilyOf of = family_of(model, kernel.kind);
+    for (const ParameterInfo& info : of.family->parameters()) {
+      const std::string name = of.group + "." + info.name;
+      if (!is_told(kernel, stream, info.name) || known.parameters.contains(name) ||
+          std::find(free.begin(), free.end(), name) != free.end())
+        continue;
+      free.push_back(name);
+    }
+  }
+  return free;
+}
+
+/// What one more empty kernel of a graph costs, where it was measured: the launch of streams.
+void measure_launch(const AcceleratorConfig& accelerator,
+                    const std::vector<CalibrationInput>& inputs, KernelFit& fit) {
+  constexpr std::int64_t kManyKernels = 100;
+  std::vector<double> times;
+  for (const CalibrationInput& input : inputs) {
+    if (input.table.kind != OperatorTableKind::kLaunch) continue;
+    for (const OperatorRow& row : input.table.rows)
+      if (input.table.systems[row.system] == accelerator.id && row.test == "graph" &&
+          row.kernel == "empty" && row.kernels >= kManyKernels)
+        times.push_back(row.latency_us);
+    if (times.empty()) continue;
+    fit.measurements.push_back(input.file.file);
+    std::sort(times.begin(), times.end());
+    fit.parameters["stream.launch"] = {times[times.size() / 2], "us",
+                                       (times.back() - times.front()) / 2,
+                                       ParameterProvenance::kMeasured};
+  }
+}
+
+/// What earlier fits have told: the launch of the matrix kernel, where a wide format of the same
+/// table has told it, and the memory's share for row kernels, where the stream benchmark has.
+void keep_known(const std::vector<KernelFit>& fits, const Rows& rows, KernelFit& fit) {
+  for (const KernelFit& other : fits) {
+    if (fit.table != "row_kernels" || other.table != "hbm_stream") continue;
+    fit.parameters = other.parameters;
+    fit.parameters.erase("stream.launch");
+  }
+  const std::vector<Kernel>& kernels = rows.fitted.front().kernels;
+  if (kernels.front().kind != KernelClass::kQuantize) return;
+  const std::string name = std::string(to_string(kernels.at(1).kind)) + ".launch";
+  for (const KernelFit& other : fits)
+    if (other.table == fit.table && other.precision == Precision::kBf16)
+      fit.parameters[name] = other.parameters.at(name);
+}
+
+void widen(std::vector<std::int64_t>& range, std::int64_t value) {
+  if (range.empty()) range = {value, value};
+  range[0] = std::min(range[0], value);
+  range[1] = std::max(range[1], value);
+}
+
+std::map<KernelClass, ShapeRange> shapes_of(const std::vector<FitRow>& rows) {
+  std::map<KernelClass, ShapeRange> shapes;
+  for (const FitRow& row : rows) {
+    for (const Kernel& kernel : row.kernels) {
+      if (is_stream(kernel) && row.kernels.size() > 1) continue;
+      ShapeRange& range = shapes[kernel.kind];
+      widen(range.batch, kernel.batch);
+      widen(range.m, kernel.m);
+      widen(range.n, kernel.n);
+      widen(range.k, kernel.k);
+    }
+  }
+  return shapes;
+}
+
+void round_values(KernelFit& fit) {
+  for (auto& [name, parameter] : fit.parameters) {
+    parameter.value = rounded(parameter.value);
+    parameter.standard_error = rounded(parameter.standard_error);
+  }
+  for (auto& row : fit.covariance)
+    for (double& value : row) value = rounded(value);
+}
+
+std::vector<Comparison> compare(const KernelModel& model, const AcceleratorConfig& accelerator,
+                                const std::vector<FitRow>& rows) {
+  std::vector<Comparison> comparisons;
+  for (const FitRow& row : rows) {
+    Picoseconds time = 0;
+    for (const Kernel& kernel : row.kernels) time += model.cost(kernel, accelerator).duration;
+    comparisons.push_back({to_seconds(time).base() * 1e6, row.measured_us});
+  }
+  return comparisons;
+}
+
+ErrorSummary rounded(ErrorSummary errors) {
+  for (double* value : {&errors.mape, &errors.median, &errors.p90, &errors.bias, &errors.worst})
+    *value = rounded(*value);
+  return errors;
+}
+
+void judge(const Calibration& calibration, const AcceleratorConfig& accelerator, const Rows& rows,
+           KernelFit& fit) {
+  Calibration alone = calibration;
+  fit.residuals = {{}};
+  alone.fits = {fit};
+  const CalibratedModel model(alone);
+  const auto held_out = compare(model, accelerator, rows.held_out);
+  fit.fit_error = rounded(summarise(compare(model, accelerator, rows.fitted)));
+  fit.held_out_error = rounded(summarise(held_out));
+  fit.residuals = residual_classes(held_out);
+  for (ResidualClass& residuals : fit.residuals) {
+    residuals.median = rounded(residuals.median);
+    residuals.sigma = rounded(residuals.sigma);
+  }
+}
+
+CalibratedRates rates_of(const AcceleratorConfig& accelerator) {
+  CalibratedRates rates;
+  for (const auto& [precision, rate] : accelerator.compute.matrix)
+    rates.matrix[precision] = rate.value;
+  rates.memory = accelerator.memory.bandwidth.value;
+  return rates;
+}
+
+}  // namespace
+
+CalibrationInput read_calibration_input(const std::string& path, const std::string& date) {
+  CalibrationInput input;
+  input.table = read_operator_table(path);
+  input.file.file = std::filesystem::path(path).filename().string();
+  input.file.sha256 = sha256_hex_of_file(path);
+  input.file.date = date;
+  return input;
+}
+
+namespace {
+
+/// In the order of kinds, so that what one table tells is known to the next, whatever the order of
+/// the files.
+std::vector<const CalibrationInput*> ordered(const std::vector<CalibrationInput>& inputs) {
+  std::vector<const CalibrationInput*> order;
+  order.reserve(inputs.size());
+  for (const CalibrationInput& input : inputs) order.push_back(&input);
+  std::stable_sort(order.begin(), order.end(),
+                   [](auto a, auto b) { return a->table.kind < b->table.kind; });
+  return order;
+}
+
+std::int64_t rows_of_device(const AcceleratorConfig& accelerator, const OperatorTable& table) {
+  return std::count_if(table.rows.begin(), table.rows.end(), [&](const OperatorRow& row) {
+    return table.systems[row.system] == accelerator.id;
+  });
+}
+
+}  // namespace
+
+Calibration calibrate(const std::string& model, const AcceleratorConfig& accelerator,
+                      const std::vector<CalibrationInput>& inputs, const std::string& made_with,
+                      const FitProgress& progress) {
+  Calibration calibration;
+  calibration.id = accelerator.id;
+  calibration.accelerator = accelerator.id;
+  calibration.model = model;
+  calibration.made_with = made_with;
+  calibration.rates = rates_of(accelerator);
+  for (const CalibrationInput* input : ordered(inputs)) {
+    MeasurementFile file = input->file;
+    file.rows = rows_of_device(accelerator, input->table);
+    for (const auto& [precision, rows] : rows_of(accelerator, input->table)) {
+      if (rows.fitted.size() < kFewestFitted || rows.held_out.size() < kFewestHeldOut) continue;
+      progress(std::string(to_string(input->table.kind)) + " " + to_string(precision),
+               std::min(rows.fitted.size(), kMostFitted));
+      KernelFit fit;
+      fit.table = to_string(input->table.kind);
+      fit.precision = precision;
+      fit.measurements = {file.file};
+      keep_known(calibration.fits, rows, fit);
+      if (input->table.kind == OperatorTableKind::kHbmStream)
+        measure_launch(accelerator, inputs, fit);
+      fit_parameters(calibration.model, thinned(rows.fitted), accelerator,
+                     free_parameters(calibration.model, rows, fit), fit);
+      round_values(fit);
+      fit.shapes = shapes_of(rows.fitted);
+      judge(calibration, accelerator, rows, fit);
+      calibration.fits.push_back(std::move(fit));
+    }
+    if (file.rows > 0) calibration.measurements.push_back(std::move(file));
+  }
+  if (calibration.fits.empty())
+    throw config::ConfigError("no table has enough rows of '" + accelerator.id + "' to fit");
+  return calibration;
+}
+
+}  // namespace orrery

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/machine/accelerator_config.h"
+#include "sim/machine/calibration.h"
+#include "validation/importers/operator_table.h"
+
+namespace orrery {
+
+/// A table and the file it came from.
+struct CalibrationInput {
+  OperatorTable table;
+  MeasurementFile file;
+};
+
+/// Reads a table with the hash of its file. `date` stands for the measurement's where the table has
+/// none.
+/// @throws config::ConfigError as read_operator_table().
+CalibrationInput read_calibration_input(const std::string& path, const std::string& date);
+
+/// Called before each fit: "gemm fp8", rows that are fitted.
+using FitProgress = std::function<void(const std::string& what, std::size_t rows)>;
+
+/// Fits everything that the tables tell about an accelerator; rows belong to it by their `system`.
+/// Shape groups that are held out (shape_group.h) are only used to state errors and residuals.
+/// @throws config::ConfigError when no row is of this accelerator.
+/// @param model "tiles" or "roofline"
+Calibration calibrate(const std::string& model, const AcceleratorConfig& accelerator,
+                      const std::vector<CalibrationInput>& inputs, const std::string& made_with,
+                      const FitProgress& progress);
+
+/// The YAML text of a calibration file; load_calibration() reads it back equal.
+std::string to_yaml(const Calibration& calibration);
+
+}  // namespace orrery

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "sim/machine/precision_names.h"
+#include "sim/units/text.h"
+#include "validation/calibration/calibrate.h"
+
+namespace orrery {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+template <class Items, class Write>
+std::string flow(const Items& items, Write write) {
+  std::string out = "[";
+  for (const auto& item : items) out += (out.size() > 1 ? ", " : "") + write(item);
+  return out + "]";
+}
+
+std::string flow(const std::vector<std::int64_t>& numbers) {
+  return flow(numbers, [](std::int64_t number) { return std::to_string(number); });
+}
+
+std::string errors(const ErrorSummary& e) {
+  return "{count: " + std::to_string(e.count) + ", mape: " + print_number(e.mape) +
+         ", median: " + print_number(e.median) + ", p90: " + print_number(e.p90) +
+         ", bias: " + print_number(e.bias) + ", worst: " + print_number(e.worst) + "}";
+}
+
+void write_parameters(std::ostream& out, const KernelFit& fit) {
+  out << "    parameters:\n";
+  for (const auto& [name, p] : fit.parameters) {
+    out << "      " << name << ": {value: " << print_number(p.value) << ", unit: " << quoted(p.unit)
+        << ", standard_error: " << print_number(p.standard_error)
+        << ", provenance: " << to_string(p.provenance) << "}\n";
+  }
+  out << "    fitted: " << flow(fit.fitted, [](const std::string& name) { return name; }) << "\n";
+  if (fit.covariance.empty()) return;
+  out << "    covariance:\n";
+  for (const auto& row : fit.covariance)
+    out << "      - " << flow(row, [](double value) { return print_number(value); }) << "\n";
+}
+
+void write_fit(std::ostream& out, const KernelFit& fit) {
+  out << "  - table: " << fit.table << "\n    precision: " << to_string(fit.precision)
+      << "\n    measurements: "
+      << flow(fit.measurements, [](const std::string& name) { return quoted(name); }) << "\n";
+  write_parameters(out, fit);
+  out << "    shapes:\n";
+  for (const auto& [kind, s] : fit.shapes) {
+    out << "      " << to_string(kind) << ": {batch: " << flow(s.batch) << ", m: " << flow(s.m)
+        << ", n: " << flow(s.n) << ", k: " << flow(s.k) << "}\n";
+  }
+  out << "    fit_error: " << errors(fit.fit_error)
+      << "\n    held_out_error: " << errors(fit.held_out_error) << "\n    residuals:\n";
+  for (const ResidualClass& r : fit.residuals) {
+    out << "      - {below_us: " << print_number(r.below_us) << ", count: " << r.count
+        << ", median: " << print_number(r.median) << ", sigma: " << print_number(r.sigma) << "}\n";
+  }
+}
+
+}  // namespace
+
+std::string to_yaml(const Calibration& calibration) {
+  std::ostringstream out;
+  out << "# SPDX-License-Identifier: Apache-2.0\n"
+         "# Written by `orrery calibrate`; validation/README.md says how to make and read it.\n"
+      << "calibration: " << calibration.id << "\naccelerator: " << calibration.accelerator
+      << "\nmodel: " << calibration.model << "\nmade_with: " << quoted(calibration.made_with)
+      << "\nrates:\n  matrix: {";
+  const char* separator = "";
+  for (const auto& [precision, rate] : calibration.rates.matrix) {
+    out << separator << to_string(precision) << ": " << print(rate);
+    separator = ", ";
+  }
+  out << "}\n  memory: " << print(calibration.rates.memory) << "\nmeasurements:\n";
+  for (const MeasurementFile& file : calibration.measurements) {
+    out << "  - file: " << quoted(file.file) << "\n    sha256: " << quoted(file.sha256)
+        << "\n    date: " << quoted(file.date) << "\n    source: " << quoted(file.source)
+        << "\n    rows: " << file.rows << "\n";
+  }
+  out << "fits:\n";
+  for (const KernelFit& fit : calibration.fits) write_fit(out, fit);
+  return out.str();
+}
+
+}  // namespace orrery

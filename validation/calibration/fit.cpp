@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/fit.h"
+
+#include <ceres/ceres.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <stdexcept>
+
+namespace orrery {
+namespace {
+
+/// Scale of the soft L1 loss: errors beyond this count by their size, not its square, so that the
+/// fit minimises what is reported, a mean absolute error, and outliers do not rule.
+constexpr double kLossScale = 0.05;
+/// A parameter whose logarithm is known no better than this is not told by the rows.
+constexpr double kUntold = 0.7;
+constexpr int kMaxIterations = 40;
+
+/// Values of one group of kernel classes.
+struct Group {
+  FamilyOf of;
+  std::vector<double> values;
+};
+
+/// One kernel of a row and the place of its group.
+struct Part {
+  std::size_t group = 0;
+  const Kernel* kernel = nullptr;
+};
+
+/// Where a free parameter goes.
+struct Place {
+  std::size_t group = 0, index = 0;
+};
+
+/// All that the rows share.
+struct Space {
+  const AcceleratorConfig* accelerator = nullptr;
+  std::vector<Group> groups;
+  std::vector<Place> free;
+};
+
+/// log(predicted / measured) of one row, as a function of the logarithms of the free parameters.
+struct LogRatio {
+  Space* space;
+  const std::vector<Part>* parts;
+  double log_measured;
+
+  bool operator()(double const* const* blocks, double* residual) const {
+    for (std::size_t i = 0; i < space->free.size(); ++i) {
+      const Place& place = space->free[i];
+      space->groups[place.group].values[place.index] = std::exp(blocks[0][i]);
+    }
+    double total = 0;
+    for (const Part& part : *parts) {
+      const Group& group = space->groups[part.group];
+      total +=
+          group.of.family->time(*part.kernel, *space->accelerator, group.values.data()).total_us;
+    }
+    residual[0] = std::log(total) - log_measured;
+    return true;
+  }
+};
+
+double lower(const ParameterInfo& info) { return std::max(info.lower, 1e-3); }
+
+/// One problem: the rows with a given set of free parameters.
+class Fitter {
+ public:
+  Fitter(std::string model, const std::vector<FitRow>& rows, const AcceleratorConfig& accelerator)
+      : model_(std::move(model)), rows_(rows) {
+    space_.accelerator = &accelerator;
+    for (const FitRow& row : rows_) {
+      std::vector<Part> parts;
+      for (const Kernel& kernel : row.kernels) parts.push_back({group_of(kernel), &kernel});
+      parts_.push_back(std::move(parts));
+    }
+  }
+
+  void solve(const std::vector<std::string>& free) {
+    prepare(free);
+    ceres::Problem::Options keep;
+    keep.loss_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
+    ceres::SoftLOneLoss loss(kLossScale);
+    ceres::Problem problem(keep);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      auto* cost = new ceres::DynamicNumericDiffCostFunction<LogRatio, ceres::CENTRAL>(
+          new LogRatio{&space_, &parts_[i], std::log(rows_[i].measured_us)});
+      cost->AddParameterBlock(static_cast<int>(logs_.size()));
+      cost->SetNumResiduals(1);
+      problem.AddResidualBlock(cost, &loss, logs_.data());
+    }
+    for (std::size_t i = 0; i < logs_.size(); ++i) {
+      const ParameterInfo& info = info_of(space_.free[i]);
+      problem.SetParameterLowerBound(logs_.data(), static_cast<int>(i), std::log(lower(info)));
+      problem.SetParameterUpperBound(logs_.data(), static_cast<int>(i), std::log(info.upper));
+    }
+    ceres::Solver::Options options;
+    options.linear_solver_type = ceres::DENSE_QR;
+    options.max_num_iterations = kMaxIterations;
+    options.logging_type = ceres::SILENT;
+    ceres::Solver::Summary summary;
+    ceres::Solve(options, &problem, &summary);
+    if (!summary.IsSolutionUsable()) throw std::logic_error("fit: " + summary.message);
+    measure(problem);
+  }
+
+  const Eigen::MatrixXd& covariance() const { return covariance_; }
+  double value(std::size_t i) const { return std::exp(logs_[i]); }
+  bool at_limit(std::size_t i) const {
+    const ParameterInfo& info = info_of(space_.free[i]);
+    return value(i) < lower(info) * 1.001 || value(i) > info.upper / 1.001;
+  }
+  const char* unit(const std::string& name) const { return info_of(place_of(name)).unit; }
+  double held(const std::string& name) const {
+    const Place place = place_of(name);
+    return space_.groups[place.group].values[place.index];
+  }
+  /// Holds a parameter at a value in what is solved next.
+  void hold(const std::string& name, double value) {
+    const Place place = place_of(name);
+    space_.groups[place.group].values[place.index] = value;
+  }
+
+ private:
+  const ParameterInfo& info_of(Place place) const {
+    return space_.groups[place.group].of.family->parameters()[place.index];
+  }
+
+  Place place_of(const std::string& name) const {
+    const std::size_t dot = name.find('.');
+    for (std::size_t group = 0; group < space_.groups.size(); ++group) {
+      const FamilyOf& of = space_.groups[group].of;
+      if (of.group != name.substr(0, dot)) continue;
+      const std::size_t index = parameter_index(*of.family, name.substr(dot + 1));
+      if (index < of.family->parameters().size()) return {group, index};
+    }
+    throw std::invalid_argument("no row has a kernel with the parameter " + name);
+  }
+
+  std::size_t group_of(const Kernel& kernel) {
+    const FamilyOf of = family_of(model_, kernel.kind);
+    std::size_t at = 0;
+    while (at < space_.groups.size() && space_.groups[at].of.group != of.group) ++at;
+    if (at == space_.groups.size())
+      space_.groups.push_back({of, of.family->priors(*space_.accelerator, kernel.precision)});
+    return at;
+  }
+
+  void prepare(const std::vector<std::string>& free) {
+    space_.free.clear();
+    logs_.clear();
+    for (const std::string& name : free) {
+      const Place place = place_of(name);
+      const ParameterInfo& info = info_of(place);
+      space_.free.push_back(place);
+      // Inside the limits, or the first step has nowhere to go; priors of 0 have no logarithm.
+      const double low = info.lower > 0 ? info.lower * 1.05 : 0.02;
+      logs_.push_back(std::log(std::clamp(held(name), low, info.upper * 0.95)));
+    }
+  }
+
+  /// Sandwich: (J'J)^-1 (sum over groups of J_g' r_g r_g' J_g) (J'J)^-1, J and r after the loss.
+  void measure(ceres::Problem& problem) {
+    std::vector<double> residuals;
+    ceres::CRSMatrix jacobian;
+    problem.Evaluate({}, nullptr, &residuals, nullptr, &jacobian);
+    const auto size = static_cast<Eigen::Index>(logs_.size());
+    Eigen::MatrixXd normal = Eigen::MatrixXd::Zero(size, size);
+    std::map<std::string, Eigen::VectorXd> scores;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      Eigen::VectorXd gradient = Eigen::VectorXd::Zero(size);
+      for (int at = jacobian.rows[row]; at < jacobian.rows[row + 1]; ++at)
+        gradient[jacobian.cols[static_cast<std::size_t>(at)]] =
+            jacobian.values[static_cast<std::size_t>(at)];
+      normal += gradient * gradient.transpose();
+      auto [score, added] = scores.try_emplace(rows_[row].group, Eigen::VectorXd::Zero(size));
+      score->second += gradient * residuals[row];
+    }
+    // A ridge far below what any row tells, so that a direction nothing tells gets a huge variance
+    // instead of none.
+    normal += Eigen::MatrixXd::Identity(size, size) * 1e-9;
+    Eigen::MatrixXd meat = Eigen::MatrixXd::Identity(size, size) * 1e-9;
+    for (const auto& [group, score] : scores) meat += score * score.transpose();
+    const Eigen::MatrixXd inverse = normal.ldlt().solve(Eigen::MatrixXd::Identity(size, size));
+    covariance_ = inverse * meat * inverse;
+  }
+
+  std::string model_;
+  const std::vector<FitRow>& rows_;
+  std::vector<std::vector<Part>> parts_;
+  Space space_;
+  std::vector<double> logs_;
+  Eigen::MatrixXd covariance_;
+};
+
+/// The first parameter that the rows do not tell or that ran into a limit, or the number of
+/// parameters.
+std::size_t first_untold(const Fitter& fitter, std::size_t count) {
+  std::size_t worst = count;
+  double widest = kUntold * kUntold;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (fitter.at_limit(i)) return i;
+    const auto at = static_cast<Eigen::Index>(i);
+    if (!(fitter.covariance()(at, at) < widest)) {
+      widest = fitter.covariance()(at, at);
+      worst = i;
+    }
+  }
+  return worst;
+}
+
+void write_fitted(const Fitter& fitter, const std::vector<std::string>& free, KernelFit& fit) {
+  const std::size_t count = free.size();
+  fit.covariance.assign(count, std::vector<double>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    fit.fitted.push_back(free[i]);
+    fit.parameters[free[i]] = {fitter.value(i), fitter.unit(free[i]),
+                               fitter.value(i) * std::sqrt(fitter.covariance()(at, at)),
+                               ParameterProvenance::kFitted};
+    for (std::size_t j = 0; j < count; ++j)
+      fit.covariance[i][j] = fitter.covariance()(at, static_cast<Eigen::Index>(j));
+  }
+}
+
+}  // namespace
+
+void fit_parameters(const std::string& model, const std::vector<FitRow>& rows,
+                    const AcceleratorConfig& accelerator, const std::vector<std::string>& free,
+                    KernelFit& fit) {
+  if (rows.size() <= free.size()) throw std::invalid_argument("fewer rows than parameters");
+  Fitter fitter(model, rows, accelerator);
+  for (const auto& [name, parameter] : fit.parameters) fitter.hold(name, parameter.value);
+  std::vector<std::string> left = free;
+  while (!left.empty()) {
+    std::vector<double> priors;
+    priors.reserve(left.size());
+    for (const std::string& name : left) priors.push_back(fitter.held(name));
+    fitter.solve(left);
+    const std::size_t out = first_untold(fitter, left.size());
+    if (out == left.size()) break;
+    // What ran into its limit stays there, the rows asked for it; what they do not tell goes back.
+    const bool limit = fitter.at_limit(out);
+    const double value = limit ? fitter.value(out) : priors[out];
+    for (std::size_t i = 0; i < left.size(); ++i) fitter.hold(left[i], priors[i]);
+    fitter.hold(left[out], value);
+    fit.parameters[left[out]] = {
+        value, fitter.unit(left[out]), 0,
+        limit ? ParameterProvenance::kFitted : ParameterProvenance::kPrior};
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(out));
+  }
+  if (!left.empty()) write_fitted(fitter, left, fit);
+}
+
+}  // namespace orrery

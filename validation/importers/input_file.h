@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace orrery {
+
+/// The text of a file, plain or gzip (RFC 1952, told by its first bytes).
+/// @throws config::ConfigError with the file: unreadable, damaged, cut off, or above 2 GiB of text
+std::string read_input(const std::string& path);
+
+}  // namespace orrery

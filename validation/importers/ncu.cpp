@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel launches of `ncu --csv`: the page "details" has a line for each metric of a launch, the
+// page "raw" a column for each metric and the units as its second row (Nsight Compute CLI, "Console
+// output"). Values have thousands separators; prefixes of units are decimal. Lines of metrics end
+// before the columns of rules, which they do not have.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "sim/config/csv.h"
+#include "validation/importers/importer.h"
+#include "validation/importers/input_file.h"
+#include "validation/importers/numbers.h"
+
+namespace orrery {
+namespace {
+
+enum class Measure { kTime, kBytes, kRate };
+
+struct Unit {
+  std::string_view name;
+  Measure measure;
+  int exponent;  ///< power of ten that turns it into ns, bytes, Hz
+};
+constexpr auto kUnits = std::to_array<Unit>({
+    {"nsecond", Measure::kTime, 0},
+    {"ns", Measure::kTime, 0},
+    {"usecond", Measure::kTime, 3},
+    {"us", Measure::kTime, 3},
+    {"msecond", Measure::kTime, 6},
+    {"ms", Measure::kTime, 6},
+    {"second", Measure::kTime, 9},
+    {"s", Measure::kTime, 9},
+    {"byte", Measure::kBytes, 0},
+    {"B", Measure::kBytes, 0},
+    {"Kbyte", Measure::kBytes, 3},
+    {"KB", Measure::kBytes, 3},
+    {"Mbyte", Measure::kBytes, 6},
+    {"MB", Measure::kBytes, 6},
+    {"Gbyte", Measure::kBytes, 9},
+    {"GB", Measure::kBytes, 9},
+    {"Tbyte", Measure::kBytes, 12},
+    {"TB", Measure::kBytes, 12},
+    {"hz", Measure::kRate, 0},
+    {"Hz", Measure::kRate, 0},
+    {"Khz", Measure::kRate, 3},
+    {"KHz", Measure::kRate, 3},
+    {"Mhz", Measure::kRate, 6},
+    {"MHz", Measure::kRate, 6},
+    {"Ghz", Measure::kRate, 9},
+    {"GHz", Measure::kRate, 9},
+    {"cycle/second", Measure::kRate, 0},
+    {"cycle/msecond", Measure::kRate, 3},
+    {"cycle/usecond", Measure::kRate, 6},
+    {"cycle/nsecond", Measure::kRate, 9},
+    {"cycle/s", Measure::kRate, 0},
+});
+
+struct Launch {
+  std::string id, name, grid, block;
+  std::optional<double> duration_ns, dram_read, dram_written, sm_clock_hz;
+};
+
+struct Metric {
+  std::string_view name;  ///< of the metric, or its label on the page "details"
+  Measure measure;
+  std::optional<double> Launch::*member;
+};
+constexpr auto kMetrics = std::to_array<Metric>({
+    {"gpu__time_duration.sum", Measure::kTime, &Launch::duration_ns},
+    {"Duration", Measure::kTime, &Launch::duration_ns},
+    {"dram__bytes_read.sum", Measure::kBytes, &Launch::dram_read},
+    {"dram__bytes_write.sum", Measure::kBytes, &Launch::dram_written},
+    {"SM Frequency", Measure::kRate, &Launch::sm_clock_hz},
+    {"sm__cycles_elapsed.avg.per_second", Measure::kRate, &Launch::sm_clock_hz},
+    {"smsp__cycles_elapsed.avg.per_second", Measure::kRate, &Launch::sm_clock_hz},
+});
+
+const Metric* find_metric_of_ncu(std::string_view name) {
+  const auto found = std::find_if(kMetrics.begin(), kMetrics.end(),
+                                  [&](const Metric& m) { return m.name == name; });
+  return found == kMetrics.end() ? nullptr : &*found;
+}
+
+/// Without separators: "1,234,567.8". Nothing where they do not part thousands, such as "9,00" of
+/// a locale with a decimal comma.
+std::optional<std::string> without_separators(std::string_view text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ',') {
+      digits += text[i];
+    } else if (i == 0 || i > point || (point - i) % 4 != 0 || (i > 3 && text[i - 4] != ',')) {
+      return std::nullopt;
+    }
+  }
+  return digits;
+}
+
+/// Only the CSV: lines before its header are of ncu ("==PROF== ...") and of the program, later ones
+/// of ncu. They are emptied, so that the others keep their line numbers.
+std::string csv_part(const std::string& text, const std::string& path) {
+  std::string csv;
+  bool in_table = false;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    in_table =
+        in_table || (line.starts_with("\"ID\"") && line.find("\"Kernel Name\"") != line.npos);
+    if (in_table && !line.starts_with("==")) csv += line;
+    csv += '\n';
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (!in_table) {
+    throw config::ConfigError(path +
+                              ": has no line that begins with \"ID\" and names \"Kernel "
+                              "Name\"; print it by `ncu --csv` without --print-summary");
+  }
+  return csv;
+}
+
+/// "(132, 1, 1)" as "132x1x1".
+std::string shape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ',') out += 'x';
+    if (c >= '0' && c <= '9') out += c;
+  }
+  return out;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path)
+      : csv_(path, csv_part(read_input(path), path), config::CsvRecords::kMayEndEarly) {}
+
+  ImportedTable read() {
+    if (csv_.find("Metric Name")) {
+      read_details();
+    } else {
+      read_raw();
+    }
+    csv_.throw_if_errors();
+    if (!found_) {
+      throw config::ConfigError(
+          csv_.name() +
+          ": no launch has a metric that is read; collect them by `ncu --metrics "
+          "gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,"
+          "sm__cycles_elapsed.avg.per_second`");
+    }
+    return table();
+  }
+
+ private:
+  std::size_t require(const char* column) {
+    const auto place = csv_.find(column);
+    if (!place) {
+      csv_.error(0, std::string("there is no column '") + column + "'");
+      csv_.throw_if_errors();
+    }
+    return *place;
+  }
+  std::string optional_cell(const char* column) const {
+    const auto place = csv_.find(column);
+    return place ? std::string(csv_.cell(*place)) : std::string();
+  }
+
+  void begin_launch(std::size_t id, std::size_t kernel) {
+    launches_.push_back({std::string(csv_.cell(id)),
+                         std::string(csv_.cell(kernel)),
+                         shape(optional_cell("Grid Size")),
+                         shape(optional_cell("Block Size")),
+                         {},
+                         {},
+                         {},
+                         {}});
+  }
+
+  void read_details() {
+    const std::size_t id = require("ID"), kernel = require("Kernel Name"),
+                      name = require("Metric Name"), unit = require("Metric Unit"),
+                      value = require("Metric Value");
+    std::map<std::pair<std::string, std::string>, std::size_t> known;  // by process and id
+    while (csv_.next()) {
+      const auto [launch, is_new] = known.try_emplace(
+          {optional_cell("Process ID"), std::string(csv_.cell(id))}, launches_.size());
+      if (is_new) begin_launch(id, kernel);
+      const Metric* metric = find_metric_of_ncu(csv_.cell(name));
+      if (metric == nullptr || !is_there(value)) {
+        check_locale(csv_.cell(unit), value);
+        continue;
+      }
+      const auto exponent = exponent_of(csv_.cell(unit), *metric);
+      if (exponent) {
+        set(launches_[launch->second], *metric, value, *exponent);
+      } else {
+        csv_.error(unit, unit_fault(csv_.cell(unit), *metric));
+      }
+    }
+  }
+
+  void read_raw() {
+    const std::size_t id = require("ID"), kernel = require("Kernel Name");
+    std::vector<std::pair<std::size_t, const Metric*>> places;
+    for (std::size_t i = 0; i < csv_.columns().size(); ++i) {
+      if (const Metric* metric = find_metric_of_ncu(csv_.columns()[i]))
+        places.emplace_back(i, metric);
+    }
+    if (!csv_.next()) return;
+    if (!csv_.cell(id).empty()) {
+      csv_.error(id, "the second line of the page 'raw' has the units, and no ID");
+      return;
+    }
+    std::vector<std::string> units;
+    for (std::size_t i = 0; i < csv_.columns().size(); ++i) units.emplace_back(csv_.cell(i));
+    std::vector<int> exponents;
+    for (const auto& [place, metric] : places) {
+      const auto exponent = exponent_of(csv_.cell(place), *metric);
+      if (!exponent) csv_.error(place, unit_fault(csv_.cell(place), *metric));
+      exponents.push_back(exponent.value_or(0));
+    }
+    while (csv_.next()) {
+      begin_launch(id, kernel);
+      for (std::size_t i = 0; i < units.size(); ++i) check_locale(units[i], i);
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        if (!is_there(places[i].first)) continue;
+        set(launches_.back(), *places[i].second, places[i].first, exponents[i]);
+      }
+    }
+  }
+
+  static std::optional<int> exponent_of(std::string_view unit, const Metric& metric) {
+    const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& known) {
+      return known.name == unit && known.measure == metric.measure;
+    });
+    if (found == kUnits.end()) return std::nullopt;
+    return found->exponent;
+  }
+  static std::string unit_fault(std::string_view unit, const Metric& metric) {
+    return "'" + std::string(unit) + "' is not a known unit of " + std::string(metric.name);
+  }
+
+  /// Chips do not have every counter.
+  bool is_there(std::size_t cell) const {
+    return !csv_.cell(cell).empty() && csv_.cell(cell) != "n/a";
+  }
+
+  std::optional<double> number(std::size_t cell, int exponent) {
+    const auto digits = without_separators(csv_.cell(cell));
+    const auto value = digits ? parse_real(*digits, exponent) : std::nullopt;
+    if (value && *value >= 0) return value;
+    csv_.error(cell, "'" + std::string(csv_.cell(cell)) +
+                         "' is not a number from 0 on, thousands parted by commas; in other "
+                         "locales ncu prints others: run it with LC_ALL=C");
+    return std::nullopt;
+  }
+
+  /// "117.344" is a thousandfold in a locale that parts thousands by points. That shows in other
+  /// metrics of the same file, so that all with a unit are looked at, where they are numbers.
+  void check_locale(std::string_view unit, std::size_t cell) {
+    const std::string_view text = csv_.cell(cell);
+    if (!unit.empty() && !text.empty() && text.find_first_not_of("0123456789.,") == text.npos) {
+      number(cell, 0);
+    }
+  }
+
+  void set(Launch& launch, const Metric& metric, std::size_t cell, int exponent) {
+    const auto value = number(cell, exponent);
+    if (!value) return;
+    launch.*metric.member = *value;
+    found_ = true;
+  }
+
+  ImportedTable table() const {
+    ImportedTable table{{"launch", "name", "duration_ns", "dram_read_bytes", "dram_written_bytes",
+                         "sm_clock_hz", "grid", "block"},
+                        {},
+                        {}};
+    const auto real = [](const std::optional<double>& value) {
+      return value ? ImportedCell(*value) : ImportedCell();
+    };
+    const auto text = [](const std::string& value) {
+      return value.empty() ? ImportedCell() : ImportedCell(value);
+    };
+    for (const Launch& launch : launches_) {
+      table.rows.push_back({launch.id, launch.name, real(launch.duration_ns),
+                            real(launch.dram_read), real(launch.dram_written),
+                            real(launch.sm_clock_hz), text(launch.grid), text(launch.block)});
+    }
+    return table;
+  }
+
+  config::CsvReader csv_;
+  std::vector<Launch> launches_;
+  bool found_ = false;
+};
+
+}  // namespace
+
+ImportedTable import_ncu(const std::string& path, const ImportOptions& /*options*/) {
+  return Reader(path).read();
+}
+
+}  // namespace orrery

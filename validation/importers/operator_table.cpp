@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/importers/operator_table.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "validation/importers/input_file.h"
+#include "validation/importers/table_cells.h"
+
+namespace orrery {
+namespace {
+
+struct CountColumn {
+  const char* name;
+  std::int64_t OperatorRow::*member;
+};
+struct TextColumn {
+  const char* name;
+  std::string OperatorRow::*member;
+};
+
+struct ShareColumn {
+  const char* name;
+  double OperatorRow::*member;
+};
+
+/// The columns of a kind. Optional ones are read where they stand.
+struct KindColumns {
+  const char* name;
+  std::vector<TextColumn> texts;
+  std::vector<CountColumn> counts;
+  std::vector<CountColumn> optional = {};
+  std::vector<ShareColumn> shares = {};
+  bool precision = true;
+  const char* latency = "latency_us";
+};
+
+/// In the order of OperatorTableKind.
+const std::vector<KindColumns>& kinds() {
+  using Row = OperatorRow;
+  const TextColumn kv_precision = {"kv_precision", &Row::kv_precision};
+  const CountColumn batch = {"batch", &Row::batch}, q_len = {"q_len", &Row::q_len},
+                    kv_prefix_len = {"kv_prefix_len", &Row::kv_prefix_len},
+                    kv_len = {"kv_len", &Row::kv_len}, heads = {"heads", &Row::heads},
+                    kv_heads = {"kv_heads", &Row::kv_heads},
+                    head_dim = {"head_dim", &Row::head_dim}, window = {"window", &Row::window};
+  static const std::vector<KindColumns> all = {
+      {"gemm", {}, {{"m", &Row::m}, {"n", &Row::n}, {"k", &Row::k}}, {batch}},
+      {"attention_prefill",
+       {kv_precision},
+       {batch, q_len, kv_prefix_len, heads, kv_heads, head_dim, window}},
+      {"attention_decode", {kv_precision}, {batch, kv_len, heads, kv_heads, head_dim, window}},
+      {"mla_prefill", {kv_precision}, {batch, q_len, kv_prefix_len, heads}},
+      {"mla_decode", {kv_precision}, {batch, kv_len, heads}},
+      {"moe",
+       {{"distribution", &Row::distribution}},
+       {{"tokens", &Row::tokens},
+        {"hidden", &Row::hidden},
+        {"expert_ffn", &Row::expert_ffn},
+        {"top_k", &Row::top_k},
+        {"experts", &Row::experts},
+        {"moe_tp", &Row::moe_tp},
+        {"moe_ep", &Row::moe_ep}}},
+      {.name = "hbm_stream",
+       .texts = {},
+       .counts = {{"bytes", &Row::bytes}, {"ctas", &Row::ctas}},
+       .shares = {{"read_share", &Row::read_share}},
+       .precision = false},
+      {.name = "row_kernels",
+       .texts = {{"kernel", &Row::kernel}},
+       .counts = {{"rows", &Row::rows},
+                  {"cols", &Row::cols},
+                  {"read_bytes", &Row::read_bytes},
+                  {"written_bytes", &Row::written_bytes}},
+       .precision = false},
+      {.name = "launch",
+       .texts = {{"test", &Row::test}, {"kernel", &Row::kernel}},
+       .counts = {{"kernels", &Row::kernels}},
+       .precision = false,
+       .latency = "us_per_kernel"}};
+  return all;
+}
+
+const KindColumns& columns_of(OperatorTableKind kind) {
+  return kinds()[static_cast<std::size_t>(kind)];
+}
+
+/// By the columns that no other kind has; MLA has one latent head of keys and values, and so no
+/// column of their number.
+OperatorTableKind kind_of(config::CsvReader& reader) {
+  const auto has = [&reader](const char* column) { return reader.find(column).has_value(); };
+  if (has("experts")) return OperatorTableKind::kMoe;
+  if (has("q_len")) {
+    return has("kv_heads") ? OperatorTableKind::kAttentionPrefill : OperatorTableKind::kMlaPrefill;
+  }
+  if (has("kv_len")) {
+    return has("kv_heads") ? OperatorTableKind::kAttentionDecode : OperatorTableKind::kMlaDecode;
+  }
+  if (has("us_per_kernel")) return OperatorTableKind::kLaunch;
+  if (has("written_bytes")) return OperatorTableKind::kRowKernels;
+  if (has("read_share")) return OperatorTableKind::kHbmStream;
+  if (!has("m")) {
+    reader.error(0,
+                 "these are not the columns of an operator table: one of experts (moe), q_len "
+                 "(prefill), kv_len (decode), m (gemm), written_bytes (row_kernels), read_share "
+                 "(hbm_stream) or us_per_kernel (launch) must be there");
+    reader.throw_if_errors();
+  }
+  return OperatorTableKind::kGemm;
+}
+
+/// Position of `name` in `names`, at the end if it is new. The last rows' name is the likeliest.
+std::uint32_t index_of(std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.rbegin(), names.rend(), name);
+  if (found != names.rend()) return static_cast<std::uint32_t>(names.rend() - found - 1);
+  names.push_back(name);
+  return static_cast<std::uint32_t>(names.size() - 1);
+}
+
+/// Where the columns of a kind stand in a file.
+struct Places {
+  std::size_t system = 0, latency = 0;
+  std::optional<std::size_t> precision, source;
+  std::vector<std::size_t> texts, counts, shares;
+  std::vector<std::optional<std::size_t>> optional;
+};
+
+template <class Column>
+std::vector<std::size_t> places_of(config::CsvReader& reader, const std::vector<Column>& columns) {
+  std::vector<std::string> names;
+  names.reserve(columns.size());
+  for (const Column& column : columns) names.emplace_back(column.name);
+  return require_columns(reader, names);
+}
+
+Places find_places(config::CsvReader& reader, const KindColumns& columns) {
+  // All at once first, so that all missing columns are named.
+  std::vector<std::string> names = {"system", columns.latency};
+  if (columns.precision) names.emplace_back("precision");
+  for (const TextColumn& column : columns.texts) names.emplace_back(column.name);
+  for (const CountColumn& column : columns.counts) names.emplace_back(column.name);
+  for (const ShareColumn& column : columns.shares) names.emplace_back(column.name);
+  const std::vector<std::size_t> all = require_columns(reader, names);
+  Places places{all[0],
+                all[1],
+                {},
+                reader.find("source"),
+                places_of(reader, columns.texts),
+                places_of(reader, columns.counts),
+                places_of(reader, columns.shares),
+                {}};
+  if (columns.precision) places.precision = all[2];
+  for (const CountColumn& column : columns.optional)
+    places.optional.push_back(reader.find(column.name));
+  return places;
+}
+
+OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns, const Places& places,
+                     OperatorTable& table) {
+  OperatorRow row;
+  row.line = static_cast<std::size_t>(reader.line());
+  row.system = index_of(table.systems, read_name(reader, places.system));
+  row.source = index_of(table.sources,
+                        places.source ? std::string(reader.cell(*places.source)) : std::string());
+  row.precision = places.precision ? read_name(reader, *places.precision) : "bf16";
+  for (std::size_t i = 0; i < columns.texts.size(); ++i)
+    row.*columns.texts[i].member = read_name(reader, places.texts[i]);
+  for (std::size_t i = 0; i < columns.counts.size(); ++i)
+    row.*columns.counts[i].member = read_count(reader, places.counts[i]);
+  for (std::size_t i = 0; i < columns.shares.size(); ++i)
+    row.*columns.shares[i].member = read_share(reader, places.shares[i]);
+  for (std::size_t i = 0; i < columns.optional.size(); ++i)
+    if (places.optional[i])
+      row.*columns.optional[i].member = read_count(reader, *places.optional[i]);
+  row.latency_us = read_latency(reader, places.latency);
+  row.text = reader.row();
+  return row;
+}
+
+}  // namespace
+
+const char* to_string(OperatorTableKind kind) { return columns_of(kind).name; }
+
+OperatorTable read_operator_table(const std::string& path) {
+  config::CsvReader reader(path, read_input(path));
+  OperatorTable table;
+  table.path = path;
+  table.header = reader.row();
+  table.kind = kind_of(reader);
+  const KindColumns& columns = columns_of(table.kind);
+  const Places places = find_places(reader, columns);
+  while (reader.next()) table.rows.push_back(read_row(reader, columns, places, table));
+  reader.throw_if_errors();
+  return table;
+}
+
+}  // namespace orrery

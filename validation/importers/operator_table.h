@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/graph/kernel.h"
+
+namespace orrery {
+
+/// What the rows of an operator table are; each has its own columns (validation/README.md).
+enum class OperatorTableKind : std::uint8_t {
+  kGemm,
+  kAttentionPrefill,
+  kAttentionDecode,
+  kMlaPrefill,
+  kMlaDecode,
+  kMoe,
+  kHbmStream,   ///< of orrery-measure: reads and writes of the whole memory
+  kRowKernels,  ///< of orrery-measure: kernels that stream rows
+  kLaunch,      ///< of orrery-measure: what launching costs, by way of launching
+};
+/// "gemm", "attention_prefill", ...: the name of the file without its endings.
+const char* to_string(OperatorTableKind kind);
+
+/// One measured operator. Columns that its table does not have are 0 or empty; `batch` of a GEMM
+/// may be missing (one product).
+struct OperatorRow {
+  std::size_t line = 0;      ///< of the file, the header is line 1
+  std::uint32_t system = 0;  ///< index into OperatorTable::systems
+  std::uint32_t source = 0;  ///< index into OperatorTable::sources
+  std::string precision, kv_precision, distribution;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 0, q_len = 0, kv_prefix_len = 0, kv_len = 0;
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  std::int64_t tokens = 0, hidden = 0, expert_ffn = 0, top_k = 0, experts = 0, moe_tp = 0,
+               moe_ep = 0;
+  std::string kernel, test;
+  std::int64_t rows = 0, cols = 0, read_bytes = 0, written_bytes = 0, bytes = 0, ctas = 0,
+               kernels = 0;
+  double read_share = 0;  ///< of the bytes
+  double latency_us = 0;  ///< kLaunch: of one kernel
+  std::string text;       ///< the row as it stands in the file, for output
+};
+
+struct OperatorTable {
+  OperatorTableKind kind = OperatorTableKind::kGemm;
+  std::string path;
+  std::string header;                         ///< the header line as it stands in the file
+  std::vector<std::string> systems, sources;  ///< in order of first appearance
+  std::vector<OperatorRow> rows;
+};
+
+/// Reads an operator table, plain or gzip. The kind follows from the columns; further columns are
+/// kept in `text` and otherwise ignored.
+/// @throws config::ConfigError with file, line and column for what is wrong.
+OperatorTable read_operator_table(const std::string& path);
+
+}  // namespace orrery
