@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,14 @@ struct KernelTime {
   Bound bound = Bound::kMemory;
 };
 
+/// Where a kernel stands among those whose errors resemble its own: coordinates in which distance is
+/// Euclidean, and about 1 is how far errors stay alike. Kernels of different parts (other code paths
+/// of a library) tell nothing about each other.
+struct ResidualPoint {
+  int part = 0;
+  std::array<double, 6> at{};
+};
+
 /// The time of kernels as a function of a few parameters, the same function on every device: what a
 /// calibration fits, and a kernel model evaluates.
 class KernelFamily {
@@ -38,6 +48,11 @@ class KernelFamily {
   /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
   virtual KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                           const double* values) const = 0;
+  /// Nothing where a family has no residual table.
+  virtual std::optional<ResidualPoint> residual_point(const Kernel& /*kernel*/,
+                                                      const AcceleratorConfig& /*on*/) const {
+    return std::nullopt;
+  }
 };
 
 /// Index of a parameter by its name; the number of parameters where there is none.
