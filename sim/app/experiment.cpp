@@ -91,6 +91,9 @@ Schema<Experiment> experiment_schema() {
       .optional("calibration", &Experiment::calibration,
                 "parameters of the kernel model: auto (what the accelerator names), none (priors), "
                 "a calibration of the library, or a path")
+      .optional("measured", &Experiment::measured,
+                "operator tables (CSV) of this accelerator: kernels that they have take the measured "
+                "time")
       .optional("memory_reserve", &Experiment::memory_reserve,
                 "share of device memory left to contexts, communication buffers and fragmentation; "
                 "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",
@@ -158,14 +161,14 @@ void check_experiment(const Experiment& e, const config::Node& node,
   }
 }
 
-/// Without what only names things: labels, and the names of the model and calibration files, whose
-/// content is hashed instead.
+/// Without what only names things: labels, and the names of the model, calibration and measurement
+/// files, whose content is hashed instead.
 nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
   const auto erase = [](nlohmann::ordered_json& map, std::initializer_list<const char*> keys) {
     if (!map.is_object()) return;
     for (const char* key : keys) map.erase(key);
   };
-  erase(configuration, {"name", "calibration"});
+  erase(configuration, {"name", "calibration", "measured"});
   erase(configuration["model"], {"hf", "source", "model"});
   erase(configuration["system"], {"system", "name", "remarks"});
   erase(configuration["system"]["accelerator"],
@@ -201,6 +204,8 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   const std::string calibration =
       calibration_file(loaded.experiment.calibration, loaded.experiment.system.accelerator);
   if (!calibration.empty()) files.push_back({"calibration", sha256_hex_of_file(calibration)});
+  for (const FilePath& table : loaded.experiment.measured)
+    files.push_back({"measured", sha256_hex_of_file(table.path)});
   loaded.configuration = config::canonical(loaded.node, record);
   loaded.identity = point_identity(identity_configuration(loaded.configuration), files);
   loaded.warnings = diagnostics.render_warnings();

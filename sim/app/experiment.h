@@ -69,6 +69,7 @@ struct Experiment {
   bool dropout = false;
   Fidelity fidelity = Fidelity::kAuto;
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
+  std::vector<FilePath> measured;    ///< operator tables whose times override the model
   double memory_reserve = 0.1;       ///< share of the device memory that the job cannot use
   std::int64_t seed = 0;
   std::optional<OperatorConfig> op;

@@ -7,6 +7,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/units/spelling.h"
+#include "validation/calibration/measured_kernels.h"
 
 namespace orrery {
 
@@ -33,7 +34,17 @@ std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
 }
 
 std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment) {
-  return kernel_model(experiment.calibration, experiment.system.accelerator);
+  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+  auto model = kernel_model(experiment.calibration, accelerator);
+  std::vector<MeasuredKernel> measured;
+  for (const FilePath& table : experiment.measured) {
+    const auto more = measured_kernels(read_operator_table(table.path), accelerator, *model);
+    if (more.empty())
+      throw config::ConfigError(table.path + ": no row of the accelerator '" + accelerator.id + "'");
+    measured.insert(measured.end(), more.begin(), more.end());
+  }
+  if (measured.empty()) return model;
+  return std::make_unique<MeasuredModel>(std::move(model), measured);
 }
 
 }  // namespace orrery
