@@ -2,7 +2,9 @@
 #include "models/kernels/family.h"
 
 #include "models/kernels/roofline.h"
+#include "models/kernels/tiles/decode.h"
 #include "models/kernels/tiles/gemm.h"
+#include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/prefill.h"
 #include "sim/config/diagnostics.h"
 
@@ -37,8 +39,14 @@ FamilyOf family_of(const std::string& model, KernelClass kind) {
   static const RooflineFamily roofline;
   static const PrefillFamily prefill;
   static const GemmFamily gemm;
+  static const DecodeFamily decode;
+  static const MlaPrefillFamily mla_prefill;
+  static const MlaDecodeFamily mla_decode;
   if (model == "tiles" && kind == KernelClass::kGemm) return {&gemm, group_of(kind)};
   if (model == "tiles" && kind == KernelClass::kAttentionPrefill) return {&prefill, group_of(kind)};
+  if (model == "tiles" && kind == KernelClass::kAttentionDecode) return {&decode, group_of(kind)};
+  if (model == "tiles" && kind == KernelClass::kMlaPrefill) return {&mla_prefill, group_of(kind)};
+  if (model == "tiles" && kind == KernelClass::kMlaDecode) return {&mla_decode, group_of(kind)};
   if (model == "tiles" || model == "roofline") return {&roofline, group_of(kind)};
   throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");
 }

@@ -26,9 +26,9 @@ struct KernelTime {
   Bound bound = Bound::kMemory;
 };
 
-/// Where a kernel stands among those whose errors resemble its own: coordinates in which distance is
-/// Euclidean, and about 1 is how far errors stay alike. Kernels of different parts (other code paths
-/// of a library) tell nothing about each other.
+/// Where a kernel stands among those whose errors resemble its own: coordinates in which distance
+/// is Euclidean, and about 1 is how far errors stay alike. Kernels of different parts (other code
+/// paths of a library) tell nothing about each other.
 struct ResidualPoint {
   int part = 0;
   std::array<double, 6> at{};
@@ -44,6 +44,11 @@ class KernelFamily {
   /// Values without any measurement, in the order of parameters().
   virtual std::vector<double> priors(const AcceleratorConfig& accelerator,
                                      Precision precision) const = 0;
+  /// Whether the time of a kernel depends on a parameter: fits free only those that some row uses.
+  virtual bool uses(const Kernel& /*kernel*/, const AcceleratorConfig& /*on*/,
+                    std::size_t /*parameter*/) const {
+    return true;
+  }
   /// @param values in the order of parameters()
   /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
   virtual KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,

@@ -67,21 +67,13 @@ bool is_stream(const Kernel& kernel) {
          kernel.kind == KernelClass::kNormalization;
 }
 
-/// Parameters of attention that only 8-bit formats have.
-bool is_narrow_only(const std::string& parameter) {
-  return parameter == "narrow_step" || parameter == "mixed_step" || parameter == "window_step" ||
-         parameter == "window_step_wide";
-}
-
 /// Whether rows with a kernel can tell a parameter at all.
 bool is_told(const Kernel& kernel, bool stream, const std::string& parameter) {
   if (parameter == "memory_efficiency" || parameter == "launch") return true;
   if (stream) return parameter == "write_cost" || parameter == "turnaround";
   if (kernel.kind == KernelClass::kQuantize) return false;
   if (parameter == "matrix_efficiency" || parameter == "exponent") return true;
-  const bool roofline =
-      parameter == "vector_efficiency" || parameter == "write_cost" || parameter == "turnaround";
-  return !roofline && (element_bytes(kernel.precision) < 2 || !is_narrow_only(parameter));
+  return parameter != "vector_efficiency" && parameter != "write_cost" && parameter != "turnaround";
 }
 
 /// Every so many-th row, kMostFitted of them at most: tables are sorted, so all shapes stay.
@@ -92,20 +84,38 @@ std::vector<FitRow> thinned(const std::vector<FitRow>& rows) {
   return some;
 }
 
+/// Parameters of a family that some row uses, by the kernels at one place in the rows.
+std::vector<bool> used(const KernelFamily& family, const AcceleratorConfig& accelerator,
+                       const Rows& rows, std::size_t place) {
+  std::vector<bool> used(family.parameters().size());
+  for (const FitRow& row : rows.fitted) {
+    if (place >= row.kernels.size()) continue;
+    const Kernel& kernel = row.kernels[place];
+    for (std::size_t i = 0; i < used.size(); ++i)
+      used[i] = used[i] || family.uses(kernel, accelerator, i);
+  }
+  return used;
+}
+
 /// What a table tells about its kernels, but for what is known already. Quantisation comes with
 /// every narrow GEMM, so that only the sum of the two launches is told: a GEMM that needs none, of
 /// the same table, tells its own first.
-std::vector<std::string> free_parameters(const std::string& model, const Rows& rows,
+std::vector<std::string> free_parameters(const std::string& model,
+                                         const AcceleratorConfig& accelerator, const Rows& rows,
                                          const KernelFit& known) {
   std::vector<std::string> free;
   const std::vector<Kernel>& kernels = rows.fitted.front().kernels;
-  for (const Kernel& kernel : kernels) {
+  for (std::size_t place = 0; place < kernels.size(); ++place) {
+    const Kernel& kernel = kernels[place];
     const bool stream = is_stream(kernel);
     if (stream && kernels.size() > 1) continue;  // beside what the row is about
     const FamilyOf of = family_of(model, kernel.kind);
-    for (const ParameterInfo& info : of.family->parameters()) {
-      const std::string name = of.group + "." + info.name;
-      if (!is_told(kernel, stream, info.name) || known.parameters.contains(name) ||
+    const std::vector<ParameterInfo>& parameters = of.family->parameters();
+    const std::vector<bool> told = used(*of.family, accelerator, rows, place);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const std::string name = of.group + "." + parameters[i].name;
+      if (!told[i] || !is_told(kernel, stream, parameters[i].name) ||
+          known.parameters.contains(name) ||
           std::find(free.begin(), free.end(), name) != free.end())
         continue;
       free.push_back(name);
@@ -277,7 +287,7 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
       if (input->table.kind == OperatorTableKind::kHbmStream)
         measure_launch(accelerator, inputs, fit);
       fit_parameters(calibration.model, thinned(rows.fitted), accelerator,
-                     free_parameters(calibration.model, rows, fit), fit);
+                     free_parameters(calibration.model, accelerator, rows, fit), fit);
       round_values(fit);
       fit.shapes = shapes_of(rows.fitted);
       judge(calibration, accelerator, rows, fit);

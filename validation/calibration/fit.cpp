@@ -6,6 +6,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -42,6 +43,7 @@ struct Space {
   const AcceleratorConfig* accelerator = nullptr;
   std::vector<Group> groups;
   std::vector<Place> free;
+  std::vector<double> logs;  ///< of the free parameters, where `groups` holds their exponentials
 };
 
 /// log(predicted / measured) of one row, as a function of the logarithms of the free parameters.
@@ -51,7 +53,10 @@ struct LogRatio {
   double log_measured;
 
   bool operator()(double const* const* blocks, double* residual) const {
+    // From one evaluation to the next few of them change.
     for (std::size_t i = 0; i < space->free.size(); ++i) {
+      if (blocks[0][i] == space->logs[i]) continue;
+      space->logs[i] = blocks[0][i];
       const Place& place = space->free[i];
       space->groups[place.group].values[place.index] = std::exp(blocks[0][i]);
     }
@@ -153,6 +158,7 @@ class Fitter {
 
   void prepare(const std::vector<std::string>& free) {
     space_.free.clear();
+    space_.logs.clear();
     logs_.clear();
     for (const std::string& name : free) {
       const Place place = place_of(name);
@@ -162,6 +168,8 @@ class Fitter {
       const double low = info.lower > 0 ? info.lower * 1.05 : 0.02;
       logs_.push_back(std::log(std::clamp(held(name), low, info.upper * 0.95)));
     }
+    // No number equals NaN: the first evaluation sets them all.
+    space_.logs.assign(logs_.size(), std::numeric_limits<double>::quiet_NaN());
   }
 
   /// Sandwich: (J'J)^-1 (sum over groups of J_g' r_g r_g' J_g) (J'J)^-1, J and r after the loss.

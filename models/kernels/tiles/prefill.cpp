@@ -217,6 +217,13 @@ std::vector<double> PrefillFamily::priors(const AcceleratorConfig& accelerator,
           0.96,       0.8,        3.0, 2.5, 0.02, 0.02, 0.6, 0.3, 2500, 0.6};
 }
 
+bool PrefillFamily::uses(const Kernel& kernel, const AcceleratorConfig& /*accelerator*/,
+                         std::size_t parameter) const {
+  const bool narrow_only = parameter == kNarrowStep || parameter == kMixedStep ||
+                           parameter == kWindowStep || parameter == kWindowStepWide;
+  return element_bytes(kernel.precision) < 2 || !narrow_only;
+}
+
 KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                const double* v) const {
   const Problem p = problem_of(kernel, accelerator);

@@ -19,6 +19,8 @@ class PrefillFamily final : public KernelFamily {
   const std::vector<ParameterInfo>& parameters() const override;
   std::vector<double> priors(const AcceleratorConfig& accelerator,
                              Precision precision) const override;
+  bool uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
+            std::size_t parameter) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
 };

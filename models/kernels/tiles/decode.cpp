@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/decode.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "models/kernels/tiles/decode_kernels.h"
+#include "models/kernels/tiles/unit_clock.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+namespace {
+
+/// Kernels in the order of their blocks of parameters.
+enum Path : std::size_t { kMasked, kGrouped, kNarrow, kDense };
+constexpr std::size_t kPaths = 4;
+
+const DecodeKernel& kernel_of(Path path) {
+  switch (path) {
+    case kMasked:
+      return masked_decode();
+    case kGrouped:
+      return grouped_decode();
+    case kNarrow:
+      return narrow_decode();
+    default:
+      return dense_decode();
+  }
+}
+
+/// Where the block of a kernel begins among all parameters.
+const std::array<std::size_t, kPaths + 1>& offsets() {
+  static const std::array<std::size_t, kPaths + 1> table = [] {
+    std::array<std::size_t, kPaths + 1> begin{};
+    for (std::size_t i = 0; i < kPaths; ++i)
+      begin[i + 1] = begin[i] + kernel_of(static_cast<Path>(i)).parameters.size();
+    return begin;
+  }();
+  return table;
+}
+
+/// Bytes of an element of the cache, from the traffic: queries are 16 bits wide, and the newest
+/// keys may be.
+double cache_element(const Kernel& kernel, const DecodeProblem& p) {
+  if (kernel.attention.wide_queries || element_bytes(kernel.precision) < 2) return 1;
+  const double cached = kernel.read.base() - p.query_bytes() / 2;
+  return p.seen > 1 && cached > 0 && cached < 1.5 * p.cache_bytes(p.seen) / p.element ? 1 : 2;
+}
+
+}  // namespace
+
+DecodeProblem device_of(const AcceleratorConfig& accelerator) {
+  const double dies = accelerator.dies;
+  DecodeProblem p;
+  p.units = static_cast<double>(accelerator.compute.units.value) / dies;
+  p.kclk = unit_kclk_us(accelerator);
+  p.memory = accelerator.memory.bandwidth.value.base() / dies / 1e6;
+  if (accelerator.cache) {
+    p.cache = accelerator.cache->capacity.value.base() / dies;
+    p.cache_rate = accelerator.cache->bandwidth.value.base() / dies / 1e6;
+  }
+  return p;
+}
+
+namespace {
+
+DecodeProblem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
+  DecodeProblem p = device_of(a);
+  p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
+  const double queries = static_cast<double>(std::max<std::int64_t>(1, kernel.m));
+  p.heads = static_cast<double>(kernel.batch) / p.sequences * queries;
+  p.kv_heads = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.kv_heads));
+  p.group = p.heads / p.kv_heads;
+  p.context = static_cast<double>(std::max<std::int64_t>(1, kernel.n));
+  p.dim = static_cast<double>(kernel.k);
+  p.width = p.dim / 128;
+  p.padded = p.dim > 128 && p.dim < 256 ? 2 : p.width;
+  p.windowed = kernel.attention.window > 0 && kernel.attention.window < kernel.n;
+  p.seen = p.windowed
+               ? std::min(p.context, static_cast<double>(kernel.attention.window) + queries - 1)
+               : p.context;
+  p.element = cache_element(kernel, p);
+  p.narrow = p.element < 2;
+  if (kernel.matrix_flops.base() > 0)
+    p.matrix_us = (kernel.matrix_flops / matrix_peak(a, kernel.precision)).base() * 1e6;
+  return p;
+}
+
+/// Kernels that put the queries of a group together take 2 to 32 of them; Blackwell's take single
+/// ones too. With 16-bit caches they run once their blocks fill a quarter of the units, with 8-bit
+/// caches always. Tensor cores before Ampere's have none.
+Path path_of(const DecodeProblem& p, const AcceleratorConfig& a) {
+  const int rows = a.core && a.core->matrix_tile ? a.core->matrix_tile->rows : 16;
+  if (p.group > 32) return kMasked;
+  if (rows >= 128) return kDense;
+  if (p.group < 2 || rows < 16) return kMasked;
+  if (p.narrow) return kNarrow;
+  const double blocks = p.kv_jobs() * std::max(1.0, std::floor(p.context / 128));
+  return 4 * blocks >= p.units ? kGrouped : kMasked;
+}
+
+}  // namespace
+
+const std::vector<ParameterInfo>& DecodeFamily::parameters() const {
+  static const std::vector<ParameterInfo> table = [] {
+    std::vector<ParameterInfo> all;
+    for (std::size_t i = 0; i < kPaths; ++i) {
+      const auto& block = kernel_of(static_cast<Path>(i)).parameters;
+      all.insert(all.end(), block.begin(), block.end());
+    }
+    return all;
+  }();
+  return table;
+}
+
+std::vector<double> DecodeFamily::priors(const AcceleratorConfig& accelerator,
+                                         Precision /*precision*/) const {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < kPaths; ++i) {
+    const auto block = kernel_of(static_cast<Path>(i)).priors(accelerator);
+    all.insert(all.end(), block.begin(), block.end());
+  }
+  return all;
+}
+
+bool DecodeFamily::uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                        std::size_t parameter) const {
+  const DecodeProblem p = problem_of(kernel, accelerator);
+  const Path path = path_of(p, accelerator);
+  if (parameter < offsets()[path] || parameter >= offsets()[path + 1]) return false;
+  const std::string name = parameters()[parameter].name;
+  return p.narrow || (name != "dense_narrow" && name != "dense_narrow_dim");
+}
+
+KernelTime DecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                              const double* values) const {
+  const DecodeProblem p = problem_of(kernel, accelerator);
+  const Path path = path_of(p, accelerator);
+  const DecodeTime part = kernel_of(path).time(p, values + offsets()[path]);
+  KernelTime time;
+  time.launch_us = part.launch;
+  time.total_us = part.launch + part.body;
+  time.bound = part.bound;
+  return time;
+}
+
+std::optional<ResidualPoint> DecodeFamily::residual_point(const Kernel& kernel,
+                                                          const AcceleratorConfig& on) const {
+  const DecodeProblem p = problem_of(kernel, on);
+  const Path path = path_of(p, on);
+  ResidualPoint point;
+  point.part = static_cast<int>(path);
+  const double narrow = p.narrow ? 1 : 0;
+  // Weights by predicting some of the fitted shape groups of the H200's table from the others.
+  if (path == kMasked) {
+    point.at = {1.2 * std::log2(p.sequences * p.heads), 0.72 * std::log2(p.seen * p.dim),
+                0.12 * std::log2(p.group), 0.2 * std::log2(p.dim), 0.3 * narrow};
+  } else {
+    point.at = {0.6 * std::log2(p.kv_jobs()), 0.55 * std::log2(p.context), 0.3 * std::log2(p.group),
+                1.2 * std::log2(p.dim),       p.windowed ? 1.8 : 0,        0.3 * narrow};
+  }
+  return point;
+}
+
+}  // namespace orrery

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "models/kernels/family.h"
+
+namespace orrery {
+
+/// Tokens attending to a cache of keys and values on one device, as the kernels of a library see
+/// them; us and bytes.
+struct DecodeProblem {
+  double sequences = 0;
+  double heads = 0;     ///< of queries, times the new tokens of a sequence
+  double kv_heads = 0;  ///< of a sequence
+  double context = 0;   ///< tokens in the cache
+  double seen = 0;      ///< of them inside the window
+  double dim = 0;       ///< columns of a head
+  double width = 0;     ///< the same in 128 columns
+  double padded = 0;    ///< the same of kernels on tensor cores, which compute 192 columns as 256
+  double group = 1;     ///< queries that share a head of keys and values
+  double element = 2;   ///< of the cache
+  bool narrow = false;  ///< 8-bit cache
+  bool windowed = false;
+  double units = 0;
+  /// us of 1,000 clocks of a unit that moves 128 bytes a clock through its shared memory, as the
+  /// multiprocessors of NVIDIA since Volta do. A unit n times as wide counts as n times as fast.
+  double kclk = 0;
+  double memory = 0;      ///< bytes per us
+  double cache = 0;       ///< bytes; 0: none
+  double cache_rate = 0;  ///< bytes per us
+  double matrix_us = 0;   ///< the products at the matrix peak
+
+  double kv_jobs() const { return sequences * kv_heads; }
+  double cache_bytes(double tokens) const { return kv_jobs() * 2 * dim * element * tokens; }
+  /// Queries in, results out, 16 bits each.
+  double query_bytes() const { return 4 * sequences * heads * dim; }
+};
+
+/// What an accelerator gives one rank; the rest of the problem is empty.
+DecodeProblem device_of(const AcceleratorConfig& accelerator);
+
+/// What one kernel of a library says: launch, body and what bounds it.
+struct DecodeTime {
+  double launch = 0, body = 0;
+  Bound bound = Bound::kMemory;
+};
+
+/// One kernel of a library: a block of parameters of its own and the time as their function.
+struct DecodeKernel {
+  std::vector<ParameterInfo> parameters;
+  std::vector<double> (*priors)(const AcceleratorConfig& accelerator);
+  DecodeTime (*time)(const DecodeProblem& problem, const double* values);
+};
+
+/// One block for each head of queries: the keys go past it on the vector lanes ("masked multi-head
+/// attention" of FasterTransformer and TensorRT-LLM). Caches of 8 bits are no faster.
+const DecodeKernel& masked_decode();
+/// One block for each head of keys and values and share of the context, all queries of the head
+/// together on the tensor cores, 128 tokens a step (XQA of TensorRT-LLM, 16-bit caches).
+const DecodeKernel& grouped_decode();
+/// The same in steps of 64 tokens over 8-bit caches; several blocks fit on a multiprocessor.
+const DecodeKernel& narrow_decode();
+/// The kernels of Blackwell: blocks that take steps of 128 tokens of any head, both widths.
+const DecodeKernel& dense_decode();
+
+/// (a^p + b^p + c^p)^(1/p), scaled so that no power overflows.
+inline double joined(double p, std::array<double, 3> terms) {
+  const double largest = *std::max_element(terms.begin(), terms.end());
+  if (!(largest > 0)) return 0;
+  double sum = 0;
+  for (const double term : terms)
+    if (term > 0) sum += term == largest ? 1 : std::pow(term / largest, p);
+  return largest * std::pow(sum, 1 / p);
+}
+
+/// Share of `bytes` that comes from memory when a cache of that size keeps the rest from launch to
+/// launch.
+inline double missed(double bytes, double cache) {
+  if (!(cache > 0)) return 1;
+  const double r2 = cache / bytes * (cache / bytes);
+  return 1 / (1 + r2 * r2);
+}
+
+inline double traffic_us(const DecodeProblem& p, double bytes, double efficiency) {
+  return bytes / (p.memory * efficiency);
+}
+
+/// No body is shorter than its products at the matrix peak, or than its bytes at the bandwidth of
+/// the cache, through which all of them come.
+inline double least_us(const DecodeProblem& p, double bytes) {
+  return std::max(p.matrix_us, p.cache_rate > 0 ? bytes / p.cache_rate : 0);
+}
+
+/// Blocks that XQA splits the context of a head into: eight waves at most, and fewer the longer the
+/// context, as putting the parts together costs as well. A rule of TensorRT-LLM, found from the
+/// times of the tables.
+inline double context_splits(const DecodeProblem& p) {
+  double splits = std::floor(p.context / 128);
+  splits = std::max(1.0, std::min(splits, std::round(std::sqrt(8 * splits))));
+  const double waves = p.kv_jobs() * splits / p.units / 8;
+  return waves > 1 ? std::max(1.0, std::floor(splits / waves)) : splits;
+}
+
+inline Bound bound_of(double launch, double body, double work, double memory, Bound other) {
+  if (launch > body) return Bound::kLaunch;
+  return memory >= work ? Bound::kMemory : other;
+}
+
+}  // namespace orrery

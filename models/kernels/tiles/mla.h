@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "models/kernels/family.h"
+
+namespace orrery {
+
+/// Latent attention over a prompt, keys and values expanded (DeepSeek-V2, arXiv 2405.04434): the
+/// tiles of prefill.h with wider keys than values, and before them kernels that assemble queries
+/// and keys and write the latents to the cache.
+class MlaPrefillFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override;
+  std::vector<double> priors(const AcceleratorConfig& accelerator,
+                             Precision precision) const override;
+  bool uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
+            std::size_t parameter) const override;
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* values) const override;
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override;
+};
+
+/// Latent attention of new tokens, absorbed: all heads of a sequence attend to one latent. Blocks
+/// of 64 or 128 heads take even shares of all steps of all sequences (FlashMLA's schedule), or
+/// whole parts of a context on Blackwell; parts of a sequence are put together afterwards.
+class MlaDecodeFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override;
+  std::vector<double> priors(const AcceleratorConfig& accelerator,
+                             Precision precision) const override;
+  bool uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
+            std::size_t parameter) const override;
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* values) const override;
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override;
+};
+
+}  // namespace orrery
