@@ -2,10 +2,14 @@
 #include "models/kernels/calibrated_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "models/kernels/device_numbers.h"
+#include "models/kernels/residual_table.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/draws.h"
+#include "sim/units/hash.h"
 
 namespace orrery {
 namespace {
@@ -14,6 +18,13 @@ constexpr double kMicro = 1e6;
 /// A shape outside what was measured: its error is taken to be twice as wide. An assumption; the
 /// largest ratio of spreads between neighbouring sizes of the fitted tables is about that.
 constexpr double kExtrapolatedWidening = 2;
+/// Of ResidualEstimate: above, measured shapes tell little about a kernel. Of the held-out rows of
+/// H200's GEMMs and prefill, fewer than 1 % are that far from the fitted ones.
+constexpr double kUnknown = 0.75;
+/// Costs that are kept, by the hash of the kernel.
+constexpr std::size_t kMemo = 1024;
+constexpr std::size_t kClasses = std::size(config::EnumNames<KernelClass>::values);
+constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
 
 bool differs(double a, double b) { return std::abs(a - b) > 1e-3 * std::max(a, b); }
 
@@ -25,6 +36,34 @@ const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   for (const ResidualClass& residuals : fit.residuals)
     if (residuals.below_us == 0 || time_us < residuals.below_us) return residuals;
   return fit.residuals.back();
+}
+
+bool inside(const ShapeRange& range, const Kernel& kernel) {
+  return inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
+         inside(range.n, kernel.n) && inside(range.k, kernel.k);
+}
+
+/// Where the cost of a kernel is kept.
+std::size_t memo_place(const Kernel& kernel) {
+  std::uint64_t state = static_cast<std::uint64_t>(kernel.kind) * kPrecisions +
+                        static_cast<std::uint64_t>(kernel.precision);
+  for (const std::int64_t dimension :
+       {kernel.batch, kernel.m, kernel.n, kernel.k, kernel.attention.kv_heads})
+    state = (state ^ static_cast<std::uint64_t>(dimension)) * 0x9e3779b97f4a7c15;
+  return next_random(state) % kMemo;
+}
+
+/// The table of a class of kernels as they are on an accelerator.
+ResidualTable residual_table(const KernelFit& fit, const KernelFamily& family, KernelClass kind,
+                             const AcceleratorConfig& accelerator) {
+  std::vector<MeasuredResidual> points;
+  points.reserve(fit.ratios.size());
+  for (const MeasuredRatio& measured : fit.ratios) {
+    if (measured.shape.kind != kind) continue;
+    if (const auto point = family.residual_point(measured.shape, accelerator))
+      points.push_back({*point, std::log(measured.ratio)});
+  }
+  return ResidualTable(std::move(points));
 }
 
 /// What an error belongs to: two kernels of one shape on one device err alike.
@@ -63,6 +102,37 @@ const KernelFamily* family_named(const std::string& model, const std::string& gr
 
 }  // namespace
 
+/// What predicts kernels of one class and precision on one accelerator.
+struct CalibratedModel::Slot {
+  bool ready = false;
+  FamilyOf of;
+  const Entry* entry = nullptr;  ///< null: priors alone
+  std::vector<double> values;
+  const ShapeRange* shapes = nullptr;  ///< that were fitted; null: none
+  bool other_rates = false;            ///< than the calibration was fitted with
+  ResidualTable residuals;
+};
+
+struct CalibratedModel::Device {
+  struct Kept {
+    Kernel kernel;
+    KernelCost cost;
+    bool used = false;
+  };
+
+  DeviceNumbers numbers{};
+  std::array<Slot, kClasses * kPrecisions> slots;
+  std::vector<Kept> memo = std::vector<Kept>(kMemo);
+};
+
+struct CalibratedModel::Prediction {
+  KernelTime time;
+  bool extrapolated = false;
+};
+
+CalibratedModel::CalibratedModel() = default;
+CalibratedModel::~CalibratedModel() = default;
+
 CalibratedModel::CalibratedModel(const Calibration& calibration) : calibration_(calibration) {
   for (const KernelFit& fit : calibration_->fits) {
     for (const auto& [name, parameter] : fit.parameters) {
@@ -93,60 +163,111 @@ const CalibratedModel::Entry* CalibratedModel::find(const std::string& group,
 }
 
 std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* entry,
-                                            const Kernel& kernel,
+                                            Precision precision,
                                             const AcceleratorConfig& accelerator) const {
-  std::vector<double> values = of.family->priors(accelerator, kernel.precision);
+  std::vector<double> values = of.family->priors(accelerator, precision);
   if (entry != nullptr)
     for (const auto& [index, value] : entry->values) values[index] = value;
   return values;
 }
 
-bool CalibratedModel::extrapolates(const Entry& entry, const Kernel& kernel,
-                                   const AcceleratorConfig& accelerator) const {
+bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
   if (differs(rates.memory.base(), accelerator.memory.bandwidth.value.base())) return true;
-  const auto rate = rates.matrix.find(kernel.precision);
-  const auto* peak = find_precision(accelerator.compute.matrix, kernel.precision);
-  if (rate != rates.matrix.end() && peak && differs(rate->second.base(), peak->value.base()))
-    return true;
-  const auto shapes = entry.fit->shapes.find(kernel.kind);
-  if (shapes == entry.fit->shapes.end()) return true;
-  const ShapeRange& range = shapes->second;
-  return !(inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
-           inside(range.n, kernel.n) && inside(range.k, kernel.k));
+  const auto rate = rates.matrix.find(precision);
+  const auto* peak = find_precision(accelerator.compute.matrix, precision);
+  return rate != rates.matrix.end() && peak && differs(rate->second.base(), peak->value.base());
+}
+
+void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
+                           const AcceleratorConfig& accelerator) const {
+  slot.of = family_of(model(), kernel.kind);
+  slot.entry = find(slot.of.group, kernel.precision);
+  slot.values = values(slot.of, slot.entry, kernel.precision, accelerator);
+  if (slot.entry != nullptr) {
+    const KernelFit& fit = *slot.entry->fit;
+    const auto shapes = fit.shapes.find(kernel.kind);
+    slot.shapes = shapes == fit.shapes.end() ? nullptr : &shapes->second;
+    slot.other_rates = other_rates(kernel.precision, accelerator);
+    slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator);
+  }
+  slot.ready = true;
+}
+
+CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accelerator) const {
+  const DeviceNumbers numbers = device_numbers(accelerator);
+  if (!device_ || device_->numbers != numbers) {
+    device_ = std::make_unique<Device>();
+    device_->numbers = numbers;
+  }
+  return *device_;
+}
+
+const CalibratedModel::Slot& CalibratedModel::slot(Device& device, const Kernel& kernel,
+                                                   const AcceleratorConfig& accelerator) const {
+  Slot& slot = device.slots[static_cast<std::size_t>(kernel.kind) * kPrecisions +
+                            static_cast<std::size_t>(kernel.precision)];
+  if (!slot.ready) fill(slot, kernel, accelerator);
+  return slot;
+}
+
+CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Kernel& kernel,
+                                                     const AcceleratorConfig& accelerator) {
+  Prediction prediction;
+  prediction.time = slot.of.family->time(kernel, accelerator, slot.values.data());
+  if (slot.entry == nullptr) return prediction;
+  prediction.extrapolated =
+      slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel);
+  if (slot.residuals.empty()) return prediction;
+  const auto point = slot.of.family->residual_point(kernel, accelerator);
+  if (!point) return prediction;
+  const ResidualEstimate estimate = slot.residuals.estimate(*point);
+  KernelTime& time = prediction.time;
+  // No measured ratio takes a kernel below what its operations take at the peak.
+  const double fewest =
+      kernel.matrix_flops.base() > 0
+          ? (kernel.matrix_flops / matrix_peak(accelerator, kernel.precision)).base() * kMicro
+          : 0;
+  time.total_us =
+      std::max(time.total_us * std::exp(estimate.log_ratio), std::min(time.total_us, fewest));
+  time.launch_us = std::min(time.launch_us, time.total_us);
+  prediction.extrapolated = prediction.extrapolated || estimate.variance > kUnknown;
+  return prediction;
 }
 
 KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
-  const FamilyOf of = family_of(model(), kernel.kind);
-  const Entry* entry = find(of.group, kernel.precision);
-  const KernelTime time =
-      of.family->time(kernel, accelerator, values(of, entry, kernel, accelerator).data());
+  Device& on = device(accelerator);
+  Device::Kept& kept = on.memo[memo_place(kernel)];
+  if (kept.used && kept.kernel == kernel) return kept.cost;
+  const Slot& from = slot(on, kernel, accelerator);
+  const Prediction prediction = predict(from, kernel, accelerator);
+  const KernelTime& time = prediction.time;
   KernelCost cost;
   cost.launch = to_picoseconds(Seconds(time.launch_us / kMicro));
   cost.duration =
       checked_add(cost.launch, to_picoseconds(Seconds((time.total_us - time.launch_us) / kMicro)));
   cost.bound = time.bound;
-  if (entry != nullptr) {
-    cost.provenance = extrapolates(*entry, kernel, accelerator) ? Provenance::kExtrapolated
-                                                                : Provenance::kCalibrated;
+  if (from.entry != nullptr) {
+    cost.provenance = prediction.extrapolated ? Provenance::kExtrapolated : Provenance::kCalibrated;
   }
+  kept.kernel = kernel;
+  kept.cost = cost;
+  kept.used = true;
   return cost;
 }
 
-std::vector<std::vector<double>> CalibratedModel::drawn_values(const FamilyOf& of,
-                                                               const Entry& entry,
-                                                               const std::vector<double>& values,
+std::vector<std::vector<double>> CalibratedModel::drawn_values(const Slot& slot,
                                                                std::int64_t seed) const {
-  std::vector<std::vector<double>> drawn(kDraws, values);
-  const KernelFit& fit = *entry.fit;
+  std::vector<std::vector<double>> drawn(kDraws, slot.values);
+  const KernelFit& fit = *slot.entry->fit;
   const auto triangle = cholesky(fit.covariance);
   std::vector<std::vector<double>> normals;
   for (const std::string& name : fit.fitted) {
     normals.push_back(normal_draws(
         seed, calibration_->id + "/" + fit.table + "/" + to_string(fit.precision) + "/" + name));
   }
-  for (const auto& [index, value] : entry.values) {
-    const std::string name = of.group + "." + of.family->parameters()[index].name;
+  for (const auto& [index, value] : slot.entry->values) {
+    const std::string name = slot.of.group + "." + slot.of.family->parameters()[index].name;
     const auto place = std::find(fit.fitted.begin(), fit.fitted.end(), name);
     if (place == fit.fitted.end()) continue;
     const auto row = static_cast<std::size_t>(place - fit.fitted.begin());
@@ -162,24 +283,23 @@ std::vector<std::vector<double>> CalibratedModel::drawn_values(const FamilyOf& o
 std::vector<double> CalibratedModel::draws(const Kernel& kernel,
                                            const AcceleratorConfig& accelerator,
                                            std::int64_t seed) const {
-  const FamilyOf of = family_of(model(), kernel.kind);
-  const Entry* entry = find(of.group, kernel.precision);
+  const Slot& from = slot(device(accelerator), kernel, accelerator);
   std::vector<double> factors =
       normal_draws(seed, accelerator.id + "/" + shape_key(kernel) + "/residual");
-  if (entry == nullptr) {
+  if (from.entry == nullptr) {
     for (double& factor : factors) factor = std::exp(accelerator.kernel.uncertainty.value * factor);
     return factors;
   }
-  const std::vector<double> fitted = values(of, entry, kernel, accelerator);
-  const double time = of.family->time(kernel, accelerator, fitted.data()).total_us;
-  const ResidualClass& residuals = residuals_at(*entry->fit, time);
+  const Prediction prediction = predict(from, kernel, accelerator);
+  const ResidualClass& residuals = residuals_at(*from.entry->fit, prediction.time.total_us);
   // A class that is off by its median on shapes it has not seen is that much less certain; moving
   // the prediction instead would fit it to what was held out.
-  const double widening = extrapolates(*entry, kernel, accelerator) ? kExtrapolatedWidening : 1;
+  const double widening = prediction.extrapolated ? kExtrapolatedWidening : 1;
   const double sigma = widening * std::hypot(residuals.sigma, residuals.median);
-  const auto drawn = drawn_values(of, *entry, fitted, seed);
+  const double time = from.of.family->time(kernel, accelerator, from.values.data()).total_us;
+  const auto drawn = drawn_values(from, seed);
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
-    factors[draw] = of.family->time(kernel, accelerator, drawn[draw].data()).total_us / time *
+    factors[draw] = from.of.family->time(kernel, accelerator, drawn[draw].data()).total_us / time *
                     std::exp(sigma * factors[draw]);
   }
   return factors;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,16 +14,21 @@
 
 namespace orrery {
 
-/// Kernel times from families whose parameters a calibration has fitted; classes and precisions
-/// that it does not tell about run on the priors of the accelerator.
+/// Kernel times from families whose parameters a calibration has fitted, times the ratio that its
+/// table of measured ratios gives near the measured shapes (residual_table.h); classes and
+/// precisions that it does not tell about run on the priors of the accelerator.
+///
+/// What does not change from kernel to kernel of one accelerator is worked out once, and the costs
+/// of the last kernels are kept, so a model serves one thread at a time.
 class CalibratedModel final : public KernelModel {
  public:
   /// On priors alone.
-  CalibratedModel() = default;
+  CalibratedModel();
   /// @throws config::ConfigError when the parameters are not those of its model.
   explicit CalibratedModel(const Calibration& calibration);
   CalibratedModel(const CalibratedModel&) = delete;  // entries point into the calibration
   CalibratedModel& operator=(const CalibratedModel&) = delete;
+  ~CalibratedModel() override;
 
   KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const override;
   std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
@@ -35,19 +41,26 @@ class CalibratedModel final : public KernelModel {
     const KernelFit* fit = nullptr;
     std::map<std::size_t, double> values;
   };
+  struct Slot;
+  struct Device;
+  struct Prediction;
 
   std::string model() const { return calibration_ ? calibration_->model : "roofline"; }
   const Entry* find(const std::string& group, Precision precision) const;
-  std::vector<double> values(const FamilyOf& of, const Entry* entry, const Kernel& kernel,
+  std::vector<double> values(const FamilyOf& of, const Entry* entry, Precision precision,
                              const AcceleratorConfig& accelerator) const;
-  bool extrapolates(const Entry& entry, const Kernel& kernel,
-                    const AcceleratorConfig& accelerator) const;
-  std::vector<std::vector<double>> drawn_values(const FamilyOf& of, const Entry& entry,
-                                                const std::vector<double>& values,
-                                                std::int64_t seed) const;
+  bool other_rates(Precision precision, const AcceleratorConfig& accelerator) const;
+  void fill(Slot& slot, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
+  Device& device(const AcceleratorConfig& accelerator) const;
+  const Slot& slot(Device& device, const Kernel& kernel,
+                   const AcceleratorConfig& accelerator) const;
+  static Prediction predict(const Slot& slot, const Kernel& kernel,
+                            const AcceleratorConfig& accelerator);
+  std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 
   std::optional<Calibration> calibration_;
   std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
+  mutable std::unique_ptr<Device> device_;  ///< the last accelerator that kernels were priced on
 };
 
 }  // namespace orrery

@@ -56,7 +56,26 @@ fs::path output_path(const CalibrateArguments& arguments, const std::string& acc
 
 std::string fit_name(const KernelFit& fit) { return fit.table + " " + to_string(fit.precision); }
 
-/// Parameters that are more than two standard errors (or a percent, where there is none) away.
+double mean(const std::vector<MeasuredRatio>& ratios) {
+  double sum = 0;
+  for (const MeasuredRatio& ratio : ratios) sum += ratio.ratio;
+  return ratios.empty() ? 1 : sum / static_cast<double>(ratios.size());
+}
+
+/// How much ratios of the same kernels differ in the mean; everything where they are of others.
+double apart(const std::vector<MeasuredRatio>& before, const std::vector<MeasuredRatio>& after) {
+  constexpr double kOthers = 1;
+  if (before.size() != after.size()) return kOthers;
+  double sum = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i].shape != after[i].shape) return kOthers;
+    sum += std::abs(after[i].ratio / before[i].ratio - 1);
+  }
+  return before.empty() ? 0 : sum / static_cast<double>(before.size());
+}
+
+/// Parameters that are more than two standard errors (or a percent, where there is none) away, and
+/// tables of ratios (by their mean) that differ by more than a percent.
 std::vector<Move> moves(const Calibration& before, const Calibration& after) {
   std::vector<Move> moved;
   for (const KernelFit& fit : after.fits) {
@@ -73,6 +92,8 @@ std::vector<Move> moves(const Calibration& before, const Calibration& after) {
       if (std::abs(parameter.value - was.value) > allowed)
         moved.push_back({fit_name(fit), name, was.value, parameter.value, was.standard_error});
     }
+    if (old != before.fits.end() && apart(old->ratios, fit.ratios) > 0.01)
+      moved.push_back({fit_name(fit), "measured_ratios", mean(old->ratios), mean(fit.ratios), 0});
   }
   return moved;
 }
@@ -84,16 +105,17 @@ void print_errors(const std::vector<Calibration>& calibrations) {
                {"fitted n", Align::kRight},
                {"MAPE", Align::kRight},
                {"held out n", Align::kRight},
+               {"without ratios", Align::kRight},
                {"MAPE", Align::kRight},
                {"p90", Align::kRight},
                {"bias", Align::kRight}});
   for (const Calibration& calibration : calibrations) {
     for (const KernelFit& fit : calibration.fits) {
-      table.add_row({calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
-                     format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
-                     format_percent(fit.held_out_error.mape),
-                     format_percent(fit.held_out_error.p90),
-                     format_percent(fit.held_out_error.bias)});
+      table.add_row(
+          {calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
+           format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
+           format_percent(fit.structure_error.mape), format_percent(fit.held_out_error.mape),
+           format_percent(fit.held_out_error.p90), format_percent(fit.held_out_error.bias)});
     }
   }
   table.print(std::cout);
@@ -107,7 +129,8 @@ nlohmann::ordered_json errors_json(const std::vector<Calibration>& calibrations)
                          {"table", fit.table},
                          {"precision", to_string(fit.precision)},
                          {"fitted", to_json(fit.fit_error)},
-                         {"held_out", to_json(fit.held_out_error)}});
+                         {"held_out", to_json(fit.held_out_error)},
+                         {"held_out_without_ratios", to_json(fit.structure_error)}});
     }
   }
   return entries;

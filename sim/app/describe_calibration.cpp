@@ -13,6 +13,11 @@ namespace {
 using Align = Table::Align;
 using Json = nlohmann::ordered_json;
 
+/// The error of the parameters alone.
+std::string structure(const KernelFit& fit) {
+  return fit.structure_error.count > 0 ? format_percent(fit.structure_error.mape) : "-";
+}
+
 void print_errors(std::ostream& out, const std::vector<Calibration>& calibrations) {
   Table table({{"accelerator"},
                {"table"},
@@ -20,6 +25,8 @@ void print_errors(std::ostream& out, const std::vector<Calibration>& calibration
                {"fitted", Align::kRight},
                {"MAPE", Align::kRight},
                {"held out", Align::kRight},
+               {"without ratios", Align::kRight},
+               {"ratios", Align::kRight},
                {"MAPE", Align::kRight},
                {"median", Align::kRight},
                {"p90", Align::kRight},
@@ -30,8 +37,9 @@ void print_errors(std::ostream& out, const std::vector<Calibration>& calibration
       const ErrorSummary& e = fit.held_out_error;
       table.add_row({calibration.accelerator, fit.table, to_string(fit.precision),
                      std::to_string(fit.fit_error.count), format_percent(fit.fit_error.mape),
-                     std::to_string(e.count), format_percent(e.mape), format_percent(e.median),
-                     format_percent(e.p90), format_percent(e.bias), format_percent(e.worst)});
+                     std::to_string(e.count), structure(fit), std::to_string(fit.ratios.size()),
+                     format_percent(e.mape), format_percent(e.median), format_percent(e.p90),
+                     format_percent(e.bias), format_percent(e.worst)});
     }
   }
   table.print(out);
@@ -77,7 +85,9 @@ Json to_json(const Calibration& calibration) {
                     {"precision", to_string(fit.precision)},
                     {"parameters", std::move(parameters)},
                     {"fitted", to_json(fit.fit_error)},
-                    {"held_out", to_json(fit.held_out_error)}});
+                    {"held_out", to_json(fit.held_out_error)},
+                    {"held_out_without_ratios", to_json(fit.structure_error)},
+                    {"ratios", fit.ratios.size()}});
   }
   Json files = Json::array();
   for (const MeasurementFile& file : calibration.measurements) {

@@ -80,6 +80,9 @@ void add_validate_operators(CLI::App& validate, Command& chosen) {
   verb->add_option("--rows", arguments->rows, "write the rows with predictions to this CSV");
   verb->add_option("--calibration", arguments->calibration,
                    "auto (default), none (priors), a calibration of the library, or a path");
+  verb->add_option("--baseline", arguments->baseline,
+                   "a calibration to compare with, or a folder of them by device (such as of "
+                   "calibrate --model roofline)");
   verb->add_flag("--held-out", arguments->held_out, "only shape groups that no fit has seen");
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, validate_operators_command);

@@ -32,18 +32,19 @@ constexpr double kMicro = 1e6;
 struct Device {
   AcceleratorConfig accelerator;
   std::unique_ptr<KernelModel> model;
+  std::unique_ptr<KernelModel> baseline;  ///< another calibration's; null: none
 };
 
 /// One row with what each model says, in microseconds.
 struct Prediction {
-  double model = 0, prior = 0, textbook = 0;
+  double model = 0, baseline = 0, prior = 0, textbook = 0;
   Provenance provenance = Provenance::kMeasured;
   Bound bound = Bound::kMemory;
 };
 
 /// Rows of one line of the report.
 struct Group {
-  std::vector<Comparison> model, prior, textbook;
+  std::vector<Comparison> model, baseline, prior, textbook;
   std::size_t extrapolated = 0;
   double worst_error = 0;  ///< absolute
   std::string worst_row;   ///< as it stands in its file
@@ -52,13 +53,22 @@ struct Group {
 using GroupKey = std::array<std::string, 4>;
 using Groups = std::map<GroupKey, Group>;
 
-std::optional<Device> find_device(const std::string& system, const std::string& calibration) {
+/// A folder stands for the files of its devices.
+std::string baseline_of(const std::string& name, const std::string& system) {
+  if (!std::filesystem::is_directory(name)) return name;
+  const auto file = std::filesystem::path(name) / (system + ".yaml");
+  return std::filesystem::exists(file) ? file.string() : "";
+}
+
+std::optional<Device> find_device(const std::string& system, const OperatorsArguments& arguments) {
   const config::Library& library = config::default_library();
   const std::string path = library.locate("accelerators", system, "");
   if (!std::filesystem::exists(path)) return std::nullopt;
   Device device;
   device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
-  device.model = kernel_model(calibration, device.accelerator);
+  device.model = kernel_model(arguments.calibration, device.accelerator);
+  const std::string baseline = baseline_of(arguments.baseline, system);
+  if (!baseline.empty()) device.baseline = kernel_model(baseline, device.accelerator);
   return device;
 }
 
@@ -68,11 +78,12 @@ Provenance weaker(Provenance a, Provenance b) { return std::max(a, b); }
 Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
   static const CalibratedModel priors;
   Prediction prediction;
-  Picoseconds total = 0, prior = 0, longest = 0;
+  Picoseconds total = 0, baseline = 0, prior = 0, longest = 0;
   for (const Kernel& kernel : kernels) {
     const KernelCost cost = device.model->cost(kernel, device.accelerator);
     total += cost.duration;
     prior += priors.cost(kernel, device.accelerator).duration;
+    if (device.baseline) baseline += device.baseline->cost(kernel, device.accelerator).duration;
     prediction.textbook += textbook_roofline(kernel, device.accelerator);
     // Streams beside the kernel that a row is about have no table of their own yet.
     if (kernel.kind != KernelClass::kElementwise)
@@ -83,6 +94,7 @@ Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
     }
   }
   prediction.model = to_seconds(total).base() * kMicro;
+  prediction.baseline = to_seconds(baseline).base() * kMicro;
   prediction.prior = to_seconds(prior).base() * kMicro;
   return prediction;
 }
@@ -95,6 +107,8 @@ std::vector<std::string> extra_classes(OperatorTableKind kind, const OperatorRow
     classes.emplace_back("heads/kv_heads <= 16");
   if (kind == OperatorTableKind::kAttentionPrefill && row.latency_us > 1000)
     classes.emplace_back("> 1 ms");
+  if (kind == OperatorTableKind::kAttentionPrefill && row.latency_us < 100)
+    classes.emplace_back("< 0.1 ms");
   if (kind == OperatorTableKind::kMoe) classes.push_back(row.distribution);
   return classes;
 }
@@ -104,9 +118,25 @@ std::string precision_label(const OperatorRow& row) {
   return row.precision + ", " + row.kv_precision + " KV";
 }
 
+/// Precisions that are judged together as well: of products the two common ones, of attention all.
+std::string pooled_label(OperatorTableKind kind, const OperatorRow& row) {
+  switch (kind) {
+    case OperatorTableKind::kGemm:
+      return row.precision == "bf16" || row.precision == "fp8" ? "bf16 + fp8" : "";
+    case OperatorTableKind::kAttentionPrefill:
+    case OperatorTableKind::kAttentionDecode:
+    case OperatorTableKind::kMlaPrefill:
+    case OperatorTableKind::kMlaDecode:
+      return "all";
+    default:
+      return "";
+  }
+}
+
 void add(Groups& groups, GroupKey key, const Prediction& prediction, const OperatorRow& row) {
   Group& group = groups[std::move(key)];
   group.model.push_back({prediction.model, row.latency_us});
+  if (prediction.baseline > 0) group.baseline.push_back({prediction.baseline, row.latency_us});
   group.prior.push_back({prediction.prior, row.latency_us});
   group.textbook.push_back({prediction.textbook, row.latency_us});
   if (prediction.provenance == Provenance::kExtrapolated) ++group.extrapolated;
@@ -153,8 +183,7 @@ struct Validation {
 void validate_table(const OperatorTable& table, const OperatorsArguments& arguments,
                     RowsFile& rows_file, Validation& validation) {
   std::vector<std::optional<Device>> devices;
-  for (const std::string& system : table.systems)
-    devices.push_back(find_device(system, arguments.calibration));
+  for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
   rows_file.header(table.header);
   const std::string name = to_string(table.kind);
   for (const OperatorRow& row : table.rows) {
@@ -174,10 +203,12 @@ void validate_table(const OperatorTable& table, const OperatorsArguments& argume
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
     const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
     rows_file.row(row.text, prediction);
-    const std::string label = precision_label(row);
-    add(validation.groups, {name, system, label, size_class(row.latency_us)}, prediction, row);
-    for (const std::string& extra : extra_classes(table.kind, row))
-      add(validation.groups, {name, system, label, extra}, prediction, row);
+    for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
+      if (label.empty()) continue;
+      add(validation.groups, {name, system, label, size_class(row.latency_us)}, prediction, row);
+      for (const std::string& extra : extra_classes(table.kind, row))
+        add(validation.groups, {name, system, label, extra}, prediction, row);
+    }
   }
 }
 
@@ -213,6 +244,7 @@ void print(const Validation& validation) {
                {"bias", Align::kRight},
                {"worst", Align::kRight},
                {"extrapolated", Align::kRight},
+               {"baseline", Align::kRight},
                {"priors", Align::kRight},
                {"textbook", Align::kRight}});
   for (const auto it : ordered(validation.groups)) {
@@ -223,12 +255,13 @@ void print(const Validation& validation) {
     table.add_row({key[0], key[1], key[2], key[3], std::to_string(e.count), format_percent(e.mape),
                    format_percent(e.median), format_percent(e.p90), format_percent(e.bias),
                    format_percent(e.worst), format_percent(extrapolated),
+                   group.baseline.empty() ? "-" : format_percent(summarise(group.baseline).mape),
                    format_percent(summarise(group.prior).mape),
                    format_percent(summarise(group.textbook).mape)});
   }
   table.print(std::cout);
-  std::cout << "MAPE of baselines: priors, the p-norm roofline without a calibration; textbook, "
-               "FLOPs or bytes at the peak\n";
+  std::cout << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
+               "roofline without a calibration; textbook, FLOPs or bytes at the peak\n";
   for (const auto& [reason, count] : validation.left_out)
     std::cout << "left out: " << count << " rows, " << reason << "\n";
 }
@@ -244,6 +277,8 @@ nlohmann::ordered_json report(const Validation& validation) {
     entry["extrapolated"] = group.extrapolated;
     entry["baselines"] = {{"priors", to_json(summarise(group.prior))},
                           {"textbook", to_json(summarise(group.textbook))}};
+    if (!group.baseline.empty())
+      entry["baselines"]["baseline"] = to_json(summarise(group.baseline));
     entries.push_back(std::move(entry));
   }
   return {{"schema", "orrery.operators/1"},

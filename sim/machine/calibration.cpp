@@ -10,6 +10,12 @@ using config::at_least;
 using config::between;
 using config::Schema;
 
+namespace {
+
+constexpr int kRatioColumn = 7;  // at which lines of a text block in a fit begin
+
+}  // namespace
+
 const char* to_string(ParameterProvenance provenance) {
   return config::EnumNames<ParameterProvenance>::values[static_cast<std::size_t>(provenance)]
       .second;
@@ -111,7 +117,12 @@ const Schema<KernelFit>& KernelFit::schema() {
           .required("shapes", &C::shapes, "what was fitted, by kernel class")
           .required("fit_error", &C::fit_error, "on the shape groups that were fitted")
           .required("held_out_error", &C::held_out_error, "on the other shape groups")
+          .optional("structure_error", &C::structure_error,
+                    "on the other shape groups, of the parameters alone")
           .required("residuals", &C::residuals, "on the other shape groups, by predicted time")
+          .optional("measured_ratios", &C::measured_ratios,
+                    "measured over predicted at fitted shapes; lines of numbers, see the README of "
+                    "configs/calibrations")
           .check("must name parameters of this fit", fitted_parameters_exist, "fitted")
           .check("must have a row and a column for each name of 'fitted'", covariance_is_square,
                  "covariance")
@@ -144,11 +155,30 @@ const Schema<Calibration>& Calibration::schema() {
   return schema;
 }
 
+namespace {
+
+/// Turns the text of a fit into its ratios.
+void read_ratios(const config::Node& file, std::size_t index, KernelFit& fit,
+                 config::Diagnostics& diagnostics) {
+  const config::Node* text = file.at_path("fits." + std::to_string(index) + ".measured_ratios");
+  if (text == nullptr) return;
+  config::Location first = text->where();
+  ++first.line;  // a text block begins below its key
+  first.column = kRatioColumn;
+  fit.ratios = parse_ratios(fit.measured_ratios, first, fit.precision, diagnostics);
+  fit.measured_ratios.clear();
+}
+
+}  // namespace
+
 Calibration load_calibration(const std::string& path) {
   config::Diagnostics diagnostics;
   const config::Node node = config::load_file(path, diagnostics);
   diagnostics.throw_if_errors();
   Calibration calibration = config::read<Calibration>(node, diagnostics, config::default_library());
+  diagnostics.throw_if_errors();
+  for (std::size_t i = 0; i < calibration.fits.size(); ++i)
+    read_ratios(node, i, calibration.fits[i], diagnostics);
   diagnostics.throw_if_errors();
   return calibration;
 }

@@ -9,6 +9,7 @@
 #include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/machine/measured_ratios.h"
 
 namespace orrery {
 
@@ -77,9 +78,13 @@ struct KernelFit {
   std::vector<std::string> fitted;                        ///< the order of the covariance
   std::vector<std::vector<double>> covariance;            ///< of the logarithms of `fitted`
   std::map<KernelClass, ShapeRange> shapes;
-  ErrorSummary fit_error;       ///< rows of the shape groups that were fitted
-  ErrorSummary held_out_error;  ///< rows of the others
+  ErrorSummary fit_error;        ///< rows of the shape groups that were fitted
+  ErrorSummary held_out_error;   ///< rows of the others
+  ErrorSummary structure_error;  ///< the same, of the parameters alone, without `ratios`
   std::vector<ResidualClass> residuals;
+  /// Of rows that were fitted, never of others; arranged (measured_ratios.h).
+  std::vector<MeasuredRatio> ratios;
+  std::string measured_ratios;  ///< their text while a file is read; empty afterwards
   static const config::Schema<KernelFit>& schema();
 };
 

@@ -9,5 +9,7 @@ void add_queue_contest();
 void add_deadline_contest();
 /// G1 to G5: replay of programs, and what it keeps in memory.
 void add_replay_contest();
+/// P1 to P3: times of kernels.
+void add_prediction_contest();
 
 }  // namespace orrery::bench

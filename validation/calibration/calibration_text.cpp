@@ -59,11 +59,16 @@ void write_fit(std::ostream& out, const KernelFit& fit) {
         << ", n: " << flow(s.n) << ", k: " << flow(s.k) << "}\n";
   }
   out << "    fit_error: " << errors(fit.fit_error)
-      << "\n    held_out_error: " << errors(fit.held_out_error) << "\n    residuals:\n";
+      << "\n    held_out_error: " << errors(fit.held_out_error)
+      << "\n    structure_error: " << errors(fit.structure_error) << "\n    residuals:\n";
   for (const ResidualClass& r : fit.residuals) {
     out << "      - {below_us: " << print_number(r.below_us) << ", count: " << r.count
         << ", median: " << print_number(r.median) << ", sigma: " << print_number(r.sigma) << "}\n";
   }
+  if (fit.ratios.empty()) return;
+  out << "    measured_ratios: |\n";
+  std::istringstream lines(write_ratios(fit.ratios));
+  for (std::string line; std::getline(lines, line);) out << "      " << line << "\n";
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ class GemmFamily final : public KernelFamily {
                              Precision precision) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override;
 };
 
 }  // namespace orrery

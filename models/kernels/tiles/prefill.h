@@ -23,6 +23,8 @@ class PrefillFamily final : public KernelFamily {
             std::size_t parameter) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override;
 };
 
 }  // namespace orrery

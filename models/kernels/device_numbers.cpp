@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/device_numbers.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+
+namespace orrery {
+namespace {
+
+constexpr double kAbsent = -1;
+
+/// Numbers of which there is one for each precision.
+constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
+constexpr std::size_t kTables = 3;
+
+double number(int value) { return value; }
+double number(double value) { return value; }
+template <Dimension D>
+double number(Quantity<D> value) {
+  return value.base();
+}
+template <class T>
+double number(const Fact<T>& fact) {
+  return number(fact.value);
+}
+template <class T>
+double number(const std::optional<Fact<T>>& fact) {
+  return fact ? number(*fact) : kAbsent;
+}
+
+/// Writes numbers one after the other; absent groups leave their places alone, so that every number
+/// has a place of its own.
+class Writer {
+ public:
+  explicit Writer(DeviceNumbers& numbers) : numbers_(numbers) { numbers_.fill(kAbsent); }
+
+  template <class T>
+  void table(const std::map<Precision, Fact<T>>& values) {
+    for (const auto& [precision, value] : values)
+      numbers_[count_ + static_cast<std::size_t>(precision)] = number(value);
+    count_ += kPrecisions;
+  }
+  template <class... T>
+  void all(const T&... values) {
+    ((numbers_[count_++] = number(values)), ...);
+  }
+  void skip(std::size_t places) { count_ += places; }
+
+ private:
+  DeviceNumbers& numbers_;
+  std::size_t count_ = 0;
+};
+
+void write(Writer& to, const CoreConfig& core) {
+  to.all(core.registers, core.accumulators, core.shared_memory, core.shared_bandwidth,
+         core.max_blocks, core.max_warps, core.max_cluster);
+  if (core.matrix_tile) {
+    to.all(core.matrix_tile->rows, core.matrix_tile->columns, core.matrix_tile->depth);
+  } else {
+    to.skip(3);
+  }
+}
+
+}  // namespace
+
+DeviceNumbers device_numbers(const AcceleratorConfig& a) {
+  static_assert(kTables * kPrecisions + 41 <= std::tuple_size_v<DeviceNumbers>);
+  DeviceNumbers numbers;
+  Writer to(numbers);
+  to.table(a.compute.matrix);
+  to.table(a.compute.matrix_inference);
+  to.table(a.kernel.matrix_efficiency);
+  to.all(a.dies, a.die_to_die, a.compute.units, a.compute.clock, a.compute.boost_clock,
+         a.compute.vector, a.compute.special, a.compute.structured_sparsity);
+  to.all(a.memory.capacity, a.memory.bandwidth, a.memory.stacks, a.memory.bus_width,
+         a.memory.data_rate, a.memory.refresh);
+  to.all(a.kernel.vector_efficiency, a.kernel.memory_efficiency, a.kernel.exponent, a.kernel.launch,
+         a.kernel.uncertainty);
+  to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle);
+  a.core ? write(to, *a.core) : to.skip(10);
+  a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth) : to.skip(3);
+  if (a.launch) to.all(a.launch->host, a.launch->stream, a.launch->graph);
+  return numbers;
+}
+
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "models/kernels/family.h"
+
+namespace orrery {
+
+/// log(measured / predicted) of one measured kernel.
+struct MeasuredResidual {
+  ResidualPoint point;
+  double log_ratio = 0;
+};
+
+/// What measured kernels tell about one that was not measured.
+struct ResidualEstimate {
+  double log_ratio = 0;
+  /// Of the logarithm, over that of a kernel that nothing is known of: near 0 at measured kernels,
+  /// 1 far from all.
+  double variance = 1;
+};
+
+/// Measured ratios, interpolated by simple kriging with mean 0 (a Gaussian process; Rasmussen and
+/// Williams, Gaussian Processes for Machine Learning, 2006, chapter 2) from the nearest points of
+/// the same part: covariance exp(-distance), and a nugget for what two measurements of one kernel
+/// differ. Far from all points the ratio is 1. The order of the points does not matter.
+class ResidualTable {
+ public:
+  ResidualTable() = default;
+  explicit ResidualTable(std::vector<MeasuredResidual> points);
+
+  bool empty() const { return points_.empty(); }
+  /// Some microseconds: a search, and a system of kNeighbours equations.
+  ResidualEstimate estimate(const ResidualPoint& at) const;
+  double log_ratio(const ResidualPoint& at) const { return estimate(at).log_ratio; }
+
+ private:
+  /// Points of one part, as a k-d tree in an array: the middle of a range splits it.
+  struct Part {
+    int part = 0;
+    std::size_t begin = 0, end = 0;
+  };
+  struct Nearest;
+
+  void build(std::size_t begin, std::size_t end);
+  void search(std::size_t begin, std::size_t end, Nearest& nearest) const;
+
+  std::vector<MeasuredResidual> points_;
+  std::vector<std::uint8_t> axes_;  ///< that the point at this place splits its range along
+  std::vector<Part> parts_;
+};
+
+}  // namespace orrery
