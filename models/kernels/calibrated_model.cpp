@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "sim/config/diagnostics.h"
+#include "sim/config/load.h"
 #include "sim/machine/draws.h"
 
 namespace orrery {
@@ -61,9 +63,29 @@ const KernelFamily* family_named(const std::string& model, const std::string& gr
   return nullptr;
 }
 
+/// The device of a calibration from the library, at the rates that were fitted.
+std::optional<AcceleratorConfig> fitted_device(const Calibration& calibration) {
+  const config::Library& library = config::default_library();
+  const std::string path = library.locate("accelerators", calibration.accelerator, "");
+  if (calibration.accelerator.empty() || !std::filesystem::exists(path)) return std::nullopt;
+  auto device = config::load<AcceleratorConfig>(path, library, "accelerators");
+  device.memory.bandwidth.value = calibration.rates.memory;
+  for (const auto& [precision, rate] : calibration.rates.matrix)
+    device.compute.matrix[precision].value = rate;
+  return device;
+}
+
+/// Formats that run on the same units at the same width and rate; no table has both.
+std::optional<Precision> like(Precision precision) {
+  if (precision == Precision::kFp16) return Precision::kBf16;
+  if (precision == Precision::kInt8) return Precision::kFp8;
+  return std::nullopt;
+}
+
 }  // namespace
 
-CalibratedModel::CalibratedModel(const Calibration& calibration) : calibration_(calibration) {
+CalibratedModel::CalibratedModel(const Calibration& calibration)
+    : calibration_(calibration), fitted_on_(fitted_device(calibration)) {
   for (const KernelFit& fit : calibration_->fits) {
     for (const auto& [name, parameter] : fit.parameters) {
       const std::size_t dot = std::min(name.find('.'), name.size() - 1);
@@ -86,25 +108,30 @@ CalibratedModel::CalibratedModel(const Calibration& calibration) : calibration_(
 const CalibratedModel::Entry* CalibratedModel::find(const std::string& group,
                                                     Precision precision) const {
   auto entry = entries_.find({group, precision});
-  // The same units at the same rate; no table has both.
-  if (entry == entries_.end() && precision == Precision::kFp16)
-    entry = entries_.find({group, Precision::kBf16});
+  if (const auto other = like(precision); entry == entries_.end() && other)
+    entry = entries_.find({group, *other});
   return entry == entries_.end() ? nullptr : &entry->second;
 }
 
 std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* entry,
                                             const Kernel& kernel,
                                             const AcceleratorConfig& accelerator) const {
-  std::vector<double> values = of.family->priors(accelerator, kernel.precision);
-  if (entry != nullptr)
-    for (const auto& [index, value] : entry->values) values[index] = value;
-  return values;
+  if (entry == nullptr) return of.family->priors(accelerator, kernel.precision);
+  const AcceleratorConfig& from = fitted_on_ ? *fitted_on_ : accelerator;
+  const Precision precision = find_precision(from.compute.matrix, kernel.precision)
+                                  ? kernel.precision
+                                  : entry->fit->precision;
+  std::vector<double> values = of.family->priors(from, precision);
+  for (const auto& [index, value] : entry->values) values[index] = value;
+  return of.family->transferred(values, from, accelerator, precision);
 }
 
 bool CalibratedModel::extrapolates(const Entry& entry, const Kernel& kernel,
                                    const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
   if (differs(rates.memory.base(), accelerator.memory.bandwidth.value.base())) return true;
+  if (fitted_on_ && fitted_on_->compute.units.value != accelerator.compute.units.value) return true;
+  if (kernel.precision == Precision::kInt8) return true;  // by the fit of fp8
   const auto rate = rates.matrix.find(kernel.precision);
   const auto* peak = find_precision(accelerator.compute.matrix, kernel.precision);
   if (rate != rates.matrix.end() && peak && differs(rate->second.base(), peak->value.base()))

@@ -13,8 +13,9 @@
 
 namespace orrery {
 
-/// Kernel times from families whose parameters a calibration has fitted; classes and precisions
-/// that it does not tell about run on the priors of the accelerator.
+/// Kernel times from families whose parameters a calibration has fitted, transferred by data sheet
+/// where the accelerator is another one; classes and precisions that it does not tell about run on
+/// the priors of the accelerator.
 class CalibratedModel final : public KernelModel {
  public:
   /// On priors alone.
@@ -47,6 +48,9 @@ class CalibratedModel final : public KernelModel {
                                                 std::int64_t seed) const;
 
   std::optional<Calibration> calibration_;
+  /// What was fitted, at the rates of the calibration; absent: not in the library, and values stay
+  /// as they are on other devices.
+  std::optional<AcceleratorConfig> fitted_on_;
   std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
 };
 

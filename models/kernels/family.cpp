@@ -4,6 +4,7 @@
 #include "models/kernels/roofline.h"
 #include "models/kernels/tiles/gemm.h"
 #include "models/kernels/tiles/prefill.h"
+#include "models/kernels/tiles/quantize.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
@@ -37,8 +38,10 @@ FamilyOf family_of(const std::string& model, KernelClass kind) {
   static const RooflineFamily roofline;
   static const PrefillFamily prefill;
   static const GemmFamily gemm;
+  static const QuantizeFamily quantize;
   if (model == "tiles" && kind == KernelClass::kGemm) return {&gemm, group_of(kind)};
   if (model == "tiles" && kind == KernelClass::kAttentionPrefill) return {&prefill, group_of(kind)};
+  if (model == "tiles" && kind == KernelClass::kQuantize) return {&quantize, group_of(kind)};
   if (model == "tiles" || model == "roofline") return {&roofline, group_of(kind)};
   throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");
 }

@@ -26,9 +26,9 @@ struct KernelTime {
   Bound bound = Bound::kMemory;
 };
 
-/// Where a kernel stands among those whose errors resemble its own: coordinates in which distance is
-/// Euclidean, and about 1 is how far errors stay alike. Kernels of different parts (other code paths
-/// of a library) tell nothing about each other.
+/// Where a kernel stands among those whose errors resemble its own: coordinates in which distance
+/// is Euclidean, and about 1 is how far errors stay alike. Kernels of different parts (other code
+/// paths of a library) tell nothing about each other.
 struct ResidualPoint {
   int part = 0;
   std::array<double, 6> at{};
@@ -48,6 +48,16 @@ class KernelFamily {
   /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
   virtual KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                           const double* values) const = 0;
+  /// The values on a device that nobody measured, from those fitted on another one and what the
+  /// data sheets of both say. Rules belong to a family and are few; they were chosen with the
+  /// development rows of the devices they are reported on in view, so their errors are no blind
+  /// test. As they are where a family has no rule, and where the devices do not differ.
+  virtual std::vector<double> transferred(const std::vector<double>& values,
+                                          const AcceleratorConfig& /*from*/,
+                                          const AcceleratorConfig& /*to*/,
+                                          Precision /*precision*/) const {
+    return values;
+  }
   /// Nothing where a family has no residual table.
   virtual std::optional<ResidualPoint> residual_point(const Kernel& /*kernel*/,
                                                       const AcceleratorConfig& /*on*/) const {

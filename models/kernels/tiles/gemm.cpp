@@ -4,68 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
-#include "sim/machine/kernel_model.h"
+#include "models/kernels/tiles/block_scaled_gemm.h"
+#include "models/kernels/tiles/matrix_product.h"
+#include "models/kernels/tiles/tile_menu.h"
 
 namespace orrery {
 namespace {
 
-enum Parameter : std::size_t {
-  kLaunch,            ///< us
-  kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2 that holds operands from launch to launch
-  kMemoryLatency,     ///< us that a product pays once when its operands come from memory
-  kEfficiency,        ///< share of the matrix peak of a short product
-  kThrottle,          ///< how much longer a long product takes under the power limit
-  kThrottleTime,      ///< us of ideal time after which the power limit acts
-  kStepLatency,       ///< ns for each element of the summed dimension, however small the tile
-  kFill,              ///< us until the first step of a tile
-  kEpilogue,          ///< us to write out 128 x 128 results
-  kOverlapLoss,       ///< share of the shorter of main loop and epilogue that is not hidden
-  kWaves,         ///< 1: a last wave takes as long as a full one, 0: as long as its tiles fill it
-  kSplit,         ///< us of adding up a split product
-  kSplitTraffic,  ///< of the ideal time of its partial sums in the L2
-};
+using enum GemmParameter;
 
-struct Tile {
-  double rows, columns;  ///< of tokens, of features
-};
-constexpr std::array<Tile, 14> kMenu = {{{16, 64},
-                                         {32, 64},
-                                         {64, 64},
-                                         {128, 64},
-                                         {256, 64},
-                                         {64, 128},
-                                         {96, 128},
-                                         {128, 128},
-                                         {160, 128},
-                                         {192, 128},
-                                         {256, 128},
-                                         {64, 256},
-                                         {128, 256},
-                                         {256, 256}}};
 constexpr double kMostSplits = 32;
 constexpr double kStepDepth = 64;  ///< elements of the summed dimension that a step takes
 /// Candidates this much slower than the fastest still count a third: libraries choose by estimates.
 constexpr double kChoice = 0.1;
-/// Weights rotate over at most five copies where tables are measured; activations do not.
-constexpr double kWeightCopies = 5;
-
-/// A device as tiles see it; us and bytes.
-struct Device {
-  double units = 0, rate = 0, ideal_rate = 0;  ///< FLOP/us of a unit, of all units at the peak
-  double memory = 0, cache = 0, cache_rate = 0, unit_load = 0;
-  int instruction_rows = 64;
-};
-
-/// What a product needs beside its tiles.
-struct Product {
-  double batch = 1, m = 0, n = 0, k = 0, element = 2;
-  double most_splits = kMostSplits;
-  double memory_us = 0;
-};
 
 double fourth(double x) { return x * x * x * x; }
 
@@ -84,78 +37,94 @@ double beside(double a, double b, int rows) {
   return std::cbrt(a * a * a + b * b * b);
 }
 
-Device device_of(const AcceleratorConfig& a, Precision precision) {
-  Device d;
-  d.units = static_cast<double>(a.compute.units.value) / a.dies;
-  d.ideal_rate = matrix_peak(a, precision).base() / 1e6;
-  d.memory = a.memory.bandwidth.value.base() / a.dies / 1e6;
-  d.cache = a.cache ? a.cache->capacity.value.base() / a.dies : 0;
-  if (a.core && a.core->matrix_tile) d.instruction_rows = a.core->matrix_tile->rows;
-  // 5,120 bytes a clock out of the L2 (NVIDIA A100 whitepaper); twice that where the chip is two
-  // dies, an assumption. Multicast makes three of each byte on Hopper and later.
-  const double clock = a.compute.clock.value.base() / 1e6;
-  d.cache_rate = (d.instruction_rows >= 128 ? 10240 : 5120) * clock;
-  d.unit_load = 400 * clock;
-  return d;
-}
+/// What all candidates share.
+struct Job {
+  MatrixProduct product;
+  TileDevice device;
+  double rate = 0, memory_us = 0, most_splits = 1;
+};
 
-/// Share of `bytes` that an L2 of that size does not hold from one launch to the next. Sharp: a
-/// least-recently-used cache keeps nothing of a set that is a little too large.
-double missing(double bytes, double cache) {
-  if (!(cache > 0)) return 1;
-  const double ratio = cache / bytes, r2 = ratio * ratio, r4 = r2 * r2;
-  return 1 / (1 + r4 * r4 * r2);
-}
-
-Product product_of(const Kernel& kernel, const Device& d, const double* v) {
-  Product p;
-  p.batch = static_cast<double>(std::max<std::int64_t>(1, kernel.batch));
-  p.m = static_cast<double>(kernel.m);
-  p.n = static_cast<double>(kernel.n);
-  p.k = static_cast<double>(kernel.k);
-  // A scale of 8 bits for every 16 elements of nvfp4.
-  p.element = kernel.precision == Precision::kNvfp4 ? 0.5625 : element_bytes(kernel.precision);
+Job job_of(const Kernel& kernel, const AcceleratorConfig& accelerator, GemmValues v) {
+  Job job;
+  job.device = tile_device(accelerator, kernel);
+  job.product = matrix_product(kernel, job.device);
+  job.rate = unit_rate(job.product, job.device, v);
+  job.memory_us = memory_us(job.product, kernel, job.device, v, 1);
   const bool scaled =
       kernel.precision == Precision::kNvfp4 || kernel.precision == Precision::kFp8Block;
-  p.most_splits = scaled ? 1 : std::clamp(p.k / 256, 1.0, kMostSplits);
-  const double weights = p.batch * p.n * p.k * p.element;
-  const double inputs = p.batch * p.m * p.k * p.element;
-  const double outputs = p.batch * p.m * p.n * 2;
-  const double cache = v[kCacheShare] * d.cache;
-  const double from_memory = missing(kWeightCopies * weights + inputs + outputs, cache);
-  const double activations = missing(inputs + outputs, cache);
-  // What a kernel reads or writes beyond its operands, such as gradients that are added up.
-  const double more =
-      std::max(0.0, (kernel.read + kernel.written).base() - weights - inputs - outputs);
-  p.memory_us =
-      (weights * from_memory + inputs * activations + more) / (d.memory * v[kMemoryEfficiency]) +
-      outputs * activations / d.memory + v[kMemoryLatency] * from_memory;
-  return p;
+  if (!scaled) job.most_splits = std::clamp(job.product.k / 256, 1.0, kMostSplits);
+  return job;
+}
+
+double tiles_of(const MatrixProduct& p, Tile tile) {
+  return p.batch * std::ceil(p.m / tile.rows) * std::ceil(p.n / tile.columns);
 }
 
 /// Time of the product with one tile and split.
-double candidate(const Product& p, const Device& d, double rate, Tile tile, double splits,
-                 const double* v) {
+double candidate(const Job& job, Tile tile, double splits, GemmValues v) {
+  const MatrixProduct& p = job.product;
+  const TileDevice& d = job.device;
   const double depth = kStepDepth * std::ceil(std::ceil(p.k / splits) / kStepDepth);
-  const double tiles =
-      p.batch * std::ceil(p.m / tile.rows) * std::ceil(p.n / tile.columns) * splits;
-  const double active = std::min(tiles, d.units);
+  const double tiles = tiles_of(p, tile) * splits;
   const double rows = std::min(tile.rows, p.m), columns = std::min(tile.columns, p.n);
-  const double matrix = 2 * tile.rows * tile.columns / rate;
-  const double load =
-      (rows + columns) * p.element / std::min(d.unit_load, 3 * d.cache_rate / active);
+  double matrix = 2 * tile.rows * tile.columns / job.rate;
+  if (p.widening_us > 0) matrix = joined(matrix, columns * p.widening_us, 0, d.instruction_rows);
+  const double waves = counted_waves(tiles, d.units, v);
+  const TileTraffic traffic = tile_traffic(rows, columns, 1, tile);
+  const double load = (traffic.inputs * p.bytes.input + traffic.weights * p.bytes.weight) /
+                      loading_rate(d, tiles / waves);
   const double loop = depth * joined(matrix, load, v[kStepLatency] * 1e-3, d.instruction_rows);
   const double epilogue = v[kEpilogue] * rows * columns / 16384;
-  const double waves = tiles / d.units;
-  const double counted = std::max(1.0, v[kWaves] * std::ceil(waves) + (1 - v[kWaves]) * waves);
-  const double steady = std::max(loop, epilogue) + v[kOverlapLoss] * std::min(loop, epilogue);
-  const double compute = v[kFill] + loop + epilogue + (counted - 1) * steady;
-  double time = beside(compute, p.memory_us, d.instruction_rows);
+  const double compute = tiles_us(loop, epilogue, waves, v);
+  double time = beside(compute, job.memory_us, d.instruction_rows);
   if (splits > 1) {
     time +=
         v[kSplit] + v[kSplitTraffic] * 2 * splits * p.batch * p.m * p.n * 4 / (0.5 * d.cache_rate);
   }
   return time;
+}
+
+/// The library's choice among a menu, in microseconds.
+double chosen(const Job& job, const TileMenu& menu, GemmValues v) {
+  std::array<double, 2 * TileMenu::kMost> times{};
+  std::size_t count = 0;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile tile : menu) {
+    const double splits = std::clamp(std::floor(job.device.units / tiles_of(job.product, tile)),
+                                     1.0, job.most_splits);
+    times[count++] = candidate(job, tile, 1, v);
+    if (splits > 1) times[count++] = candidate(job, tile, splits, v);
+    best = std::min({best, times[count - 1], times[count - (splits > 1 ? 2 : 1)]});
+  }
+  double weights = 0, sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double weight = std::exp(-(times[i] / best - 1) / kChoice);
+    weights += weight;
+    sum += weight * times[i];
+  }
+  return sum / weights;
+}
+
+/// What a data sheet says of one unit.
+struct UnitRates {
+  double clock = 0;   ///< 1/us
+  double flops = 0;   ///< a clock
+  double memory = 0;  ///< bytes/us
+  int instruction_rows = 0;
+};
+
+UnitRates unit_rates(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  const TileDevice d = tile_device(accelerator, kernel);
+  const double clock = accelerator.compute.clock.value.base() / 1e6;
+  return {clock, d.rate / d.units / clock, d.memory / d.units, d.instruction_rows};
+}
+
+/// What the last wave counts: as what its tiles fill where schedules are persistent (Hopper), as a
+/// full one where clusters of two units start together (Blackwell). Read off fits of A100, H100,
+/// H200 and B200.
+double last_wave(int instruction_rows) {
+  if (instruction_rows >= 128) return 1;
+  return instruction_rows >= 64 ? 1e-3 : 0.8;
 }
 
 }  // namespace
@@ -176,6 +145,10 @@ const std::vector<ParameterInfo>& GemmFamily::parameters() const {
       {"waves", "1", 1e-3, 1},
       {"split", "us", 0.02, 9},
       {"split_traffic", "1", 1e-3, 6},
+      {"write_efficiency", "1", 0.1, 1},
+      {"swapped_step", "1", 0.5, 3},
+      {"padding", "us", 1e-3, 1},
+      {"padding_free", "1", 0.05, 20},
   };
   return table;
 }
@@ -192,42 +165,41 @@ std::vector<double> GemmFamily::priors(const AcceleratorConfig& accelerator,
           1000, 0.65 * std::max(0.5, element_bytes(precision)),
           1.0,  std::clamp(1.3 * 32768 * units / memory, 0.1, 5.0),
           0.6,  0.4,
-          2.5,  0.4};
+          2.5,  0.4,
+          0.4,  1.2,
+          0.05, 1.0};
 }
 
 KernelTime GemmFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                            const double* v) const {
-  const Device d = device_of(accelerator, kernel.precision);
-  const Product p = product_of(kernel, d, v);
-  const double ideal = 2 * p.batch * p.m * p.n * p.k / d.ideal_rate;
-  const double rate = d.ideal_rate / d.units * v[kEfficiency] /
-                      (1 + v[kThrottle] * (1 - std::exp(-ideal / v[kThrottleTime])));
-  std::array<double, 2 * kMenu.size()> times{};
-  std::size_t count = 0;
-  double best = std::numeric_limits<double>::infinity();
-  const std::size_t menu = d.instruction_rows >= 128 ? kMenu.size() : kMenu.size() - 1;
-  for (std::size_t i = 0; i < menu; ++i) {
-    const Tile tile = kMenu[i];
-    const double tiles = p.batch * std::ceil(p.m / tile.rows) * std::ceil(p.n / tile.columns);
-    const double splits = std::clamp(std::floor(d.units / tiles), 1.0, p.most_splits);
-    times[count++] = candidate(p, d, rate, tile, 1, v);
-    if (splits > 1) times[count++] = candidate(p, d, rate, tile, splits, v);
-    best = std::min({best, times[count - 1], times[count - (splits > 1 ? 2 : 1)]});
+                            const double* values) const {
+  const GemmValues v{values};
+  if (runs_block_scaled(kernel, accelerator)) return block_scaled_time(kernel, accelerator, v);
+  const Job job = job_of(kernel, accelerator, v);
+  const double body = chosen(job, tile_menu(kernel, accelerator, job.product.bytes), v);
+  return product_time(body, job.memory_us, v);
+}
+
+std::vector<double> GemmFamily::transferred(const std::vector<double>& values,
+                                            const AcceleratorConfig& from,
+                                            const AcceleratorConfig& to,
+                                            Precision precision) const {
+  Kernel of;
+  of.precision = precision;
+  const UnitRates a = unit_rates(of, from), b = unit_rates(of, to);
+  std::vector<double> moved = values;
+  const auto at = [&moved](GemmParameter p) -> double& {
+    return moved[static_cast<std::size_t>(p)];
+  };
+  at(kStepLatency) *= a.clock / b.clock * (a.flops / b.flops);
+  if (runs_block_scaled(of, from) && runs_block_scaled(of, to)) {
+    // Results leave by way of the L2: H100 and H200 write at one rate.
+    at(kWriteEfficiency) = std::min(
+        1.0, at(kWriteEfficiency) * cache_rate(to) / cache_rate(from) * a.memory / b.memory);
+  } else {
+    at(kEpilogue) *= a.memory / b.memory;
   }
-  double weights = 0, sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double weight = std::exp(-(times[i] / best - 1) / kChoice);
-    weights += weight;
-    sum += weight * times[i];
-  }
-  const double body = sum / weights;
-  KernelTime time;
-  time.launch_us = v[kLaunch];
-  time.total_us = time.launch_us + body;
-  time.bound = time.launch_us > body      ? Bound::kLaunch
-               : p.memory_us > 0.7 * body ? Bound::kMemory
-                                          : Bound::kCompute;
-  return time;
+  if (a.instruction_rows != b.instruction_rows) at(kWaves) = last_wave(b.instruction_rows);
+  return moved;
 }
 
 }  // namespace orrery

@@ -239,4 +239,16 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   return time;
 }
 
+std::vector<double> PrefillFamily::transferred(const std::vector<double>& values,
+                                               const AcceleratorConfig& from,
+                                               const AcceleratorConfig& to,
+                                               Precision /*precision*/) const {
+  const auto of_unit = [](const AcceleratorConfig& a) {
+    return a.memory.bandwidth.value.base() / static_cast<double>(a.compute.units.value);
+  };
+  std::vector<double> moved = values;
+  moved[kTileBandwidth] *= std::sqrt(of_unit(from) / of_unit(to));
+  return moved;
+}
+
 }  // namespace orrery

@@ -21,6 +21,9 @@ class PrefillFamily final : public KernelFamily {
                              Precision precision) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
+  /// Tiles get more of a memory by the root of its bandwidth a unit.
+  std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
+                                  const AcceleratorConfig& to, Precision precision) const override;
 };
 
 }  // namespace orrery
