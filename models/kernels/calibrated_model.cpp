@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "models/kernels/device_numbers.h"
 #include "models/kernels/residual_table.h"
 #include "sim/config/diagnostics.h"
+#include "sim/config/load.h"
 #include "sim/machine/draws.h"
 #include "sim/units/hash.h"
 
@@ -100,6 +102,25 @@ const KernelFamily* family_named(const std::string& model, const std::string& gr
   return nullptr;
 }
 
+/// The device of a calibration from the library, at the rates that were fitted.
+std::optional<AcceleratorConfig> fitted_device(const Calibration& calibration) {
+  const config::Library& library = config::default_library();
+  const std::string path = library.locate("accelerators", calibration.accelerator, "");
+  if (calibration.accelerator.empty() || !std::filesystem::exists(path)) return std::nullopt;
+  auto device = config::load<AcceleratorConfig>(path, library, "accelerators");
+  device.memory.bandwidth.value = calibration.rates.memory;
+  for (const auto& [precision, rate] : calibration.rates.matrix)
+    device.compute.matrix[precision].value = rate;
+  return device;
+}
+
+/// Formats that run on the same units at the same width and rate; no table has both.
+std::optional<Precision> like(Precision precision) {
+  if (precision == Precision::kFp16) return Precision::kBf16;
+  if (precision == Precision::kInt8) return Precision::kFp8;
+  return std::nullopt;
+}
+
 }  // namespace
 
 /// What predicts kernels of one class and precision on one accelerator.
@@ -133,7 +154,8 @@ struct CalibratedModel::Prediction {
 CalibratedModel::CalibratedModel() = default;
 CalibratedModel::~CalibratedModel() = default;
 
-CalibratedModel::CalibratedModel(const Calibration& calibration) : calibration_(calibration) {
+CalibratedModel::CalibratedModel(const Calibration& calibration)
+    : calibration_(calibration), fitted_on_(fitted_device(calibration)) {
   for (const KernelFit& fit : calibration_->fits) {
     for (const auto& [name, parameter] : fit.parameters) {
       const std::size_t dot = std::min(name.find('.'), name.size() - 1);
@@ -156,24 +178,28 @@ CalibratedModel::CalibratedModel(const Calibration& calibration) : calibration_(
 const CalibratedModel::Entry* CalibratedModel::find(const std::string& group,
                                                     Precision precision) const {
   auto entry = entries_.find({group, precision});
-  // The same units at the same rate; no table has both.
-  if (entry == entries_.end() && precision == Precision::kFp16)
-    entry = entries_.find({group, Precision::kBf16});
+  if (const auto other = like(precision); entry == entries_.end() && other)
+    entry = entries_.find({group, *other});
   return entry == entries_.end() ? nullptr : &entry->second;
 }
 
 std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* entry,
                                             Precision precision,
                                             const AcceleratorConfig& accelerator) const {
-  std::vector<double> values = of.family->priors(accelerator, precision);
-  if (entry != nullptr)
-    for (const auto& [index, value] : entry->values) values[index] = value;
-  return values;
+  if (entry == nullptr) return of.family->priors(accelerator, precision);
+  const AcceleratorConfig& from = fitted_on_ ? *fitted_on_ : accelerator;
+  const Precision fitted =
+      find_precision(from.compute.matrix, precision) ? precision : entry->fit->precision;
+  std::vector<double> values = of.family->priors(from, fitted);
+  for (const auto& [index, value] : entry->values) values[index] = value;
+  return of.family->transferred(values, from, accelerator, fitted);
 }
 
 bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
   if (differs(rates.memory.base(), accelerator.memory.bandwidth.value.base())) return true;
+  if (fitted_on_ && fitted_on_->compute.units.value != accelerator.compute.units.value) return true;
+  if (precision == Precision::kInt8) return true;  // by the fit of fp8
   const auto rate = rates.matrix.find(precision);
   const auto* peak = find_precision(accelerator.compute.matrix, precision);
   return rate != rates.matrix.end() && peak && differs(rate->second.base(), peak->value.base());
@@ -226,7 +252,7 @@ CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Ker
   // No measured ratio takes a kernel below what its operations take at the peak.
   const double fewest =
       kernel.matrix_flops.base() > 0
-          ? (kernel.matrix_flops / matrix_peak(accelerator, kernel.precision)).base() * kMicro
+          ? (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro
           : 0;
   time.total_us =
       std::max(time.total_us * std::exp(estimate.log_ratio), std::min(time.total_us, fewest));

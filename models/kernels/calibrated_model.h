@@ -14,9 +14,10 @@
 
 namespace orrery {
 
-/// Kernel times from families whose parameters a calibration has fitted, times the ratio that its
-/// table of measured ratios gives near the measured shapes (residual_table.h); classes and
-/// precisions that it does not tell about run on the priors of the accelerator.
+/// Kernel times from families whose parameters a calibration has fitted, transferred by data sheet
+/// where the accelerator is another one, times the ratio that the calibration's measured ratios give
+/// near the measured shapes (residual_table.h); classes and precisions that it does not tell about
+/// run on the priors of the accelerator.
 ///
 /// What does not change from kernel to kernel of one accelerator is worked out once, and the costs
 /// of the last kernels are kept, so a model serves one thread at a time.
@@ -59,6 +60,9 @@ class CalibratedModel final : public KernelModel {
   std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 
   std::optional<Calibration> calibration_;
+  /// What was fitted, at the rates of the calibration; absent: not in the library, and values stay
+  /// as they are on other devices.
+  std::optional<AcceleratorConfig> fitted_on_;
   std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
   mutable std::unique_ptr<Device> device_;  ///< the last accelerator that kernels were priced on
 };

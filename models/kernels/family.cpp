@@ -6,6 +6,7 @@
 #include "models/kernels/tiles/gemm.h"
 #include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/prefill.h"
+#include "models/kernels/tiles/quantize.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
@@ -42,11 +43,13 @@ FamilyOf family_of(const std::string& model, KernelClass kind) {
   static const DecodeFamily decode;
   static const MlaPrefillFamily mla_prefill;
   static const MlaDecodeFamily mla_decode;
+  static const QuantizeFamily quantize;
   if (model == "tiles" && kind == KernelClass::kGemm) return {&gemm, group_of(kind)};
   if (model == "tiles" && kind == KernelClass::kAttentionPrefill) return {&prefill, group_of(kind)};
   if (model == "tiles" && kind == KernelClass::kAttentionDecode) return {&decode, group_of(kind)};
   if (model == "tiles" && kind == KernelClass::kMlaPrefill) return {&mla_prefill, group_of(kind)};
   if (model == "tiles" && kind == KernelClass::kMlaDecode) return {&mla_decode, group_of(kind)};
+  if (model == "tiles" && kind == KernelClass::kQuantize) return {&quantize, group_of(kind)};
   if (model == "tiles" || model == "roofline") return {&roofline, group_of(kind)};
   throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");
 }

@@ -44,15 +44,20 @@ class KernelFamily {
   /// Values without any measurement, in the order of parameters().
   virtual std::vector<double> priors(const AcceleratorConfig& accelerator,
                                      Precision precision) const = 0;
-  /// Whether the time of a kernel depends on a parameter: fits free only those that some row uses.
-  virtual bool uses(const Kernel& /*kernel*/, const AcceleratorConfig& /*on*/,
-                    std::size_t /*parameter*/) const {
-    return true;
-  }
   /// @param values in the order of parameters()
   /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
   virtual KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                           const double* values) const = 0;
+  /// The values on a device that nobody measured, from those fitted on another one and what the
+  /// data sheets of both say. Rules belong to a family and are few; they were chosen with the
+  /// development rows of the devices they are reported on in view, so their errors are no blind
+  /// test. As they are where a family has no rule, and where the devices do not differ.
+  virtual std::vector<double> transferred(const std::vector<double>& values,
+                                          const AcceleratorConfig& /*from*/,
+                                          const AcceleratorConfig& /*to*/,
+                                          Precision /*precision*/) const {
+    return values;
+  }
   /// Nothing where a family has no residual table.
   virtual std::optional<ResidualPoint> residual_point(const Kernel& /*kernel*/,
                                                       const AcceleratorConfig& /*on*/) const {

@@ -22,8 +22,7 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   const double memory = accelerator.memory.bandwidth.value.base() / dies / kMicro;
   Work work;
   if (kernel.matrix_flops.base() > 0) {
-    work.matrix =
-        (kernel.matrix_flops / matrix_peak(accelerator, kernel.precision)).base() * kMicro;
+    work.matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro;
   }
   work.vector =
       kernel.vector_flops.base() / (accelerator.compute.vector.value.base() / dies) * kMicro;
@@ -104,6 +103,9 @@ std::vector<double> RooflineFamily::priors(const AcceleratorConfig& accelerator,
 
 KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                 const double* values) const {
+  if (kernel.tile[0] > 0 || kernel.tile[1] > 0)
+    throw config::ConfigError("operator: tile: the roofline, which predicts this kernel on " +
+                              accelerator.name + ", knows no tiles; leave the tile out");
   const Terms terms = terms_of(work_of(kernel, accelerator), values);
   const double body = p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];

@@ -33,6 +33,7 @@ struct Device {
   AcceleratorConfig accelerator;
   std::unique_ptr<KernelModel> model;
   std::unique_ptr<KernelModel> baseline;  ///< another calibration's; null: none
+  std::string transferred;  ///< the other device's calibration; empty: its own, or none
 };
 
 /// One row with what each model says, in microseconds.
@@ -67,6 +68,8 @@ std::optional<Device> find_device(const std::string& system, const OperatorsArgu
   Device device;
   device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
   device.model = kernel_model(arguments.calibration, device.accelerator);
+  if (device.model->calibration() != device.accelerator.id)
+    device.transferred = device.model->calibration();
   const std::string baseline = baseline_of(arguments.baseline, system);
   if (!baseline.empty()) device.baseline = kernel_model(baseline, device.accelerator);
   return device;
@@ -178,6 +181,8 @@ class RowsFile {
 struct Validation {
   Groups groups;
   std::map<std::string, std::size_t> left_out;  ///< rows by reason
+  /// Calibrations of other devices by system: their parameters, transferred by data sheet.
+  std::map<std::string, std::string> transferred;
 };
 
 void validate_table(const OperatorTable& table, const OperatorsArguments& arguments,
@@ -201,6 +206,7 @@ void validate_table(const OperatorTable& table, const OperatorsArguments& argume
       continue;
     }
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
+    if (!device.transferred.empty()) validation.transferred[system] = device.transferred;
     const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
     rows_file.row(row.text, prediction);
     for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
@@ -233,6 +239,9 @@ std::vector<Groups::const_iterator> ordered(const Groups& groups) {
 
 void print(const Validation& validation) {
   using Align = Table::Align;
+  for (const auto& [system, calibration] : validation.transferred)
+    std::cout << system << ": parameters of '" << calibration
+              << "', transferred by data sheet; no row of " << system << " was fitted\n";
   Table table({{"table"},
                {"system"},
                {"precision"},
@@ -282,6 +291,7 @@ nlohmann::ordered_json report(const Validation& validation) {
     entries.push_back(std::move(entry));
   }
   return {{"schema", "orrery.operators/1"},
+          {"transferred", validation.transferred},
           {"entries", std::move(entries)},
           {"left_out", validation.left_out}};
 }

@@ -21,6 +21,13 @@ double element_bytes(Precision precision) {
   return 0;
 }
 
+double weight_bytes(Precision precision, WeightFormat format) {
+  constexpr double kIndexBits = 2;  // its place among four (NVIDIA A100 whitepaper)
+  const double bits =
+      format.bits > 0 ? static_cast<double>(format.bits) : 8 * element_bytes(precision);
+  return (format.sparse ? (bits + kIndexBits) / 2 : bits) / 8;
+}
+
 const char* to_string(Precision precision) {
   switch (precision) {
     case Precision::kFp32:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -44,13 +45,28 @@ struct AttentionShape {
   bool operator==(const AttentionShape&) const = default;
 };
 
+/// How the weights of a matrix product are stored, where that differs from the precision it runs
+/// in: narrower (they are widened in the main loop), or 2:4 sparse (two of every four are kept,
+/// with two bits each that say which).
+struct WeightFormat {
+  std::int64_t bits = 0;  ///< of a stored element; 0: those of the precision
+  bool sparse = false;    ///< 2:4 structured
+
+  bool operator==(const WeightFormat&) const = default;
+};
+
+/// Bytes that each element of a matrix takes in memory, scales of narrow formats left out:
+/// 0.5625 of dense for 16-bit elements that are 2:4 sparse.
+double weight_bytes(Precision precision, WeightFormat format);
+
 /// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention
 /// usage:
 ///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per
 ///  expert;
 ///  - attention: m = query length, n = key length, k = head dimension, batch = sequences * query
 ///  heads.
-/// FLOPs count a multiply-add as 2. Bytes are compulsory HBM traffic (each operand once).
+/// FLOPs: a multiply-add is 2, sparse weights count as dense. Bytes: compulsory HBM traffic (each
+/// operand once).
 struct Kernel {
   std::string name;
   KernelClass kind = KernelClass::kElementwise;
@@ -62,6 +78,9 @@ struct Kernel {
   Bytes written;
   Bytes host;  ///< copies: over the link to the host
   AttentionShape attention;
+  WeightFormat weights;                ///< products: of the k x n matrix
+  std::array<std::int64_t, 2> tile{};  ///< products: rows and columns of results that a thread
+                                       ///< block makes; 0: the library chooses
 
   bool operator==(const Kernel&) const = default;
 };

@@ -17,4 +17,9 @@ FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision preci
                             to_string(precision) + "'; it has " + known);
 }
 
+FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, const Kernel& kernel) {
+  const FlopsPerSecond dense = matrix_peak(accelerator, kernel.precision);
+  return kernel.weights.sparse ? dense * accelerator.compute.structured_sparsity.value : dense;
+}
+
 }  // namespace orrery

@@ -32,6 +32,8 @@ class KernelModel {
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
 /// @throws config::ConfigError naming the precisions that the accelerator has.
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision);
+/// The same for a kernel: FLOPs of 2:4 sparse weights, counted as dense, at the sparse rate.
+FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, const Kernel& kernel);
 
 /// The entry of a per-precision table that serves `precision`, or null.
 template <class T>

@@ -76,8 +76,8 @@ bool is_stream(const Kernel& kernel) {
 bool is_told(const Kernel& kernel, bool stream, const std::string& parameter) {
   if (parameter == "memory_efficiency" || parameter == "launch") return true;
   if (stream) return parameter == "write_cost" || parameter == "turnaround";
-  if (kernel.kind == KernelClass::kQuantize) return false;
-  if (parameter == "matrix_efficiency" || parameter == "exponent") return true;
+  if (parameter == "matrix_efficiency" || parameter == "exponent")
+    return kernel.kind != KernelClass::kQuantize;
   return parameter != "vector_efficiency" && parameter != "write_cost" && parameter != "turnaround";
 }
 
@@ -89,39 +89,39 @@ std::vector<FitRow> thinned(const std::vector<FitRow>& rows) {
   return some;
 }
 
-/// Parameters of a family that some row uses, by the kernels at one place in the rows.
-std::vector<bool> used(const KernelFamily& family, const AcceleratorConfig& accelerator,
-                       const Rows& rows, std::size_t place) {
-  std::vector<bool> used(family.parameters().size());
-  for (const FitRow& row : rows.fitted) {
-    if (place >= row.kernels.size()) continue;
-    const Kernel& kernel = row.kernels[place];
-    for (std::size_t i = 0; i < used.size(); ++i)
-      used[i] = used[i] || family.uses(kernel, accelerator, i);
+/// Whether a parameter changes the time of any row: others belong to code paths that no row takes.
+bool moves(const KernelFamily& family, std::size_t index, KernelClass kind,
+           const std::vector<FitRow>& rows, const AcceleratorConfig& accelerator) {
+  for (const FitRow& row : rows) {
+    for (const Kernel& kernel : row.kernels) {
+      if (kernel.kind != kind) continue;
+      std::vector<double> values = family.priors(accelerator, kernel.precision);
+      const double before = family.time(kernel, accelerator, values.data()).total_us;
+      values[index] = 1.1 * values[index] + 1e-3;
+      if (family.time(kernel, accelerator, values.data()).total_us != before) return true;
+    }
   }
-  return used;
+  return false;
 }
 
 /// What a table tells about its kernels, but for what is known already. Quantisation comes with
 /// every narrow GEMM, so that only the sum of the two launches is told: a GEMM that needs none, of
 /// the same table, tells its own first.
 std::vector<std::string> free_parameters(const std::string& model,
-                                         const AcceleratorConfig& accelerator, const Rows& rows,
-                                         const KernelFit& known) {
+                                         const AcceleratorConfig& accelerator,
+                                         const std::vector<FitRow>& rows, const KernelFit& known) {
   std::vector<std::string> free;
-  const std::vector<Kernel>& kernels = rows.fitted.front().kernels;
-  for (std::size_t place = 0; place < kernels.size(); ++place) {
-    const Kernel& kernel = kernels[place];
+  const std::vector<Kernel>& kernels = rows.front().kernels;
+  for (const Kernel& kernel : kernels) {
     const bool stream = is_stream(kernel);
     if (stream && kernels.size() > 1) continue;  // beside what the row is about
     const FamilyOf of = family_of(model, kernel.kind);
-    const std::vector<ParameterInfo>& parameters = of.family->parameters();
-    const std::vector<bool> told = used(*of.family, accelerator, rows, place);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const std::string name = of.group + "." + parameters[i].name;
-      if (!told[i] || !is_told(kernel, stream, parameters[i].name) ||
-          known.parameters.contains(name) ||
-          std::find(free.begin(), free.end(), name) != free.end())
+    for (std::size_t i = 0; i < of.family->parameters().size(); ++i) {
+      const ParameterInfo& info = of.family->parameters()[i];
+      const std::string name = of.group + "." + info.name;
+      if (!is_told(kernel, stream, info.name) || known.parameters.contains(name) ||
+          std::find(free.begin(), free.end(), name) != free.end() ||
+          !moves(*of.family, i, kernel.kind, rows, accelerator))
         continue;
       free.push_back(name);
     }
@@ -295,8 +295,9 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
       keep_known(calibration.fits, rows, fit);
       if (input->table.kind == OperatorTableKind::kHbmStream)
         measure_launch(accelerator, inputs, fit);
-      fit_parameters(calibration.model, thinned(rows.fitted), accelerator,
-                     free_parameters(calibration.model, accelerator, rows, fit), fit);
+      const std::vector<FitRow> some = thinned(rows.fitted);
+      fit_parameters(calibration.model, some, accelerator,
+                     free_parameters(calibration.model, accelerator, some, fit), fit);
       round_values(fit);
       fit.shapes = shapes_of(rows.fitted);
       fit.ratios =

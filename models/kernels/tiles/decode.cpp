@@ -125,15 +125,6 @@ std::vector<double> DecodeFamily::priors(const AcceleratorConfig& accelerator,
   return all;
 }
 
-bool DecodeFamily::uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                        std::size_t parameter) const {
-  const DecodeProblem p = problem_of(kernel, accelerator);
-  const Path path = path_of(p, accelerator);
-  if (parameter < offsets()[path] || parameter >= offsets()[path + 1]) return false;
-  const std::string name = parameters()[parameter].name;
-  return p.narrow || (name != "dense_narrow" && name != "dense_narrow_dim");
-}
-
 KernelTime DecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                               const double* values) const {
   const DecodeProblem p = problem_of(kernel, accelerator);

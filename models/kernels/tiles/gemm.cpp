@@ -8,77 +8,21 @@
 #include <cstdint>
 #include <limits>
 
-#include "sim/machine/kernel_model.h"
+#include "models/kernels/tiles/block_scaled_gemm.h"
+#include "models/kernels/tiles/matrix_product.h"
+#include "models/kernels/tiles/tile_menu.h"
 
 namespace orrery {
 namespace {
 
-enum Parameter : std::size_t {
-  kLaunch,            ///< us
-  kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2 that holds operands from launch to launch
-  kMemoryLatency,     ///< us that a product pays once when its operands come from memory
-  kEfficiency,        ///< share of the matrix peak of a short product
-  kThrottle,          ///< how much longer a long product takes under the power limit
-  kThrottleTime,      ///< us of ideal time after which the power limit acts
-  kStepLatency,       ///< ns for each element of the summed dimension, however small the tile
-  kFill,              ///< us until the first step of a tile
-  kEpilogue,          ///< us to write out 128 x 128 results
-  kOverlapLoss,       ///< share of the shorter of main loop and epilogue that is not hidden
-  kWaves,         ///< 1: a last wave takes as long as a full one, 0: as long as its tiles fill it
-  kSplit,         ///< us of adding up a split product
-  kSplitTraffic,  ///< of the ideal time of its partial sums in the L2
-};
+using enum GemmParameter;
 
-struct Tile {
-  double rows, columns;  ///< of tokens, of features
-};
-constexpr std::array<Tile, 14> kMenu = {{{16, 64},
-                                         {32, 64},
-                                         {64, 64},
-                                         {128, 64},
-                                         {256, 64},
-                                         {64, 128},
-                                         {96, 128},
-                                         {128, 128},
-                                         {160, 128},
-                                         {192, 128},
-                                         {256, 128},
-                                         {64, 256},
-                                         {128, 256},
-                                         {256, 256}}};
 constexpr double kMostSplits = 32;
 constexpr double kStepDepth = 64;  ///< elements of the summed dimension that a step takes
 /// Candidates this much slower than the fastest still count a third: libraries choose by estimates.
 constexpr double kChoice = 0.1;
 /// Candidates this much slower weigh less than 10^-13, and are left out.
 constexpr double kHopeless = 4;
-/// Weights rotate over at most five copies where tables are measured; activations do not.
-constexpr double kWeightCopies = 5;
-
-/// A device as tiles see it; us and bytes.
-struct Device {
-  double units = 0, rate = 0, ideal_rate = 0;  ///< FLOP/us of a unit, of all units at the peak
-  double memory = 0, cache = 0, cache_rate = 0, unit_load = 0;
-  int instruction_rows = 64;
-};
-
-/// What candidates of one product share: reciprocals, because this is where the time goes.
-struct Shared {
-  double matrix = 0;           ///< us of a FLOP on one unit
-  double per_unit = 0;         ///< 1 / units
-  double load = 0, crowd = 0;  ///< us of a byte into one unit alone, and for each active unit
-  double step = 0;             ///< us of an element of the summed dimension, at least
-  double depth = 0;            ///< elements that steps take without splitting
-  double split_traffic = 0;    ///< us of a split
-};
-
-/// What a product needs beside its tiles.
-struct Product {
-  double batch = 1, m = 0, n = 0, k = 0, element = 2;
-  double most_splits = kMostSplits;
-  double memory_us = 0;
-};
 
 double fourth(double x) { return x * x * x * x; }
 
@@ -109,65 +53,38 @@ double beside(double a, double b, int rows) {
   return cube_root(a * a * a + b * b * b);
 }
 
-Device device_of(const AcceleratorConfig& a, Precision precision) {
-  Device d;
-  d.units = static_cast<double>(a.compute.units.value) / a.dies;
-  d.ideal_rate = matrix_peak(a, precision).base() / 1e6;
-  d.memory = a.memory.bandwidth.value.base() / a.dies / 1e6;
-  d.cache = a.cache ? a.cache->capacity.value.base() / a.dies : 0;
-  if (a.core && a.core->matrix_tile) d.instruction_rows = a.core->matrix_tile->rows;
-  // 5,120 bytes a clock out of the L2 (NVIDIA A100 whitepaper); twice that where the chip is two
-  // dies, an assumption. Multicast makes three of each byte on Hopper and later.
-  const double clock = a.compute.clock.value.base() / 1e6;
-  d.cache_rate = (d.instruction_rows >= 128 ? 10240 : 5120) * clock;
-  d.unit_load = 400 * clock;
-  return d;
-}
-
-/// Share of `bytes` that an L2 of that size does not hold from one launch to the next. Sharp: a
-/// least-recently-used cache keeps nothing of a set that is a little too large.
-double missing(double bytes, double cache) {
-  if (!(cache > 0)) return 1;
-  const double ratio = cache / bytes, r2 = ratio * ratio, r4 = r2 * r2;
-  return 1 / (1 + r4 * r4 * r2);
-}
-
-Product product_of(const Kernel& kernel, const Device& d, const double* v) {
-  Product p;
-  p.batch = static_cast<double>(std::max<std::int64_t>(1, kernel.batch));
-  p.m = static_cast<double>(kernel.m);
-  p.n = static_cast<double>(kernel.n);
-  p.k = static_cast<double>(kernel.k);
-  // A scale of 8 bits for every 16 elements of nvfp4.
-  p.element = kernel.precision == Precision::kNvfp4 ? 0.5625 : element_bytes(kernel.precision);
-  const bool scaled =
-      kernel.precision == Precision::kNvfp4 || kernel.precision == Precision::kFp8Block;
-  p.most_splits = scaled ? 1 : std::clamp(p.k / 256, 1.0, kMostSplits);
-  const double weights = p.batch * p.n * p.k * p.element;
-  const double inputs = p.batch * p.m * p.k * p.element;
-  const double outputs = p.batch * p.m * p.n * 2;
-  const double cache = v[kCacheShare] * d.cache;
-  const double from_memory = missing(kWeightCopies * weights + inputs + outputs, cache);
-  const double activations = missing(inputs + outputs, cache);
-  // What a kernel reads or writes beyond its operands, such as gradients that are added up.
-  const double more =
-      std::max(0.0, (kernel.read + kernel.written).base() - weights - inputs - outputs);
-  p.memory_us =
-      (weights * from_memory + inputs * activations + more) / (d.memory * v[kMemoryEfficiency]) +
-      outputs * activations / d.memory + v[kMemoryLatency] * from_memory;
-  return p;
-}
+/// What all candidates share; reciprocals, because candidates are where the time goes.
+struct Job {
+  MatrixProduct product;
+  TileDevice device;
+  Streaming streaming;
+  double most_splits = 1;
+  double matrix = 0;           ///< us of a FLOP on one unit
+  double per_unit = 0;         ///< 1 / units
+  double load = 0, crowd = 0;  ///< us of a byte into one unit alone, and for each active unit
+  double step = 0;             ///< us of an element of the summed dimension, at least
+  double depth = 0;            ///< elements that steps take without splitting
+  double split_traffic = 0;    ///< us of a split
+};
 
 double steps(double depth) { return kStepDepth * std::ceil(depth / kStepDepth); }
 
-Shared shared_of(const Product& p, const Device& d, double rate, const double* v) {
-  return {.matrix = 1 / rate,
-          .per_unit = 1 / d.units,
-          .load = p.element / d.unit_load,
-          .crowd = p.element / (3 * d.cache_rate),
-          .step = v[kStepLatency] * 1e-3,
-          .depth = steps(p.k),
-          .split_traffic = v[kSplitTraffic] * 2 * p.batch * p.m * p.n * 4 / (0.5 * d.cache_rate)};
+Job job_of(const Kernel& kernel, const AcceleratorConfig& accelerator, GemmValues v) {
+  Job job;
+  const TileDevice& d = job.device = tile_device(accelerator, kernel);
+  const MatrixProduct& p = job.product = matrix_product(kernel, job.device);
+  job.streaming = streaming(p, kernel, d, v, 1);
+  const bool scaled =
+      kernel.precision == Precision::kNvfp4 || kernel.precision == Precision::kFp8Block;
+  if (!scaled) job.most_splits = std::clamp(p.k / 256, 1.0, kMostSplits);
+  job.matrix = 1 / unit_rate(p, d, v);
+  job.per_unit = 1 / d.units;
+  job.load = 1 / loading_rate(d, 0);
+  job.crowd = 1 / (kMulticast * d.cache_rate);
+  job.step = v[kStepLatency] * 1e-3;
+  job.depth = steps(p.k);
+  job.split_traffic = v[kSplitTraffic] * 2 * p.batch * p.m * p.n * 4 / (0.5 * d.cache_rate);
+  return job;
 }
 
 /// A way to run a product.
@@ -177,29 +94,48 @@ struct Trial {
   double splits = 1;
 };
 
-/// Time of the product with one tile and split; infinite where it is certain to be above `limit`.
-double candidate(const Product& p, const Device& d, const Shared& s, const Trial& trial,
-                 double limit, const double* v) {
-  const auto& [tile, tiles, splits] = trial;
-  const double depth = splits > 1 ? steps(std::ceil(p.k / splits)) : s.depth;
+/// A product run in one way, in us.
+struct Candidate {
+  Trial trial;
+  double depth = 0;                       ///< of the summed dimension that a tile takes
+  double matrix = 0, load = 0, loop = 0;  ///< of an element of depth, twice; of a main loop
+  double epilogue = 0, steady = 0;        ///< steady: of a tile between others
+  double split = 0;                       ///< adding up
+  double time = std::numeric_limits<double>::infinity();  ///< without launch
+};
+
+/// Loads of one tile and element of depth.
+double tile_bytes(const MatrixProduct& p, Tile tile) {
   const double rows = std::min(tile.rows, p.m), columns = std::min(tile.columns, p.n);
-  const double matrix = 2 * tile.rows * tile.columns * s.matrix;
-  const double load = (rows + columns) * std::max(s.load, s.crowd * std::min(tiles, d.units));
-  const double waves = tiles * s.per_unit;
-  const double counted =
-      waves > 1 ? std::max(1.0, v[kWaves] * std::ceil(waves) + (1 - v[kWaves]) * waves) : 1;
-  if (depth * std::max({matrix, load, s.step}) * counted > limit)
-    return std::numeric_limits<double>::infinity();
-  const double loop = depth * joined(matrix, load, s.step, d.instruction_rows);
-  const double epilogue = v[kEpilogue] * rows * columns * (1.0 / 16384);
-  const double steady = std::max(loop, epilogue) + v[kOverlapLoss] * std::min(loop, epilogue);
-  const double compute = v[kFill] + loop + epilogue + (counted - 1) * steady;
-  const double time = beside(compute, p.memory_us, d.instruction_rows);
-  return splits > 1 ? time + v[kSplit] + s.split_traffic * splits : time;
+  return rows * p.bytes.input + columns * p.bytes.weight;
+}
+
+/// Its time is infinite where it is certain to be above `limit`.
+Candidate candidate(const Job& job, const Trial& trial, double limit, GemmValues v) {
+  const MatrixProduct& p = job.product;
+  const TileDevice& d = job.device;
+  const Tile tile = trial.tile;
+  Candidate c;
+  c.trial = trial;
+  c.depth = trial.splits > 1 ? steps(std::ceil(p.k / trial.splits)) : job.depth;
+  const double rows = std::min(tile.rows, p.m), columns = std::min(tile.columns, p.n);
+  c.matrix = 2 * tile.rows * tile.columns * job.matrix;
+  if (p.widening_us > 0)
+    c.matrix = joined(c.matrix, columns * p.widening_us, 0, d.instruction_rows);
+  const double waves = trial.tiles * job.per_unit > 1 ? counted_waves(trial.tiles, d.units, v) : 1;
+  c.load = tile_bytes(p, tile) * std::max(job.load, job.crowd * (trial.tiles / waves));
+  if (c.depth * std::max({c.matrix, c.load, job.step}) * waves > limit) return c;
+  c.loop = c.depth * joined(c.matrix, c.load, job.step, d.instruction_rows);
+  c.epilogue = v[kEpilogue] * rows * columns * (1.0 / 16384);
+  c.steady = steady_us(c.loop, c.epilogue, v);
+  const double compute = v[kFill] + c.loop + c.epilogue + (waves - 1) * c.steady;
+  if (trial.splits > 1) c.split = v[kSplit] + job.split_traffic * trial.splits;
+  c.time = beside(compute, job.streaming.time_us, d.instruction_rows) + c.split;
+  return c;
 }
 
 /// The mean of the candidates' times, the faster the heavier.
-double chosen(const double* times, std::size_t count, double best) {
+double mean_choice(const double* times, std::size_t count, double best) {
   double weights = 0, sum = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (times[i] > kHopeless * best) continue;
@@ -210,28 +146,112 @@ double chosen(const double* times, std::size_t count, double best) {
   return sum / weights;
 }
 
-/// Time of a product beside its launch: by the tiles that a library may take.
-double body_us(const Product& p, const Device& d, const Shared& s, const double* v) {
-  std::array<double, 2 * kMenu.size()> times{};
+/// What the library may choose from, and what it is taken to choose: the fastest, or now and then
+/// one that is not much slower.
+struct Choice {
+  Candidate best;
+  double expected = 0;  ///< us
+};
+
+Choice choose(const Job& job, const TileMenu& menu, GemmValues v) {
+  std::array<double, 2 * TileMenu::kMost> times{};
   std::size_t count = 0;
-  double best = std::numeric_limits<double>::infinity();
-  const std::size_t menu = d.instruction_rows >= 128 ? kMenu.size() : kMenu.size() - 1;
+  Choice choice;
+  const auto consider = [&](const Trial& trial) {
+    const Candidate next = candidate(job, trial, kHopeless * choice.best.time, v);
+    times[count++] = next.time;
+    if (next.time < choice.best.time) choice.best = next;
+  };
+  const MatrixProduct& p = job.product;
   Tile before{};
   double down = 0, across = 0;  // tiles along either dimension
-  for (std::size_t i = 0; i < menu; ++i) {
-    const Tile tile = kMenu[i];
+  for (const Tile tile : menu) {
     if (tile.rows != before.rows) down = std::ceil(p.m / tile.rows);
     if (tile.columns != before.columns) across = std::ceil(p.n / tile.columns);
     before = tile;
     const double tiles = p.batch * down * across;
-    times[count] = candidate(p, d, s, {tile, tiles, 1}, kHopeless * best, v);
-    best = std::min(best, times[count++]);
-    if (2 * tiles > d.units || p.most_splits <= 1) continue;
-    const double splits = std::min(std::floor(d.units / tiles), p.most_splits);
-    times[count] = candidate(p, d, s, {tile, tiles * splits, splits}, kHopeless * best, v);
-    best = std::min(best, times[count++]);
+    consider({tile, tiles, 1});
+    if (2 * tiles > job.device.units || job.most_splits <= 1) continue;
+    const double splits = std::min(std::floor(job.device.units / tiles), job.most_splits);
+    consider({tile, tiles * splits, splits});
   }
-  return chosen(times.data(), count, best);
+  choice.expected = mean_choice(times.data(), count, choice.best.time);
+  return choice;
+}
+
+/// What limits a product that takes `body` us with a candidate.
+Bound bound_of(const Job& job, const Candidate& c, double launch, double body) {
+  if (launch > body) return Bound::kLatency;
+  if (job.streaming.time_us > 0.7 * body) return Bound::kMemory;
+  const double waves = std::max(1.0, c.trial.tiles * job.per_unit);
+  if (waves * c.loop < 0.5 * body) return Bound::kLatency;  // fill, epilogue and adding up
+  if (job.step > std::max(c.matrix, c.load)) return Bound::kLatency;
+  return c.load > c.matrix ? Bound::kCache : Bound::kTensor;
+}
+
+/// The kinds of blocks of a candidate, as the closed form has them: all waves but the last in one
+/// steady pace, the first after a fill.
+void add_blocks(const Job& job, const Candidate& c, GemmValues v, BlockPlan& plan) {
+  const auto whole = [](double x) { return static_cast<std::int64_t>(std::llround(x)); };
+  const double units = job.device.units, tiles = c.trial.tiles;
+  BlockKind kind;
+  kind.pipe_us = c.depth * joined(c.matrix, 0, job.step, job.device.instruction_rows);
+  const MatrixProduct& p = job.product;
+  const Tile tile = c.trial.tile;
+  const TileTraffic traffic =
+      tile_traffic(std::min(tile.rows, p.m), std::min(tile.columns, p.n), c.depth, tile);
+  kind.cache_bytes = traffic.inputs * p.bytes.input + traffic.weights * p.bytes.weight;
+  kind.memory_bytes = job.streaming.bytes / tiles;
+  kind.fixed_us = c.steady - c.loop;
+  kind.epilogue_us = std::max(0.0, c.loop + c.epilogue - c.steady);
+  kind.flops = 2 * tile.rows * tile.columns * c.depth;
+  BlockKind first = kind;
+  first.fixed_us += v[kFill];
+  first.memory_wait_us = job.streaming.wait_us;
+  plan.kinds = {first, kind};
+  plan.launch = {{0, whole(std::min(tiles, units))}};
+  if (tiles <= units) return;
+  const double full = (std::floor(tiles / units) - 1) * units;
+  if (full > 0) plan.launch.push_back({1, whole(full)});
+  const double rest = tiles - units - full;
+  if (rest < 0.5) return;
+  if (v[kWaves] > 0.999) {
+    plan.launch.push_back({1, whole(rest)});
+    return;
+  }
+  // Stream-K (Osama et al., PPoPP 2023): the tiles of the last wave in as many parts as there are
+  // units. What `waves` says of the time that is not saved is left as latency.
+  const double part = rest / units;
+  BlockKind piece = kind;
+  piece.pipe_us *= part;
+  piece.cache_bytes *= part;
+  piece.memory_bytes *= part;
+  piece.flops *= part;
+  piece.fixed_us = kind.fixed_us * part + v[kWaves] * (1 - part) * c.steady;
+  plan.kinds.push_back(piece);
+  plan.launch.push_back({2, whole(units)});
+}
+
+/// What a data sheet says of one unit.
+struct UnitRates {
+  double clock = 0;   ///< 1/us
+  double flops = 0;   ///< a clock
+  double memory = 0;  ///< bytes/us
+  int instruction_rows = 0;
+};
+
+UnitRates unit_rates(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  const TileDevice d = tile_device(accelerator, kernel);
+  const double clock = accelerator.compute.clock.value.base() / 1e6;
+  return {clock, d.rate / d.units / clock, d.memory / d.units, d.instruction_rows};
+}
+
+/// What the last wave counts: as what its tiles fill where schedules are persistent (Hopper), as a
+/// full one where clusters of two units start together (Blackwell). Read off fits of A100, H100,
+/// H200 and B200.
+double last_wave(int instruction_rows) {
+  if (instruction_rows >= 128) return 1;
+  return instruction_rows >= 64 ? 1e-3 : 0.8;
 }
 
 }  // namespace
@@ -252,6 +272,10 @@ const std::vector<ParameterInfo>& GemmFamily::parameters() const {
       {"waves", "1", 1e-3, 1},
       {"split", "us", 0.02, 9},
       {"split_traffic", "1", 1e-3, 6},
+      {"write_efficiency", "1", 0.1, 1},
+      {"swapped_step", "1", 0.5, 3},
+      {"padding", "us", 1e-3, 1},
+      {"padding_free", "1", 0.05, 20},
   };
   return table;
 }
@@ -268,24 +292,70 @@ std::vector<double> GemmFamily::priors(const AcceleratorConfig& accelerator,
           1000, 0.65 * std::max(0.5, element_bytes(precision)),
           1.0,  std::clamp(1.3 * 32768 * units / memory, 0.1, 5.0),
           0.6,  0.4,
-          2.5,  0.4};
+          2.5,  0.4,
+          0.4,  1.2,
+          0.05, 1.0};
 }
 
 KernelTime GemmFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                            const double* v) const {
-  const Device d = device_of(accelerator, kernel.precision);
-  const Product p = product_of(kernel, d, v);
-  const double ideal = 2 * p.batch * p.m * p.n * p.k / d.ideal_rate;
-  const double rate = d.ideal_rate / d.units * v[kEfficiency] /
-                      (1 + v[kThrottle] * (1 - std::exp(-ideal / v[kThrottleTime])));
-  const double body = body_us(p, d, shared_of(p, d, rate, v), v);
+                            const double* values) const {
+  const GemmValues v{values};
+  if (runs_block_scaled(kernel, accelerator)) return block_scaled_time(kernel, accelerator, v);
+  const Job job = job_of(kernel, accelerator, v);
+  const Choice choice = choose(job, tile_menu(kernel, accelerator, job.product.bytes), v);
   KernelTime time;
   time.launch_us = v[kLaunch];
-  time.total_us = time.launch_us + body;
-  time.bound = time.launch_us > body      ? Bound::kLaunch
-               : p.memory_us > 0.7 * body ? Bound::kMemory
-                                          : Bound::kCompute;
+  time.total_us = time.launch_us + choice.expected;
+  time.bound = bound_of(job, choice.best, time.launch_us, choice.expected);
   return time;
+}
+
+std::optional<BlockPlan> GemmFamily::blocks(const Kernel& kernel,
+                                            const AcceleratorConfig& accelerator,
+                                            const double* values) const {
+  const GemmValues v{values};
+  if (runs_block_scaled(kernel, accelerator)) return std::nullopt;
+  const Job job = job_of(kernel, accelerator, v);
+  const Choice choice = choose(job, tile_menu(kernel, accelerator, job.product.bytes), v);
+  BlockPlan plan;
+  add_blocks(job, choice.best, v, plan);
+  plan.launch_us = v[kLaunch];
+  plan.scale = choice.expected / choice.best.time;
+  plan.extra_us = choice.best.split * plan.scale;
+  const TileDevice& d = job.device;
+  const Streaming& s = job.streaming;
+  BlockMachine& machine = plan.machine;
+  machine.units = std::llround(d.units);
+  machine.persistent = true;
+  machine.memory_bytes_per_us = s.bytes > 0 ? s.bytes / (s.time_us - s.wait_us) : d.memory;
+  machine.cache_bytes_per_us = kMulticast * d.cache_rate;
+  machine.unit_bytes_per_us = d.unit_load;
+  machine.memory_exponent = d.instruction_rows == 64 ? 4 : 3;
+  machine.cache_exponent = d.instruction_rows >= 128 ? 2 : d.instruction_rows >= 64 ? 3 : 4;
+  return plan;
+}
+
+std::vector<double> GemmFamily::transferred(const std::vector<double>& values,
+                                            const AcceleratorConfig& from,
+                                            const AcceleratorConfig& to,
+                                            Precision precision) const {
+  Kernel of;
+  of.precision = precision;
+  const UnitRates a = unit_rates(of, from), b = unit_rates(of, to);
+  std::vector<double> moved = values;
+  const auto at = [&moved](GemmParameter p) -> double& {
+    return moved[static_cast<std::size_t>(p)];
+  };
+  at(kStepLatency) *= a.clock / b.clock * (a.flops / b.flops);
+  if (runs_block_scaled(of, from) && runs_block_scaled(of, to)) {
+    // Results leave by way of the L2: H100 and H200 write at one rate.
+    at(kWriteEfficiency) = std::min(
+        1.0, at(kWriteEfficiency) * cache_rate(to) / cache_rate(from) * a.memory / b.memory);
+  } else {
+    at(kEpilogue) *= a.memory / b.memory;
+  }
+  if (a.instruction_rows != b.instruction_rows) at(kWaves) = last_wave(b.instruction_rows);
+  return moved;
 }
 
 std::optional<ResidualPoint> GemmFamily::residual_point(const Kernel& kernel,

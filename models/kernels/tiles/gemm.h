@@ -10,7 +10,10 @@ namespace orrery {
 /// into shared memory and the latency of a step, whichever holds it up), and writes its results
 /// while the next tile computes; waves of tiles follow each other. The memory streams operands
 /// beside that, unless they are in the L2: measured tables rotate five copies of the weights and
-/// none of the activations. Long products lose clock to the power limit.
+/// none of the activations. Long products lose clock to the power limit. Weights that are narrower
+/// than the operands are widened on the vector lanes beside the matrix instructions; 2:4 sparse
+/// ones run at the sparse rate of the device. fp8_block on instructions of 64 rows runs by the rule
+/// of block_scaled_gemm.h.
 class GemmFamily final : public KernelFamily {
  public:
   const std::vector<ParameterInfo>& parameters() const override;
@@ -20,6 +23,10 @@ class GemmFamily final : public KernelFamily {
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
+  /// A step's latency follows the clock and the work of a unit and clock, an epilogue the memory
+  /// bandwidth of a unit; the last wave counts as the schedules of a generation let it.
+  std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
+                                  const AcceleratorConfig& to, Precision precision) const override;
 };
 
 }  // namespace orrery

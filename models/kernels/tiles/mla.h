@@ -13,8 +13,6 @@ class MlaPrefillFamily final : public KernelFamily {
   const std::vector<ParameterInfo>& parameters() const override;
   std::vector<double> priors(const AcceleratorConfig& accelerator,
                              Precision precision) const override;
-  bool uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
-            std::size_t parameter) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
@@ -29,8 +27,6 @@ class MlaDecodeFamily final : public KernelFamily {
   const std::vector<ParameterInfo>& parameters() const override;
   std::vector<double> priors(const AcceleratorConfig& accelerator,
                              Precision precision) const override;
-  bool uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
-            std::size_t parameter) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,

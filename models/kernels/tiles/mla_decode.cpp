@@ -159,18 +159,6 @@ std::vector<double> MlaDecodeFamily::priors(const AcceleratorConfig& accelerator
           1.0,          2.9,  1.9,  5.6,  2.5, 0.33, 1.86, 0.1, 1.3,  0.38};
 }
 
-bool MlaDecodeFamily::uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                           std::size_t parameter) const {
-  const Problem p = problem_of(kernel, accelerator);
-  if (p.parts ? parameter >= kEvenOnly && parameter < kPartsOnly : parameter >= kPartsOnly)
-    return false;
-  if (parameter == kHeads) return !p.narrow;
-  const bool narrow = parameter == kNarrowLaunch || parameter == kNarrowStep ||
-                      parameter == kNarrowRow || parameter == kNarrowFew ||
-                      parameter == kNarrowHeads;
-  return p.narrow || !narrow;
-}
-
 KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                  const double* v) const {
   const Problem p = problem_of(kernel, accelerator);

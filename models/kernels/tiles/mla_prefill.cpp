@@ -122,12 +122,6 @@ std::vector<double> MlaPrefillFamily::priors(const AcceleratorConfig& accelerato
   return {5 * launch, 1.7 * launch, 0.3, 5.8, 4.8, 4.9, 1.4, 0.95, 1.6, 0.4, 0.6, 4300, 1.0};
 }
 
-bool MlaPrefillFamily::uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                            std::size_t parameter) const {
-  return problem_of(kernel, accelerator).narrow ||
-         (parameter != kNarrowLaunch && parameter != kNarrowStep && parameter != kNarrowBandwidth);
-}
-
 KernelTime MlaPrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                   const double* v) const {
   // Above this use of the tensor cores clocks fall; as fitted for prefill on H200 and H100.

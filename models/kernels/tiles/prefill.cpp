@@ -217,13 +217,6 @@ std::vector<double> PrefillFamily::priors(const AcceleratorConfig& accelerator,
           0.96,       0.8,        3.0, 2.5, 0.02, 0.02, 0.6, 0.3, 2500, 0.6};
 }
 
-bool PrefillFamily::uses(const Kernel& kernel, const AcceleratorConfig& /*accelerator*/,
-                         std::size_t parameter) const {
-  const bool narrow_only = parameter == kNarrowStep || parameter == kMixedStep ||
-                           parameter == kWindowStep || parameter == kWindowStepWide;
-  return element_bytes(kernel.precision) < 2 || !narrow_only;
-}
-
 KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                const double* v) const {
   const Problem p = problem_of(kernel, accelerator);
@@ -258,6 +251,18 @@ std::optional<ResidualPoint> PrefillFamily::residual_point(const Kernel& kernel,
                         0.5 * std::log2(std::max(1.0, p.query)),
                         0.1 * std::log2(std::max(1.0, p.heads / p.kv_heads)),
                         0.1 * std::log2(p.sequences), 2 * std::log2(prefix)}};
+}
+
+std::vector<double> PrefillFamily::transferred(const std::vector<double>& values,
+                                               const AcceleratorConfig& from,
+                                               const AcceleratorConfig& to,
+                                               Precision /*precision*/) const {
+  const auto of_unit = [](const AcceleratorConfig& a) {
+    return a.memory.bandwidth.value.base() / static_cast<double>(a.compute.units.value);
+  };
+  std::vector<double> moved = values;
+  moved[kTileBandwidth] *= std::sqrt(of_unit(from) / of_unit(to));
+  return moved;
 }
 
 }  // namespace orrery

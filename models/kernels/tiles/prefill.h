@@ -19,12 +19,13 @@ class PrefillFamily final : public KernelFamily {
   const std::vector<ParameterInfo>& parameters() const override;
   std::vector<double> priors(const AcceleratorConfig& accelerator,
                              Precision precision) const override;
-  bool uses(const Kernel& kernel, const AcceleratorConfig& accelerator,
-            std::size_t parameter) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
+  /// Tiles get more of a memory by the root of its bandwidth a unit.
+  std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
+                                  const AcceleratorConfig& to, Precision precision) const override;
 };
 
 }  // namespace orrery

@@ -116,5 +116,20 @@ TEST(Roofline, AnEmptyKernelIsAllLaunch) {
   EXPECT_EQ(cost.bound, Bound::kLaunch);
 }
 
+TEST(Roofline, SparseWeightsRunAtTheSparseRateOfTheDevice) {
+  AcceleratorConfig chip = accelerator(4);
+  Kernel sparse = kernel(1_TFLOP, 0_B);
+  sparse.weights.sparse = true;
+  const Picoseconds dense = CalibratedModel().cost(sparse, chip).duration - 2'000'000;
+  chip.compute.structured_sparsity.value = 2;
+  EXPECT_EQ(CalibratedModel().cost(sparse, chip).duration - 2'000'000, dense / 2);
+}
+
+TEST(Roofline, ATileIsRefusedForItKnowsNone) {
+  Kernel tiled = kernel(1_TFLOP, 0_B);
+  tiled.tile = {128, 128};
+  EXPECT_THROW(CalibratedModel().cost(tiled, accelerator(4)), config::ConfigError);
+}
+
 }  // namespace
 }  // namespace orrery

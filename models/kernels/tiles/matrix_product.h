@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "models/kernels/family.h"
+#include "models/kernels/tiles/tile_menu.h"
+#include "sim/graph/kernel.h"
+#include "sim/machine/accelerator_config.h"
+
+namespace orrery {
+
+/// Parameters of matrix products, in the order of GemmFamily::parameters().
+enum class GemmParameter : std::size_t {
+  kLaunch,            ///< us
+  kMemoryEfficiency,  ///< share of the memory bandwidth
+  kCacheShare,        ///< of the L2 that holds operands from launch to launch
+  kMemoryLatency,     ///< us that a product pays once when its operands come from memory
+  kEfficiency,        ///< share of the matrix peak of a short product
+  kThrottle,          ///< how much longer a long product takes under the power limit
+  kThrottleTime,      ///< us of ideal time after which the power limit acts
+  kStepLatency,       ///< ns for each element of the summed dimension, however small the tile
+  kFill,              ///< us until the first step of a tile
+  kEpilogue,          ///< us to write out 128 x 128 results
+  kOverlapLoss,       ///< share of the shorter of main loop and epilogue that is not hidden
+  kWaves,         ///< 1: a last wave takes as long as a full one, 0: as long as its tiles fill it
+  kSplit,         ///< us of adding up a split product
+  kSplitTraffic,  ///< of the ideal time of its partial sums in the L2
+  // Block-scaled products on 64-row matrix instructions alone (block_scaled_gemm.h).
+  kWriteEfficiency,  ///< share of the memory bandwidth of results
+  kSwappedStep,      ///< factor of the step latency when features take the rows
+  kPadding,          ///< us a step for 1000 rows beyond the product in the tiles that run
+  kPaddingFree,      ///< 1000s of such rows that cost half of that
+};
+
+/// Values by parameter.
+struct GemmValues {
+  const double* values;
+  double operator[](GemmParameter p) const { return values[static_cast<std::size_t>(p)]; }
+};
+
+/// A device as tiles see it; us and bytes.
+struct TileDevice {
+  double units = 0, rate = 0;  ///< FLOP/us of all units at the peak of the kernel's operands
+  double vector_rate = 0;      ///< FLOP/us of one unit
+  double memory = 0, cache = 0, cache_rate = 0, unit_load = 0;
+  int instruction_rows = 64;
+};
+
+/// Bytes/us that the L2 of one rank gives all units together: 5,120 a clock (NVIDIA A100
+/// whitepaper), twice that where the chip is two dies, an assumption.
+double cache_rate(const AcceleratorConfig& accelerator);
+
+TileDevice tile_device(const AcceleratorConfig& accelerator, const Kernel& kernel);
+
+/// Clusters read a byte of the L2 once for several units: the mean that fits want, on Ampere too,
+/// where the L1 does a part of it.
+inline constexpr double kMulticast = 3;
+
+/// A product beside its tiles.
+struct MatrixProduct {
+  double batch = 1, m = 0, n = 0, k = 0;
+  OperandBytes bytes;      ///< of an element where it is stored
+  double widening_us = 0;  ///< of one unit, for each element of narrower weights
+};
+
+/// @throws config::ConfigError for weights that are wider than the operands.
+MatrixProduct matrix_product(const Kernel& kernel, const TileDevice& device);
+
+/// Operands and results at the memory.
+struct Streaming {
+  double time_us = 0;  ///< waiting for the first byte included
+  double wait_us = 0;  ///< of it
+  double bytes = 0;    ///< that do not come from, or stay in, the L2
+};
+
+/// The memory delivers what the L2 does not hold from the launch before: measured tables rotate
+/// five copies of the weights and none of the activations.
+Streaming streaming(const MatrixProduct& product, const Kernel& kernel, const TileDevice& device,
+                    GemmValues v, double write_efficiency);
+
+/// FLOP/us of one unit: long products lose clock to the power limit.
+double unit_rate(const MatrixProduct& product, const TileDevice& device, GemmValues v);
+
+/// Waves of `tiles` on `units`, at least one; a share of the last one counts as full.
+inline double counted_waves(double tiles, double units, GemmValues v) {
+  const double waves = tiles / units, whole = v[GemmParameter::kWaves];
+  return std::max(1.0, whole * std::ceil(waves) + (1 - whole) * waves);
+}
+
+/// Bytes/us that a tile loads at, `active` of them running on average: what L2 and multicast give
+/// all of them together, or what a unit takes in.
+inline double loading_rate(const TileDevice& d, double active) {
+  return std::min(d.unit_load, kMulticast * d.cache_rate / active);
+}
+
+/// A tile between others on one unit: while one computes its main loop, the results of the one
+/// before are written.
+inline double steady_us(double loop, double epilogue, GemmValues v) {
+  return std::max(loop, epilogue) + v[GemmParameter::kOverlapLoss] * std::min(loop, epilogue);
+}
+
+/// A tile after the other on one unit.
+inline double tiles_us(double loop, double epilogue, double waves, GemmValues v) {
+  return v[GemmParameter::kFill] + loop + epilogue + (waves - 1) * steady_us(loop, epilogue, v);
+}
+
+/// With the launch before it, bound by what takes most of it.
+KernelTime product_time(double body_us, double memory_us, GemmValues v);
+
+}  // namespace orrery

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/kernels/tiles/matrix_product.h"
+
+namespace orrery {
+namespace {
+
+enum Parameter : std::size_t {
+  kLaunch,            ///< us
+  kMemoryEfficiency,  ///< share of the memory bandwidth
+  kRow,               ///< us for 1000 elements of a row
+  kShortRow,          ///< elements that a row counts as at least
+  kSharpness,         ///< p of the p-norm
+};
+
+}  // namespace
+
+const std::vector<ParameterInfo>& QuantizeFamily::parameters() const {
+  static const std::vector<ParameterInfo> table = {
+      {"launch", "us", 0.05, 1000}, {"memory_efficiency", "1", 0.05, 1}, {"row", "us", 1e-3, 5},
+      {"short_row", "1", 1, 8192},  {"sharpness", "1", 0.5, 8},
+  };
+  return table;
+}
+
+std::vector<double> QuantizeFamily::priors(const AcceleratorConfig& accelerator,
+                                           Precision /*precision*/) const {
+  // Two kernels, and two passes over the memory, of which the second finds part in the L2.
+  const double launch = accelerator.kernel.launch.value.base() * 1e6;
+  return {2 * launch, 0.4, 0.1, 256, 1.2};
+}
+
+KernelTime QuantizeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                const double* v) const {
+  const double memory = accelerator.memory.bandwidth.value.base() / accelerator.dies / 1e6;
+  const double columns = static_cast<double>(std::max<std::int64_t>(1, kernel.n));
+  const double bytes =
+      (kernel.read + kernel.written).base() * std::max(columns, v[kShortRow]) / columns;
+  const double stream = bytes / (memory * v[kMemoryEfficiency]);
+  const double row = v[kRow] * columns / 1000;
+  const double p = v[kSharpness];
+  KernelTime time;
+  time.launch_us = v[kLaunch];
+  time.total_us = std::pow(std::pow(v[kLaunch], p) + std::pow(row, p) + std::pow(stream, p), 1 / p);
+  time.bound = v[kLaunch] > stream ? Bound::kLaunch : Bound::kMemory;
+  return time;
+}
+
+std::vector<double> QuantizeFamily::transferred(const std::vector<double>& values,
+                                                const AcceleratorConfig& from,
+                                                const AcceleratorConfig& to,
+                                                Precision /*precision*/) const {
+  // A small part of a device still launches its kernels: no less than half, no more than twice.
+  const double units = static_cast<double>(to.compute.units.value) / to.dies /
+                       (static_cast<double>(from.compute.units.value) / from.dies);
+  std::vector<double> moved = values;
+  moved[kLaunch] *= std::clamp(units, 0.5, 2.0);
+  const auto cached = [](const AcceleratorConfig& a) {
+    return cache_rate(a) / (a.memory.bandwidth.value.base() / a.dies);
+  };
+  moved[kMemoryEfficiency] = std::min(1.0, moved[kMemoryEfficiency] * cached(to) / cached(from));
+  return moved;
+}
+
+}  // namespace orrery

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/tile_menu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "sim/config/diagnostics.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<Tile, 14> kLibrary = {{{16, 64},
+                                            {32, 64},
+                                            {64, 64},
+                                            {128, 64},
+                                            {256, 64},
+                                            {64, 128},
+                                            {96, 128},
+                                            {128, 128},
+                                            {160, 128},
+                                            {192, 128},
+                                            {256, 128},
+                                            {64, 256},
+                                            {128, 256},
+                                            {256, 256}}};
+constexpr std::array<Tile, 2> kWidening = {{{16, 128}, {16, 256}}};
+/// Loads of one step run beside the matrix instructions of another.
+constexpr double kFewestStages = 2;
+constexpr double kResultBytes = 4;
+constexpr double kResultShare = 0.5;  ///< of the registers
+
+/// What a core has for tiles, in bytes; no limit where it is not known.
+struct Room {
+  double shared = INFINITY, results = INFINITY;
+  bool together = false;  ///< results lie in the shared memory too
+  const char* place = "registers for results";
+};
+
+Room room_of(const AcceleratorConfig& accelerator) {
+  Room room;
+  if (!accelerator.core) return room;
+  const CoreConfig& core = *accelerator.core;
+  room.shared = core.shared_memory.value.base();
+  if (core.accumulators) {
+    room.results = core.accumulators->value.base();
+    room.place = "accumulators";
+  } else if (core.registers) {
+    room.results = kResultShare * core.registers->value.base();
+  } else {
+    room.together = true;
+  }
+  return room;
+}
+
+double operand_bytes(Tile tile, Precision precision, OperandBytes bytes) {
+  return kFewestStages * stage_depth(precision) *
+         (tile.rows * bytes.input + tile.columns * bytes.weight);
+}
+
+double result_bytes(Tile tile) { return tile.rows * tile.columns * kResultBytes; }
+
+bool fits(Tile tile, const Room& room, Precision precision, OperandBytes bytes) {
+  const double results = result_bytes(tile);
+  return operand_bytes(tile, precision, bytes) + (room.together ? results : 0) <= room.shared &&
+         results <= room.results;
+}
+
+/// 131072 as "131,072".
+std::string grouped(double value) {
+  std::string digits = std::to_string(std::llround(value));
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+std::string kibibytes(double bytes) { return grouped(bytes / 1024) + " KiB"; }
+
+/// "a tile of 256x256 with 2 stages of 64 bf16 elements needs 131,072 bytes of shared memory; ..."
+std::string arithmetic(Tile tile, const Room& room, const Kernel& kernel, OperandBytes bytes) {
+  std::string text = "a tile of " + grouped(tile.rows) + "x" + grouped(tile.columns);
+  const double operands = operand_bytes(tile, kernel.precision, bytes),
+               results = result_bytes(tile);
+  if (operands + (room.together ? results : 0) > room.shared) {
+    text += " with " + grouped(kFewestStages) + " stages of " +
+            grouped(stage_depth(kernel.precision)) + " " + to_string(kernel.precision) +
+            " elements needs " + grouped(operands) + " bytes";
+    if (room.together) text += " and " + grouped(results) + " for its results";
+    return text + "; the core has " + kibibytes(room.shared) + " of shared memory";
+  }
+  return text + " needs " + grouped(results) + " bytes for its results; the core has " +
+         kibibytes(room.results) + " of " + room.place;
+}
+
+}  // namespace
+
+bool is_widened(const Kernel& kernel) {
+  return kernel.weights.bits > 0 &&
+         static_cast<double>(kernel.weights.bits) < 8 * element_bytes(kernel.precision);
+}
+
+TileTraffic tile_traffic(double m, double n, double k, Tile tile) {
+  return {std::ceil(n / tile.columns) * m * k, std::ceil(m / tile.rows) * n * k};
+}
+
+double stage_depth(Precision precision) { return 128 / element_bytes(precision); }
+
+TileMenu tile_menu(const Kernel& kernel, const AcceleratorConfig& accelerator, OperandBytes bytes) {
+  const Room room = room_of(accelerator);
+  TileMenu menu;
+  const bool asked = kernel.tile[0] > 0 || kernel.tile[1] > 0;
+  const Tile wanted{static_cast<double>(std::max<std::int64_t>(1, kernel.tile[0])),
+                    static_cast<double>(std::max<std::int64_t>(1, kernel.tile[1]))};
+  if (asked) {
+    if (fits(wanted, room, kernel.precision, bytes)) menu.add(wanted);
+  } else {
+    for (const Tile tile : kLibrary)
+      if (fits(tile, room, kernel.precision, bytes)) menu.add(tile);
+    for (const Tile tile : kWidening)
+      if (is_widened(kernel) && fits(tile, room, kernel.precision, bytes)) menu.add(tile);
+  }
+  if (menu.begin() == menu.end()) {
+    throw config::ConfigError("operator: " + accelerator.name + ": " +
+                              arithmetic(asked ? wanted : kLibrary.front(), room, kernel, bytes));
+  }
+  return menu;
+}
+
+}  // namespace orrery

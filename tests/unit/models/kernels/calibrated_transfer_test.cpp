@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "models/kernels/calibrated_model.h"
+#include "models/kernels/tiles/gemm.h"
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+AcceleratorConfig device(const std::string& name) {
+  const config::Library& library = config::default_library();
+  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
+                                         "accelerators");
+}
+
+/// An H200 whose products were fitted in bf16 and fp8: an epilogue of 1 us, the rest priors.
+Calibration fitted() {
+  const AcceleratorConfig h200 = device("h200_sxm");
+  Calibration c;
+  c.id = c.accelerator = "h200_sxm";
+  c.model = "tiles";
+  for (const auto& [precision, rate] : h200.compute.matrix) c.rates.matrix[precision] = rate.value;
+  c.rates.memory = h200.memory.bandwidth.value;
+  for (const Precision precision : {Precision::kBf16, Precision::kFp8}) {
+    KernelFit fit;
+    fit.table = "gemm";
+    fit.precision = precision;
+    fit.parameters["gemm.epilogue"] = {1, "us", 0.01, ParameterProvenance::kFitted};
+    fit.shapes[KernelClass::kGemm] = {{1, 1}, {1, 65536}, {64, 65536}, {64, 65536}};
+    fit.residuals = {{0, 40, 0, 0.05}};
+    c.fits.push_back(fit);
+  }
+  return c;
+}
+
+Kernel product(Precision precision) {
+  Kernel kernel;
+  kernel.kind = KernelClass::kGemm;
+  kernel.precision = precision;
+  kernel.m = kernel.n = 4096;
+  kernel.k = 512;
+  return kernel;
+}
+
+double time_us(const KernelCost& cost) { return to_seconds(cost.duration).base() * 1e6; }
+
+TEST(CalibratedTransfer, TheFittedDeviceKeepsItsValues) {
+  const AcceleratorConfig h200 = device("h200_sxm");
+  const CalibratedModel model(fitted());
+  std::vector<double> values = GemmFamily().priors(h200, Precision::kBf16);
+  values[parameter_index(GemmFamily(), "epilogue")] = 1;
+  const KernelCost cost = model.cost(product(Precision::kBf16), h200);
+  EXPECT_NEAR(time_us(cost),
+              GemmFamily().time(product(Precision::kBf16), h200, values.data()).total_us, 1e-5);
+  EXPECT_EQ(cost.provenance, Provenance::kCalibrated);
+}
+
+TEST(CalibratedTransfer, AnotherDeviceGetsThemByDataSheetAndIsExtrapolated) {
+  const AcceleratorConfig h200 = device("h200_sxm"), h100 = device("h100_sxm");
+  const CalibratedModel model(fitted());
+  std::vector<double> values = GemmFamily().priors(h200, Precision::kBf16);
+  values[parameter_index(GemmFamily(), "epilogue")] = 4.8 / 3.35;
+  const KernelCost cost = model.cost(product(Precision::kBf16), h100);
+  EXPECT_NEAR(time_us(cost),
+              GemmFamily().time(product(Precision::kBf16), h100, values.data()).total_us, 1e-5);
+  EXPECT_EQ(cost.provenance, Provenance::kExtrapolated);
+}
+
+TEST(CalibratedTransfer, OtherUnitsAtTheSameRatesAreExtrapolated) {
+  AcceleratorConfig larger = device("h200_sxm");
+  larger.compute.units.value = 144;
+  EXPECT_EQ(CalibratedModel(fitted()).cost(product(Precision::kBf16), larger).provenance,
+            Provenance::kExtrapolated);
+}
+
+TEST(CalibratedTransfer, FormatsOfOneWidthAndRateShareAFit) {
+  const AcceleratorConfig h200 = device("h200_sxm");
+  const CalibratedModel model(fitted());
+  const KernelCost half = model.cost(product(Precision::kFp16), h200);
+  EXPECT_EQ(half.duration, model.cost(product(Precision::kBf16), h200).duration);
+  EXPECT_EQ(half.provenance, Provenance::kCalibrated);
+  const KernelCost integers = model.cost(product(Precision::kInt8), h200);
+  EXPECT_EQ(integers.duration, model.cost(product(Precision::kFp8), h200).duration);
+  EXPECT_EQ(integers.provenance, Provenance::kExtrapolated);
+  EXPECT_EQ(model.cost(product(Precision::kTf32), h200).provenance, Provenance::kAnalytic);
+}
+
+}  // namespace
+}  // namespace orrery
