@@ -133,6 +133,14 @@ KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& 
   return cost;
 }
 
+Structure CalibratedModel::structure(const Kernel& kernel,
+                                     const AcceleratorConfig& accelerator) const {
+  const FamilyOf of = family_of(model(), kernel.kind);
+  const std::vector<double> v = values(of, find(of.group, kernel.precision), kernel, accelerator);
+  return {of.family->time(kernel, accelerator, v.data()),
+          of.family->blocks(kernel, accelerator, v.data())};
+}
+
 std::vector<std::vector<double>> CalibratedModel::drawn_values(const FamilyOf& of,
                                                                const Entry& entry,
                                                                const std::vector<double>& values,

@@ -13,6 +13,13 @@
 
 namespace orrery {
 
+/// What a family says of a kernel: its time in closed form, and its thread blocks where it has
+/// them.
+struct Structure {
+  KernelTime closed;
+  std::optional<BlockPlan> blocks;
+};
+
 /// Kernel times from families whose parameters a calibration has fitted; classes and precisions
 /// that it does not tell about run on the priors of the accelerator.
 class CalibratedModel final : public KernelModel {
@@ -27,6 +34,8 @@ class CalibratedModel final : public KernelModel {
   KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const override;
   std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
                             std::int64_t seed) const override;
+  /// A kernel by its family, with the parameters that price it.
+  Structure structure(const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::string calibration() const override { return calibration_ ? calibration_->id : ""; }
 
  private:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/kernels/tiles/block_plan.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
@@ -26,9 +27,9 @@ struct KernelTime {
   Bound bound = Bound::kMemory;
 };
 
-/// Where a kernel stands among those whose errors resemble its own: coordinates in which distance is
-/// Euclidean, and about 1 is how far errors stay alike. Kernels of different parts (other code paths
-/// of a library) tell nothing about each other.
+/// Where a kernel stands among those whose errors resemble its own: coordinates in which distance
+/// is Euclidean, and about 1 is how far errors stay alike. Kernels of different parts (other code
+/// paths of a library) tell nothing about each other.
 struct ResidualPoint {
   int part = 0;
   std::array<double, 6> at{};
@@ -51,6 +52,14 @@ class KernelFamily {
   /// Nothing where a family has no residual table.
   virtual std::optional<ResidualPoint> residual_point(const Kernel& /*kernel*/,
                                                       const AcceleratorConfig& /*on*/) const {
+    return std::nullopt;
+  }
+  /// The thread blocks of a kernel, with the same parameters; nothing where a family has the closed
+  /// form only. For long kernels of full waves both take the same time.
+  /// @throws config::ConfigError as time()
+  virtual std::optional<BlockPlan> blocks(const Kernel& /*kernel*/,
+                                          const AcceleratorConfig& /*accelerator*/,
+                                          const double* /*values*/) const {
     return std::nullopt;
   }
 };

@@ -46,6 +46,7 @@ struct OperatorsArguments {
   std::vector<std::string> files;
   std::string rows;                  ///< file for the rows with their predictions; empty: none
   std::string calibration = "auto";  ///< as the key of an experiment
+  std::string fidelity = "auto";     ///< likewise
   bool held_out = false;             ///< only shape groups that fits leave out
   bool json = false;
 };
@@ -57,7 +58,7 @@ struct CalibrateArguments {
   std::string output;                     ///< empty: the library's calibrations folder
   std::string source, date;
   std::string model = "tiles";  ///< of kernels
-  bool check = false;  ///< compare with the file that is there, write nothing
+  bool check = false;           ///< compare with the file that is there, write nothing
   bool json = false;
 };
 ExitCode calibrate_command(const CalibrateArguments& arguments);

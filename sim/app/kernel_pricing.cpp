@@ -26,14 +26,20 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
 }
 
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
-                                          const AcceleratorConfig& accelerator) {
+                                          const AcceleratorConfig& accelerator, Fidelity fidelity,
+                                          Contention contention, TileMemo* memo) {
   const std::string file = calibration_file(choice, accelerator);
-  if (file.empty()) return std::make_unique<CalibratedModel>();
-  return std::make_unique<CalibratedModel>(load_calibration(file));
+  auto closed = file.empty() ? std::make_unique<CalibratedModel>()
+                             : std::make_unique<CalibratedModel>(load_calibration(file));
+  return std::make_unique<TileModel>(std::move(closed), fidelity, contention, memo);
 }
 
-std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment) {
-  return kernel_model(experiment.calibration, experiment.system.accelerator);
+std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo) {
+  Contention contention;
+  if (experiment.kind == ExperimentKind::kOperator && experiment.op)
+    contention = {experiment.op->contention.units, experiment.op->contention.memory};
+  return kernel_model(experiment.calibration, experiment.system.accelerator, experiment.fidelity,
+                      contention, memo);
 }
 
 }  // namespace orrery

@@ -80,6 +80,8 @@ void add_validate_operators(CLI::App& validate, Command& chosen) {
   verb->add_option("--rows", arguments->rows, "write the rows with predictions to this CSV");
   verb->add_option("--calibration", arguments->calibration,
                    "auto (default), none (priors), a calibration of the library, or a path");
+  verb->add_option("--fidelity", arguments->fidelity, "auto (default), closed or tile")
+      ->check(CLI::IsMember({"auto", "closed", "tile"}));
   verb->add_flag("--held-out", arguments->held_out, "only shape groups that no fit has seen");
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, validate_operators_command);

@@ -39,6 +39,7 @@ struct Prediction {
   double model = 0, prior = 0, textbook = 0;
   Provenance provenance = Provenance::kMeasured;
   Bound bound = Bound::kMemory;
+  Fidelity fidelity = Fidelity::kClosed;  ///< of the longest kernel, as the bound
 };
 
 /// Rows of one line of the report.
@@ -52,13 +53,19 @@ struct Group {
 using GroupKey = std::array<std::string, 4>;
 using Groups = std::map<GroupKey, Group>;
 
-std::optional<Device> find_device(const std::string& system, const std::string& calibration) {
+Fidelity fidelity_named(const std::string& name) {
+  if (name == "closed") return Fidelity::kClosed;
+  return name == "tile" ? Fidelity::kTile : Fidelity::kAuto;
+}
+
+std::optional<Device> find_device(const std::string& system, const OperatorsArguments& arguments) {
   const config::Library& library = config::default_library();
   const std::string path = library.locate("accelerators", system, "");
   if (!std::filesystem::exists(path)) return std::nullopt;
   Device device;
   device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
-  device.model = kernel_model(calibration, device.accelerator);
+  device.model =
+      kernel_model(arguments.calibration, device.accelerator, fidelity_named(arguments.fidelity));
   return device;
 }
 
@@ -80,6 +87,7 @@ Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
     if (cost.duration > longest) {
       longest = cost.duration;
       prediction.bound = cost.bound;
+      prediction.fidelity = cost.fidelity;
     }
   }
   prediction.model = to_seconds(total).base() * kMicro;
@@ -126,7 +134,7 @@ class RowsFile {
   void header(const std::string& columns) {
     if (!file_ || columns == columns_) return;
     if (!columns_.empty()) throw UsageError("--rows: the tables do not have the same columns");
-    file_->stream() << columns << ",predicted_us,provenance,bound\n";
+    file_->stream() << columns << ",predicted_us,provenance,bound,fidelity\n";
     columns_ = columns;
   }
   void row(const std::string& text, const Prediction& prediction) {
@@ -134,7 +142,8 @@ class RowsFile {
     std::array<char, 40> number{};
     std::snprintf(number.data(), number.size(), "%.6g", prediction.model);
     file_->stream() << text << ',' << number.data() << ',' << to_string(prediction.provenance)
-                    << ',' << to_string(prediction.bound) << '\n';
+                    << ',' << to_string(prediction.bound) << ',' << to_string(prediction.fidelity)
+                    << '\n';
   }
   void commit() {
     if (file_) file_->commit();
@@ -153,8 +162,7 @@ struct Validation {
 void validate_table(const OperatorTable& table, const OperatorsArguments& arguments,
                     RowsFile& rows_file, Validation& validation) {
   std::vector<std::optional<Device>> devices;
-  for (const std::string& system : table.systems)
-    devices.push_back(find_device(system, arguments.calibration));
+  for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
   rows_file.header(table.header);
   const std::string name = to_string(table.kind);
   for (const OperatorRow& row : table.rows) {

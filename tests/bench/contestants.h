@@ -9,5 +9,7 @@ void add_queue_contest();
 void add_deadline_contest();
 /// G1 to G5: replay of programs, and what it keeps in memory.
 void add_replay_contest();
+/// T1 to T3: thread blocks as events, and a model's step priced by them.
+void add_tile_contest();
 
 }  // namespace orrery::bench

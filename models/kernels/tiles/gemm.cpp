@@ -64,7 +64,20 @@ struct Device {
 struct Product {
   double batch = 1, m = 0, n = 0, k = 0, element = 2;
   double most_splits = kMostSplits;
-  double memory_us = 0;
+  double memory_us = 0;     ///< at the memory, waiting for the first byte included
+  double memory_wait = 0;   ///< us of it
+  double memory_bytes = 0;  ///< that do not come from the L2
+};
+
+/// A product with one tile and split.
+struct Candidate {
+  Tile tile{};
+  double splits = 1;
+  double depth = 0;                 ///< of the summed dimension that a tile takes
+  double matrix = 0, loop = 0;      ///< us: instructions of an element of depth; a main loop
+  double epilogue = 0, steady = 0;  ///< us; steady: of a tile between others
+  double split_us = 0;              ///< adding up
+  double time = 0;                  ///< us without launch
 };
 
 double fourth(double x) { return x * x * x * x; }
@@ -127,23 +140,29 @@ Product product_of(const Kernel& kernel, const Device& d, const double* v) {
   // What a kernel reads or writes beyond its operands, such as gradients that are added up.
   const double more =
       std::max(0.0, (kernel.read + kernel.written).base() - weights - inputs - outputs);
+  const double read = weights * from_memory + inputs * activations + more;
+  p.memory_wait = v[kMemoryLatency] * from_memory;
+  p.memory_bytes = read + outputs * activations;
   p.memory_us =
-      (weights * from_memory + inputs * activations + more) / (d.memory * v[kMemoryEfficiency]) +
-      outputs * activations / d.memory + v[kMemoryLatency] * from_memory;
+      read / (d.memory * v[kMemoryEfficiency]) + outputs * activations / d.memory + p.memory_wait;
   return p;
 }
 
-/// Time of the product with one tile and split.
-double candidate(const Product& p, const Device& d, double rate, Tile tile, double splits,
-                 const double* v) {
+/// Time that an element of depth takes to arrive in the shared memory.
+double load_of(const Product& p, const Device& d, Tile tile, double tiles) {
+  const double rows = std::min(tile.rows, p.m), columns = std::min(tile.columns, p.n);
+  const double active = std::min(tiles, d.units);
+  return (rows + columns) * p.element / std::min(d.unit_load, 3 * d.cache_rate / active);
+}
+
+Candidate candidate(const Product& p, const Device& d, double rate, Tile tile, double splits,
+                    const double* v) {
   const double depth = kStepDepth * std::ceil(std::ceil(p.k / splits) / kStepDepth);
   const double tiles =
       p.batch * std::ceil(p.m / tile.rows) * std::ceil(p.n / tile.columns) * splits;
-  const double active = std::min(tiles, d.units);
   const double rows = std::min(tile.rows, p.m), columns = std::min(tile.columns, p.n);
   const double matrix = 2 * tile.rows * tile.columns / rate;
-  const double load =
-      (rows + columns) * p.element / std::min(d.unit_load, 3 * d.cache_rate / active);
+  const double load = load_of(p, d, tile, tiles);
   const double loop = depth * joined(matrix, load, v[kStepLatency] * 1e-3, d.instruction_rows);
   const double epilogue = v[kEpilogue] * rows * columns / 16384;
   const double waves = tiles / d.units;
@@ -151,11 +170,110 @@ double candidate(const Product& p, const Device& d, double rate, Tile tile, doub
   const double steady = std::max(loop, epilogue) + v[kOverlapLoss] * std::min(loop, epilogue);
   const double compute = v[kFill] + loop + epilogue + (counted - 1) * steady;
   double time = beside(compute, p.memory_us, d.instruction_rows);
+  double split = 0;
   if (splits > 1) {
-    time +=
+    split =
         v[kSplit] + v[kSplitTraffic] * 2 * splits * p.batch * p.m * p.n * 4 / (0.5 * d.cache_rate);
+    time += split;
   }
-  return time;
+  return {tile, splits, depth, matrix, loop, epilogue, steady, split, time};
+}
+
+/// What the library may choose from, and what it is taken to choose: the fastest, or now and then
+/// one that is not much slower.
+struct Choice {
+  Candidate best;
+  double expected = 0;  ///< us
+};
+
+Choice choose(const Product& p, const Device& d, double rate, const double* v) {
+  std::array<double, 2 * kMenu.size()> times{};
+  std::size_t count = 0;
+  Choice choice;
+  choice.best.time = std::numeric_limits<double>::infinity();
+  const auto add = [&](const Candidate& next) {
+    times[count++] = next.time;
+    if (next.time < choice.best.time) choice.best = next;
+  };
+  const std::size_t menu = d.instruction_rows >= 128 ? kMenu.size() : kMenu.size() - 1;
+  for (std::size_t i = 0; i < menu; ++i) {
+    const Tile tile = kMenu[i];
+    const double tiles = p.batch * std::ceil(p.m / tile.rows) * std::ceil(p.n / tile.columns);
+    const double splits = std::clamp(std::floor(d.units / tiles), 1.0, p.most_splits);
+    add(candidate(p, d, rate, tile, 1, v));
+    if (splits > 1) add(candidate(p, d, rate, tile, splits, v));
+  }
+  double weights = 0, sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double weight = std::exp(-(times[i] / choice.best.time - 1) / kChoice);
+    weights += weight;
+    sum += weight * times[i];
+  }
+  choice.expected = sum / weights;
+  return choice;
+}
+
+/// FLOP/us of a unit, with the clock that the power limit leaves to a product of that length.
+double unit_rate(const Product& p, const Device& d, const double* v) {
+  const double ideal = 2 * p.batch * p.m * p.n * p.k / d.ideal_rate;
+  return d.ideal_rate / d.units * v[kEfficiency] /
+         (1 + v[kThrottle] * (1 - std::exp(-ideal / v[kThrottleTime])));
+}
+
+/// What limits a product that takes `body` us with a candidate.
+Bound bound_of(const Product& p, const Device& d, const Candidate& c, double launch, double body,
+               const double* v) {
+  if (launch > body) return Bound::kLatency;
+  if (p.memory_us > 0.7 * body) return Bound::kMemory;
+  const double tiles =
+      p.batch * std::ceil(p.m / c.tile.rows) * std::ceil(p.n / c.tile.columns) * c.splits;
+  const double waves = std::max(1.0, tiles / d.units);
+  if (waves * c.loop < 0.5 * body) return Bound::kLatency;  // fill, epilogue and adding up
+  const double load = load_of(p, d, c.tile, tiles);
+  if (v[kStepLatency] * 1e-3 > std::max(c.matrix, load)) return Bound::kLatency;
+  return load > c.matrix ? Bound::kCache : Bound::kTensor;
+}
+
+/// The kinds of blocks of a candidate, as the closed form has them: all waves but the last in one
+/// steady pace, the first after a fill.
+void add_blocks(const Product& p, const Device& d, const Candidate& c, const double* v,
+                BlockPlan& plan) {
+  const auto whole = [](double x) { return static_cast<std::int64_t>(std::llround(x)); };
+  const double tiles =
+      p.batch * std::ceil(p.m / c.tile.rows) * std::ceil(p.n / c.tile.columns) * c.splits;
+  const double rows = std::min(c.tile.rows, p.m), columns = std::min(c.tile.columns, p.n);
+  BlockKind kind;
+  kind.pipe_us = c.depth * joined(c.matrix, 0, v[kStepLatency] * 1e-3, d.instruction_rows);
+  kind.cache_bytes = c.depth * (rows + columns) * p.element;
+  kind.memory_bytes = p.memory_bytes / tiles;
+  kind.fixed_us = c.steady - c.loop;
+  kind.epilogue_us = std::max(0.0, c.loop + c.epilogue - c.steady);
+  kind.flops = 2 * c.tile.rows * c.tile.columns * c.depth;
+  BlockKind first = kind;
+  first.fixed_us += v[kFill];
+  first.memory_wait_us = p.memory_wait;
+  plan.kinds = {first, kind};
+  plan.launch = {{0, whole(std::min(tiles, d.units))}};
+  if (tiles <= d.units) return;
+  const double full = (std::floor(tiles / d.units) - 1) * d.units;
+  if (full > 0) plan.launch.push_back({1, whole(full)});
+  const double rest = tiles - d.units - full;
+  if (rest < 0.5) return;
+  if (v[kWaves] > 0.999) {
+    plan.launch.push_back({1, whole(rest)});
+    return;
+  }
+  // Stream-K (Osama et al., PPoPP 2023): the tiles of the last wave in as many parts as there are
+  // units. What `waves` says of the time that is not saved is left as latency.
+  const double part = rest / d.units;
+  BlockKind piece = kind;
+  piece.pipe_us *= part;
+  piece.cache_bytes *= part;
+  piece.memory_bytes *= part;
+  piece.flops *= part;
+  piece.fixed_us = kind.fixed_us * part + v[kWaves] * (1 - part) * c.steady;
+  plan.kinds.push_back(piece);
+  plan.launch.push_back({2, whole(d.units)});
 }
 
 }  // namespace
@@ -199,35 +317,35 @@ KernelTime GemmFamily::time(const Kernel& kernel, const AcceleratorConfig& accel
                             const double* v) const {
   const Device d = device_of(accelerator, kernel.precision);
   const Product p = product_of(kernel, d, v);
-  const double ideal = 2 * p.batch * p.m * p.n * p.k / d.ideal_rate;
-  const double rate = d.ideal_rate / d.units * v[kEfficiency] /
-                      (1 + v[kThrottle] * (1 - std::exp(-ideal / v[kThrottleTime])));
-  std::array<double, 2 * kMenu.size()> times{};
-  std::size_t count = 0;
-  double best = std::numeric_limits<double>::infinity();
-  const std::size_t menu = d.instruction_rows >= 128 ? kMenu.size() : kMenu.size() - 1;
-  for (std::size_t i = 0; i < menu; ++i) {
-    const Tile tile = kMenu[i];
-    const double tiles = p.batch * std::ceil(p.m / tile.rows) * std::ceil(p.n / tile.columns);
-    const double splits = std::clamp(std::floor(d.units / tiles), 1.0, p.most_splits);
-    times[count++] = candidate(p, d, rate, tile, 1, v);
-    if (splits > 1) times[count++] = candidate(p, d, rate, tile, splits, v);
-    best = std::min({best, times[count - 1], times[count - (splits > 1 ? 2 : 1)]});
-  }
-  double weights = 0, sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double weight = std::exp(-(times[i] / best - 1) / kChoice);
-    weights += weight;
-    sum += weight * times[i];
-  }
-  const double body = sum / weights;
+  const Choice choice = choose(p, d, unit_rate(p, d, v), v);
   KernelTime time;
   time.launch_us = v[kLaunch];
-  time.total_us = time.launch_us + body;
-  time.bound = time.launch_us > body      ? Bound::kLaunch
-               : p.memory_us > 0.7 * body ? Bound::kMemory
-                                          : Bound::kCompute;
+  time.total_us = time.launch_us + choice.expected;
+  time.bound = bound_of(p, d, choice.best, time.launch_us, choice.expected, v);
   return time;
+}
+
+std::optional<BlockPlan> GemmFamily::blocks(const Kernel& kernel,
+                                            const AcceleratorConfig& accelerator,
+                                            const double* v) const {
+  const Device d = device_of(accelerator, kernel.precision);
+  const Product p = product_of(kernel, d, v);
+  const Choice choice = choose(p, d, unit_rate(p, d, v), v);
+  BlockPlan plan;
+  add_blocks(p, d, choice.best, v, plan);
+  plan.launch_us = v[kLaunch];
+  plan.scale = choice.expected / choice.best.time;
+  plan.extra_us = choice.best.split_us * plan.scale;
+  BlockMachine& machine = plan.machine;
+  machine.units = std::llround(d.units);
+  machine.persistent = true;
+  machine.memory_bytes_per_us =
+      p.memory_bytes > 0 ? p.memory_bytes / (p.memory_us - p.memory_wait) : d.memory;
+  machine.cache_bytes_per_us = 3 * d.cache_rate;
+  machine.unit_bytes_per_us = d.unit_load;
+  machine.memory_exponent = d.instruction_rows == 64 ? 4 : 3;
+  machine.cache_exponent = d.instruction_rows >= 128 ? 2 : d.instruction_rows >= 64 ? 3 : 4;
+  return plan;
 }
 
 }  // namespace orrery

@@ -21,6 +21,9 @@ class PrefillFamily final : public KernelFamily {
                              Precision precision) const override;
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override;
+  /// A kind of block for each row of tiles, in the order of a head; heads repeat it.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* values) const override;
 };
 
 }  // namespace orrery
