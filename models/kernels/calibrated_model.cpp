@@ -282,6 +282,13 @@ KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& 
   return cost;
 }
 
+Structure CalibratedModel::structure(const Kernel& kernel,
+                                     const AcceleratorConfig& accelerator) const {
+  const Slot& from = slot(device(accelerator), kernel, accelerator);
+  return {from.of.family->time(kernel, accelerator, from.values.data()),
+          from.of.family->blocks(kernel, accelerator, from.values.data())};
+}
+
 std::vector<std::vector<double>> CalibratedModel::drawn_values(const Slot& slot,
                                                                std::int64_t seed) const {
   std::vector<std::vector<double>> drawn(kDraws, slot.values);

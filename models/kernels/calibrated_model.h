@@ -14,6 +14,13 @@
 
 namespace orrery {
 
+/// What a family says of a kernel: its time in closed form, and its thread blocks where it has
+/// them.
+struct Structure {
+  KernelTime closed;
+  std::optional<BlockPlan> blocks;
+};
+
 /// Kernel times from families whose parameters a calibration has fitted, transferred by data sheet
 /// where the accelerator is another one, times the ratio that the calibration's measured ratios give
 /// near the measured shapes (residual_table.h); classes and precisions that it does not tell about
@@ -34,6 +41,8 @@ class CalibratedModel final : public KernelModel {
   KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const override;
   std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
                             std::int64_t seed) const override;
+  /// A kernel by its family, with the parameters that price it.
+  Structure structure(const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::string calibration() const override { return calibration_ ? calibration_->id : ""; }
 
  private:

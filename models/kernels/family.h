@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/kernels/tiles/block_plan.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
@@ -61,6 +62,14 @@ class KernelFamily {
   /// Nothing where a family has no residual table.
   virtual std::optional<ResidualPoint> residual_point(const Kernel& /*kernel*/,
                                                       const AcceleratorConfig& /*on*/) const {
+    return std::nullopt;
+  }
+  /// The thread blocks of a kernel, with the same parameters; nothing where a family has the closed
+  /// form only. For long kernels of full waves both take the same time.
+  /// @throws config::ConfigError as time()
+  virtual std::optional<BlockPlan> blocks(const Kernel& /*kernel*/,
+                                          const AcceleratorConfig& /*accelerator*/,
+                                          const double* /*values*/) const {
     return std::nullopt;
   }
 };

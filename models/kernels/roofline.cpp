@@ -64,11 +64,11 @@ double p_norm(const Terms& terms, double p) {
 }
 
 Bound bound_of(const Terms& terms, double body, double launch) {
-  if (launch > body) return Bound::kLaunch;
+  if (launch > body) return Bound::kLatency;
   const double largest = terms.largest();
   if (terms.memory == largest) return Bound::kMemory;
-  if (terms.host == largest) return Bound::kHostLink;
-  return terms.matrix == largest ? Bound::kCompute : Bound::kVector;
+  if (terms.host == largest) return Bound::kHost;
+  return terms.matrix == largest ? Bound::kTensor : Bound::kVector;
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ struct OperatorsArguments {
   std::string rows;                  ///< file for the rows with their predictions; empty: none
   std::string calibration = "auto";  ///< as the key of an experiment
   std::string baseline;              ///< a calibration to compare with, or a folder; empty: none
+  std::string fidelity = "auto";     ///< likewise
   bool held_out = false;             ///< only shape groups that fits leave out
   bool json = false;
 };

@@ -31,8 +31,8 @@ struct EnumNames<OperatorShape> {
 
 template <>
 struct EnumNames<Fidelity> {
-  static constexpr std::pair<Fidelity, const char*> values[] = {{Fidelity::kAuto, "auto"},
-                                                                {Fidelity::kClosed, "closed"}};
+  static constexpr std::pair<Fidelity, const char*> values[] = {
+      {Fidelity::kAuto, "auto"}, {Fidelity::kClosed, "closed"}, {Fidelity::kTile, "tile"}};
 };
 
 template <>

@@ -26,6 +26,15 @@ const Schema<BatchConfig>& BatchConfig::schema() {
   return schema;
 }
 
+const Schema<ContentionConfig>& ContentionConfig::schema() {
+  static const auto schema =
+      Schema<ContentionConfig>("contention", "what kernels beside an operator leave to it")
+          .optional("units", &ContentionConfig::units, "share of the SMs", between(0.001, 1))
+          .optional("memory", &ContentionConfig::memory, "share of the memory bandwidth",
+                    between(0.001, 1));
+  return schema;
+}
+
 const Schema<OperatorConfig>& OperatorConfig::schema() {
   using C = OperatorConfig;
   static const auto schema =
@@ -36,6 +45,7 @@ const Schema<OperatorConfig>& OperatorConfig::schema() {
           .optional("k", &C::k, "gemm: summed dimension", between(1, 1e9))
           .optional("batch", &C::batch, "gemm: independent products", between(1, 1e9))
           .optional("bytes", &C::bytes, "copies: size", between(1_B, 1000_TB))
+          .optional("contention", &C::contention, "what kernels beside it leave to it")
           .check(
               "a gemm needs m, n and k",
               [](const C& c) {
@@ -87,7 +97,9 @@ Schema<Experiment> experiment_schema() {
       .optional("flash_attention", &Experiment::flash_attention,
                 "attention without scores in memory")
       .optional("dropout", &Experiment::dropout, "training: dropout kernels and masks")
-      .optional("fidelity", &Experiment::fidelity, "of the kernel model")
+      .optional("fidelity", &Experiment::fidelity,
+                "of the kernel model: closed form, tile (thread blocks as discrete events, where a "
+                "kernel's family has them), or auto, whichever predicts a kernel better")
       .optional("calibration", &Experiment::calibration,
                 "parameters of the kernel model: auto (what the accelerator names), none (priors), "
                 "a calibration of the library, or a path")

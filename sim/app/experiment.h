@@ -9,6 +9,7 @@
 
 #include "sim/config/output.h"
 #include "sim/config/schema.h"
+#include "sim/graph/costs.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/identity.h"
 #include "sim/results/run_record.h"
@@ -20,9 +21,6 @@ namespace orrery {
 
 enum class ExperimentKind : std::uint8_t { kOperator, kCollective, kTraining, kInference };
 
-/// How much of the machine a kernel model simulates. Only the closed form exists so far.
-enum class Fidelity : std::uint8_t { kAuto, kClosed };
-
 /// Sequences of a step; 0 means derived: global = micro * dp, or micro = global / dp.
 struct BatchConfig {
   std::int64_t global = 0;
@@ -33,12 +31,20 @@ struct BatchConfig {
 
 enum class OperatorShape : std::uint8_t { kGemm, kHostToDevice, kDeviceToHost, kDeviceToDevice };
 
+/// What kernels that run beside it leave to an operator.
+struct ContentionConfig {
+  double units = 1;   ///< share of the SMs
+  double memory = 1;  ///< share of the memory bandwidth
+  static const config::Schema<ContentionConfig>& schema();
+};
+
 /// One kernel: a GEMM, (m x k) * (k x n), or a copy of `bytes`.
 struct OperatorConfig {
   OperatorShape kind = OperatorShape::kGemm;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Bytes bytes;
+  ContentionConfig contention;
   static const config::Schema<OperatorConfig>& schema();
 };
 

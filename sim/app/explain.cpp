@@ -7,7 +7,9 @@
 #include "sim/app/commands.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/app/limits.h"
 #include "sim/app/model_step.h"
+#include "sim/app/simulate.h"
 #include "sim/config/output.h"
 #include "sim/results/table.h"
 #include "workloads/statistics.h"
@@ -74,22 +76,31 @@ Explained explain_model(const Experiment& e) {
   return explained;
 }
 
-/// Kernels of one role: how often, what limits them, how long.
-ordered_json explain_kernels(const Program& program, const Role& role, const Costs& costs) {
+/// One kernel: how often, what limits it and how close it comes to that, how long.
+ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost, std::uint64_t count,
+                            const AcceleratorConfig& accelerator) {
+  const double time = to_seconds(cost.duration).base();
+  return {{"name", kernel.name},
+          {"class", to_string(kernel.kind)},
+          {"count", count},
+          {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
+          {"bytes", (kernel.read + kernel.written).base()},
+          {"bound", to_string(cost.bound)},
+          {"share_of_limit", time_at_limit(kernel, accelerator, cost.bound) / time},
+          {"fidelity", to_string(cost.fidelity)},
+          {"time_s", time},
+          {"total_s", time * static_cast<double>(count)}};
+}
+
+/// Kernels of one role.
+ordered_json explain_kernels(const Program& program, const Role& role, const Costs& costs,
+                             const AcceleratorConfig& accelerator) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
   for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
     if (counts.kernels[id] == 0) continue;
-    const Kernel& kernel = program.kernels[id];
-    const double time = to_seconds(costs.kernels[id].duration).base();
-    rows.push_back({{"name", kernel.name},
-                    {"class", to_string(kernel.kind)},
-                    {"count", counts.kernels[id]},
-                    {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
-                    {"bytes", (kernel.read + kernel.written).base()},
-                    {"bound", to_string(costs.kernels[id].bound)},
-                    {"time_s", time},
-                    {"total_s", time * static_cast<double>(counts.kernels[id])}});
+    rows.push_back(
+        explain_kernel(program.kernels[id], costs.kernels[id], counts.kernels[id], accelerator));
   }
   return rows;
 }
@@ -123,13 +134,18 @@ void print_rows(const ordered_json& rows, const std::string& title) {
                {"FLOPs", Align::kRight},
                {"bytes", Align::kRight},
                {"bound"},
+               {"of limit", Align::kRight},
+               {"fidelity"},
                {"time", Align::kRight},
                {"total", Align::kRight}});
   for (const ordered_json& row : rows) {
     const double flops = row.value("flops", 0.0);
     table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
                    flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
-                   row["bound"], format_si(row["time_s"], "s"), format_si(row["total_s"], "s")});
+                   row["bound"],
+                   row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
+                   row.value("fidelity", "-"), format_si(row["time_s"], "s"),
+                   format_si(row["total_s"], "s")});
   }
   std::cout << "\n";
   table.print(std::cout);
@@ -151,7 +167,10 @@ void print(const ordered_json& explanation) {
         sizes.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
     }
     sizes.print(std::cout);
+  }
+  if (explanation.contains("kernels"))
     print_rows(explanation["kernels"], "kernels of " + explanation["role"].get<std::string>());
+  if (explanation.contains("transfers")) {
     print_rows(explanation["transfers"], "transfers of " + explanation["role"].get<std::string>());
   }
   std::cout << "\ninputs that had no effect:";
@@ -179,8 +198,14 @@ ExitCode explain_command(const ExplainArguments& arguments) {
     const Role& role = explained.program.roles.back();
     explanation["sizes"] = std::move(explained.sizes);
     explanation["role"] = role.name;
-    explanation["kernels"] = explain_kernels(explained.program, role, priced.costs);
+    explanation["kernels"] =
+        explain_kernels(explained.program, role, priced.costs, e.system.accelerator);
     explanation["transfers"] = explain_transfers(explained.program, role, priced);
+  } else if (e.kind == ExperimentKind::kOperator) {
+    const Kernel kernel = operator_kernel(e);
+    const KernelCost cost = kernel_model(e)->cost(kernel, e.system.accelerator);
+    explanation["role"] = "operator";
+    explanation["kernels"] = {explain_kernel(kernel, cost, 1, e.system.accelerator)};
   }
   explanation["no_effect"] = inputs_without_effect(loaded);
   if (arguments.json) {

@@ -18,7 +18,7 @@ void run_inference(const Experiment& experiment, const SimulateOptions& options,
   // A decode step yields one token a sequence, a prefill works through the whole prompt.
   step.tokens = sequences * static_cast<double>(inference.sequence);
   step.model_flops = model_flops(model, inference);
-  const auto model_of_kernels = kernel_model(experiment);
+  const auto model_of_kernels = kernel_model(experiment, options.tiles);
   const StepOutcome outcome =
       replay_step(experiment, *model_of_kernels, step.program, options.trace);
   report_step(experiment, step, outcome, record);

@@ -27,15 +27,21 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
 }
 
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
-                                          const AcceleratorConfig& accelerator) {
+                                          const AcceleratorConfig& accelerator, Fidelity fidelity,
+                                          Contention contention, TileMemo* memo) {
   const std::string file = calibration_file(choice, accelerator);
-  if (file.empty()) return std::make_unique<CalibratedModel>();
-  return std::make_unique<CalibratedModel>(load_calibration(file));
+  auto closed = file.empty() ? std::make_unique<CalibratedModel>()
+                             : std::make_unique<CalibratedModel>(load_calibration(file));
+  return std::make_unique<TileModel>(std::move(closed), fidelity, contention, memo);
 }
 
-std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment) {
+std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
-  auto model = kernel_model(experiment.calibration, accelerator);
+  Contention contention;
+  if (experiment.kind == ExperimentKind::kOperator && experiment.op)
+    contention = {experiment.op->contention.units, experiment.op->contention.memory};
+  auto model = kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention,
+                            memo);
   std::vector<MeasuredKernel> measured;
   for (const FilePath& table : experiment.measured) {
     const auto more = measured_kernels(read_operator_table(table.path), accelerator, *model);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "models/kernels/tiles/tile_model.h"
 #include "sim/app/experiment.h"
 #include "sim/machine/kernel_model.h"
 
@@ -15,8 +16,11 @@ namespace orrery {
 std::string calibration_file(const std::string& choice, const AcceleratorConfig& accelerator);
 
 /// The kernel model with the parameters of that file, or with the accelerator's priors.
+/// @param memo of tile results; may be null
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
-                                          const AcceleratorConfig& accelerator);
-std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment);
+                                          const AcceleratorConfig& accelerator,
+                                          Fidelity fidelity = Fidelity::kAuto,
+                                          Contention contention = {}, TileMemo* memo = nullptr);
+std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo = nullptr);
 
 }  // namespace orrery

@@ -83,6 +83,8 @@ void add_validate_operators(CLI::App& validate, Command& chosen) {
   verb->add_option("--baseline", arguments->baseline,
                    "a calibration to compare with, or a folder of them by device (such as of "
                    "calibrate --model roofline)");
+  verb->add_option("--fidelity", arguments->fidelity, "auto (default), closed or tile")
+      ->check(CLI::IsMember({"auto", "closed", "tile"}));
   verb->add_flag("--held-out", arguments->held_out, "only shape groups that no fit has seen");
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, validate_operators_command);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/app/limits.h"
 #include "sim/app/simulate.h"
 
 namespace orrery {
@@ -37,29 +36,17 @@ Kernel copy(const OperatorConfig& op) {
   return kernel;
 }
 
-/// Time at the nameplate of whatever limits the kernel: matrix peak, memory bandwidth or host link.
-double time_at_limit(const Kernel& kernel, const AcceleratorConfig& accelerator) {
-  const double dies = accelerator.dies;
-  double time =
-      ((kernel.read + kernel.written) / (accelerator.memory.bandwidth.value / dies)).base();
-  if (kernel.matrix_flops.base() > 0) {
-    time =
-        std::max(time, (kernel.matrix_flops / matrix_peak(accelerator, kernel.precision)).base());
-  }
-  if (kernel.host.base() > 0) {
-    time =
-        std::max(time, (kernel.host / (accelerator.host_link.bandwidth.published() / dies)).base());
-  }
-  return time;
-}
-
 }  // namespace
 
-void run_operator(const Experiment& experiment, RunRecord& record) {
-  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+Kernel operator_kernel(const Experiment& experiment) {
   const OperatorConfig& op = *experiment.op;
-  const Kernel kernel = op.kind == OperatorShape::kGemm ? gemm(op, experiment.precision) : copy(op);
-  const auto model = kernel_model(experiment);
+  return op.kind == OperatorShape::kGemm ? gemm(op, experiment.precision) : copy(op);
+}
+
+void run_operator(const Experiment& experiment, const SimulateOptions& options, RunRecord& record) {
+  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+  const Kernel kernel = operator_kernel(experiment);
+  const auto model = kernel_model(experiment, options.tiles);
   const KernelCost cost = model->cost(kernel, accelerator);
   const double time = to_seconds(cost.duration).base();
   const double bytes = (kernel.read + kernel.written).base();
@@ -68,8 +55,9 @@ void run_operator(const Experiment& experiment, RunRecord& record) {
   add_metric(record, "flops_per_s", kernel.matrix_flops.base() / time);
   add_metric(record, "bytes", bytes);
   add_metric(record, "bytes_per_s", bytes / time);
-  add_metric(record, "share_of_limit", time_at_limit(kernel, accelerator) / time);
+  add_metric(record, "share_of_limit", time_at_limit(kernel, accelerator, cost.bound) / time);
   record.labels.push_back({"bound", to_string(cost.bound)});
+  record.labels.push_back({"fidelity", to_string(cost.fidelity)});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", 1);
   ProvenanceTime rests;

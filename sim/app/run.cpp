@@ -11,6 +11,7 @@
 #include "sim/app/commands.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/isolate.h"
+#include "sim/app/tile_store.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
 
@@ -78,8 +79,9 @@ ExitCode run_command(const RunArguments& arguments) {
   std::optional<ResultStore>
       store;  // opened first: a store that cannot be used is known before the run
   if (!arguments.db.empty()) store.emplace(ResultStore::open(arguments.db));
-  const TimedRecord run = simulate_timed(loaded, {arguments.trace});
-  if (store) store->save(run.record, run.times);
+  TileStore tiles = store ? TileStore(store->tiles()) : TileStore();
+  const TimedRecord run = simulate_timed(loaded, {arguments.trace, &tiles});
+  if (store) store->save(run.record, run.times, tiles.played());
   if (arguments.json) {
     std::cout << to_json(run).dump(2) << "\n";
   } else {
@@ -99,19 +101,24 @@ TimedRecord simulate_timed(const LoadedExperiment& loaded, const SimulateOptions
   return run;
 }
 
-TimedRecord simulate_isolated(const LoadedExperiment& loaded) {
-  const auto outcome = run_isolated([&loaded] {
-    const TimedRecord run = simulate_timed(loaded);
+TimedRecord simulate_isolated(const LoadedExperiment& loaded, std::vector<TileRow>* known) {
+  const auto outcome = run_isolated([&loaded, known] {
+    TileStore tiles = known ? TileStore(*known) : TileStore();
+    const TimedRecord run = simulate_timed(loaded, {"", &tiles});
     const nlohmann::ordered_json json = {{"record", orrery::to_json(run.record)},
                                          {"started", run.times.started},
                                          {"wall_s", run.times.wall_s},
-                                         {"host", run.times.host}};
+                                         {"host", run.times.host},
+                                         {"tiles", orrery::to_json(tiles.played())}};
     return json.dump();
   });
   if (const auto* failure = std::get_if<Failure>(&outcome)) throw PointFailure(*failure);
   const auto json = nlohmann::ordered_json::parse(std::get<std::string>(outcome));
-  return {run_record_from_json(json.at("record")),
-          {json.at("started"), json.at("wall_s"), json.at("host")}};
+  TimedRecord run{run_record_from_json(json.at("record")),
+                  {json.at("started"), json.at("wall_s"), json.at("host")},
+                  tile_rows_from_json(json.at("tiles"))};
+  if (known) known->insert(known->end(), run.tiles.begin(), run.tiles.end());
+  return run;
 }
 
 nlohmann::ordered_json to_json(const TimedRecord& run) {

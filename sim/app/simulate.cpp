@@ -54,7 +54,7 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
   switch (experiment.kind) {
     case ExperimentKind::kOperator:
-      run_operator(experiment, record);
+      run_operator(experiment, options, record);
       break;
     case ExperimentKind::kCollective:
       run_collective(experiment, record);

@@ -3,13 +3,15 @@
 
 #include <string>
 
+#include "models/kernels/tiles/tile_model.h"
 #include "sim/app/experiment.h"
 #include "sim/results/run_record.h"
 
 namespace orrery {
 
 struct SimulateOptions {
-  std::string trace;  ///< file for a Perfetto timeline; empty: none
+  std::string trace;          ///< file for a Perfetto timeline; empty: none
+  TileMemo* tiles = nullptr;  ///< where tile results are looked up and kept; null: nowhere
 };
 
 /// Runs one experiment. A point that does not fit is a result too: status kInfeasible with the
@@ -18,10 +20,13 @@ struct SimulateOptions {
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 
 // One function per kind of experiment; each fills metrics, labels and classes of the record.
-void run_operator(const Experiment& experiment, RunRecord& record);
+void run_operator(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
 void run_collective(const Experiment& experiment, RunRecord& record);
 void run_training(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
 void run_inference(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
+
+/// The kernel of an experiment of kind operator.
+Kernel operator_kernel(const Experiment& experiment);
 
 /// Adds a metric; its unit comes from the table of metrics.
 /// @throws std::logic_error for a name that the table does not have.

@@ -25,10 +25,10 @@ RunRecord failed_record(const LoadedExperiment& loaded, const Failure& failure) 
 
 /// Simulates one point in a process of its own and stores it. A failure of the point is a result,
 /// not an exception.
-RunRecord run_point(const SweepPoint& point, ResultStore& store) {
+RunRecord run_point(const SweepPoint& point, ResultStore& store, std::vector<TileRow>& tiles) {
   try {
-    TimedRecord run = simulate_isolated(point.loaded);
-    store.save(run.record, run.times);
+    TimedRecord run = simulate_isolated(point.loaded, &tiles);
+    store.save(run.record, run.times, run.tiles);
     return std::move(run.record);
   } catch (const PointFailure& failure) {
     return failed_record(point.loaded, {failure.code, failure.what()});
@@ -37,6 +37,7 @@ RunRecord run_point(const SweepPoint& point, ResultStore& store) {
 
 SweepResults run_points(const Sweep& sweep, ResultStore& store) {
   SweepResults results;
+  std::vector<TileRow> tiles = store.tiles();
   Progress progress("points", sweep.points.size());
   const auto begin = std::chrono::steady_clock::now();
   for (const SweepPoint& point : sweep.points) {
@@ -48,7 +49,7 @@ SweepResults run_points(const Sweep& sweep, ResultStore& store) {
       results.records.push_back(std::move(*stored));
     } else {
       ++results.simulated;
-      results.records.push_back(run_point(point, store));
+      results.records.push_back(run_point(point, store, tiles));
       if (results.records.back().status == RunStatus::kFailed) ++results.failed;
     }
     progress.step(point.name);

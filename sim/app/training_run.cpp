@@ -29,7 +29,7 @@ void run_training(const Experiment& experiment, const SimulateOptions& options, 
   step.program = std::move(built.program);
   step.tokens = static_cast<double>(training.global_batch * training.sequence);
   step.model_flops = model_flops(model, training);
-  const auto model_of_kernels = kernel_model(experiment);
+  const auto model_of_kernels = kernel_model(experiment, options.tiles);
   const StepOutcome outcome =
       replay_step(experiment, *model_of_kernels, step.program, options.trace);
   report_step(experiment, step, outcome, record);

@@ -41,6 +41,7 @@ struct Prediction {
   double model = 0, baseline = 0, prior = 0, textbook = 0;
   Provenance provenance = Provenance::kMeasured;
   Bound bound = Bound::kMemory;
+  Fidelity fidelity = Fidelity::kClosed;  ///< of the longest kernel, as the bound
 };
 
 /// Rows of one line of the report.
@@ -61,17 +62,23 @@ std::string baseline_of(const std::string& name, const std::string& system) {
   return std::filesystem::exists(file) ? file.string() : "";
 }
 
+Fidelity fidelity_named(const std::string& name) {
+  if (name == "closed") return Fidelity::kClosed;
+  return name == "tile" ? Fidelity::kTile : Fidelity::kAuto;
+}
+
 std::optional<Device> find_device(const std::string& system, const OperatorsArguments& arguments) {
   const config::Library& library = config::default_library();
   const std::string path = library.locate("accelerators", system, "");
   if (!std::filesystem::exists(path)) return std::nullopt;
   Device device;
   device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
-  device.model = kernel_model(arguments.calibration, device.accelerator);
+  const Fidelity fidelity = fidelity_named(arguments.fidelity);
+  device.model = kernel_model(arguments.calibration, device.accelerator, fidelity);
   if (device.model->calibration() != device.accelerator.id)
     device.transferred = device.model->calibration();
   const std::string baseline = baseline_of(arguments.baseline, system);
-  if (!baseline.empty()) device.baseline = kernel_model(baseline, device.accelerator);
+  if (!baseline.empty()) device.baseline = kernel_model(baseline, device.accelerator, Fidelity::kClosed);
   return device;
 }
 
@@ -94,6 +101,7 @@ Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
     if (cost.duration > longest) {
       longest = cost.duration;
       prediction.bound = cost.bound;
+      prediction.fidelity = cost.fidelity;
     }
   }
   prediction.model = to_seconds(total).base() * kMicro;
@@ -159,7 +167,7 @@ class RowsFile {
   void header(const std::string& columns) {
     if (!file_ || columns == columns_) return;
     if (!columns_.empty()) throw UsageError("--rows: the tables do not have the same columns");
-    file_->stream() << columns << ",predicted_us,provenance,bound\n";
+    file_->stream() << columns << ",predicted_us,provenance,bound,fidelity\n";
     columns_ = columns;
   }
   void row(const std::string& text, const Prediction& prediction) {
@@ -167,7 +175,8 @@ class RowsFile {
     std::array<char, 40> number{};
     std::snprintf(number.data(), number.size(), "%.6g", prediction.model);
     file_->stream() << text << ',' << number.data() << ',' << to_string(prediction.provenance)
-                    << ',' << to_string(prediction.bound) << '\n';
+                    << ',' << to_string(prediction.bound) << ',' << to_string(prediction.fidelity)
+                    << '\n';
   }
   void commit() {
     if (file_) file_->commit();

@@ -5,16 +5,30 @@ namespace orrery {
 
 const char* to_string(Bound bound) {
   switch (bound) {
-    case Bound::kCompute:
-      return "compute";
+    case Bound::kTensor:
+      return "tensor";
     case Bound::kVector:
       return "vector";
+    case Bound::kCache:
+      return "L2";
     case Bound::kMemory:
-      return "memory";
-    case Bound::kHostLink:
-      return "host_link";
-    case Bound::kLaunch:
-      return "launch";
+      return "HBM";
+    case Bound::kHost:
+      return "host";
+    case Bound::kLatency:
+      return "latency";
+  }
+  return "?";
+}
+
+const char* to_string(Fidelity fidelity) {
+  switch (fidelity) {
+    case Fidelity::kAuto:
+      return "auto";
+    case Fidelity::kClosed:
+      return "closed";
+    case Fidelity::kTile:
+      return "tile";
   }
   return "?";
 }

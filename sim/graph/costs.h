@@ -11,7 +11,14 @@
 namespace orrery {
 
 /// What limits a kernel.
-enum class Bound : std::uint8_t { kCompute, kVector, kMemory, kHostLink, kLaunch };
+enum class Bound : std::uint8_t {
+  kTensor,   ///< matrix units
+  kVector,   ///< vector lanes and special functions
+  kCache,    ///< L2
+  kMemory,   ///< device memory of whatever kind; "HBM" in results
+  kHost,     ///< link to the host
+  kLatency,  ///< no rate: launch, filling and draining pipelines, steps that wait for each other
+};
 const char* to_string(Bound bound);
 
 /// What a number rests on.
@@ -23,12 +30,21 @@ enum class Provenance : std::uint8_t {
 };
 const char* to_string(Provenance provenance);
 
+/// How much of the machine a kernel model simulates.
+enum class Fidelity : std::uint8_t {
+  kAuto,    ///< whatever predicts a kernel better
+  kClosed,  ///< closed form
+  kTile,    ///< thread blocks on SMs as discrete events, where the kernel's family has them
+};
+const char* to_string(Fidelity fidelity);
+
 /// Price of one kernel, from a kernel model.
 struct KernelCost {
   Picoseconds duration = 0;  ///< launch included
   Picoseconds launch = 0;    ///< the part that is launch overhead
   Bound bound = Bound::kMemory;
   Provenance provenance = Provenance::kAnalytic;
+  Fidelity fidelity = Fidelity::kClosed;  ///< what the duration comes from
 };
 
 /// Bytes that a transfer puts on one link.

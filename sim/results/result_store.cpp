@@ -123,7 +123,8 @@ void ResultStore::begin_writing() {
   writing_ = true;
 }
 
-SaveOutcome ResultStore::save(const RunRecord& record, const RunTimes& times) {
+SaveOutcome ResultStore::save(const RunRecord& record, const RunTimes& times,
+                              const std::vector<TileRow>& tiles) {
   require_valid(record);
   if (record.identity.empty()) throw std::logic_error("a result without identity");
   begin_writing();
@@ -141,6 +142,7 @@ SaveOutcome ResultStore::save(const RunRecord& record, const RunTimes& times) {
   }
   if (stored) outcome = SaveOutcome::kAlreadyThere;
   insert_run(*database_, stored ? stored->point : insert_record(*database_, record), times);
+  insert_tiles(*database_, tiles);
   transaction.commit();
   return outcome;
 }
@@ -183,6 +185,10 @@ std::vector<RunRecord> ResultStore::all() const {
   return records;
 }
 
+std::vector<TileRow> ResultStore::tiles() const {
+  return database_ ? read_tiles(*database_) : std::vector<TileRow>{};
+}
+
 void ResultStore::verify() const {
   if (!database_) return;
   const std::string integrity = database_->text("PRAGMA integrity_check");
@@ -194,6 +200,7 @@ void ResultStore::verify() const {
                      path_.string() + ": table " + table + " refers to a point that is not there");
   }
   for_each([](const RunRecord&) {});
+  read_tiles(*database_);
 }
 
 }  // namespace orrery

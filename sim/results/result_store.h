@@ -13,6 +13,7 @@
 
 #include "sim/results/run_record.h"
 #include "sim/results/sqlite.h"
+#include "sim/results/tile_rows.h"
 
 namespace orrery {
 
@@ -53,8 +54,10 @@ class ResultStore {
   /// One transaction: after a return the result survives the end of this process, however it ends.
   /// The same result again adds no result. A failure is no result: it gives way to one and never
   /// replaces one.
+  /// @param tiles results of thread blocks that were played for it, kept for later runs
   /// @throws DeterminismError when another result is stored for the identity.
-  SaveOutcome save(const RunRecord& record, const RunTimes& times);
+  SaveOutcome save(const RunRecord& record, const RunTimes& times,
+                   const std::vector<TileRow>& tiles = {});
 
   bool contains(std::string_view identity) const { return status(identity).has_value(); }
   std::optional<RunStatus> status(std::string_view identity) const;
@@ -64,6 +67,9 @@ class ResultStore {
   /// In order of identity, one record in memory at a time.
   void for_each(const std::function<void(const RunRecord&)>& visit) const;
   std::vector<RunRecord> all() const;
+
+  /// Results of thread blocks that runs of this engine have kept.
+  std::vector<TileRow> tiles() const;
 
   /// Integrity of the file, references between tables and all digests.
   void verify() const;

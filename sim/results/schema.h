@@ -8,7 +8,26 @@ namespace orrery {
 /// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
 inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 /// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
-inline constexpr std::int64_t kStoreVersion = 1;
+inline constexpr std::int64_t kStoreVersion = 2;
+
+/// Times of kernels' thread blocks, kept from run to run (tile_rows.h); since version 2. Rows
+/// belong to no point: any number of points may rest on one.
+inline constexpr const char* kTileSchema = R"sql(
+CREATE TABLE tiles (
+  key            TEXT PRIMARY KEY,      -- SHA-256 of kinds of blocks, their order, the machine
+                                        -- under them, device, kernel, contention, engine version
+  device         TEXT NOT NULL,         -- these for people: the key has them
+  kernel         TEXT NOT NULL,
+  precision      TEXT NOT NULL,
+  shape          TEXT NOT NULL,         -- batch x m x n x k
+  units          REAL NOT NULL,         -- share of the SMs that the kernel had
+  memory         REAL NOT NULL,         -- and of the memory bandwidth
+  duration_us    REAL NOT NULL,         -- of the blocks alone
+  events         INTEGER NOT NULL,
+  engine_version TEXT NOT NULL,
+  digest         TEXT NOT NULL          -- SHA-256 of key, duration_us and events
+) STRICT, WITHOUT ROWID;
+)sql";
 
 /// The tables of a result store. A point is one resolved experiment, a run one execution of it. The
 /// view v_runs has one row a point with every metric as a column; store_file.cpp makes it.

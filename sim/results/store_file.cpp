@@ -64,8 +64,16 @@ void update_view(Database& database) {
 
 void create_tables(Database& database) {
   database.execute(kStoreSchema);
+  database.execute(kTileSchema);
   database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
   database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
+}
+
+/// Brings an older version up to date.
+void update_tables(Database& database) {
+  if (database.integer("PRAGMA user_version") >= kStoreVersion) return;
+  database.execute(kTileSchema);
+  database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
 }
 
 /// WAL needs memory shared between all processes that have the file open, which file systems of
@@ -159,6 +167,7 @@ std::unique_ptr<Database> open_store_to_write(const fs::path& path, std::uint64_
   Transaction creation(*database);
   // Again, under the lock: another process may have created the tables meanwhile.
   if (checked_content(*database, path) == Content::kNothing) create_tables(*database);
+  update_tables(*database);
   update_view(*database);
   creation.commit();
   return database;

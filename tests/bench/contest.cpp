@@ -60,7 +60,7 @@ class Collector : public benchmark::BenchmarkReporter {
     for (const Run& run : runs) {
       if (run.run_type == Run::RT_Iteration && !run.error_occurred) {
         samples_[run.run_name.function_name].push_back(
-            {run.real_accumulated_time, run.counters.at("bytes")});
+            {run.real_accumulated_time, run.counters.at("bytes"), run.counters.at("count")});
         std::fprintf(stderr, ".");
       }
     }
@@ -74,7 +74,9 @@ class Collector : public benchmark::BenchmarkReporter {
     }
     std::vector<double> values;
     for (const Sample& sample : found->second) {
-      values.push_back(quantity == Quantity::kSeconds ? sample.seconds : sample.bytes);
+      values.push_back(quantity == Quantity::kSeconds ? sample.seconds
+                       : quantity == Quantity::kBytes ? sample.bytes
+                                                      : sample.count);
     }
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
@@ -135,6 +137,7 @@ void add_contestant(const std::string& name, std::function<Sample()> run) {
       const Sample sample = run_in_child(run);
       state.SetIterationTime(sample.seconds);
       state.counters["bytes"] = sample.bytes;
+      state.counters["count"] = sample.count;
     }
   };
   benchmark::RegisterBenchmark(name.c_str(), body)->UseManualTime()->Iterations(1)->Repetitions(5);

@@ -11,6 +11,7 @@ namespace orrery::bench {
 struct Sample {
   double seconds = 0;  ///< CPU time of the process, per item
   double bytes = 0;    ///< memory, where that is what is measured
+  double count = 0;    ///< of events, likewise
 };
 
 /// CPU time that this process has used, in seconds.
@@ -24,7 +25,7 @@ double allocated_bytes();
 /// can hold one SystemC context only; the repetitions of all contestants are interleaved at random.
 void add_contestant(const std::string& name, std::function<Sample()> run);
 
-enum class Quantity { kSeconds, kBytes };
+enum class Quantity { kSeconds, kBytes, kCount };
 enum class Limit { kAtMost, kAtLeast };
 
 /// One line of the report: medians of contestants, one over the other, and what is demanded.

@@ -11,5 +11,7 @@ void add_deadline_contest();
 void add_replay_contest();
 /// P1 to P3: times of kernels.
 void add_prediction_contest();
+/// T1 to T3: thread blocks as events, and a model's step priced by them.
+void add_tile_contest();
 
 }  // namespace orrery::bench

@@ -7,5 +7,6 @@ int main(int argc, char** argv) {
   orrery::bench::add_deadline_contest();
   orrery::bench::add_replay_contest();
   orrery::bench::add_prediction_contest();
+  orrery::bench::add_tile_contest();
   return orrery::bench::run_contest(argc, argv);
 }

@@ -25,7 +25,7 @@ void add_kernels(PricedProgram& p) {
   Random random(3);
   for (std::uint32_t k = 0; k < kKernels; ++k) {
     p.program.kernels.emplace_back();
-    p.costs.kernels.push_back({1 + random(5'000'000), 1000, Bound::kCompute});
+    p.costs.kernels.push_back({1 + random(5'000'000), 1000, Bound::kTensor});
   }
 }
 

@@ -357,7 +357,8 @@ TEST_F(Cli, OperatorsAreComparedWithTwoBaselinesAndTheirRowsWritten) {
   std::ifstream rows(path("rows.csv"));
   std::string line;
   std::getline(rows, line);
-  EXPECT_EQ(line, "system,precision,m,n,k,latency_us,source,predicted_us,provenance,bound");
+  EXPECT_EQ(line,
+            "system,precision,m,n,k,latency_us,source,predicted_us,provenance,bound,fidelity");
   std::getline(rows, line);
   EXPECT_THAT(line, testing::StartsWith("h200_sxm,bf16,1,128,4096,"));
   EXPECT_THAT(line, HasSubstr(",calibrated,"));

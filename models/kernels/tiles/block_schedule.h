@@ -17,6 +17,9 @@ struct BlockKind {
   double memory_bytes = 0;  ///< through the memory
   double cache_bytes = 0;   ///< through the L2
   double epilogue_us = 0;
+  double fixed_us = 0;        ///< of the main loop, before or after its steps: nothing hides it
+  double memory_wait_us = 0;  ///< until the first byte arrives from the memory
+  double flops = 0;           ///< on the matrix pipe, padding of the tile included
 };
 
 /// Blocks of one kind that stand next to each other in launch order.
@@ -32,21 +35,32 @@ struct BlockMachine {
   double memory_bytes_per_us = 0;
   double cache_bytes_per_us = 0;
   double unit_bytes_per_us = 0;  ///< what one unit takes in at most; 0: no limit
+  /// A unit starts its next block while the tile of the last is written.
+  bool persistent = false;
+  /// p of (t_own^p + t_server^p)^(1/p): how little work beside a server hides when both take about
+  /// as long; 2, 3 or 4. 0: the slower one alone counts.
+  int memory_exponent = 0;
+  int cache_exponent = 0;
 };
 
 struct BlockSchedule {
   double duration_us = 0;
   double memory_bytes = 0;  ///< moved: equal to what the blocks ask for
+  double cache_bytes = 0;
   double pipe_busy_us = 0;  ///< of all units together
+  double flops = 0;
   std::uint64_t events = 0;
 };
 
 /// Plays the blocks on the machine: a unit takes the next block as soon as one of its places is
-/// free, the emptiest and lowest unit first. Memory and L2 are shared max-min fairly among main
-/// loops. Blocks of one kind that start together stay together as one activity, so that a grid of
-/// equal blocks costs a few events a wave, whatever its size.
+/// free. Memory and L2 are shared max-min fairly among main loops. Blocks of one kind that start
+/// together stay together, so that a grid of equal blocks costs a few events a wave, whatever its
+/// size. Blocks that cannot hold each other up, whatever runs beside them, are played from a heap
+/// of free units; of very many repeats of a launch order only the first are, and the others take
+/// their work over all units, as they do in the middle of a long kernel.
+/// @param repeats how often the whole launch order comes
 /// @throws std::invalid_argument for a machine without units or a kind out of range.
 BlockSchedule play_blocks(const std::vector<BlockKind>& kinds, const std::vector<BlockRun>& launch,
-                          const BlockMachine& machine);
+                          const BlockMachine& machine, std::int64_t repeats = 1);
 
 }  // namespace orrery

@@ -40,7 +40,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   time.launch = v[kLaunch];
   time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) +
               p.kclk * v[kOutput] * p.sequences * p.heads * p.width / p.units;
-  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kCompute);
+  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }
 

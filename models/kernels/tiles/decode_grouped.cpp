@@ -55,7 +55,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
     time.body +=
         p.kclk * (v[kCombine] + v[kCombinePart] * splits + v[kCombineRows] * rows / p.units);
   }
-  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kCompute);
+  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }
 

@@ -106,7 +106,7 @@ inline double context_splits(const DecodeProblem& p) {
 }
 
 inline Bound bound_of(double launch, double body, double work, double memory, Bound other) {
-  if (launch > body) return Bound::kLaunch;
+  if (launch > body) return Bound::kLatency;
   return memory >= work ? Bound::kMemory : other;
 }
 

@@ -91,7 +91,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
     const double rows = p.sequences * p.heads * splits * p.padded;
     time.body += p.kclk * (v[kCombine] + v[kCombineRows] * rows / p.units);
   }
-  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kCompute);
+  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }
 

@@ -99,9 +99,9 @@ KernelTime product_time(double body_us, double memory_us, GemmValues v) {
   KernelTime time;
   time.launch_us = v[GemmParameter::kLaunch];
   time.total_us = time.launch_us + body_us;
-  time.bound = time.launch_us > body_us    ? Bound::kLaunch
+  time.bound = time.launch_us > body_us    ? Bound::kLatency
                : memory_us > 0.7 * body_us ? Bound::kMemory
-                                           : Bound::kCompute;
+                                           : Bound::kTensor;
   return time;
 }
 

@@ -173,7 +173,7 @@ KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& 
   time.launch_us = v[kLaunch] * (p.narrow ? v[kNarrowLaunch] : 1);
   time.total_us = time.launch_us + body + work.after + rows;
   time.bound = bound_of(time.launch_us, time.total_us - time.launch_us,
-                        std::max(work.work, work.wait), memory, Bound::kCompute);
+                        std::max(work.work, work.wait), memory, Bound::kTensor);
   return time;
 }
 

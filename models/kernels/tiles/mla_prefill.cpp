@@ -141,9 +141,9 @@ KernelTime MlaPrefillFamily::time(const Kernel& kernel, const AcceleratorConfig&
   const double body = assemble + std::max(core * p.more_work, p.matrix_us) +
                       v[kRamp] * std::min(1.0, p.tiles() / p.units);
   time.total_us = time.launch_us + body;
-  time.bound = time.launch_us > body ? Bound::kLaunch
+  time.bound = time.launch_us > body ? Bound::kLatency
                : assemble > core     ? Bound::kMemory
-                                     : Bound::kCompute;
+                                     : Bound::kTensor;
   return time;
 }
 

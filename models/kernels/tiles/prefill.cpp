@@ -51,6 +51,19 @@ Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double byte
   return {128, columns};
 }
 
+/// Steps of one tile, and those of them that the window cuts.
+struct TileSteps {
+  double count = 0, cut = 0;
+};
+
+TileSteps steps_of(double tile_index, double query, double window, Tile tile) {
+  const double high = std::min((tile_index + 1) * tile.rows, query);
+  const double low = window > 0 ? std::max(0.0, tile_index * tile.rows - window + 1) : 0;
+  const double first = std::floor(low / tile.columns);
+  return {std::ceil(high / tile.columns) - first,
+          window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0};
+}
+
 /// Steps of the tiles of one head: those before the last tile together and at most, and the last.
 struct Steps {
   double before = 0, most = 0, last = 0;
@@ -61,12 +74,7 @@ Steps steps_of(double query, double window, Tile tile) {
   const double tiles = std::ceil(query / tile.rows);
   Steps steps;
   for (double i = 0; i < tiles; ++i) {
-    const double high = std::min((i + 1) * tile.rows, query);
-    const double low = window > 0 ? std::max(0.0, i * tile.rows - window + 1) : 0;
-    const double first = std::floor(low / tile.columns);
-    const double count = std::ceil(high / tile.columns) - first;
-    const double cut =
-        window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0;
+    const auto [count, cut] = steps_of(i, query, window, tile);
     if (i + 1 == tiles) {
       steps.last = count;
       steps.masked_last = cut;
@@ -140,13 +148,17 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   return p;
 }
 
-/// Tiles of all heads together.
-struct TileWork {
-  double longest = 0;  ///< us
-  double all = 0;      ///< us of one multiprocessor
+/// What tiles take, in us.
+struct TileTime {
+  double full = 0;  ///< beside its steps, all but the last tile of a head
+  double step = 0;  ///< of all but the last
+  double mask = 0;  ///< of a step that the window cuts
+  double last = 0;  ///< the last tile beside its steps
+  double last_step = 0;
+  double tile_bytes = 0, last_bytes = 0;  ///< through the memory
 };
 
-TileWork tile_work(const Problem& p, const double* v) {
+TileTime tile_time(const Problem& p, const double* v) {
   double step = v[kMatrixStep] * p.ideal_step + v[kExpStep] * p.exp_step;
   if (p.narrow) step += v[kNarrowStep];
   if (p.mixed && (p.dim == 128 || p.tile.rows > 128)) step *= v[kMixedStep];
@@ -155,28 +167,62 @@ TileWork tile_work(const Problem& p, const double* v) {
   const double kv_bytes =
       p.sequences * p.query * p.kv_heads * 2 * p.dim * p.bytes / p.tiles;  // compulsory, of a tile
   const double row_bytes = p.dim * (p.bytes + 2);  // a query in, a bf16 result out
-  const double mask = v[kMask] * p.tile.columns / 128;
   const bool slow =
       p.narrow && p.tile.rows == 128 && p.steps.masked_most > 0 && !(p.dim == 128 && !p.mixed);
   const double window = slow ? (p.dim <= 128 ? v[kWindowStep] : v[kWindowStepWide]) : 0;
   const bool single = rows_last <= p.tile.rows / 2;
-  const double alone = v[kShortTile] + v[kShortTileDim] * p.dim / 128 + 0.6 * step;
-  const double full = v[kTile] + (p.tile.rows * row_bytes + kv_bytes) * per_byte;
-  const double last =
-      (single ? alone + 0.6 * step * (p.steps.last - 1) : v[kTile] + step * p.steps.last) +
-      (rows_last * row_bytes + kv_bytes) * per_byte + window * p.steps.last +
-      mask * p.steps.masked_last;
+  TileTime t;
+  t.tile_bytes = p.tile.rows * row_bytes + kv_bytes;
+  t.last_bytes = rows_last * row_bytes + kv_bytes;
+  t.full = v[kTile] + t.tile_bytes * per_byte;
+  t.step = step + window;
+  t.mask = v[kMask] * p.tile.columns / 128;
+  // A last tile of one row group: its first step is part of a time of its own.
+  t.last = (single ? v[kShortTile] + v[kShortTileDim] * p.dim / 128 : v[kTile]) +
+           t.last_bytes * per_byte;
+  t.last_step = (single ? 0.6 * step : step) + window;
+  return t;
+}
+
+/// Tiles of all heads together.
+struct TileWork {
+  double longest = 0;  ///< us
+  double all = 0;      ///< us of one multiprocessor
+};
+
+TileWork tile_work(const Problem& p, const TileTime& t) {
+  const double last = t.last + t.last_step * p.steps.last + t.mask * p.steps.masked_last;
   const double before = std::ceil(p.query / p.tile.rows) - 1;
   TileWork work;
   work.longest = last;
-  if (before > 0) {
-    work.longest =
-        std::max(last, full + (step + window) * p.steps.most + mask * p.steps.masked_most);
-  }
-  work.all =
-      p.sequences * p.heads *
-      (before * full + (step + window) * p.steps.before + mask * p.steps.masked_before + last);
+  if (before > 0)
+    work.longest = std::max(last, t.full + t.step * p.steps.most + t.mask * p.steps.masked_most);
+  work.all = p.sequences * p.heads *
+             (before * t.full + t.step * p.steps.before + t.mask * p.steps.masked_before + last);
   return work;
+}
+
+/// How much longer the tiles of a kernel take together: multiprocessors in each other's way, and
+/// clock lost to the power limit.
+double losses_of(const Problem& p, const TileWork& work, double core, const double* v) {
+  const double busy = work.all / p.units / core;
+  const double steps = p.steps.before + p.steps.last;
+  const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
+  const double power = v[kPowerLoss] * core / (core + v[kPowerTime]);
+  return (1 + v[kLoadLoss] * busy) *
+         (1 + (v[kMatrixLoss] + power) * std::max(0.0, matrix - v[kPowerFree]));
+}
+
+/// Time beside the tiles: the kernel before, and until all multiprocessors have started.
+double beside_tiles(const Problem& p, const double* v) {
+  const double elements = p.sequences * p.query * p.dim / 1e6;
+  return elements * (p.heads * v[kRotateQuery] + p.kv_heads * v[kRotateKey]) +
+         v[kRamp] * std::min(1.0, p.tiles / p.units);
+}
+
+double launch_of(const Problem& p, const double* v) {
+  const bool fast = p.dim == 128 && !p.mixed;
+  return v[fast ? kLaunch : kLaunchOther];
 }
 
 }  // namespace
@@ -220,22 +266,20 @@ std::vector<double> PrefillFamily::priors(const AcceleratorConfig& accelerator,
 KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                const double* v) const {
   const Problem p = problem_of(kernel, accelerator);
-  const TileWork work = tile_work(p, v);
-  double core = makespan(p.tiles, p.units, work.longest, work.all);
-  const double busy = work.all / p.units / core;
-  const double steps = p.steps.before + p.steps.last;
-  const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
-  const double power = v[kPowerLoss] * core / (core + v[kPowerTime]);
-  core *= (1 + v[kLoadLoss] * busy) *
-          (1 + (v[kMatrixLoss] + power) * std::max(0.0, matrix - v[kPowerFree]));
-  const double elements = p.sequences * p.query * p.dim / 1e6;
-  const double rotate = elements * (p.heads * v[kRotateQuery] + p.kv_heads * v[kRotateKey]);
-  const bool fast = p.dim == 128 && !p.mixed;
+  const TileTime t = tile_time(p, v);
+  const TileWork work = tile_work(p, t);
+  const double core = makespan(p.tiles, p.units, work.longest, work.all);
   KernelTime time;
-  time.launch_us = v[fast ? kLaunch : kLaunchOther];
-  const double body = rotate + core * p.more_work + v[kRamp] * std::min(1.0, p.tiles / p.units);
+  time.launch_us = launch_of(p, v);
+  const double body = beside_tiles(p, v) + core * losses_of(p, work, core, v) * p.more_work;
   time.total_us = time.launch_us + body;
-  time.bound = time.launch_us > body ? Bound::kLaunch : Bound::kCompute;
+  const double steps = (p.steps.before + p.steps.last) * p.sequences * p.heads / p.units;
+  if (time.launch_us > body || steps * t.step * p.more_work < 0.5 * body) {
+    time.bound = Bound::kLatency;
+  } else {
+    time.bound =
+        v[kMatrixStep] * p.ideal_step < v[kExpStep] * p.exp_step ? Bound::kVector : Bound::kTensor;
+  }
   return time;
 }
 
@@ -263,6 +307,40 @@ std::vector<double> PrefillFamily::transferred(const std::vector<double>& values
   std::vector<double> moved = values;
   moved[kTileBandwidth] *= std::sqrt(of_unit(from) / of_unit(to));
   return moved;
+}
+
+std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
+                                               const AcceleratorConfig& accelerator,
+                                               const double* v) const {
+  const Problem p = problem_of(kernel, accelerator);
+  const TileTime t = tile_time(p, v);
+  const double flops = 4 * p.tile.rows * p.tile.columns * p.dim * p.more_work;  // of a step
+  const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.tile.rows));
+  BlockPlan plan;
+  plan.kinds.reserve(tiles);
+  plan.launch.reserve(tiles);
+  for (std::size_t i = 0; i < tiles; ++i) {
+    const bool last = i + 1 == tiles;
+    const auto [count, cut] = steps_of(static_cast<double>(i), p.query, p.window, p.tile);
+    BlockKind kind;
+    kind.fixed_us = (last ? t.last : t.full) + t.mask * cut;
+    kind.pipe_us = (last ? t.last_step : t.step) * count;
+    kind.memory_bytes = last ? t.last_bytes : t.tile_bytes;
+    kind.flops = flops * count;
+    plan.kinds.push_back(kind);
+    plan.launch.push_back({i, 1});
+  }
+  plan.repeats = kernel.batch;
+  plan.machine.units = std::llround(p.units);
+  plan.machine.memory_bytes_per_us = p.memory;
+  // Losses are those of the closed form's time: they change by less than the tenth part of what
+  // the times differ by.
+  const TileWork work = tile_work(p, t);
+  const double core = makespan(p.tiles, p.units, work.longest, work.all);
+  plan.scale = losses_of(p, work, core, v) * p.more_work;
+  plan.launch_us = launch_of(p, v);
+  plan.extra_us = beside_tiles(p, v);
+  return plan;
 }
 
 }  // namespace orrery

@@ -26,6 +26,9 @@ class PrefillFamily final : public KernelFamily {
   /// Tiles get more of a memory by the root of its bandwidth a unit.
   std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
                                   const AcceleratorConfig& to, Precision precision) const override;
+  /// A kind of block for each row of tiles, in the order of a head; heads repeat it.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* values) const override;
 };
 
 }  // namespace orrery

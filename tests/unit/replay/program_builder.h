@@ -19,7 +19,7 @@ class TestProgramBuilder {
 
   KernelId kernel(Picoseconds duration, Picoseconds launch = 0) {
     program.kernels.emplace_back().name = "kernel " + std::to_string(program.kernels.size());
-    costs.kernels.push_back({duration, launch, Bound::kCompute});
+    costs.kernels.push_back({duration, launch, Bound::kTensor});
     return static_cast<KernelId>(program.kernels.size() - 1);
   }
   std::uint32_t link(BytesPerSecond capacity) {

@@ -221,6 +221,66 @@ TEST(ResultStore, NoticesAChangedNumber) {
   EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
 }
 
+TileRow example_tile(const std::string& key, double duration_us = 1.0 / 3) {
+  return {key, "h200_sxm", "gemm", "bf16", "1 x 2 x 3 x 4", 1, 0.8, duration_us, 17};
+}
+
+TEST(ResultStore, KeepsTileResultsToTheBit) {
+  const TemporaryFolder folder;
+  {
+    ResultStore::open(folder / "r.db")
+        .save(example_record(), example_times(), {example_tile("b"), example_tile("a", 2)});
+  }
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  const std::vector<TileRow> rows = store.tiles();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].key, "a");
+  EXPECT_EQ(rows[1].duration_us, 1.0 / 3);
+  EXPECT_EQ(rows[1].events, 17);
+  EXPECT_EQ(to_json(tile_rows_from_json(to_json(rows))).dump(), to_json(rows).dump());
+  store.verify();
+}
+
+TEST(ResultStore, TheFirstTileResultOfAKeyStays) {
+  const TemporaryFolder folder;
+  ResultStore a = ResultStore::open(folder / "r.db");
+  ResultStore b = ResultStore::open(folder / "r.db");
+  a.save(example_record("a"), example_times(), {example_tile("k", 1)});
+  b.save(example_record("b"), example_times(), {example_tile("k", 2), example_tile("l", 3)});
+  const std::vector<TileRow> rows = b.tiles();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].duration_us, 1);
+  EXPECT_EQ(rows[1].duration_us, 3);
+}
+
+TEST(ResultStore, NoticesAChangedTileResult) {
+  const TemporaryFolder folder;
+  {
+    ResultStore::open(folder / "r.db").save(example_record(), example_times(), {example_tile("k")});
+  }
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("UPDATE tiles SET duration_us = duration_us * 2");
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_EQ(fault_of([&] { store.tiles(); }), StoreFault::kCorrupt);
+  EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
+}
+
+TEST(ResultStore, AStoreOfVersionOneGainsTheTableOfTiles) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(example_record("old"), example_times()); }
+  {
+    Database old(folder / "r.db", Database::Mode::kWrite);
+    old.execute("DROP TABLE tiles; PRAGMA user_version = 1");
+  }
+  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").tiles().empty());
+  ResultStore store = ResultStore::open(folder / "r.db");
+  EXPECT_TRUE(store.tiles().empty());
+  store.save(example_record("new"), example_times(), {example_tile("k")});
+  EXPECT_EQ(store.tiles().size(), 1U);
+  EXPECT_TRUE(store.contains("old"));
+  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+}
+
 TEST(ResultStore, TwoWritersTakeTurns) {
   const TemporaryFolder folder;
   ResultStore a = ResultStore::open(folder / "r.db");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/units/hash.h"
 
@@ -132,6 +133,65 @@ TEST(BlockSchedule, MoreBandwidthIsNeverSlower) {
       before = after;
     }
   }
+}
+
+TEST(BlockSchedule, RepeatsOfALaunchOrderAreTheOrderWrittenOutAgain) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const Grid g = grid(seed);
+    for (const double bandwidth : {4e6, 4e9}) {  // blocks that hold each other up, and do not
+      BlockMachine m = machine();
+      m.memory_bytes_per_us = m.cache_bytes_per_us = bandwidth;
+      std::vector<BlockRun> three;
+      for (int i = 0; i < 3; ++i) three.insert(three.end(), g.launch.begin(), g.launch.end());
+      const BlockSchedule once = play_blocks(g.kinds, three, m);
+      const BlockSchedule repeated = play_blocks(g.kinds, g.launch, m, 3);
+      EXPECT_DOUBLE_EQ(repeated.duration_us, once.duration_us) << seed;
+      EXPECT_NEAR(repeated.memory_bytes, once.memory_bytes, 1e-9 * once.memory_bytes) << seed;
+    }
+  }
+}
+
+TEST(BlockSchedule, VeryManyRepeatsTakeTheirWorkInTheMiddle) {
+  // 64 kinds of growing blocks, 20,000 heads: only the first 16,384 blocks are played.
+  std::vector<BlockKind> kinds;
+  std::vector<BlockRun> launch;
+  double work = 0;
+  for (std::size_t i = 0; i < 64; ++i) {
+    kinds.push_back({0, 1.0 + static_cast<double>(i), 0, 0, 0});
+    launch.push_back({i, 1});
+    work += kinds.back().pipe_us;
+  }
+  const BlockSchedule s = play_blocks(kinds, launch, machine(), 20000);
+  EXPECT_LT(s.events, 40000U);
+  EXPECT_GE(s.duration_us, 20000 * work / 132 * (1 - 1e-9));
+  EXPECT_LE(s.duration_us, 20000 * work / 132 + 64);
+  EXPECT_NEAR(s.pipe_busy_us, 20000 * work, 1e-9 * s.pipe_busy_us);
+}
+
+TEST(BlockSchedule, BlocksThatCannotHoldEachOtherUpAreTheSameOnBothWays) {
+  // A p-norm sends blocks the long way even where the memory is nearly idle.
+  const Grid g = grid(3);
+  BlockMachine apart = machine(), shared = machine();
+  apart.memory_bytes_per_us = apart.cache_bytes_per_us = 1e12;
+  shared.memory_bytes_per_us = shared.cache_bytes_per_us = 1e12;
+  shared.memory_exponent = 4;
+  EXPECT_NEAR(play_blocks(g.kinds, g.launch, shared).duration_us,
+              play_blocks(g.kinds, g.launch, apart).duration_us, 1e-6);
+}
+
+TEST(BlockSchedule, APersistentBlockWritesWhileTheNextComputes) {
+  BlockMachine m = machine();
+  m.persistent = true;
+  // 1 + 10 each, and the last tile is written alone.
+  EXPECT_DOUBLE_EQ(play_blocks({computing()}, {{0, 264}}, m).duration_us, 2 * 11 + 1);
+}
+
+TEST(BlockSchedule, WorkAndMemoryThatTakeAsLongHideEachOtherByThePNorm) {
+  BlockMachine m = machine();
+  m.memory_exponent = 4;
+  // 132 blocks of 10 us and of 4 MB/us x 10 us / 132 bytes each.
+  const BlockKind kind{0, 10, 4e7 / 132, 0, 0};
+  EXPECT_NEAR(play_blocks({kind}, {{0, 132}}, m).duration_us, 10 * std::pow(2, 0.25), 1e-9);
 }
 
 TEST(BlockSchedule, TwiceGivesTheSameBits) {

@@ -42,7 +42,7 @@ TEST(Roofline, ComputeAloneTakesFlopsOverPeakPlusLaunch) {
   const KernelCost cost = CalibratedModel().cost(kernel(1_TFLOP, 0_B), accelerator(4));
   EXPECT_EQ(cost.duration, 10'002'000'000U);
   EXPECT_EQ(cost.launch, 2'000'000U);
-  EXPECT_EQ(cost.bound, Bound::kCompute);
+  EXPECT_EQ(cost.bound, Bound::kTensor);
 }
 
 TEST(Roofline, BalancedWorkCostsThePthRootOfTwo) {
@@ -101,7 +101,7 @@ TEST(Roofline, ACopyToTheDeviceIsBoundByTheHostLink) {
   copy.host = 1_GB;
   const KernelCost cost = CalibratedModel().cost(copy, a);
   EXPECT_NEAR(static_cast<double>(cost.duration), 2e10 * (1 + 0.25 * std::pow(0.05, 4)) + 2e6, 10);
-  EXPECT_EQ(cost.bound, Bound::kHostLink);
+  EXPECT_EQ(cost.bound, Bound::kHost);
 }
 
 TEST(Roofline, ACopyToAHostWithoutALinkIsAnError) {
@@ -113,7 +113,7 @@ TEST(Roofline, ACopyToAHostWithoutALinkIsAnError) {
 TEST(Roofline, AnEmptyKernelIsAllLaunch) {
   const KernelCost cost = CalibratedModel().cost(kernel(0_TFLOP, 0_B), accelerator(4));
   EXPECT_EQ(cost.duration, cost.launch);
-  EXPECT_EQ(cost.bound, Bound::kLaunch);
+  EXPECT_EQ(cost.bound, Bound::kLatency);
 }
 
 TEST(Roofline, SparseWeightsRunAtTheSparseRateOfTheDevice) {

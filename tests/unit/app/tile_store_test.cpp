@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/tile_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/app/kernel_pricing.h"
+#include "sim/app/limits.h"
+#include "sim/app/simulate.h"
+#include "sim/results/result_store.h"
+
+namespace orrery {
+namespace {
+
+const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
+
+LoadedExperiment gemm(std::vector<std::string> overrides) {
+  return load_experiment(ORRERY_SOURCE_DIR "/tests/golden/gemm_h200.yaml", overrides,
+                         config::Library(kConfigs));
+}
+
+TEST(TileStore, ResultsAreTheSameWithAndWithoutIt) {
+  const LoadedExperiment loaded = gemm({"fidelity=tile", "operator.contention.memory=0.7"});
+  const std::string alone = result_digest(simulate(loaded));
+  TileStore first;
+  EXPECT_EQ(result_digest(simulate(loaded, {"", &first})), alone);
+  ASSERT_EQ(first.played().size(), 1U);
+  EXPECT_EQ(first.played()[0].kernel, "gemm");
+  EXPECT_EQ(first.played()[0].memory, 0.7);
+  TileStore second(first.played());
+  EXPECT_EQ(result_digest(simulate(loaded, {"", &second})), alone);
+  EXPECT_TRUE(second.played().empty());
+}
+
+TEST(TileStore, TellsContentionsAndShapesApart) {
+  TileStore store;
+  for (const char* change : {"operator.m=8192", "operator.m=4096", "operator.contention.units=0.5",
+                             "operator.contention.memory=0.5"})
+    simulate(gemm({"fidelity=tile", change}), {"", &store});
+  EXPECT_EQ(store.played().size(), 4U);
+}
+
+TEST(Fidelity, AnythingElseIsAnErrorThatNamesWhatThereIs) {
+  try {
+    gemm({"fidelity=tiles"});
+    ADD_FAILURE() << "accepted";
+  } catch (const config::ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("tile"), testing::HasSubstr("closed"),
+                               testing::HasSubstr("auto")));
+  }
+}
+
+TEST(Fidelity, TheResultSaysWhichTierItIsFrom) {
+  const auto tier = [](const std::string& fidelity) {
+    for (const Label& label : simulate(gemm({"fidelity=" + fidelity})).labels)
+      if (label.name == "fidelity") return label.value;
+    return std::string();
+  };
+  EXPECT_EQ(tier("tile"), "tile");
+  EXPECT_EQ(tier("closed"), "closed");
+  EXPECT_EQ(tier("auto"), "closed");  // a long product that is alone
+}
+
+TEST(Limits, NoKernelReachesMoreThanItsLimit) {
+  for (const char* size : {"16", "512", "8192"}) {
+    const LoadedExperiment loaded = gemm({std::string("operator.m=") + size});
+    const RunRecord record = simulate(loaded);
+    EXPECT_GT(record.find("share_of_limit")->value, 0) << size;
+    EXPECT_LE(record.find("share_of_limit")->value, 1.05) << size;  // weights may stay in the L2
+  }
+}
+
+TEST(Limits, ASlowerLimitTakesLonger) {
+  Kernel kernel;
+  kernel.kind = KernelClass::kElementwise;
+  kernel.read = Bytes(4e9);
+  kernel.vector_flops = Flops(1e9);
+  const AcceleratorConfig on = gemm({}).experiment.system.accelerator;
+  const double memory = time_at_limit(kernel, on, Bound::kMemory);
+  EXPECT_DOUBLE_EQ(memory, 4e9 / on.memory.bandwidth.value.base());
+  EXPECT_LT(time_at_limit(kernel, on, Bound::kCache), memory);
+  EXPECT_EQ(time_at_limit(kernel, on, Bound::kTensor), 0);
+  EXPECT_EQ(time_at_limit(kernel, on, Bound::kLatency), memory);
+}
+
+}  // namespace
+}  // namespace orrery
