@@ -3,6 +3,7 @@
 
 #include "models/kernels/roofline.h"
 #include "models/kernels/tiles/gemm.h"
+#include "models/kernels/tiles/grouped_gemm.h"
 #include "models/kernels/tiles/prefill.h"
 #include "sim/config/diagnostics.h"
 
@@ -37,7 +38,9 @@ FamilyOf family_of(const std::string& model, KernelClass kind) {
   static const RooflineFamily roofline;
   static const PrefillFamily prefill;
   static const GemmFamily gemm;
+  static const GroupedGemmFamily grouped;
   if (model == "tiles" && kind == KernelClass::kGemm) return {&gemm, group_of(kind)};
+  if (model == "tiles" && kind == KernelClass::kGroupedGemm) return {&grouped, group_of(kind)};
   if (model == "tiles" && kind == KernelClass::kAttentionPrefill) return {&prefill, group_of(kind)};
   if (model == "tiles" || model == "roofline") return {&roofline, group_of(kind)};
   throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");

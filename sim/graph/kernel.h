@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -44,6 +45,26 @@ struct AttentionShape {
   bool operator==(const AttentionShape&) const = default;
 };
 
+/// How rows are dealt out to the experts of a grouped product; zero in others. Tiles do not cross
+/// experts, so that time depends on how many blocks of a tile's height the rows of each expert
+/// fill.
+struct ExpertLoad {
+  static constexpr std::array<int, 6> kHeights = {16, 24, 32, 64, 128, 256};
+
+  double active = 0;    ///< experts that get rows
+  double rows = 0;      ///< token copies of all of them
+  double experts = 0;   ///< that this rank holds, active or not
+  double expected = 0;  ///< rows of an expert in balance, by which libraries choose their tiles
+  std::array<double, kHeights.size()> blocks{};  ///< of each height, summed over the experts
+  double copies = 0;                             ///< that are sorted by expert before this product
+  double choices = 0;  ///< tokens times experts among which their copies were chosen before it
+
+  bool operator==(const ExpertLoad&) const = default;
+};
+
+/// All active experts get the same number of rows.
+ExpertLoad even_load(double active, double rows, double experts);
+
 /// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention
 /// usage:
 ///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per
@@ -62,6 +83,7 @@ struct Kernel {
   Bytes written;
   Bytes host;  ///< copies: over the link to the host
   AttentionShape attention;
+  ExpertLoad load;
 
   bool operator==(const Kernel&) const = default;
 };
