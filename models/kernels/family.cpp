@@ -4,6 +4,7 @@
 #include "models/kernels/roofline.h"
 #include "models/kernels/tiles/decode.h"
 #include "models/kernels/tiles/gemm.h"
+#include "models/kernels/tiles/grouped_gemm.h"
 #include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/prefill.h"
 #include "models/kernels/tiles/quantize.h"
@@ -27,6 +28,35 @@ const char* group_of(KernelClass kind) {
   }
 }
 
+/// Null where tiles are not modelled.
+const KernelFamily* tile_family(KernelClass kind) {
+  static const GemmFamily gemm;
+  static const GroupedGemmFamily grouped;
+  static const PrefillFamily prefill;
+  static const DecodeFamily decode;
+  static const MlaPrefillFamily mla_prefill;
+  static const MlaDecodeFamily mla_decode;
+  static const QuantizeFamily quantize;
+  switch (kind) {
+    case KernelClass::kGemm:
+      return &gemm;
+    case KernelClass::kGroupedGemm:
+      return &grouped;
+    case KernelClass::kAttentionPrefill:
+      return &prefill;
+    case KernelClass::kAttentionDecode:
+      return &decode;
+    case KernelClass::kMlaPrefill:
+      return &mla_prefill;
+    case KernelClass::kMlaDecode:
+      return &mla_decode;
+    case KernelClass::kQuantize:
+      return &quantize;
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 std::size_t parameter_index(const KernelFamily& family, const std::string& name) {
@@ -38,20 +68,10 @@ std::size_t parameter_index(const KernelFamily& family, const std::string& name)
 
 FamilyOf family_of(const std::string& model, KernelClass kind) {
   static const RooflineFamily roofline;
-  static const PrefillFamily prefill;
-  static const GemmFamily gemm;
-  static const DecodeFamily decode;
-  static const MlaPrefillFamily mla_prefill;
-  static const MlaDecodeFamily mla_decode;
-  static const QuantizeFamily quantize;
-  if (model == "tiles" && kind == KernelClass::kGemm) return {&gemm, group_of(kind)};
-  if (model == "tiles" && kind == KernelClass::kAttentionPrefill) return {&prefill, group_of(kind)};
-  if (model == "tiles" && kind == KernelClass::kAttentionDecode) return {&decode, group_of(kind)};
-  if (model == "tiles" && kind == KernelClass::kMlaPrefill) return {&mla_prefill, group_of(kind)};
-  if (model == "tiles" && kind == KernelClass::kMlaDecode) return {&mla_decode, group_of(kind)};
-  if (model == "tiles" && kind == KernelClass::kQuantize) return {&quantize, group_of(kind)};
-  if (model == "tiles" || model == "roofline") return {&roofline, group_of(kind)};
-  throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");
+  if (model != "tiles" && model != "roofline")
+    throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");
+  const KernelFamily* tiled = model == "tiles" ? tile_family(kind) : nullptr;
+  return {tiled ? tiled : &roofline, group_of(kind)};
 }
 
 }  // namespace orrery

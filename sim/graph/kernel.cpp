@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/kernel.h"
 
+#include <cmath>
+
 namespace orrery {
 
 double element_bytes(Precision precision) {
@@ -80,6 +82,17 @@ const char* to_string(KernelClass kind) {
       return "copy";
   }
   return "?";
+}
+
+ExpertLoad even_load(double active, double rows, double experts) {
+  ExpertLoad load;
+  load.active = active;
+  load.rows = rows;
+  load.experts = experts;
+  load.expected = rows / experts;
+  for (std::size_t i = 0; i < load.blocks.size(); ++i)
+    load.blocks[i] = active * std::ceil(rows / active / ExpertLoad::kHeights[i]);
+  return load;
 }
 
 }  // namespace orrery

@@ -59,6 +59,26 @@ struct WeightFormat {
 /// 0.5625 of dense for 16-bit elements that are 2:4 sparse.
 double weight_bytes(Precision precision, WeightFormat format);
 
+/// How rows are dealt out to the experts of a grouped product; zero in others. Tiles do not cross
+/// experts, so that time depends on how many blocks of a tile's height the rows of each expert
+/// fill.
+struct ExpertLoad {
+  static constexpr std::array<int, 6> kHeights = {16, 24, 32, 64, 128, 256};
+
+  double active = 0;    ///< experts that get rows
+  double rows = 0;      ///< token copies of all of them
+  double experts = 0;   ///< that this rank holds, active or not
+  double expected = 0;  ///< rows of an expert in balance, by which libraries choose their tiles
+  std::array<double, kHeights.size()> blocks{};  ///< of each height, summed over the experts
+  double copies = 0;                             ///< that are sorted by expert before this product
+  double choices = 0;  ///< tokens times experts among which their copies were chosen before it
+
+  bool operator==(const ExpertLoad&) const = default;
+};
+
+/// All active experts get the same number of rows.
+ExpertLoad even_load(double active, double rows, double experts);
+
 /// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention
 /// usage:
 ///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per
@@ -81,6 +101,7 @@ struct Kernel {
   WeightFormat weights;                ///< products: of the k x n matrix
   std::array<std::int64_t, 2> tile{};  ///< products: rows and columns of results that a thread
                                        ///< block makes; 0: the library chooses
+  ExpertLoad load;  ///< grouped products
 
   bool operator==(const Kernel&) const = default;
 };

@@ -117,18 +117,26 @@ Kernel streaming(std::int64_t rows, std::int64_t columns, double read, double wr
   return kernel;
 }
 
+/// As a layer of a model has them, without the product of the router.
 std::vector<Kernel> moe_kernels(const OperatorRow& row, Precision precision) {
-  const RankLoad load = heaviest_rank(row);
+  const ExpertLoad load = heaviest_rank(row);
   const std::int64_t ffn = std::max<std::int64_t>(1, row.expert_ffn / row.moe_tp);
-  const auto rows = std::int64_t{std::llround(load.rows)};
   const std::int64_t inputs = is_gated(row) ? 2 : 1;
+  const double bytes = activation_bytes(precision), copies = load.rows / real(row.tokens);
+  GroupedShape up{load.active, load.rows, inputs * ffn, row.hidden, load};
+  up.load.copies = real(row.tokens * row.top_k);
+  up.load.choices = real(row.tokens * row.experts);
   std::vector<Kernel> kernels;
+  kernels.push_back(expert_choice(row.tokens, row.experts, bytes));
+  kernels.push_back(permute_tokens(row.tokens, row.hidden, copies, bytes,
+                                   std::min(bytes, element_bytes(precision))));
+  kernels.push_back(grouped_gemm("expert up", precision, up));
+  kernels.push_back(stream("expert activation", KernelClass::kElementwise,
+                           std::int64_t{std::llround(load.rows)}, ffn,
+                           {bytes * real(inputs), bytes, vector_cost::kSilu}));
   kernels.push_back(
-      grouped_gemm("expert up", precision, {load.experts, load.rows, inputs * ffn, row.hidden}));
-  kernels.push_back(stream("expert activation", KernelClass::kElementwise, rows, ffn,
-                           {2.0 * real(inputs), 2, vector_cost::kSilu}));
-  kernels.push_back(
-      grouped_gemm("expert down", precision, {load.experts, load.rows, row.hidden, ffn}));
+      grouped_gemm("expert down", precision, {load.active, load.rows, row.hidden, ffn, load}));
+  kernels.push_back(combine_copies(row.tokens, row.hidden, copies, bytes, 0));
   return kernels;
 }
 

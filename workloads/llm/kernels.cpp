@@ -68,6 +68,11 @@ Kernel weight_gradient(const std::string& name, Precision precision, GemmShape f
 Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape) {
   Kernel kernel =
       matrix_kernel(std::move(name), KernelClass::kGroupedGemm, precision, whole(shape));
+  kernel.load = shape.load;
+  if (kernel.load.active == 0) {
+    const double active = std::max(1e-9, shape.experts);
+    kernel.load = even_load(active, shape.rows, std::ceil(active));
+  }
   kernel.matrix_flops = grouped_flops(shape);
   kernel.read = Bytes((shape.rows * real(shape.k) + shape.experts * real(shape.n) * real(shape.k)) *
                       element_bytes(precision));
@@ -107,6 +112,23 @@ Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_
   kernel.read = Bytes(elements * per_element.read);
   kernel.written = Bytes(elements * per_element.written);
   return kernel;
+}
+
+Kernel expert_choice(std::int64_t tokens, std::int64_t columns, double bytes) {
+  return stream("expert choice", KernelClass::kSoftmax, tokens, columns,
+                {bytes, bytes, vector_cost::kSoftmax});
+}
+
+Kernel permute_tokens(std::int64_t tokens, std::int64_t hidden, double copies, double bytes,
+                      double payload) {
+  return stream("permute", KernelClass::kElementwise, tokens, hidden,
+                {std::min(1.0, copies) * bytes, copies * payload, 0});
+}
+
+Kernel combine_copies(std::int64_t tokens, std::int64_t hidden, double copies, double bytes,
+                      double more) {
+  return stream("combine add", KernelClass::kElementwise, tokens, hidden,
+                {copies * bytes + more, bytes, 2 * copies});
 }
 
 }  // namespace orrery

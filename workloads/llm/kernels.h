@@ -34,6 +34,7 @@ struct GroupedShape {
   double experts = 1;
   double rows = 0;
   std::int64_t n = 0, k = 0;
+  ExpertLoad load{};  ///< how the rows are dealt out; evenly where it is empty
 };
 Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape);
 Kernel grouped_data_gradient(const std::string& name, Precision precision, GroupedShape forward);
@@ -45,6 +46,18 @@ struct StreamCost {
 };
 Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_t width,
               StreamCost per_element);
+
+// What surrounds the products of a mixture of experts, for `copies` of each token on this rank
+// (less than one where most experts are elsewhere); `bytes` an element of the activations.
+
+/// Scores become the weights of the chosen experts.
+Kernel expert_choice(std::int64_t tokens, std::int64_t columns, double bytes);
+/// Tokens are copied to their experts' rows, in a format of `payload` bytes an element.
+Kernel permute_tokens(std::int64_t tokens, std::int64_t hidden, double copies, double bytes,
+                      double payload);
+/// Weighs the copies and adds them up, with `more` bytes an element of what else is added.
+Kernel combine_copies(std::int64_t tokens, std::int64_t hidden, double copies, double bytes,
+                      double more);
 
 /// Vector FLOPs per element. A transcendental counts as one: that is what its issue slot costs
 /// relative to an add on the special function units of current GPUs, within a factor that is small

@@ -23,10 +23,13 @@ std::int64_t routed_rows(const LayerTask& task) {
 
 GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
   const LayerWork& w = task.work;
-  return {.experts = expected_active_slots(task.model.moe, w.ep, w.split_tokens()),
-          .rows = real(routed_rows(task)),
+  const double active = expected_active_slots(task.model.moe, w.ep, w.split_tokens());
+  const double rows = real(routed_rows(task));
+  return {.experts = active,
+          .rows = rows,
           .n = n,
-          .k = k};
+          .k = k,
+          .load = even_load(active, rows, real(expert_slots(task.model.moe, w.ep)))};
 }
 
 GroupedShape expert_up(const LayerTask& task) {
@@ -98,14 +101,16 @@ void route_forward(StepList& steps, const LayerTask& task) {
   const double copies = real(task.model.moe.experts_per_token);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
-  steps.then(stream("expert choice", KernelClass::kSoftmax, rows, router.out,
-                    {bytes, bytes, vector_cost::kSoftmax}));
-  steps.then(move_rows("permute", task, {bytes, copies * payload, 0}));
+  steps.then(expert_choice(rows, router.out, bytes));
+  steps.then(permute_tokens(rows, task.model.hidden, copies, bytes, payload));
 }
 
 void experts_forward(StepList& steps, const LayerTask& task) {
   const Precision precision = task.work.precision;
-  steps.then(grouped_gemm("expert up", precision, expert_up(task)));
+  GroupedShape up = expert_up(task);
+  up.load.copies = up.rows;
+  up.load.choices = real(task.work.split_tokens()) * real(task.model.moe.experts);
+  steps.then(grouped_gemm("expert up", precision, up));
   steps.then(activation_forward("expert activation", task, routed_rows(task),
                                 task.model.moe.intermediate));
   steps.then(grouped_gemm("expert down", precision, expert_down(task)));
@@ -152,7 +157,7 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   experts_forward(steps, task);
   exchange(steps, "combine", task, bytes);
   const double shared_read = shared.empty() ? 0 : bytes;
-  steps.join(move_rows("combine add", task, {copies * bytes + shared_read, bytes, 2 * copies}),
+  steps.join(combine_copies(w.split_tokens(), task.model.hidden, copies, bytes, shared_read),
              shared);
   if (w.tp > 1 && !w.sp) {
     steps.then(tensor_collective("expert output all-gather", TransferKind::kAllGather, w,
