@@ -14,6 +14,7 @@
 #include "sim/results/run_record.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/model_config.h"
+#include "workloads/operators/operator.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
@@ -29,17 +30,6 @@ struct BatchConfig {
   std::int64_t micro = 0;
   std::int64_t sequence = 0;  ///< tokens of each sequence (training, prefill)
   static const config::Schema<BatchConfig>& schema();
-};
-
-enum class OperatorShape : std::uint8_t { kGemm, kHostToDevice, kDeviceToHost, kDeviceToDevice };
-
-/// One kernel: a GEMM, (m x k) * (k x n), or a copy of `bytes`.
-struct OperatorConfig {
-  OperatorShape kind = OperatorShape::kGemm;
-  std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t batch = 1;
-  Bytes bytes;
-  static const config::Schema<OperatorConfig>& schema();
 };
 
 struct CollectiveConfig {
@@ -71,7 +61,7 @@ struct Experiment {
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
   double memory_reserve = 0.1;       ///< share of the device memory that the job cannot use
   std::int64_t seed = 0;
-  std::optional<OperatorConfig> op;
+  std::optional<config::OneOf<OperatorConfig>> op;
   std::optional<CollectiveConfig> collective;
   static const config::Schema<Experiment>& schema();
 

@@ -10,6 +10,7 @@
 #include "sim/app/model_step.h"
 #include "sim/config/output.h"
 #include "sim/results/table.h"
+#include "workloads/fusion.h"
 #include "workloads/statistics.h"
 
 namespace orrery {
@@ -74,24 +75,64 @@ Explained explain_model(const Experiment& e) {
   return explained;
 }
 
+ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost, std::uint64_t count) {
+  const double time = to_seconds(cost.duration).base();
+  return {{"name", kernel.name},
+          {"class", to_string(kernel.kind)},
+          {"count", count},
+          {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
+          {"bytes", (kernel.read + kernel.written).base()},
+          {"bound", to_string(cost.bound)},
+          {"time_s", time},
+          {"total_s", time * static_cast<double>(count)}};
+}
+
 /// Kernels of one role: how often, what limits them, how long.
 ordered_json explain_kernels(const Program& program, const Role& role, const Costs& costs) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
   for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
     if (counts.kernels[id] == 0) continue;
-    const Kernel& kernel = program.kernels[id];
-    const double time = to_seconds(costs.kernels[id].duration).base();
-    rows.push_back({{"name", kernel.name},
-                    {"class", to_string(kernel.kind)},
-                    {"count", counts.kernels[id]},
-                    {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
-                    {"bytes", (kernel.read + kernel.written).base()},
-                    {"bound", to_string(costs.kernels[id].bound)},
-                    {"time_s", time},
-                    {"total_s", time * static_cast<double>(counts.kernels[id])}});
+    rows.push_back(explain_kernel(program.kernels[id], costs.kernels[id], counts.kernels[id]));
   }
   return rows;
+}
+
+/// What the operator leaves out of the memory that separate kernels would write and read; null
+/// where there is nothing.
+ordered_json explain_fusion(const Experiment& e) {
+  const std::vector<Kernel> fused = (*e.op)->kernels(e.precision);
+  const std::vector<Kernel> apart = (*e.op)->unfused_kernels(e.precision);
+  if (fused == apart) return nullptr;
+  const auto flops = [](const std::vector<Kernel>& kernels) {
+    double sum = 0;
+    for (const Kernel& kernel : kernels) sum += kernel.matrix_flops.base();
+    return sum;
+  };
+  return {{"bytes", (traffic(apart) - traffic(fused)).base()},
+          {"launches", apart.size() - fused.size()},
+          {"masked_flops", flops(apart) - flops(fused)}};
+}
+
+/// Its kernels, what it saves and where its energy goes.
+void explain_operator(const Experiment& e, ordered_json& explanation) {
+  const auto model = kernel_model(e);
+  const std::vector<Kernel> kernels = (*e.op)->kernels(e.precision);
+  ordered_json rows = ordered_json::array();
+  Seconds time;
+  for (const Kernel& kernel : kernels) {
+    const KernelCost cost = model->cost(kernel, e.system.accelerator);
+    rows.push_back(explain_kernel(kernel, cost, 1));
+    time += to_seconds(cost.duration);
+  }
+  const EnergyUse energy = kernel_energy(kernels, e.system.accelerator, time);
+  explanation["operator"] = e.op->name;
+  explanation["kernels"] = std::move(rows);
+  explanation["energy_j"] = {{"static", energy.idle.base()},
+                             {"matrix", energy.matrix.base()},
+                             {"vector", energy.vector.base()},
+                             {"memory", energy.memory.base()}};
+  explanation["fusion_saves"] = explain_fusion(e);
 }
 
 ordered_json explain_transfers(const Program& program, const Role& role,
@@ -135,6 +176,23 @@ void print_rows(const ordered_json& rows, const std::string& title) {
   table.print(std::cout);
 }
 
+void print_operator(const ordered_json& explanation) {
+  print_rows(explanation["kernels"], "kernels of " + explanation["operator"].get<std::string>());
+  const char* separator = "\nenergy: ";
+  for (const auto& part : explanation["energy_j"].items()) {
+    std::cout << separator << part.key() << " " << format_si(part.value(), "J");
+    separator = ", ";
+  }
+  std::cout << "\n";
+  const ordered_json& saved = explanation["fusion_saves"];
+  if (saved.is_null()) return;
+  std::cout << "fusion saves " << format_si(saved["bytes"], "B") << " of device memory traffic and "
+            << saved["launches"] << " launches";
+  if (saved["masked_flops"] > 0)
+    std::cout << ", and skips " << format_si(saved["masked_flops"], "FLOP") << " that masks hide";
+  std::cout << "\n";
+}
+
 void print(const ordered_json& explanation) {
   Table configuration({{"configuration"}, {"value"}, {"from"}});
   for (const ordered_json& row : explanation["configuration"]) {
@@ -154,6 +212,7 @@ void print(const ordered_json& explanation) {
     print_rows(explanation["kernels"], "kernels of " + explanation["role"].get<std::string>());
     print_rows(explanation["transfers"], "transfers of " + explanation["role"].get<std::string>());
   }
+  if (explanation.contains("operator")) print_operator(explanation);
   std::cout << "\ninputs that had no effect:";
   if (explanation["no_effect"].empty()) std::cout << " none";
   for (const ordered_json& path : explanation["no_effect"])
@@ -181,6 +240,9 @@ ExitCode explain_command(const ExplainArguments& arguments) {
     explanation["role"] = role.name;
     explanation["kernels"] = explain_kernels(explained.program, role, priced.costs);
     explanation["transfers"] = explain_transfers(explained.program, role, priced);
+  }
+  if (e.kind == ExperimentKind::kOperator) {
+    explain_operator(e, explanation);
   }
   explanation["no_effect"] = inputs_without_effect(loaded);
   if (arguments.json) {

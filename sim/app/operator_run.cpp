@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
+#include "sim/machine/draws.h"
+#include "workloads/fusion.h"
 
 namespace orrery {
 namespace {
 
-Kernel gemm(const OperatorConfig& op, Precision precision) {
-  const double batch = static_cast<double>(op.batch);
-  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
-               k = static_cast<double>(op.k);
-  const double element = element_bytes(precision);
-  Kernel kernel;
-  kernel.name = "gemm";
-  kernel.kind = KernelClass::kGemm;
-  kernel.precision = precision;
-  kernel.batch = op.batch;
-  kernel.m = op.m;
-  kernel.n = op.n;
-  kernel.k = op.k;
-  kernel.matrix_flops = Flops(2 * batch * m * n * k);
-  kernel.read = Bytes(batch * (m * k + k * n) * element);
-  kernel.written = Bytes(batch * m * n * 2);  // results leave the accumulator as bf16
-  return kernel;
+/// Kernels that run one after the other, with their prices.
+struct PricedOperator {
+  std::vector<Kernel> kernels;
+  std::vector<KernelCost> costs;
+  double time = 0;  ///< s
+
+  double seconds(std::size_t i) const { return to_seconds(costs[i].duration).base(); }
+};
+
+PricedOperator price_operator(std::vector<Kernel> kernels, const AcceleratorConfig& accelerator,
+                              const KernelModel& model) {
+  PricedOperator priced;
+  priced.kernels = std::move(kernels);
+  for (const Kernel& kernel : priced.kernels) {
+    priced.costs.push_back(model.cost(kernel, accelerator));
+    priced.time += to_seconds(priced.costs.back().duration).base();
+  }
+  return priced;
 }
 
-Kernel copy(const OperatorConfig& op) {
-  Kernel kernel;
-  kernel.name = "copy";
-  kernel.kind = KernelClass::kCopy;
-  kernel.read = op.kind == OperatorShape::kHostToDevice ? Bytes() : op.bytes;
-  kernel.written = op.kind == OperatorShape::kDeviceToHost ? Bytes() : op.bytes;
-  kernel.host = op.kind == OperatorShape::kDeviceToDevice ? Bytes() : op.bytes;
-  return kernel;
-}
-
-/// Time at the nameplate of whatever limits the kernel: matrix peak, memory bandwidth or host link.
+/// Time at the nameplate of whatever limits the kernel: matrix or vector peak, memory bandwidth or
+/// host link.
 double time_at_limit(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   const double dies = accelerator.dies;
   double time =
       ((kernel.read + kernel.written) / (accelerator.memory.bandwidth.value / dies)).base();
   if (kernel.matrix_flops.base() > 0) {
-    time =
-        std::max(time, (kernel.matrix_flops / matrix_peak(accelerator, kernel.precision)).base());
+    const double sparse = kernel.weights.sparse ? accelerator.compute.structured_sparsity.value : 1;
+    const FlopsPerSecond peak = matrix_peak(accelerator, kernel.precision) * sparse;
+    time = std::max(time, (kernel.matrix_flops / peak).base());
+  }
+  if (kernel.vector_flops.base() > 0) {
+    time = std::max(time, (kernel.vector_flops / (accelerator.compute.vector.value / dies)).base());
   }
   if (kernel.host.base() > 0) {
     time =
@@ -53,30 +53,79 @@ double time_at_limit(const Kernel& kernel, const AcceleratorConfig& accelerator)
   return time;
 }
 
+/// What limits the operator for the largest part of its time.
+Bound bound_of(const PricedOperator& priced) {
+  std::map<Bound, double> time;
+  for (std::size_t i = 0; i < priced.costs.size(); ++i)
+    time[priced.costs[i].bound] += priced.seconds(i);
+  return std::max_element(time.begin(), time.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+/// A row for each name of a kernel, in issue order.
+void add_kernel_rows(const PricedOperator& priced, RunRecord& record) {
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    const Kernel& kernel = priced.kernels[i];
+    auto row = std::find_if(record.classes.begin(), record.classes.end(),
+                            [&](const ClassBreakdown& c) { return c.name == kernel.name; });
+    if (row == record.classes.end()) {
+      record.classes.push_back({kernel.name});
+      row = record.classes.end() - 1;
+    }
+    row->count += 1;
+    row->time_s += priced.seconds(i);
+    row->flops += (kernel.matrix_flops + kernel.vector_flops).base();
+    row->bytes += (kernel.read + kernel.written).base();
+  }
+}
+
+/// How many times longer all kernels take together, by draw.
+std::vector<double> draws_of(const PricedOperator& priced, const KernelModel& model,
+                             const Experiment& experiment) {
+  std::vector<double> factors(kDraws);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    const std::vector<double> drawn =
+        model.draws(priced.kernels[i], experiment.system.accelerator, experiment.seed);
+    for (std::size_t d = 0; d < kDraws; ++d)
+      factors[d] += priced.seconds(i) / priced.time * drawn[d];
+  }
+  return factors;
+}
+
 }  // namespace
 
 void run_operator(const Experiment& experiment, RunRecord& record) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
-  const OperatorConfig& op = *experiment.op;
-  const Kernel kernel = op.kind == OperatorShape::kGemm ? gemm(op, experiment.precision) : copy(op);
   const auto model = kernel_model(experiment);
-  const KernelCost cost = model->cost(kernel, accelerator);
-  const double time = to_seconds(cost.duration).base();
-  const double bytes = (kernel.read + kernel.written).base();
-  add_metric(record, "time_s", time);
-  add_metric(record, "flops", kernel.matrix_flops.base());
-  add_metric(record, "flops_per_s", kernel.matrix_flops.base() / time);
-  add_metric(record, "bytes", bytes);
-  add_metric(record, "bytes_per_s", bytes / time);
-  add_metric(record, "share_of_limit", time_at_limit(kernel, accelerator) / time);
-  record.labels.push_back({"bound", to_string(cost.bound)});
-  add_metric(record, "simulated_time_s", time);
-  add_metric(record, "events", 1);
+  const PricedOperator priced =
+      price_operator((*experiment.op)->kernels(experiment.precision), accelerator, *model);
+  double flops = 0, limit = 0;
   ProvenanceTime rests;
-  rests.add(cost.provenance, time);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    flops += priced.kernels[i].matrix_flops.base();
+    limit += time_at_limit(priced.kernels[i], accelerator);
+    rests.add(priced.costs[i].provenance, priced.seconds(i));
+  }
+  const double bytes = traffic(priced.kernels).base();
+  const EnergyUse energy = kernel_energy(priced.kernels, accelerator, Seconds(priced.time));
+  add_metric(record, "time_s", priced.time);
+  add_metric(record, "flops", flops);
+  add_metric(record, "flops_per_s", flops / priced.time);
+  add_metric(record, "bytes", bytes);
+  add_metric(record, "bytes_per_s", bytes / priced.time);
+  add_metric(record, "share_of_limit", limit / priced.time);
+  record.labels.push_back({"bound", to_string(bound_of(priced))});
+  add_metric(record, "energy_j", energy.total().base());
+  add_metric(record, "average_power_w", energy.total().base() / priced.time);
+  add_metric(record, "simulated_time_s", priced.time);
+  add_metric(record, "events", static_cast<double>(priced.kernels.size()));
+  add_kernel_rows(priced, record);
   record.provenance = provenance_json(rests, model->calibration());
-  if (rests.fitted())
-    add_time_intervals(record, model->draws(kernel, accelerator, experiment.seed));
+  if (!rests.fitted()) return;
+  const std::vector<double> factors = draws_of(priced, *model, experiment);
+  add_time_intervals(record, factors);
+  add_energy_intervals(record, factors, energy.idle / energy.total());
 }
 
 }  // namespace orrery

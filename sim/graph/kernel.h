@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -44,13 +45,23 @@ struct AttentionShape {
   bool operator==(const AttentionShape&) const = default;
 };
 
+/// How the second operand of a product is stored where that differs from `precision`: weights of
+/// `bits` (0: as the precision says) that are widened on the way in, and 2:4 structured sparsity.
+struct WeightFormat {
+  std::int64_t bits = 0;
+  bool sparse = false;
+
+  bool operator==(const WeightFormat&) const = default;
+};
+
 /// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention
 /// usage:
 ///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per
 ///  expert;
 ///  - attention: m = query length, n = key length, k = head dimension, batch = sequences * query
 ///  heads.
-/// FLOPs count a multiply-add as 2. Bytes are compulsory HBM traffic (each operand once).
+/// FLOPs count a multiply-add as 2 (of sparse weights as if they were dense). Bytes are compulsory
+/// HBM traffic (each operand once).
 struct Kernel {
   std::string name;
   KernelClass kind = KernelClass::kElementwise;
@@ -62,6 +73,8 @@ struct Kernel {
   Bytes written;
   Bytes host;  ///< copies: over the link to the host
   AttentionShape attention;
+  WeightFormat weights;
+  std::array<std::int64_t, 2> tile{};  ///< rows and columns of a thread block's; 0: the library's
 
   bool operator==(const Kernel&) const = default;
 };
