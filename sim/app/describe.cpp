@@ -273,6 +273,8 @@ const std::vector<Kind>& kinds() {
       catalog_kind("models", "model", "language models of the library", &Catalog::models),
       catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),
       catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
+      catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",
+                   &Catalog::operators),
       catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
       {"calibrations", "calibration",
        "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",

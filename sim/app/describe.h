@@ -21,7 +21,7 @@ struct CatalogEntry {
 /// What `describe` cannot find out by itself: the lists of the registries and the top-level
 /// schemas.
 struct Catalog {
-  std::vector<CatalogEntry> models, topologies, collectives, kernels;
+  std::vector<CatalogEntry> models, topologies, collectives, operators, kernels;
   std::vector<const config::Record*> schemas;  ///< for the configuration keys
 };
 

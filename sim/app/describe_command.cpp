@@ -8,6 +8,7 @@
 #include "sim/app/experiment.h"
 #include "sim/app/sweep_config.h"
 #include "sim/config/load.h"
+#include "sim/config/output.h"
 #include "sim/results/table.h"
 #include "workloads/llm/closed_forms.h"
 
@@ -40,6 +41,16 @@ std::string model_details(const std::string& name) {
   return out.str();
 }
 
+/// The keys of an operator.
+std::string operator_details(const OperatorInfo& info) {
+  Table table({{"key"}, {"default"}, {"what it is"}, {"type"}});
+  for (const config::KeyHelp& key : config::describe_keys(info.record()))
+    table.add_row({key.path, key.fallback, key.help, key.type});
+  std::ostringstream out;
+  table.print(out);
+  return out.str();
+}
+
 template <class R>
 void add_registry(std::vector<CatalogEntry>& entries) {
   for (const auto& [name, item] : R::items()) entries.push_back({name, item.help});
@@ -56,6 +67,11 @@ Catalog catalog() {
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
   add_registry<AlgorithmRegistry>(catalog.collectives);
+  for (const auto& [kind, info] : operators()) {
+    const OperatorInfo& described = info;
+    catalog.operators.push_back(
+        {kind, info.help, [&described] { return operator_details(described); }});
+  }
   catalog.kernels = {
       {"tiles", "attention over prompts by tiles, steps and waves; other kernels as roofline"},
       {"roofline",

@@ -21,15 +21,6 @@ struct EnumNames<ExperimentKind> {
 };
 
 template <>
-struct EnumNames<OperatorShape> {
-  static constexpr std::pair<OperatorShape, const char*> values[] = {
-      {OperatorShape::kGemm, "gemm"},
-      {OperatorShape::kHostToDevice, "copy_host_to_device"},
-      {OperatorShape::kDeviceToHost, "copy_device_to_host"},
-      {OperatorShape::kDeviceToDevice, "copy_device_to_device"}};
-};
-
-template <>
 struct EnumNames<Fidelity> {
   static constexpr std::pair<Fidelity, const char*> values[] = {
       {Fidelity::kAuto, "auto"}, {Fidelity::kClosed, "closed"}, {Fidelity::kTile, "tile"}};

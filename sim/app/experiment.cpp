@@ -35,30 +35,6 @@ const Schema<ContentionConfig>& ContentionConfig::schema() {
   return schema;
 }
 
-const Schema<OperatorConfig>& OperatorConfig::schema() {
-  using C = OperatorConfig;
-  static const auto schema =
-      Schema<C>("operator", "one kernel")
-          .optional("kind", &C::kind, "a matrix product, or a copy by a copy engine")
-          .optional("m", &C::m, "gemm: rows of the result", between(1, 1e9))
-          .optional("n", &C::n, "gemm: columns of the result", between(1, 1e9))
-          .optional("k", &C::k, "gemm: summed dimension", between(1, 1e9))
-          .optional("batch", &C::batch, "gemm: independent products", between(1, 1e9))
-          .optional("bytes", &C::bytes, "copies: size", between(1_B, 1000_TB))
-          .optional("contention", &C::contention, "what kernels beside it leave to it")
-          .check(
-              "a gemm needs m, n and k",
-              [](const C& c) {
-                return c.kind != OperatorShape::kGemm || (c.m > 0 && c.n > 0 && c.k > 0);
-              },
-              "kind")
-          .check(
-              "a copy needs bytes",
-              [](const C& c) { return c.kind == OperatorShape::kGemm || c.bytes.base() > 0; },
-              "kind");
-  return schema;
-}
-
 const Schema<CollectiveConfig>& CollectiveConfig::schema() {
   static const auto schema =
       Schema<CollectiveConfig>("collective", "one collective operation")
@@ -106,12 +82,15 @@ Schema<Experiment> experiment_schema() {
       .optional("measured", &Experiment::measured,
                 "operator tables (CSV) of this accelerator: kernels that they have take the measured "
                 "time")
+      .optional("contention", &Experiment::contention,
+                "experiment operator: what kernels beside it leave to it")
       .optional("memory_reserve", &Experiment::memory_reserve,
                 "share of device memory left to contexts, communication buffers and fragmentation; "
                 "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",
                 between(0, 0.9))
       .optional("seed", &Experiment::seed, "of the draws behind intervals", at_least(0))
-      .optional("operator", &Experiment::op, "experiment operator: the kernel")
+      .optional("operator", &Experiment::op,
+                "experiment operator: one of `orrery describe operators`")
       .optional("collective", &Experiment::collective, "experiment collective: what is sent");
   return schema;
 }

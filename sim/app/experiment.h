@@ -15,6 +15,7 @@
 #include "sim/results/run_record.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/model_config.h"
+#include "workloads/operators/operator.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
@@ -29,23 +30,11 @@ struct BatchConfig {
   static const config::Schema<BatchConfig>& schema();
 };
 
-enum class OperatorShape : std::uint8_t { kGemm, kHostToDevice, kDeviceToHost, kDeviceToDevice };
-
 /// What kernels that run beside it leave to an operator.
 struct ContentionConfig {
   double units = 1;   ///< share of the SMs
   double memory = 1;  ///< share of the memory bandwidth
   static const config::Schema<ContentionConfig>& schema();
-};
-
-/// One kernel: a GEMM, (m x k) * (k x n), or a copy of `bytes`.
-struct OperatorConfig {
-  OperatorShape kind = OperatorShape::kGemm;
-  std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t batch = 1;
-  Bytes bytes;
-  ContentionConfig contention;
-  static const config::Schema<OperatorConfig>& schema();
 };
 
 struct CollectiveConfig {
@@ -76,9 +65,10 @@ struct Experiment {
   Fidelity fidelity = Fidelity::kAuto;
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
   std::vector<FilePath> measured;    ///< operator tables whose times override the model
+  ContentionConfig contention;
   double memory_reserve = 0.1;       ///< share of the device memory that the job cannot use
   std::int64_t seed = 0;
-  std::optional<OperatorConfig> op;
+  std::optional<config::OneOf<OperatorConfig>> op;
   std::optional<CollectiveConfig> collective;
   static const config::Schema<Experiment>& schema();
 

@@ -12,6 +12,7 @@
 #include "sim/app/simulate.h"
 #include "sim/config/output.h"
 #include "sim/results/table.h"
+#include "workloads/fusion.h"
 #include "workloads/statistics.h"
 
 namespace orrery {
@@ -105,6 +106,43 @@ ordered_json explain_kernels(const Program& program, const Role& role, const Cos
   return rows;
 }
 
+/// What the operator leaves out of the memory that separate kernels would write and read; null
+/// where there is nothing.
+ordered_json explain_fusion(const Experiment& e) {
+  const std::vector<Kernel> fused = (*e.op)->kernels(e.precision);
+  const std::vector<Kernel> apart = (*e.op)->unfused_kernels(e.precision);
+  if (fused == apart) return nullptr;
+  const auto flops = [](const std::vector<Kernel>& kernels) {
+    double sum = 0;
+    for (const Kernel& kernel : kernels) sum += kernel.matrix_flops.base();
+    return sum;
+  };
+  return {{"bytes", (traffic(apart) - traffic(fused)).base()},
+          {"launches", apart.size() - fused.size()},
+          {"masked_flops", flops(apart) - flops(fused)}};
+}
+
+/// Its kernels, what it saves and where its energy goes.
+void explain_operator(const Experiment& e, ordered_json& explanation) {
+  const auto model = kernel_model(e);
+  const std::vector<Kernel> kernels = (*e.op)->kernels(e.precision);
+  ordered_json rows = ordered_json::array();
+  Seconds time;
+  for (const Kernel& kernel : kernels) {
+    const KernelCost cost = model->cost(kernel, e.system.accelerator);
+    rows.push_back(explain_kernel(kernel, cost, 1, e.system.accelerator));
+    time += to_seconds(cost.duration);
+  }
+  const EnergyUse energy = kernel_energy(kernels, e.system.accelerator, time);
+  explanation["operator"] = e.op->name;
+  explanation["kernels"] = std::move(rows);
+  explanation["energy_j"] = {{"static", energy.idle.base()},
+                             {"matrix", energy.matrix.base()},
+                             {"vector", energy.vector.base()},
+                             {"memory", energy.memory.base()}};
+  explanation["fusion_saves"] = explain_fusion(e);
+}
+
 ordered_json explain_transfers(const Program& program, const Role& role,
                                const PricedProgram& priced) {
   const ExecutionCounts counts = count_executions(program, role);
@@ -151,6 +189,23 @@ void print_rows(const ordered_json& rows, const std::string& title) {
   table.print(std::cout);
 }
 
+void print_operator(const ordered_json& explanation) {
+  print_rows(explanation["kernels"], "kernels of " + explanation["operator"].get<std::string>());
+  const char* separator = "\nenergy: ";
+  for (const auto& part : explanation["energy_j"].items()) {
+    std::cout << separator << part.key() << " " << format_si(part.value(), "J");
+    separator = ", ";
+  }
+  std::cout << "\n";
+  const ordered_json& saved = explanation["fusion_saves"];
+  if (saved.is_null()) return;
+  std::cout << "fusion saves " << format_si(saved["bytes"], "B") << " of device memory traffic and "
+            << saved["launches"] << " launches";
+  if (saved["masked_flops"] > 0)
+    std::cout << ", and skips " << format_si(saved["masked_flops"], "FLOP") << " that masks hide";
+  std::cout << "\n";
+}
+
 void print(const ordered_json& explanation) {
   Table configuration({{"configuration"}, {"value"}, {"from"}});
   for (const ordered_json& row : explanation["configuration"]) {
@@ -168,11 +223,12 @@ void print(const ordered_json& explanation) {
     }
     sizes.print(std::cout);
   }
-  if (explanation.contains("kernels"))
+  if (explanation.contains("role"))
     print_rows(explanation["kernels"], "kernels of " + explanation["role"].get<std::string>());
   if (explanation.contains("transfers")) {
     print_rows(explanation["transfers"], "transfers of " + explanation["role"].get<std::string>());
   }
+  if (explanation.contains("operator")) print_operator(explanation);
   std::cout << "\ninputs that had no effect:";
   if (explanation["no_effect"].empty()) std::cout << " none";
   for (const ordered_json& path : explanation["no_effect"])
@@ -202,10 +258,7 @@ ExitCode explain_command(const ExplainArguments& arguments) {
         explain_kernels(explained.program, role, priced.costs, e.system.accelerator);
     explanation["transfers"] = explain_transfers(explained.program, role, priced);
   } else if (e.kind == ExperimentKind::kOperator) {
-    const Kernel kernel = operator_kernel(e);
-    const KernelCost cost = kernel_model(e)->cost(kernel, e.system.accelerator);
-    explanation["role"] = "operator";
-    explanation["kernels"] = {explain_kernel(kernel, cost, 1, e.system.accelerator)};
+    explain_operator(e, explanation);
   }
   explanation["no_effect"] = inputs_without_effect(loaded);
   if (arguments.json) {

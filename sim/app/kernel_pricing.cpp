@@ -38,8 +38,8 @@ std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
 std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
   Contention contention;
-  if (experiment.kind == ExperimentKind::kOperator && experiment.op)
-    contention = {experiment.op->contention.units, experiment.op->contention.memory};
+  if (experiment.kind == ExperimentKind::kOperator)
+    contention = {experiment.contention.units, experiment.contention.memory};
   auto model = kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention,
                             memo);
   std::vector<MeasuredKernel> measured;

@@ -18,7 +18,7 @@ double time_at_rate(const Kernel& kernel, const AcceleratorConfig& a, Bound boun
   switch (bound) {
     case Bound::kTensor:
       if (kernel.matrix_flops.base() == 0) return 0;
-      return (kernel.matrix_flops / matrix_peak(a, kernel.precision)).base();
+      return (kernel.matrix_flops / matrix_peak(a, kernel)).base();
     case Bound::kVector:
       return (kernel.vector_flops / (a.compute.vector.value / dies)).base();
     case Bound::kCache:

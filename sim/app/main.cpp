@@ -67,8 +67,8 @@ void add_describe(CLI::App& app, Command& chosen) {
   CLI::App* verb = app.add_subcommand("describe", "what exists; systems side by side");
   verb->add_option(
       "KIND", arguments->words,
-      "a kind (accelerators, systems, models, topologies, collectives, kernels, calibrations, "
-      "metrics, keys), then names");
+      "a kind (accelerators, systems, models, topologies, collectives, operators, kernels, "
+      "calibrations, metrics, keys), then names");
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, describe_command);
 }

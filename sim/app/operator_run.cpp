@@ -1,70 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/limits.h"
+#include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
+#include "sim/machine/draws.h"
+#include "workloads/fusion.h"
 
 namespace orrery {
 namespace {
 
-Kernel gemm(const OperatorConfig& op, Precision precision) {
-  const double batch = static_cast<double>(op.batch);
-  const double m = static_cast<double>(op.m), n = static_cast<double>(op.n),
-               k = static_cast<double>(op.k);
-  const double element = element_bytes(precision);
-  Kernel kernel;
-  kernel.name = "gemm";
-  kernel.kind = KernelClass::kGemm;
-  kernel.precision = precision;
-  kernel.batch = op.batch;
-  kernel.m = op.m;
-  kernel.n = op.n;
-  kernel.k = op.k;
-  kernel.matrix_flops = Flops(2 * batch * m * n * k);
-  kernel.read = Bytes(batch * (m * k + k * n) * element);
-  kernel.written = Bytes(batch * m * n * 2);  // results leave the accumulator as bf16
-  return kernel;
+/// Kernels that run one after the other, with their prices.
+struct PricedOperator {
+  std::vector<Kernel> kernels;
+  std::vector<KernelCost> costs;
+  double time = 0;  ///< s
+
+  double seconds(std::size_t i) const { return to_seconds(costs[i].duration).base(); }
+};
+
+PricedOperator price_operator(std::vector<Kernel> kernels, const AcceleratorConfig& accelerator,
+                              const KernelModel& model) {
+  PricedOperator priced;
+  priced.kernels = std::move(kernels);
+  for (const Kernel& kernel : priced.kernels) {
+    priced.costs.push_back(model.cost(kernel, accelerator));
+    priced.time += to_seconds(priced.costs.back().duration).base();
+  }
+  return priced;
 }
 
-Kernel copy(const OperatorConfig& op) {
-  Kernel kernel;
-  kernel.name = "copy";
-  kernel.kind = KernelClass::kCopy;
-  kernel.read = op.kind == OperatorShape::kHostToDevice ? Bytes() : op.bytes;
-  kernel.written = op.kind == OperatorShape::kDeviceToHost ? Bytes() : op.bytes;
-  kernel.host = op.kind == OperatorShape::kDeviceToDevice ? Bytes() : op.bytes;
-  return kernel;
+/// What limits the operator for the largest part of its time.
+Bound bound_of(const PricedOperator& priced) {
+  std::map<Bound, double> time;
+  for (std::size_t i = 0; i < priced.costs.size(); ++i)
+    time[priced.costs[i].bound] += priced.seconds(i);
+  return std::max_element(time.begin(), time.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+/// Of the longest kernel.
+Fidelity fidelity_of(const PricedOperator& priced) {
+  const auto longest = std::max_element(
+      priced.costs.begin(), priced.costs.end(),
+      [](const KernelCost& a, const KernelCost& b) { return a.duration < b.duration; });
+  return longest->fidelity;
+}
+
+/// A row for each name of a kernel, in issue order.
+void add_kernel_rows(const PricedOperator& priced, RunRecord& record) {
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    const Kernel& kernel = priced.kernels[i];
+    auto row = std::find_if(record.classes.begin(), record.classes.end(),
+                            [&](const ClassBreakdown& c) { return c.name == kernel.name; });
+    if (row == record.classes.end()) {
+      record.classes.push_back({kernel.name});
+      row = record.classes.end() - 1;
+    }
+    row->count += 1;
+    row->time_s += priced.seconds(i);
+    row->flops += (kernel.matrix_flops + kernel.vector_flops).base();
+    row->bytes += (kernel.read + kernel.written).base();
+  }
+}
+
+/// How many times longer all kernels take together, by draw.
+std::vector<double> draws_of(const PricedOperator& priced, const KernelModel& model,
+                             const Experiment& experiment) {
+  std::vector<double> factors(kDraws);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    const std::vector<double> drawn =
+        model.draws(priced.kernels[i], experiment.system.accelerator, experiment.seed);
+    for (std::size_t d = 0; d < kDraws; ++d)
+      factors[d] += priced.seconds(i) / priced.time * drawn[d];
+  }
+  return factors;
 }
 
 }  // namespace
 
-Kernel operator_kernel(const Experiment& experiment) {
-  const OperatorConfig& op = *experiment.op;
-  return op.kind == OperatorShape::kGemm ? gemm(op, experiment.precision) : copy(op);
-}
-
 void run_operator(const Experiment& experiment, const SimulateOptions& options, RunRecord& record) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
-  const Kernel kernel = operator_kernel(experiment);
   const auto model = kernel_model(experiment, options.tiles);
-  const KernelCost cost = model->cost(kernel, accelerator);
-  const double time = to_seconds(cost.duration).base();
-  const double bytes = (kernel.read + kernel.written).base();
-  add_metric(record, "time_s", time);
-  add_metric(record, "flops", kernel.matrix_flops.base());
-  add_metric(record, "flops_per_s", kernel.matrix_flops.base() / time);
-  add_metric(record, "bytes", bytes);
-  add_metric(record, "bytes_per_s", bytes / time);
-  add_metric(record, "share_of_limit", time_at_limit(kernel, accelerator, cost.bound) / time);
-  record.labels.push_back({"bound", to_string(cost.bound)});
-  record.labels.push_back({"fidelity", to_string(cost.fidelity)});
-  add_metric(record, "simulated_time_s", time);
-  add_metric(record, "events", 1);
+  const PricedOperator priced =
+      price_operator((*experiment.op)->kernels(experiment.precision), accelerator, *model);
+  double flops = 0, limit = 0;
   ProvenanceTime rests;
-  rests.add(cost.provenance, time);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    flops += priced.kernels[i].matrix_flops.base();
+    limit += time_at_limit(priced.kernels[i], accelerator, priced.costs[i].bound);
+    rests.add(priced.costs[i].provenance, priced.seconds(i));
+  }
+  const double bytes = traffic(priced.kernels).base();
+  const EnergyUse energy = kernel_energy(priced.kernels, accelerator, Seconds(priced.time));
+  add_metric(record, "time_s", priced.time);
+  add_metric(record, "flops", flops);
+  add_metric(record, "flops_per_s", flops / priced.time);
+  add_metric(record, "bytes", bytes);
+  add_metric(record, "bytes_per_s", bytes / priced.time);
+  add_metric(record, "share_of_limit", limit / priced.time);
+  record.labels.push_back({"bound", to_string(bound_of(priced))});
+  record.labels.push_back({"fidelity", to_string(fidelity_of(priced))});
+  add_metric(record, "energy_j", energy.total().base());
+  add_metric(record, "average_power_w", energy.total().base() / priced.time);
+  add_metric(record, "simulated_time_s", priced.time);
+  add_metric(record, "events", static_cast<double>(priced.kernels.size()));
+  add_kernel_rows(priced, record);
   record.provenance = provenance_json(rests, model->calibration());
-  if (rests.fitted())
-    add_time_intervals(record, model->draws(kernel, accelerator, experiment.seed));
+  if (!rests.fitted()) return;
+  const std::vector<double> factors = draws_of(priced, *model, experiment);
+  add_time_intervals(record, factors);
+  add_energy_intervals(record, factors, energy.idle / energy.total());
 }
 
 }  // namespace orrery

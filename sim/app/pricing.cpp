@@ -17,16 +17,23 @@ JoulesPerFlop matrix_energy(const AcceleratorConfig& accelerator, Precision prec
   return most;
 }
 
+void add_kernel(EnergyUse& use, const Kernel& kernel, const AcceleratorConfig& accelerator,
+                double runs) {
+  // Of 2:4 sparse weights, which are counted as if dense, half the products are computed.
+  const double computed = kernel.weights.sparse ? 0.5 : 1;
+  use.matrix +=
+      kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * (computed * runs);
+  use.vector += kernel.vector_flops * accelerator.energy.vector.value * runs;
+  use.memory += (kernel.read + kernel.written) * accelerator.energy.memory.value * runs;
+}
+
 void add_kernels(EnergyUse& use, const Program& program, const Role& role,
                  const std::vector<std::uint64_t>& counts, const AcceleratorConfig& accelerator) {
   const double ranks = static_cast<double>(role.ranks.size());
   for (std::size_t id = 0; id < counts.size(); ++id) {
     if (counts[id] == 0) continue;
     const Kernel& kernel = program.kernels[id];
-    const double runs = static_cast<double>(counts[id]) * ranks;
-    use.matrix += kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * runs;
-    use.vector += kernel.vector_flops * accelerator.energy.vector.value * runs;
-    use.memory += (kernel.read + kernel.written) * accelerator.energy.memory.value * runs;
+    add_kernel(use, kernel, accelerator, static_cast<double>(counts[id]) * ranks);
   }
 }
 
@@ -63,6 +70,14 @@ ExecutionCounts count_executions(const Program& program, const Role& role) {
     }
   }
   return counts;
+}
+
+EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
+                        Seconds time) {
+  EnergyUse use;
+  use.idle = accelerator.power.idle.value * time / accelerator.dies;
+  for (const Kernel& kernel : kernels) add_kernel(use, kernel, accelerator, 1);
+  return use;
 }
 
 EnergyUse step_energy(const Program& program, const PricedProgram& priced,

@@ -44,4 +44,8 @@ struct EnergyUse {
 EnergyUse step_energy(const Program& program, const PricedProgram& priced,
                       const AcceleratorConfig& accelerator, Seconds step);
 
+/// The same of kernels on one rank that take `time` together.
+EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
+                        Seconds time);
+
 }  // namespace orrery

@@ -25,9 +25,6 @@ void run_collective(const Experiment& experiment, RunRecord& record);
 void run_training(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
 void run_inference(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
 
-/// The kernel of an experiment of kind operator.
-Kernel operator_kernel(const Experiment& experiment);
-
 /// Adds a metric; its unit comes from the table of metrics.
 /// @throws std::logic_error for a name that the table does not have.
 void add_metric(RunRecord& record, std::string_view name, double value);

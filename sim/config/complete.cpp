@@ -110,6 +110,8 @@ class Completer {
     switch (type.kind) {
       case TypeKind::kRecord:
         return record(node, type.record(), anchor);
+      case TypeKind::kChoice:
+        return choice(node, type.choices(), name, anchor);
       case TypeKind::kList:
         return list(node, type);
       case TypeKind::kMap:
@@ -121,6 +123,20 @@ class Completer {
       default:
         return node;
     }
+  }
+
+  std::optional<Node> choice(const Node& node, const Choices& choices, const std::string& name,
+                             const Anchor& anchor) {
+    if (!node.is_map()) {
+      error(node, "expected a map with the keys of " + name + ", got " + description(node));
+      return std::nullopt;
+    }
+    if (const Record* chosen = choices.record_of(node)) return record(node, *chosen, anchor);
+    const Node& tag = *node.find(choices.tag);
+    const std::vector<std::string> names = choices.names();
+    error(tag, "no " + choices.tag + " of " + name + " is " + description(tag),
+          tag.is_scalar() ? nearest_name(tag.text(), names) : std::string(), {allowed(names)});
+    return std::nullopt;
   }
 
   std::optional<Node> list(const Node& node, const Type& type) {

@@ -36,6 +36,8 @@ Node default_node(const Type& type, const void* value) {
   switch (type.kind) {
     case TypeKind::kNode:
       return *static_cast<const Node*>(value);
+    case TypeKind::kChoice:
+      return Node::null({});
     case TypeKind::kRecord:
       return record_node(type.record(), value);
     case TypeKind::kFact:

@@ -30,6 +30,8 @@ std::string type_name(const Type& type) {
       return "any value";
     case TypeKind::kRecord:
       return type.record().name();
+    case TypeKind::kChoice:
+      return "keys by " + type.choices().tag + ": " + joined(type.choices().names());
     case TypeKind::kList:
       return "list of " + type_name(*type.element);
     case TypeKind::kMap:
@@ -54,15 +56,25 @@ std::string default_text(const Node& node) {
   return text.empty() ? text : text + "]";
 }
 
-/// The struct inside lists, maps and optionals, and how a path leads into it; null if there is
-/// none.
-std::pair<const Record*, std::string> nested_record(const Type& type) {
-  if (type.kind == TypeKind::kRecord) return {&type.record(), {}};
-  if (type.element == nullptr) return {nullptr, {}};
-  auto [record, steps] = nested_record(*type.element);
-  if (type.kind == TypeKind::kList) steps = "[]" + steps;
-  if (type.kind == TypeKind::kMap) steps = ".<name>" + steps;
-  return {record, steps};
+/// The structs inside lists, maps and optionals (several where one is chosen), and how a path leads
+/// into them.
+struct Nested {
+  std::vector<const Record*> records;
+  std::string steps;
+};
+
+Nested nested_records(const Type& type) {
+  if (type.kind == TypeKind::kRecord) return {{&type.record()}, {}};
+  if (type.kind == TypeKind::kChoice) {
+    Nested nested;
+    for (const auto& [name, record] : type.choices().records) nested.records.push_back(&record());
+    return nested;
+  }
+  if (type.element == nullptr) return {};
+  Nested nested = nested_records(*type.element);
+  if (type.kind == TypeKind::kList) nested.steps = "[]" + nested.steps;
+  if (type.kind == TypeKind::kMap) nested.steps = ".<name>" + nested.steps;
+  return nested;
 }
 
 void append_keys(const Record& record, const std::string& prefix, std::vector<KeyHelp>& rows) {
@@ -82,8 +94,14 @@ void append_keys(const Record& record, const std::string& prefix, std::vector<Ke
     rows.push_back({path, type,
                     field.required ? "required" : default_text(default_node(field, defaults.get())),
                     field.help});
-    const auto [nested, steps] = nested_record(leaf);
-    if (nested != nullptr) append_keys(*nested, path + steps + ".", rows);
+    const Nested nested = nested_records(leaf);
+    for (const Record* inner : nested.records) {
+      const std::size_t first = rows.size();
+      append_keys(*inner, path + nested.steps + ".", rows);
+      if (nested.records.size() == 1) continue;
+      for (std::size_t i = first; i < rows.size(); ++i)
+        rows[i].help = inner->name() + ": " + rows[i].help;
+    }
   }
 }
 

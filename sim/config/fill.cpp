@@ -45,6 +45,8 @@ class Filler {
         return type.assign(target, node);
       case TypeKind::kRecord:
         return record(target, node, type.record());
+      case TypeKind::kChoice:
+        return choice(target, node, type);
       case TypeKind::kFact:
         return fact(target, node, type, bounds);
       case TypeKind::kOptional:
@@ -60,6 +62,12 @@ class Filler {
       default:
         return map(target, node, type, bounds);
     }
+  }
+
+  void choice(void* target, const Node& node, const Type& type) {
+    const Choices& choices = type.choices();
+    if (const Record* chosen = choices.record_of(node))
+      record(type.choose(target, choices.name_in(node)), node, *chosen);
   }
 
   void map(void* target, const Node& node, const Type& type, const Bounds& bounds) {

@@ -47,6 +47,8 @@ void append_leaves(const Node& node, const Type& type, const std::string& path,
       return;  // its meaning is known only to who reads it
     case TypeKind::kRecord:
       return append_leaves(node, type.record(), path, leaves);
+    case TypeKind::kChoice:
+      return append_leaves(node, *type.choices().record_of(node), path, leaves);
     case TypeKind::kFact:
       return append_leaves(fact_value(node), *type.element, path, leaves);
     case TypeKind::kOptional:
@@ -97,6 +99,8 @@ Json canonical_value(const Node& node, const Type& type) {
       return canonical_untyped(node);
     case TypeKind::kRecord:
       return canonical(node, type.record());
+    case TypeKind::kChoice:
+      return canonical(node, *type.choices().record_of(node));
     case TypeKind::kFact:
       return canonical_value(fact_value(node), *type.element);
     case TypeKind::kOptional:

@@ -114,6 +114,8 @@ class JsonSchemaWriter {
         return Json::object();
       case TypeKind::kRecord:
         return record_reference(type.record(), false);
+      case TypeKind::kChoice:
+        return choice_schema(type.choices());
       case TypeKind::kList:
         return {{"type", "array"}, {"items", type_schema(*type.element, bounds)}};
       case TypeKind::kMap:
@@ -124,6 +126,16 @@ class JsonSchemaWriter {
         break;
     }
     return {{"anyOf", Json::array({type_schema(*type.element, bounds), {{"type", "null"}}})}};
+  }
+
+  Json choice_schema(const Choices& choices) {
+    Json any = Json::array();
+    for (const auto& [name, record] : choices.records) {
+      Json says = {{"properties", {{choices.tag, {{"const", name}}}}}};
+      if (name != choices.fallback) says["required"] = Json::array({choices.tag});
+      any.push_back({{"allOf", Json::array({record_reference(record(), false), std::move(says)})}});
+    }
+    return {{"anyOf", std::move(any)}};
   }
 
   static Json quantity_schema(Dimension dimension) {

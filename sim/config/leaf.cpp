@@ -173,6 +173,7 @@ std::string expectation(const Type& type) {
       return "a list";
     case TypeKind::kMap:
     case TypeKind::kRecord:
+    case TypeKind::kChoice:
       return "a map";
     case TypeKind::kNode:
       return "a value";

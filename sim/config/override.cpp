@@ -99,6 +99,8 @@ class Override {
     switch (type.kind) {
       case TypeKind::kRecord:
         return into_record(node, type.record(), depth);
+      case TypeKind::kChoice:
+        return into_choice(node, type.choices(), depth);
       case TypeKind::kOptional:
         return into(node, *type.element, depth);
       case TypeKind::kFact:
@@ -120,6 +122,15 @@ class Override {
     }
     Node* child = child_of(node, depth);
     if (child != nullptr) into(*child, *type.element, depth + 1);
+  }
+
+  /// Another assignment may still say which struct it is: keys that the present one does not have
+  /// are put there as they are, for complete() to judge.
+  void into_choice(Node& node, const Choices& choices, std::size_t depth) {
+    const Record* record = choices.record_of(node);
+    if (record != nullptr && record->find(parts_[depth]) != nullptr)
+      return into_record(node, *record, depth);
+    into_node(node, type_of<Node>(), depth);
   }
 
   /// YAML without a type may have any keys.

@@ -2,8 +2,33 @@
 #include "sim/config/type.h"
 
 #include "sim/config/node.h"
+#include "sim/config/schema.h"
+
+namespace orrery::config {
+
+std::vector<std::string> Choices::names() const {
+  std::vector<std::string> names;
+  names.reserve(records.size());
+  for (const auto& [name, record] : records) names.push_back(name);
+  return names;
+}
+
+std::string Choices::name_in(const Node& node) const {
+  const Node* given = node.find(tag);
+  if (given == nullptr) return fallback;
+  return given->is_scalar() ? given->text() : std::string();
+}
+
+const Record* Choices::record_of(const Node& node) const {
+  const auto found = records.find(name_in(node));
+  return found == records.end() ? nullptr : &found->second();
+}
+
+}  // namespace orrery::config
 
 namespace orrery::config::detail {
+
+std::shared_ptr<void> make_object(const Record& record) { return record.make(); }
 
 Type TypeOf<FilePath>::make() {
   Type type;

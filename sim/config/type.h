@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -55,6 +56,31 @@ enum class TypeKind {
   kOptional,
   kFact,
   kRecord,
+  kChoice,  ///< one of several structs: see OneOf
+};
+
+/// The structs that a map may be, by the word that its key `tag` says. Each of them has that key.
+struct Choices {
+  std::string tag;       ///< "kind"
+  std::string fallback;  ///< of a map that does not say
+  std::map<std::string, const Record& (*)()> records;
+
+  std::vector<std::string> names() const;
+  /// What a map is called ("gemm"); empty where the tag is no scalar.
+  std::string name_in(const Node& node) const;
+  /// The struct of that map; null where there is none of that name.
+  const Record* record_of(const Node& node) const;
+};
+
+/// A value of one of several structs that derive from `Base`, which has
+///  - `static const Choices& choices()`
+///  - `static const Base* view(const std::string& name, void* object)`: the base of such a struct.
+/// As a default it is empty.
+template <class Base>
+struct OneOf {
+  std::string name;
+  std::shared_ptr<const Base> object;
+  const Base* operator->() const { return object.get(); }
 };
 
 /// The description of a member's C++ type that every walker of configurations (reading, defaults,
@@ -72,6 +98,10 @@ struct Type {
   void (*store)(void* value, const Scalar& scalar) = nullptr;  ///< leaves
   Scalar (*load)(const void* value) = nullptr;                 ///< leaves
 
+  const Choices& (*choices)() = nullptr;  ///< kChoice
+  /// kChoice: makes the struct of that name.
+  void* (*choose)(void* value, const std::string& name) = nullptr;
+
   void (*assign)(void* value, const Node& node) = nullptr;  ///< kNode
   void (*clear)(void* value) = nullptr;                     ///< kList, kMap, kOptional
   /// kList and kOptional, which ignore the key, and kMap.
@@ -85,6 +115,8 @@ struct Type {
 };
 
 namespace detail {
+
+std::shared_ptr<void> make_object(const Record& record);
 
 template <class M>
 struct TypeOf;
@@ -199,6 +231,23 @@ struct TypeOf<FilePath> {
 template <>
 struct TypeOf<Node> {
   static Type make();
+};
+
+template <class Base>
+struct TypeOf<OneOf<Base>> {
+  static Type make() {
+    Type type;
+    type.kind = TypeKind::kChoice;
+    type.choices = &Base::choices;
+    type.choose = [](void* value, const std::string& name) -> void* {
+      const std::shared_ptr<void> made = make_object(Base::choices().records.at(name)());
+      auto& one = *static_cast<OneOf<Base>*>(value);
+      one.name = name;
+      one.object = std::shared_ptr<const Base>(made, Base::view(name, made.get()));
+      return made.get();
+    };
+    return type;
+  }
 };
 
 template <class M>

@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kAll = "all";
 constexpr const char* kSteps = "training, inference";
 constexpr const char* kModels = "training, inference, serving";
+constexpr const char* kEnergy = "operator, training, inference, serving";
 
 // The latencies of the vLLM benchmark: a statistic of a quantity.
 void add_latencies(std::vector<MetricInfo>& table) {
@@ -34,14 +35,13 @@ void add_latencies(std::vector<MetricInfo>& table) {
 std::vector<MetricInfo> make_table() {
   std::vector<MetricInfo> table = {
       {"time_s", "s", "duration", "operator, collective, replay"},
-      {"flops", "FLOP", "work of the kernel, a multiply-add counts 2", "operator"},
-      {"flops_per_s", "FLOP/s", "rate of the kernel", "operator"},
-      {"bytes", "B", "device memory traffic of the kernel", "operator"},
+      {"flops", "FLOP", "work of the kernels on matrix units, a multiply-add counts 2", "operator"},
+      {"flops_per_s", "FLOP/s", "rate of the kernels", "operator"},
+      {"bytes", "B", "device memory traffic of the kernels", "operator"},
       {"bytes_per_s", "B/s", "rate of that traffic", "operator"},
       {"bound", "",
-       "what limits the kernel: tensor, vector, L2, HBM (device memory of any kind), host (link) "
-       "or "
-       "latency (launch, pipelines that fill and drain, steps that wait for each other)",
+       "what limits the kernels for most of the time: tensor, vector, L2, HBM (device memory of any "
+       "kind), host (link) or latency (launch, pipelines that fill and drain, steps that wait for each other)",
        "operator"},
       {"fidelity", "", "how the time was found: closed (form) or tile (blocks as events)",
        "operator"},
@@ -91,8 +91,8 @@ std::vector<MetricInfo> make_table() {
       {"breakdown.optimizer_s", "s", "kernels of the optimizer", kModels},
       {"breakdown.host_s", "s", "launches", kModels},
       {"breakdown.idle_s", "s", "after the last operator", kModels},
-      {"energy_j", "J", "energy of all accelerators", kModels},
-      {"average_power_w", "W", "that energy over the time", kModels},
+      {"energy_j", "J", "energy of all accelerators used", kEnergy},
+      {"average_power_w", "W", "that energy over the time", kEnergy},
       {"tokens_per_joule", "1/J", "tokens over that energy", kModels},
       {"simulated_time_s", "s", "simulated time", kAll},
       {"wall_time_s", "s", "time that the simulation took", kAll},

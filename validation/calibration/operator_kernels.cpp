@@ -6,8 +6,8 @@
 
 #include "sim/machine/precision_names.h"
 #include "validation/calibration/routing.h"
+#include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
-#include "workloads/llm/layer_work.h"
 
 namespace orrery {
 namespace {
@@ -22,81 +22,54 @@ std::optional<Precision> parse_precision(const std::string& name) {
 
 bool is_narrow(Precision precision) { return element_bytes(precision) < 2; }
 
-Kernel quantize(Precision precision, std::int64_t rows, std::int64_t columns) {
-  Kernel kernel = stream("quantize", KernelClass::kQuantize, rows, columns,
-                         {activation_bytes(precision), element_bytes(precision), 2});
-  kernel.precision = precision;
-  return kernel;
-}
-
 std::vector<Kernel> gemm_kernels(const OperatorRow& row, Precision precision) {
   std::vector<Kernel> kernels;
-  if (is_narrow(precision)) kernels.push_back(quantize(precision, row.m, row.k));
+  if (is_narrow(precision)) kernels.push_back(quantize("quantize", precision, row.m, row.k));
   kernels.push_back(
       gemm("gemm", precision, {row.m, row.n, row.k, std::max<std::int64_t>(1, row.batch)}));
   return kernels;
 }
 
-/// Columns of queries and keys, and of values, per head; keys and values of one token, in elements.
-struct HeadShape {
-  std::int64_t qk = 0, v = 0;
-  double cached = 0;
-};
-
 // DeepSeek's latent attention: 128 + 64 rotary columns of queries and keys, 128 of values;
 // absorbed, queries meet 512 latent + 64 rotary columns, of which the first 512 are the values.
-constexpr HeadShape kMlaExpanded{.qk = 192, .v = 128, .cached = 0};
-constexpr HeadShape kMlaAbsorbed{.qk = 576, .v = 512, .cached = 576};
-
-struct CoreWork {
-  KernelClass kind = KernelClass::kAttentionPrefill;
-  Precision precision = Precision::kBf16;
-  std::int64_t query = 1, context = 0;
-  HeadShape head;
-  double cache_bytes = 2;  ///< of an element of keys and values
-};
-
-Kernel core(const OperatorRow& row, const CoreWork& work) {
-  Kernel kernel;
-  kernel.name = to_string(work.kind);
-  kernel.kind = work.kind;
-  kernel.precision = work.precision;
-  kernel.batch = row.batch * row.heads;
-  kernel.m = work.query;
-  kernel.n = work.context;
-  kernel.k = work.head.qk;
-  kernel.attention = {row.batch, std::max<std::int64_t>(1, row.kv_heads), row.window,
-                      row.precision == "bf16" && row.kv_precision == "fp8"};
-  const double pairs = real(kernel.batch) * causal_pairs(work.query, work.context, row.window);
-  const std::int64_t keys =
-      row.window > 0 ? std::min(work.context, row.window + work.query - 1) : work.context;
-  const double rows = real(kernel.batch) * real(work.query);
-  kernel.matrix_flops = Flops(2 * pairs * real(work.head.qk + work.head.v));
-  kernel.vector_flops = Flops(pairs * vector_cost::kSoftmax);
-  kernel.read = Bytes(rows * real(work.head.qk) * activation_bytes(work.precision) +
-                      real(row.batch) * real(keys) * work.head.cached * work.cache_bytes);
-  kernel.written = Bytes(rows * real(work.head.v) * activation_bytes(work.precision));
-  return kernel;
+void be_latent(AttentionCore& core) {
+  core.latent = core.kind == KernelClass::kMlaDecode;
+  core.qk_dim = core.latent ? 576 : 192;
+  core.v_dim = core.latent ? 512 : 128;
+  core.kv_heads = core.latent ? 1 : core.heads;
 }
 
-CoreWork core_work(OperatorTableKind kind, const OperatorRow& row, Precision precision) {
-  const double cache_bytes = row.kv_precision == "fp8" ? 1 : 2;
-  const double kv_elements = 2 * real(row.kv_heads) * real(row.head_dim);
-  const HeadShape grouped{row.head_dim, row.head_dim, kv_elements};
-  const std::int64_t context = row.kv_prefix_len + row.q_len;
+AttentionCore core_of(OperatorTableKind kind, const OperatorRow& row, Precision precision) {
+  AttentionCore core;
+  core.precision = precision;
+  core.sequences = row.batch;
+  core.heads = row.heads;
+  core.kv_heads = std::max<std::int64_t>(1, row.kv_heads);
+  core.window = row.window;
+  core.qk_dim = core.v_dim = row.head_dim;
+  core.wide_queries = row.precision == "bf16" && row.kv_precision == "fp8";
+  core.new_bytes = core.cache_bytes = row.kv_precision == "fp8" ? 1 : 2;
+  const bool prompt =
+      kind == OperatorTableKind::kAttentionPrefill || kind == OperatorTableKind::kMlaPrefill;
+  core.query = prompt ? row.q_len : 1;
+  core.context = prompt ? row.kv_prefix_len + row.q_len : row.kv_len;
   switch (kind) {
-    case OperatorTableKind::kAttentionPrefill:
-      return {KernelClass::kAttentionPrefill, precision, row.q_len, context, grouped, cache_bytes};
     case OperatorTableKind::kAttentionDecode:
-      return {KernelClass::kAttentionDecode, precision, 1, row.kv_len, grouped, cache_bytes};
-    case OperatorTableKind::kMlaPrefill: {
-      HeadShape expanded = kMlaExpanded;
-      expanded.cached = real(row.heads * (expanded.qk + expanded.v));
-      return {KernelClass::kMlaPrefill, precision, row.q_len, context, expanded, 2};
-    }
+      core.kind = KernelClass::kAttentionDecode;
+      break;
+    case OperatorTableKind::kMlaPrefill:
+      core.kind = KernelClass::kMlaPrefill;
+      core.new_bytes = core.cache_bytes = 2;  // expanded from the cache
+      be_latent(core);
+      break;
+    case OperatorTableKind::kMlaDecode:
+      core.kind = KernelClass::kMlaDecode;
+      be_latent(core);
+      break;
     default:
-      return {KernelClass::kMlaDecode, precision, 1, row.kv_len, kMlaAbsorbed, cache_bytes};
+      break;
   }
+  return core;
 }
 
 /// Models whose experts have two matrices, an up- and a down-projection, instead of three.
@@ -143,9 +116,9 @@ std::vector<Kernel> moe_kernels(const OperatorRow& row, Precision precision) {
 }  // namespace
 
 std::optional<Precision> row_precision(OperatorTableKind kind, const OperatorRow& row) {
-  if (kind == OperatorTableKind::kAttentionPrefill && row.kv_precision == "fp8")
-    return Precision::kFp8;
-  return parse_precision(row.precision);
+  const std::optional<Precision> precision = parse_precision(row.precision);
+  if (kind != OperatorTableKind::kAttentionPrefill || !precision) return precision;
+  return attention_precision(KernelClass::kAttentionPrefill, *precision, row.kv_precision == "fp8");
 }
 
 std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& row,
@@ -163,8 +136,10 @@ std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& 
       return {streaming(row.rows, row.cols, real(row.read_bytes), real(row.written_bytes))};
     case OperatorTableKind::kLaunch:
       return {streaming(0, 0, 0, 0)};
-    default:
-      return {core(row, core_work(kind, row, precision))};
+    default: {
+      const AttentionCore core = core_of(kind, row, precision);
+      return {flash_attention(to_string(core.kind), core)};
+    }
   }
 }
 

@@ -32,9 +32,9 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   const bool rotary = task.model.positions == 0;
   const bool caches = w.phase != Phase::kTraining;
   if (!rotary && !caches) return;
-  const double moved = rotary ? bytes : 0;
-  Kernel kernel = stream(rotary ? "rotary" : "cache write", KernelClass::kElementwise, w.tokens(),
-                         rotated_width(task), {moved, moved, rotary ? vector_cost::kRotary : 0});
+  Kernel kernel = rotary ? rotate("rotary", w.precision, w.tokens(), rotated_width(task))
+                         : stream("cache write", KernelClass::kElementwise, w.tokens(),
+                                  rotated_width(task), {0, 0, 0});
   if (caches) {
     const auto values = static_cast<double>(w.tokens() * shape.kv_heads * shape.v_dim);
     // Without rotation the keys have to be read as well.
@@ -46,9 +46,8 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
 
 void rotary_backward(StepList& steps, const LayerTask& task) {
   if (task.model.positions > 0) return;
-  const double bytes = activation_bytes(task.work.precision);
-  steps.then(stream("rotary backward", KernelClass::kElementwise, task.work.tokens(),
-                    rotated_width(task), {bytes, bytes, vector_cost::kRotary}));
+  steps.then(
+      rotate("rotary backward", task.work.precision, task.work.tokens(), rotated_width(task)));
 }
 
 }  // namespace

@@ -1,38 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
+#include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
-
-/// Matrices of the core of one rank, in bytes, and its query-key pairs over all heads.
-struct CoreSize {
-  double query = 0, keys_values = 0, output = 0, pairs = 0;
-};
-
-CoreSize core_size(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.precision);
-  // A window lets the first new token see window keys and every later one a key more.
-  const std::int64_t window = task.layer.window;
-  const std::int64_t keys = window > 0 ? std::min(w.context, window + w.query - 1) : w.context;
-  const double per_key = real(w.sequences * shape.kv_heads * (shape.qk_dim + shape.v_dim));
-  const double earlier = real(std::max<std::int64_t>(0, keys - w.query));
-  // Latent attention expands earlier keys and values from the cache before a prefill: they are
-  // activations again.
-  const bool cached = task.model.attention.kind == AttentionKind::kGrouped;
-  const double cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
-  CoreSize size;
-  size.query = real(w.tokens() * shape.query_heads * shape.qk_dim) * bytes;
-  size.keys_values = per_key * ((real(keys) - earlier) * bytes + earlier * cache_bytes);
-  size.output = real(w.tokens() * shape.query_heads * shape.v_dim) * bytes;
-  size.pairs = real(w.sequences * shape.query_heads) * causal_pairs(w.query, w.context, window);
-  return size;
-}
 
 /// Latent attention gets here with its keys and values expanded, whatever the phase.
 KernelClass kind_of(const LayerTask& task) {
@@ -41,42 +14,39 @@ KernelClass kind_of(const LayerTask& task) {
                                            : KernelClass::kAttentionPrefill;
 }
 
-Kernel flash_kernel(const std::string& name, const LayerTask& task) {
+AttentionCore core_of(const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  Kernel kernel;
-  kernel.name = name;
-  kernel.kind = kind_of(task);
-  kernel.precision = unquantised(w.precision);
-  kernel.batch = w.sequences * shape.query_heads;
-  kernel.m = w.query;
-  kernel.n = w.context;
-  kernel.k = shape.qk_dim;
-  kernel.attention = {w.sequences, shape.kv_heads, task.layer.window};
-  return kernel;
-}
-
-void flash_forward(StepList& steps, const LayerTask& task) {
-  const CoreShape shape = core_shape(task);
-  const CoreSize size = core_size(task);
-  Kernel kernel = flash_kernel("attention", task);
-  kernel.matrix_flops = Flops(2 * size.pairs * real(shape.qk_dim + shape.v_dim));
-  kernel.vector_flops = Flops(size.pairs * vector_cost::kSoftmax);
-  kernel.read = Bytes(size.query + size.keys_values);
-  kernel.written = Bytes(size.output);
-  steps.then(kernel);
+  // Latent attention expands earlier keys and values from the cache before a prefill: they are
+  // activations again.
+  const bool cached = task.model.attention.kind == AttentionKind::kGrouped;
+  const double bytes = activation_bytes(w.precision);
+  AttentionCore core;
+  core.kind = kind_of(task);
+  core.precision = unquantised(w.precision);
+  core.sequences = w.sequences;
+  core.heads = shape.query_heads;
+  core.kv_heads = shape.kv_heads;
+  core.query = w.query;
+  core.context = w.context;
+  core.window = task.layer.window;
+  core.qk_dim = shape.qk_dim;
+  core.v_dim = shape.v_dim;
+  core.new_bytes = bytes;
+  core.cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
+  return core;
 }
 
 /// Five products against two: scores again, then the gradients of softmax, values, queries and
 /// keys.
 void flash_backward(StepList& steps, const LayerTask& task) {
-  const CoreShape shape = core_shape(task);
-  const CoreSize size = core_size(task);
-  Kernel kernel = flash_kernel("attention backward", task);
-  kernel.matrix_flops = Flops(2 * size.pairs * real(3 * shape.qk_dim + 2 * shape.v_dim));
+  const AttentionCore core = core_of(task);
+  const CoreSize size = core_size(core);
+  Kernel kernel = flash_attention("attention backward", core);
+  kernel.matrix_flops = Flops(2 * size.pairs * real(3 * core.qk_dim + 2 * core.v_dim));
   kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
-  kernel.read = Bytes(size.query + size.keys_values + 2 * size.output);
-  kernel.written = Bytes(size.query + size.keys_values);
+  kernel.read = size.query + size.keys + size.values + 2 * size.output;
+  kernel.written = size.query + size.keys + size.values;
   steps.then(kernel);
 }
 
@@ -88,21 +58,6 @@ struct Square {
 
 Square square_of(const LayerTask& task) {
   return {task.work.sequences * core_shape(task).query_heads, task.work.query, task.work.context};
-}
-
-void stored_forward(StepList& steps, const LayerTask& task) {
-  const Square s = square_of(task);
-  const CoreShape shape = core_shape(task);
-  const Precision precision = unquantised(task.work.precision);
-  const double bytes = activation_bytes(precision);
-  steps.then(gemm("attention scores", precision, {s.query, s.context, shape.qk_dim, s.heads}));
-  steps.then(stream("attention softmax", KernelClass::kSoftmax, s.rows(), s.context,
-                    {bytes, bytes, vector_cost::kSoftmax}));
-  if (task.work.dropout) {
-    steps.then(stream("attention dropout", KernelClass::kElementwise, s.rows(), s.context,
-                      {bytes, bytes + 1, vector_cost::kDropout}));
-  }
-  steps.then(gemm("attention values", precision, {s.query, shape.v_dim, s.context, s.heads}));
 }
 
 void stored_backward(StepList& steps, const LayerTask& task) {
@@ -140,7 +95,12 @@ CoreShape core_shape(const LayerTask& task) {
 }
 
 void attention_core_forward(StepList& steps, const LayerTask& task) {
-  task.work.flash_attention ? flash_forward(steps, task) : stored_forward(steps, task);
+  if (task.work.flash_attention) {
+    steps.then(flash_attention("attention", core_of(task)));
+    return;
+  }
+  for (const Kernel& kernel : kernels_of(stored_attention(core_of(task), task.work.dropout)))
+    steps.then(kernel);
 }
 
 void attention_core_backward(StepList& steps, const LayerTask& task) {

@@ -17,10 +17,7 @@ Linear head_of(const LlmConfig& model, const LayerWork& work) {
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
 /// fp32 a token each (Shoeybi et al. 2019, section 3).
 void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
-  const double bytes = activation_bytes(work.precision);
-  // Probabilities are kept in fp32 for the backward pass.
-  steps.then(stream("loss", KernelClass::kSoftmax, work.tokens(), head_of(model, work).out,
-                    {bytes, 4, vector_cost::kSoftmax}));
+  steps.then(cross_entropy("loss", work.precision, work.tokens(), head_of(model, work).out));
   if (work.tp == 1) return;
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
     LayerCollective reduce;

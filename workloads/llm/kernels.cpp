@@ -10,6 +10,8 @@
 namespace orrery {
 namespace {
 
+constexpr double kBitsPerByte = 8;
+
 Kernel matrix_kernel(std::string name, KernelClass kind, Precision precision, GemmShape shape) {
   Kernel kernel;
   kernel.name = std::move(name);
@@ -48,6 +50,22 @@ Kernel gemm(std::string name, Precision precision, GemmShape shape) {
   kernel.matrix_flops = Flops(2 * batch * m * n * k);
   kernel.read = Bytes(batch * (m * k + k * n) * element_bytes(precision));
   kernel.written = Bytes(batch * m * n * activation_bytes(precision));
+  return kernel;
+}
+
+double stored_weight_bytes(Precision precision, WeightFormat weights) {
+  const double bytes =
+      weights.bits > 0 ? real(weights.bits) / kBitsPerByte : element_bytes(precision);
+  constexpr double kIndexBits = 2;
+  return weights.sparse ? (bytes + kIndexBits / kBitsPerByte) / 2 : bytes;
+}
+
+Kernel gemm(std::string name, Precision precision, GemmShape shape, WeightFormat weights) {
+  Kernel kernel = gemm(std::move(name), precision, shape);
+  const double batch = real(shape.batch), m = real(shape.m), n = real(shape.n), k = real(shape.k);
+  kernel.read = Bytes(
+      batch * (m * k * element_bytes(precision) + k * n * stored_weight_bytes(precision, weights)));
+  kernel.weights = weights;
   return kernel;
 }
 
@@ -129,6 +147,42 @@ Kernel combine_copies(std::int64_t tokens, std::int64_t hidden, double copies, d
                       double more) {
   return stream("combine add", KernelClass::kElementwise, tokens, hidden,
                 {copies * bytes + more, bytes, 2 * copies});
+}
+
+Kernel quantize(std::string name, Precision precision, std::int64_t rows, std::int64_t width) {
+  // An element is scaled and rounded.
+  Kernel kernel = stream(std::move(name), KernelClass::kQuantize, rows, width,
+                         {activation_bytes(precision), element_bytes(precision), 2});
+  kernel.precision = precision;
+  return kernel;
+}
+
+Kernel norm(std::string name, Precision precision, NormShape shape) {
+  const double bytes = activation_bytes(precision), normed = element_bytes(precision);
+  const double flops = shape.bias ? vector_cost::kLayerNorm : vector_cost::kRmsNorm;
+  const StreamCost cost = shape.residual ? StreamCost{2 * bytes, bytes + normed, flops + 1}
+                                         : StreamCost{bytes, normed, flops};
+  return stream(std::move(name), KernelClass::kNormalization, shape.rows, shape.width, cost);
+}
+
+Kernel activation(std::string name, Precision precision, std::int64_t rows, std::int64_t width,
+                  bool gated) {
+  const double bytes = activation_bytes(precision), written = element_bytes(precision);
+  const StreamCost cost = gated ? StreamCost{2 * bytes, written, vector_cost::kSilu + 1}
+                                : StreamCost{bytes, written, vector_cost::kGelu};
+  return stream(std::move(name), KernelClass::kElementwise, rows, width, cost);
+}
+
+Kernel cross_entropy(std::string name, Precision precision, std::int64_t rows,
+                     std::int64_t vocabulary) {
+  return stream(std::move(name), KernelClass::kSoftmax, rows, vocabulary,
+                {activation_bytes(precision), 4, vector_cost::kSoftmax});
+}
+
+Kernel rotate(std::string name, Precision precision, std::int64_t tokens, std::int64_t width) {
+  const double bytes = activation_bytes(precision);
+  return stream(std::move(name), KernelClass::kElementwise, tokens, width,
+                {bytes, bytes, vector_cost::kRotary});
 }
 
 }  // namespace orrery

@@ -23,6 +23,11 @@ struct GemmShape {
   std::int64_t batch = 1;  ///< independent products, each with its own operands
 };
 Kernel gemm(std::string name, Precision precision, GemmShape shape);
+/// The same with weights in a format of their own.
+Kernel gemm(std::string name, Precision precision, GemmShape shape, WeightFormat weights);
+/// Bytes that one weight takes, those that sparsity dropped counted with the rest: of four values
+/// two are kept, with an index of 2 bits each (NVIDIA A100 white paper, structured sparsity).
+double stored_weight_bytes(Precision precision, WeightFormat weights);
 /// dx[m, k] = dy[m, n] w[n, k].
 Kernel data_gradient(const std::string& name, Precision precision, GemmShape forward);
 /// dw[k, n] += x[k, m] dy[m, n]: the gradient of earlier micro-batches is read and written again.
@@ -46,6 +51,29 @@ struct StreamCost {
 };
 Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_t width,
               StreamCost per_element);
+
+/// Activations of [rows, width] into a narrower format; scales of blocks not counted.
+Kernel quantize(std::string name, Precision precision, std::int64_t rows, std::int64_t width);
+
+/// RMSNorm, or LayerNorm, which has a bias; may add the residual and write the sum as well (one
+/// fused kernel). What is normed is written in the format of the matrices.
+struct NormShape {
+  std::int64_t rows = 0, width = 0;
+  bool bias = false;
+  bool residual = false;
+};
+Kernel norm(std::string name, Precision precision, NormShape shape);
+
+/// The function between the matrices of an MLP: SwiGLU of gate and up, [rows, 2 width], or GELU.
+Kernel activation(std::string name, Precision precision, std::int64_t rows, std::int64_t width,
+                  bool gated);
+
+/// Softmax over a vocabulary and the loss; probabilities are kept in fp32 for the backward pass.
+Kernel cross_entropy(std::string name, Precision precision, std::int64_t rows,
+                     std::int64_t vocabulary);
+
+/// Rotary positions on [tokens, width] columns of queries and keys.
+Kernel rotate(std::string name, Precision precision, std::int64_t tokens, std::int64_t width);
 
 // What surrounds the products of a mixture of experts, for `copies` of each token on this rank
 // (less than one where most experts are elsewhere); `bytes` an element of the activations.

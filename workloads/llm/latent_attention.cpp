@@ -2,6 +2,7 @@
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Down-projections to the
 // latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
 // up-projections are split by heads.
+#include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
@@ -89,22 +90,20 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   rotary.written += Bytes(real(w.tokens() * key) * element_bytes(w.kv_precision));
   steps.then(rotary);
 
-  Kernel core;
-  core.name = "attention";
+  AttentionCore core;
   core.kind = KernelClass::kMlaDecode;
   core.precision = precision;
-  core.batch = w.sequences * heads;
-  core.m = w.query;
-  core.n = w.context;
-  core.k = key;
-  core.attention = {w.sequences, 1, task.layer.window};
-  const double pairs = real(core.batch) * causal_pairs(w.query, w.context, task.layer.window);
-  core.matrix_flops = Flops(2 * pairs * real(key + a.kv_lora_rank));
-  core.vector_flops = Flops(pairs * vector_cost::kSoftmax);
-  core.read = Bytes(real(w.tokens() * heads * key) * bytes +
-                    real(w.sequences * w.context * key) * element_bytes(w.kv_precision));
-  core.written = Bytes(real(w.tokens() * heads * a.kv_lora_rank) * bytes);
-  steps.then(core);
+  core.sequences = w.sequences;
+  core.heads = heads;
+  core.kv_heads = 1;
+  core.query = w.query;
+  core.context = w.context;
+  core.window = task.layer.window;
+  core.qk_dim = key;
+  core.v_dim = a.kv_lora_rank;
+  core.latent = true;
+  core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
+  steps.then(flash_attention("attention", core));
   steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));
 }
 

@@ -70,12 +70,8 @@ void feed_backward(StepList& steps, const LayerTask& task) {
 }  // namespace
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
-  const double bytes = activation_bytes(task.work.precision);
-  const double normed = element_bytes(task.work.precision);
-  const double flops = task.model.norm_bias ? vector_cost::kLayerNorm : vector_cost::kRmsNorm;
-  const StreamCost cost = is_training(task) ? StreamCost{bytes, normed, flops}
-                                            : StreamCost{2 * bytes, bytes + normed, flops + 1};
-  return stream(name, KernelClass::kNormalization, rows, task.model.hidden, cost);
+  return norm(name, task.work.precision,
+              {rows, task.model.hidden, task.model.norm_bias, !is_training(task)});
 }
 
 Kernel norm_backward(const std::string& name, const LayerTask& task, std::int64_t rows) {

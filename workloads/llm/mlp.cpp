@@ -36,12 +36,7 @@ void mlp_backward(StepList& steps, const LayerTask& task) {
 
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
                           std::int64_t width) {
-  const double bytes = activation_bytes(task.work.precision);
-  const double written = element_bytes(task.work.precision);
-  const StreamCost cost = task.model.mlp.gated
-                              ? StreamCost{2 * bytes, written, vector_cost::kSilu + 1}
-                              : StreamCost{bytes, written, vector_cost::kGelu};
-  return stream(name, KernelClass::kElementwise, rows, width, cost);
+  return activation(name, task.work.precision, rows, width, task.model.mlp.gated);
 }
 
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,

@@ -20,18 +20,6 @@ Kernel optimizer_kernel(std::string name, double elements, StreamCost per_elemen
                 static_cast<std::int64_t>(std::ceil(elements)), 1, per_element);
 }
 
-/// The passes of Megatron-LM's mixed-precision optimizer over one parameter: gradient copied to
-/// fp32 (read 2, write 4), under fp16 unscaled and checked (4, 4), norm (read 4), clipped (4, 4);
-/// Adam (gradient, master weight and two moments: read 16, write 12); weight cast back (4, 2) and
-/// gradient cleared (write 2).
-void update(BlockBuilder& block, double elements, Precision precision) {
-  const bool scaled = precision == Precision::kFp16;
-  const StreamCost prepare = scaled ? StreamCost{14, 12, 6} : StreamCost{10, 8, 4};
-  block.kernel(optimizer_kernel("gradient preparation", elements, prepare), Category::kOptimizer);
-  block.kernel(optimizer_kernel("adam", elements, {16, 12, 12}), Category::kOptimizer);
-  block.kernel(optimizer_kernel("weight cast", elements, {4, 4, 0}), Category::kOptimizer);
-}
-
 Transfer reduction(std::string name, std::string purpose, TransferKind kind, double bytes,
                    Mesh::Groups groups) {
   Transfer transfer;
@@ -97,6 +85,14 @@ void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfi
 
 }  // namespace
 
+std::vector<Kernel> optimizer_kernels(double elements, Precision precision) {
+  const bool scaled = precision == Precision::kFp16;
+  const StreamCost prepare = scaled ? StreamCost{14, 12, 6} : StreamCost{10, 8, 4};
+  return {optimizer_kernel("gradient preparation", elements, prepare),
+          optimizer_kernel("adam", elements, {16, 12, 12}),
+          optimizer_kernel("weight cast", elements, {4, 4, 0})};
+}
+
 OptimizerShard optimizer_shard(const LlmConfig& model, const ParallelConfig& parallel, int stage) {
   const RankParameters p = stage_parameters(model, parallel, stage);
   const bool sharded = parallel.zero >= 1;
@@ -119,7 +115,9 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
   reduce_tied_embedding(block, mesh, model, stage);
   sync.over_replicas(block, sharded ? TransferKind::kReduceScatter : TransferKind::kAllReduce,
                      "gradients", kGradientBytes);
-  update(block, optimizer_shard(model, config.parallel, stage).total(), config.precision);
+  const double updated = optimizer_shard(model, config.parallel, stage).total();
+  for (const Kernel& kernel : optimizer_kernels(updated, config.precision))
+    block.kernel(kernel, Category::kOptimizer);
   if (sharded) sync.over_replicas(block, TransferKind::kAllGather, "weights", kWeightBytes);
   return block.finish("optimizer " + std::to_string(stage));
 }

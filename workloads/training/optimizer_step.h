@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
+#include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/training/training.h"
@@ -18,6 +21,12 @@ struct OptimizerShard {
   double total() const { return dense + experts; }
 };
 OptimizerShard optimizer_shard(const LlmConfig& model, const ParallelConfig& parallel, int stage);
+
+/// The passes of Megatron-LM's mixed-precision optimizer over `elements` parameters: gradient
+/// copied to fp32 (read 2, write 4), under fp16 unscaled and checked (4, 4), norm (read 4), clipped
+/// (4, 4); Adam (gradient, master weight and two moments: read 16, write 12); weight cast back (4,
+/// 2) and gradient cleared (write 2).
+std::vector<Kernel> optimizer_kernels(double elements, Precision precision);
 
 /// The block that ends a step on a stage: gradients are scaled and reduced over replicas, Adam
 /// updates the shard, and with the distributed optimizer the new weights are gathered. Nothing of

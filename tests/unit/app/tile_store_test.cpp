@@ -20,7 +20,7 @@ LoadedExperiment gemm(std::vector<std::string> overrides) {
 }
 
 TEST(TileStore, ResultsAreTheSameWithAndWithoutIt) {
-  const LoadedExperiment loaded = gemm({"fidelity=tile", "operator.contention.memory=0.7"});
+  const LoadedExperiment loaded = gemm({"fidelity=tile", "contention.memory=0.7"});
   const std::string alone = result_digest(simulate(loaded));
   TileStore first;
   EXPECT_EQ(result_digest(simulate(loaded, {"", &first})), alone);
@@ -34,8 +34,8 @@ TEST(TileStore, ResultsAreTheSameWithAndWithoutIt) {
 
 TEST(TileStore, TellsContentionsAndShapesApart) {
   TileStore store;
-  for (const char* change : {"operator.m=8192", "operator.m=4096", "operator.contention.units=0.5",
-                             "operator.contention.memory=0.5"})
+  for (const char* change : {"operator.m=8192", "operator.m=4096", "contention.units=0.5",
+                             "contention.memory=0.5"})
     simulate(gemm({"fidelity=tile", change}), {"", &store});
   EXPECT_EQ(store.played().size(), 4U);
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "sim/app/experiment.h"
+#include "sim/app/simulate.h"
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+struct Ran {
+  Experiment experiment;
+  RunRecord record;
+
+  double operator[](const char* metric) const { return record.find(metric)->value; }
+};
+
+Ran run(const std::string& op, const std::string& more = "",
+        const std::string& system = "h100_1g") {
+  config::Diagnostics diagnostics;
+  const std::string text =
+      "{experiment: operator, system: " + system + ", operator: {" + op + "}" + more + "}\n";
+  const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  const LoadedExperiment loaded =
+      load_experiment(config::parse_yaml(text, "test.yaml", diagnostics), {}, diagnostics, library);
+  return {loaded.experiment, simulate(loaded)};
+}
+
+constexpr const char* kGemm = "m: 4096, n: 4096, k: 4096";
+
+TEST(Operator, EnergyIsStaticPowerFlopsAndBytes) {
+  const Ran gemm = run(kGemm);
+  const AcceleratorConfig& device = gemm.experiment.system.accelerator;
+  const double expected = device.power.idle.value.base() * gemm["time_s"] +
+                          device.energy.matrix.at(Precision::kBf16).value.base() * gemm["flops"] +
+                          device.energy.memory.value.base() * gemm["bytes"];
+  EXPECT_NEAR(gemm["energy_j"], expected, 1e-9 * expected);
+  EXPECT_NEAR(gemm["average_power_w"], gemm["energy_j"] / gemm["time_s"], 1e-9);
+}
+
+TEST(Operator, ADieHasItsShareOfTheStaticPower) {
+  const Ran copy = run("kind: copy_device_to_device, bytes: 1 GB", "", "cm384");
+  const AcceleratorConfig& device = copy.experiment.system.accelerator;
+  ASSERT_EQ(device.dies, 2);
+  EXPECT_NEAR(copy["energy_j"],
+              device.power.idle.value.base() / 2 * copy["time_s"] +
+                  device.energy.memory.value.base() * copy["bytes"],
+              1e-9);
+}
+
+TEST(Operator, NarrowerFormatsTakeLessEnergy) {
+  const double bf16 = run(kGemm)["energy_j"];
+  EXPECT_LT(run(kGemm, ", precision: fp8")["energy_j"], bf16);
+  EXPECT_GT(run(kGemm, ", precision: tf32")["energy_j"], bf16);
+  EXPECT_LT(run(std::string(kGemm) + ", sparsity: 2:4")["energy_j"], bf16);
+}
+
+TEST(Operator, KernelsAddUp) {
+  const Ran moe =
+      run("kind: moe, tokens: 512, hidden: 1024, expert_ffn: 512, top_k: 4, experts: 16");
+  ASSERT_EQ(moe.record.classes.size(), 7U);
+  double time = 0, bytes = 0;
+  for (const ClassBreakdown& kernel : moe.record.classes) {
+    time += kernel.time_s;
+    bytes += kernel.bytes;
+  }
+  EXPECT_NEAR(time, moe["time_s"], 1e-12);
+  EXPECT_EQ(bytes, moe["bytes"]);
+  EXPECT_EQ(moe["events"], 7);
+}
+
+TEST(Operator, FusionSavesTimeBytesAndEnergy) {
+  const std::pair<std::string, std::string> pairs[] = {
+      {"kind: attention_prefill, query: 2048, heads: 16", ", fused: false"},
+      {"kind: attention_decode, batch: 16, kv_length: 4096, heads: 16", ", fused: false"},
+      {"kind: mlp, tokens: 4096, hidden: 2048, intermediate: 4096, fused_epilogue: true",
+       "#, fused_epilogue: false"}};
+  for (const auto& [keys, unfused] : pairs) {
+    const bool replaces = unfused.front() == '#';
+    const std::string other =
+        replaces ? keys.substr(0, keys.rfind(',')) + unfused.substr(1) : keys + unfused;
+    // On priors: fits of different kernels may contradict each other by their errors.
+    const Ran fused = run(keys, ", calibration: none"), apart = run(other, ", calibration: none");
+    EXPECT_LT(fused["bytes"], apart["bytes"]) << keys;
+    EXPECT_LT(fused["time_s"], apart["time_s"]) << keys;
+    EXPECT_LT(fused["energy_j"], apart["energy_j"]) << keys;
+    EXPECT_LE(fused["flops"], apart["flops"]) << keys;
+  }
+}
+
+TEST(Operator, TheLimitIsNeverBeaten) {
+  for (const char* keys : {kGemm, "kind: softmax, rows: 100000, width: 4096",
+                           "kind: attention_decode, batch: 64, kv_length: 8192, heads: 8",
+                           "kind: optimizer, parameters: 1000000000"}) {
+    EXPECT_LT(run(keys)["share_of_limit"], 1) << keys;
+    EXPECT_GT(run(keys)["share_of_limit"], .1) << keys;
+  }
+}
+
+TEST(Operator, TheKindIsPartOfTheIdentity) {
+  const std::string keys = "rows: 64, width: 64";
+  EXPECT_NE(run("kind: rms_norm, " + keys).record.identity,
+            run("kind: layer_norm, " + keys).record.identity);
+  EXPECT_EQ(run("m: 64, n: 64, k: 64").record.identity,
+            run("kind: gemm, batch: 1, m: 64, n: 64, k: 64").record.identity);
+}
+
+}  // namespace
+}  // namespace orrery

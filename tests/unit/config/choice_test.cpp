@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structs that are chosen by a key of their map.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/config/load.h"
+#include "sim/config/output.h"
+#include "sim/config/override.h"
+
+namespace orrery {
+namespace {
+
+using testing::HasSubstr;
+
+struct Shape {
+  virtual ~Shape() = default;
+  virtual double area() const = 0;
+  std::string kind;
+  static const config::Choices& choices();
+  static const Shape* view(const std::string& kind, void* object);
+
+ protected:
+  explicit Shape(std::string name) : kind(std::move(name)) {}
+};
+
+struct Square final : Shape {
+  Square() : Shape("square") {}
+  double area() const override { return side * side; }
+  double side = 2;
+  static const config::Schema<Square>& schema() {
+    static const auto schema =
+        config::Schema<Square>("square", "of four equal sides")
+            .optional("kind", static_cast<std::string Square::*>(&Shape::kind), "")
+            .optional("side", &Square::side, "length", config::positive());
+    return schema;
+  }
+};
+
+struct Oblong final : Shape {
+  Oblong() : Shape("oblong") {}
+  double area() const override { return width * height; }
+  double width = 0, height = 3;
+  static const config::Schema<Oblong>& schema() {
+    static const auto schema =
+        config::Schema<Oblong>("oblong", "of two lengths")
+            .optional("kind", static_cast<std::string Oblong::*>(&Shape::kind), "")
+            .required("width", &Oblong::width, "length")
+            .optional("height", &Oblong::height, "length");
+    return schema;
+  }
+};
+
+template <class T>
+const config::Record& record_of() {
+  return T::schema().record();
+}
+
+const config::Choices& Shape::choices() {
+  static const config::Choices all{
+      "kind", "square", {{"square", record_of<Square>}, {"oblong", record_of<Oblong>}}};
+  return all;
+}
+
+const Shape* Shape::view(const std::string& kind, void* object) {
+  if (kind == "square") return static_cast<Square*>(object);
+  return static_cast<Oblong*>(object);
+}
+
+struct Drawing {
+  std::optional<config::OneOf<Shape>> shape;
+  static const config::Schema<Drawing>& schema() {
+    static const auto schema = config::Schema<Drawing>("drawing", "of a shape")
+                                   .optional("shape", &Drawing::shape, "which");
+    return schema;
+  }
+};
+
+struct Read {
+  config::Node node;
+  Drawing drawing;
+};
+
+/// @throws config::ConfigError
+Read read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  config::Diagnostics diagnostics;
+  const config::Record& record = Drawing::schema().record();
+  config::Node node = config::parse_yaml(text, "drawing.yaml", diagnostics);
+  for (const std::string& assignment : overrides)
+    config::apply_override(node, record, assignment, diagnostics, config::default_library());
+  Read result{config::complete(node, record, diagnostics, config::default_library()), {}};
+  config::fill(&result.drawing, result.node, record, diagnostics);
+  diagnostics.throw_if_errors();
+  return result;
+}
+
+std::string fault(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    read(text, overrides);
+  } catch (const config::ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Choice, TheTagChoosesTheKeys) {
+  EXPECT_EQ((*read("shape: {kind: oblong, width: 5}").drawing.shape)->area(), 15);
+  EXPECT_EQ((*read("shape: {side: 5}").drawing.shape)->area(), 25);
+  EXPECT_EQ(read("shape: {side: 5}").drawing.shape->name, "square");
+  EXPECT_FALSE(read("{}").drawing.shape.has_value());
+}
+
+TEST(Choice, MistakesAreThoseOfTheChosenStruct) {
+  EXPECT_THAT(fault("shape: {kind: oblong, side: 5}"), HasSubstr("unknown key 'side' in oblong"));
+  EXPECT_THAT(fault("shape: {kind: oblong}"), HasSubstr("missing key 'width' in oblong"));
+  EXPECT_THAT(fault("shape: {side: -1}"), HasSubstr("drawing.yaml:1:15"));
+  EXPECT_THAT(fault("shape: {kind: oblog}"), HasSubstr("did you mean 'oblong'?"));
+  EXPECT_THAT(fault("shape: {kind: [square]}"), HasSubstr("allowed: oblong, square"));
+  EXPECT_THAT(fault("shape: 5"), HasSubstr("expected a map"));
+}
+
+TEST(Choice, OverridesMayChooseInAnyOrder) {
+  for (const std::vector<std::string>& order :
+       {std::vector<std::string>{"shape.kind=oblong", "shape.width=4"},
+        std::vector<std::string>{"shape.width=4", "shape.kind=oblong"}})
+    EXPECT_EQ((*read("shape: {}", order).drawing.shape)->area(), 12);
+  EXPECT_THAT(fault("shape: {}", {"shape.width=4"}), HasSubstr("unknown key 'width' in square"));
+}
+
+TEST(Choice, EveryValueIsShownWithItsOrigin) {
+  const auto leaves =
+      config::flatten(read("shape: {kind: oblong, width: 5}").node, Drawing::schema().record());
+  ASSERT_EQ(leaves.size(), 3U);
+  EXPECT_EQ(leaves[0].path, "shape.kind");
+  EXPECT_EQ(leaves[2].path, "shape.height");
+  EXPECT_EQ(leaves[2].origin, "default");
+}
+
+TEST(Choice, TheFallbackWrittenOutMeansTheSame) {
+  const config::Record& record = Drawing::schema().record();
+  EXPECT_EQ(config::canonical(read("shape: {side: 5}").node, record),
+            config::canonical(read("shape: {side: 5, kind: square}").node, record));
+}
+
+TEST(Choice, TheSchemaHasAllStructs) {
+  const auto schema = config::json_schema(Drawing::schema().record());
+  EXPECT_TRUE(schema.at("definitions").contains("square"));
+  EXPECT_TRUE(schema.at("definitions").contains("oblong"));
+  std::vector<std::string> keys;
+  for (const auto& key : config::describe_keys(Drawing::schema().record()))
+    keys.push_back(key.path);
+  EXPECT_THAT(keys, testing::IsSupersetOf({"shape", "shape.side", "shape.width"}));
+}
+
+}  // namespace
+}  // namespace orrery

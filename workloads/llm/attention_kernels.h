@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/graph/kernel.h"
+#include "workloads/fusion.h"
+
+namespace orrery {
+
+/// Scores, softmax and values of one layer on one rank, whoever asks for them: a model's layer, an
+/// operator of an experiment, or a measured row.
+struct AttentionCore {
+  KernelClass kind = KernelClass::kAttentionPrefill;
+  Precision precision = Precision::kBf16;  ///< of both products
+  std::int64_t sequences = 1;
+  std::int64_t heads = 0, kv_heads = 0;
+  std::int64_t query = 1;              ///< new tokens of each sequence
+  std::int64_t context = 0;            ///< keys that the last of them sees
+  std::int64_t window = 0;             ///< 0: all keys
+  bool causal = true;                  ///< false: every query sees every key
+  std::int64_t qk_dim = 0, v_dim = 0;  ///< columns of queries and keys, and of values, per head
+  /// Absorbed latent attention: keys are one latent for all heads, values its first `v_dim`
+  /// columns.
+  bool latent = false;
+  bool wide_queries = false;              ///< 16-bit queries over an 8-bit cache
+  double new_bytes = 2, cache_bytes = 2;  ///< of an element of new and of earlier keys and values
+};
+
+/// Its sizes over all heads and sequences.
+struct CoreSize {
+  Bytes query, keys, values, output;
+  double pairs = 0;  ///< query-key pairs that are not masked
+};
+/// Keys and values are those that some query sees, once for all heads that share them.
+CoreSize core_size(const AttentionCore& core);
+
+/// FlashAttention (Dao 2023): one kernel that computes only what masks leave.
+Kernel flash_attention(std::string name, const AttentionCore& core);
+
+/// A layer without FlashAttention: scores and probabilities in memory, the whole square of them, as
+/// in Megatron-LM. fuse() makes flash_attention() of it.
+KernelGraph stored_attention(const AttentionCore& core, bool dropout = false);
+
+/// Keys and values of 8 bits make a prefill run in fp8, as TensorRT-LLM does; other kernels widen
+/// them.
+Precision attention_precision(KernelClass kind, Precision precision, bool narrow_cache);
+
+}  // namespace orrery

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/limits.h"
+#include "workloads/operators/cache_format.h"
+#include "workloads/operators/operator.h"
+
+namespace orrery {
+namespace {
+
+/// The cache is paged; a page table has 4 bytes for some 10 KB of keys and values, and is left out.
+struct AttentionDecode final : OperatorConfig {
+  AttentionDecode() { kind = "attention_decode"; }
+
+  std::vector<Kernel> kernels(Precision precision) const override {
+    const KernelGraph graph = stored_attention(core(precision));
+    return kernels_of(fused ? fuse(graph) : graph);
+  }
+  std::vector<Kernel> unfused_kernels(Precision precision) const override {
+    return kernels_of(stored_attention(core(precision)));
+  }
+
+  AttentionCore core(Precision precision) const {
+    AttentionCore core;
+    core.kind = KernelClass::kAttentionDecode;
+    core.sequences = batch;
+    core.heads = heads;
+    core.kv_heads = kv_heads > 0 ? kv_heads : heads;
+    core.context = kv_length;
+    core.window = window;
+    core.qk_dim = core.v_dim = head_dim;
+    read_cache(core, kv_precision, precision);
+    return core;
+  }
+
+  std::int64_t batch = 1, kv_length = 0;
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 128, window = 0;
+  bool fused = true;
+  CacheFormat kv_precision = CacheFormat::kBf16;
+
+  static const config::Schema<AttentionDecode>& schema();
+};
+
+const config::Schema<AttentionDecode>& AttentionDecode::schema() {
+  using A = AttentionDecode;
+  using config::between;
+  static const config::Schema<A> schema =
+      operator_schema<A>("attention_decode", "attention of one new token a sequence")
+          .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
+          .required("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
+                    between(1, operator_limits::kTokens))
+          .required("heads", &A::heads, "of queries", between(1, llm_limits::kHeads))
+          .optional("kv_heads", &A::kv_heads,
+                    "of keys and values (GQA; 1: MQA); 0: as many as heads",
+                    between(0, llm_limits::kHeads))
+          .optional("head_dim", &A::head_dim, "width of a head", between(1, llm_limits::kHeadDim))
+          .optional("window", &A::window, "earlier tokens that a query sees; 0: all",
+                    between(0, llm_limits::kTokens))
+          .optional("kv_precision", &A::kv_precision, "of the cache")
+          .optional("fused", &A::fused, "one kernel; false: scores and probabilities in memory")
+          .check(
+              "kv_heads must divide heads",
+              [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; }, "kv_heads");
+  return schema;
+}
+
+const RegisterOperator<AttentionDecode> registered(
+    "attention_decode", "attention of one new token a sequence over its cache");
+
+}  // namespace
+}  // namespace orrery

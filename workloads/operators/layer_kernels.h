@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/llm/layer_parts.h"
+
+namespace orrery {
+
+/// The kernels of a part of a layer on one rank that holds all of it, in issue order.
+inline std::vector<Kernel> layer_kernels(void (*part)(StepList& steps, const LayerTask& task),
+                                         const LlmConfig& model, std::int64_t tokens,
+                                         Precision precision) {
+  LayerConfig layer;
+  layer.moe = model.has_moe();
+  LayerWork work;
+  work.phase = Phase::kPrefill;
+  work.query = work.context = tokens;
+  work.precision = precision;
+  StepList steps;
+  part(steps, {model, layer, work});
+  std::vector<Kernel> kernels;
+  kernels.reserve(steps.steps().size());
+  for (const Step& step : steps.steps())
+    if (step.kernel() != nullptr) kernels.push_back(*step.kernel());
+  return kernels;
+}
+
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/limits.h"
+#include "workloads/operators/cache_format.h"
+#include "workloads/operators/operator.h"
+
+namespace orrery {
+namespace {
+
+/// Absorbed: all heads attend to one latent a token. Defaults are the sizes of DeepSeek-V2 and V3
+/// (arXiv 2412.19437, section 4.2).
+struct MlaDecode final : OperatorConfig {
+  MlaDecode() { kind = "mla_decode"; }
+
+  std::vector<Kernel> kernels(Precision precision) const override {
+    AttentionCore core;
+    core.kind = KernelClass::kMlaDecode;
+    core.sequences = batch;
+    core.heads = heads;
+    core.kv_heads = 1;
+    core.context = kv_length;
+    core.qk_dim = kv_lora_rank + rope_head_dim;
+    core.v_dim = kv_lora_rank;
+    core.latent = true;
+    read_cache(core, kv_precision, precision);
+    return {flash_attention(to_string(core.kind), core)};
+  }
+
+  std::int64_t batch = 1, kv_length = 0, heads = 0;
+  std::int64_t kv_lora_rank = 512, rope_head_dim = 64;
+  CacheFormat kv_precision = CacheFormat::kBf16;
+
+  static const config::Schema<MlaDecode>& schema();
+};
+
+const config::Schema<MlaDecode>& MlaDecode::schema() {
+  using A = MlaDecode;
+  using config::between;
+  static const config::Schema<A> schema =
+      operator_schema<A>("mla_decode", "absorbed latent attention of one new token a sequence")
+          .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
+          .required("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
+                    between(1, operator_limits::kTokens))
+          .required("heads", &A::heads, "of queries", between(1, llm_limits::kHeads))
+          .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
+                    between(1, llm_limits::kHeadDim))
+          .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
+                    between(0, llm_limits::kHeadDim))
+          .optional("kv_precision", &A::kv_precision, "of the cache");
+  return schema;
+}
+
+const RegisterOperator<MlaDecode> registered(
+    "mla_decode", "absorbed latent attention of one new token a sequence");
+
+}  // namespace
+}  // namespace orrery
