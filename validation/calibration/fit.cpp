@@ -206,20 +206,22 @@ class Fitter {
   Eigen::MatrixXd covariance_;
 };
 
-/// The first parameter that the rows do not tell or that ran into a limit, or the number of
-/// parameters.
-std::size_t first_untold(const Fitter& fitter, std::size_t count) {
+/// Parameters that ran into a limit; where there are none, the one that the rows tell least, if
+/// that is too little; by index.
+std::vector<std::size_t> settled(const Fitter& fitter, std::size_t count) {
+  std::vector<std::size_t> out;
   std::size_t worst = count;
   double widest = kUntold * kUntold;
   for (std::size_t i = 0; i < count; ++i) {
-    if (fitter.at_limit(i)) return i;
+    if (fitter.at_limit(i)) out.push_back(i);
     const auto at = static_cast<Eigen::Index>(i);
     if (!(fitter.covariance()(at, at) < widest)) {
       widest = fitter.covariance()(at, at);
       worst = i;
     }
   }
-  return worst;
+  if (out.empty() && worst < count) out.push_back(worst);
+  return out;
 }
 
 void write_fitted(const Fitter& fitter, const std::vector<std::string>& free, KernelFit& fit) {
@@ -244,23 +246,25 @@ void fit_parameters(const std::string& model, const std::vector<FitRow>& rows,
   if (rows.size() <= free.size()) throw std::invalid_argument("fewer rows than parameters");
   Fitter fitter(model, rows, accelerator);
   for (const auto& [name, parameter] : fit.parameters) fitter.hold(name, parameter.value);
+  std::map<std::string, double> priors;
+  for (const std::string& name : free) priors[name] = fitter.held(name);
   std::vector<std::string> left = free;
   while (!left.empty()) {
-    std::vector<double> priors;
-    priors.reserve(left.size());
-    for (const std::string& name : left) priors.push_back(fitter.held(name));
     fitter.solve(left);
-    const std::size_t out = first_untold(fitter, left.size());
-    if (out == left.size()) break;
-    // What ran into its limit stays there, the rows asked for it; what they do not tell goes back.
-    const bool limit = fitter.at_limit(out);
-    const double value = limit ? fitter.value(out) : priors[out];
-    for (std::size_t i = 0; i < left.size(); ++i) fitter.hold(left[i], priors[i]);
-    fitter.hold(left[out], value);
-    fit.parameters[left[out]] = {
-        value, fitter.unit(left[out]), 0,
-        limit ? ParameterProvenance::kFitted : ParameterProvenance::kPrior};
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(out));
+    const std::vector<std::size_t> out = settled(fitter, left.size());
+    if (out.empty()) break;
+    // The others go on from where they are.
+    for (std::size_t i = 0; i < left.size(); ++i) fitter.hold(left[i], fitter.value(i));
+    for (std::size_t i = out.size(); i-- > 0;) {
+      const std::string name = left[out[i]];
+      // What ran into its limit stays there, the rows asked for it; what they do not tell goes back.
+      const bool limit = fitter.at_limit(out[i]);
+      const double value = limit ? fitter.value(out[i]) : priors[name];
+      fitter.hold(name, value);
+      fit.parameters[name] = {value, fitter.unit(name), 0,
+                              limit ? ParameterProvenance::kFitted : ParameterProvenance::kPrior};
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(out[i]));
+    }
   }
   if (!left.empty()) write_fitted(fitter, left, fit);
 }

@@ -267,9 +267,9 @@ KernelTime GroupedGemmFamily::time(const Kernel& kernel, const AcceleratorConfig
   KernelTime time;
   time.launch_us = v[kLaunch];
   time.total_us = time.launch_us + body;
-  time.bound = time.launch_us > body                  ? Bound::kLaunch
+  time.bound = time.launch_us > body                  ? Bound::kLatency
                : product.memory + passes > 0.5 * body ? Bound::kMemory
-                                                      : Bound::kCompute;
+                                                      : Bound::kTensor;
   return time;
 }
 
