@@ -17,6 +17,19 @@ constexpr double kExtrapolatedWidening = 2;
 
 bool differs(double a, double b) { return std::abs(a - b) > 1e-3 * std::max(a, b); }
 
+/// Whether anything of the machine but its matrix rates is not what was measured.
+bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& accelerator) {
+  const auto other = [](double recorded, double value) {
+    return recorded > 0 && differs(recorded, value);
+  };
+  const double cache = accelerator.cache ? accelerator.cache->capacity.value.base() : 0;
+  return differs(rates.memory.base(), accelerator.memory.bandwidth.value.base()) ||
+         other(rates.units, accelerator.compute.units.value) ||
+         other(rates.clock.base(), accelerator.compute.clock.value.base()) ||
+         other(rates.cache.base(), cache) ||
+         other(rates.power.base(), accelerator.power.cap().base());
+}
+
 bool inside(const std::vector<std::int64_t>& range, std::int64_t value) {
   return range[0] <= value && value <= range[1];
 }
@@ -104,7 +117,7 @@ std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* ent
 bool CalibratedModel::extrapolates(const Entry& entry, const Kernel& kernel,
                                    const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
-  if (differs(rates.memory.base(), accelerator.memory.bandwidth.value.base())) return true;
+  if (another_machine(rates, accelerator)) return true;
   const auto rate = rates.matrix.find(kernel.precision);
   const auto* peak = find_precision(accelerator.compute.matrix, kernel.precision);
   if (rate != rates.matrix.end() && peak && differs(rate->second.base(), peak->value.base()))

@@ -4,6 +4,7 @@
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/simulate.h"
+#include "sim/machine/clock.h"
 
 namespace orrery {
 namespace {
@@ -53,6 +54,31 @@ double time_at_limit(const Kernel& kernel, const AcceleratorConfig& accelerator)
   return time;
 }
 
+/// Clock and power of the device while the kernel runs. The clock follows from how much longer the
+/// kernel takes than at the boost clock. In the steady state, and where priors of sustained rates
+/// price the kernel, it is one that keeps the power cap.
+void add_clock(const Kernel& kernel, const AcceleratorConfig& accelerator, const KernelModel& model,
+               const KernelCost& cost, RunRecord& record) {
+  const double time = to_seconds(cost.duration).base();
+  AcceleratorConfig boosted = accelerator;
+  boosted.power.state = PowerState::kBoost;
+  boosted.power.response.value = Seconds(1e6);
+  const double shortest = to_seconds(model.cost(kernel, boosted).duration).base();
+  const double dies = accelerator.dies;  // the other dies of the package do the same
+  Activity activity;
+  activity.precision = kernel.precision;
+  activity.matrix = FlopsPerSecond(kernel.matrix_flops.base() / time * dies);
+  activity.vector = FlopsPerSecond(kernel.vector_flops.base() / time * dies);
+  activity.memory = BytesPerSecond((kernel.read + kernel.written).base() / time * dies);
+  activity.with_clock = false;  // these are the rates at whatever clock it is
+  const Hertz boost = boost_clock(accelerator);
+  double share = std::min(1.0, shortest / time);
+  if (accelerator.power.state == PowerState::kSteady || cost.provenance == Provenance::kAnalytic)
+    share = std::min(share, sustained_clock(accelerator, activity).clock / boost);
+  add_metric(record, "clock_hz", (boost * share).base());
+  add_metric(record, "average_power_w", power_at(accelerator, activity, share).base());
+}
+
 }  // namespace
 
 void run_operator(const Experiment& experiment, RunRecord& record) {
@@ -69,6 +95,7 @@ void run_operator(const Experiment& experiment, RunRecord& record) {
   add_metric(record, "bytes", bytes);
   add_metric(record, "bytes_per_s", bytes / time);
   add_metric(record, "share_of_limit", time_at_limit(kernel, accelerator) / time);
+  add_clock(kernel, accelerator, *model, cost, record);
   record.labels.push_back({"bound", to_string(cost.bound)});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", 1);

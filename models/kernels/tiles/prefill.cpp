@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/kernels/tiles/dispatch_tail.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -179,6 +180,17 @@ TileWork tile_work(const Problem& p, const double* v) {
   return work;
 }
 
+/// Share of time lost to the power cap by a kernel of `core` us whose use of the tensor cores is
+/// `excess` above what costs nothing.
+double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core, double excess,
+                  const double* v) {
+  const double reached = throttle_reached(a.power, core, core / (core + v[kPowerTime]));
+  if (!a.sold && a.power.state == PowerState::kAutomatic) return v[kPowerLoss] * reached * excess;
+  const double free = v[kPowerFree];
+  const double busy = std::min(1.0, excess / (1 - free));
+  return throttle_here(a, kernel.precision, v[kPowerLoss] * (1 - free)) * busy * reached;
+}
+
 }  // namespace
 
 const std::vector<ParameterInfo>& PrefillFamily::parameters() const {
@@ -225,9 +237,9 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   const double busy = work.all / p.units / core;
   const double steps = p.steps.before + p.steps.last;
   const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
-  const double power = v[kPowerLoss] * core / (core + v[kPowerTime]);
+  const double excess = std::max(0.0, matrix - v[kPowerFree]);
   core *= (1 + v[kLoadLoss] * busy) *
-          (1 + (v[kMatrixLoss] + power) * std::max(0.0, matrix - v[kPowerFree]));
+          (1 + v[kMatrixLoss] * excess + power_loss(kernel, accelerator, core, excess, v));
   const double elements = p.sequences * p.query * p.dim / 1e6;
   const double rotate = elements * (p.heads * v[kRotateQuery] + p.kv_heads * v[kRotateKey]);
   const bool fast = p.dim == 128 && !p.mixed;
