@@ -30,6 +30,19 @@ constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::valu
 
 bool differs(double a, double b) { return std::abs(a - b) > 1e-3 * std::max(a, b); }
 
+/// Whether anything of the machine but its matrix rates is not what was measured.
+bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& accelerator) {
+  const auto other = [](double recorded, double value) {
+    return recorded > 0 && differs(recorded, value);
+  };
+  const double cache = accelerator.cache ? accelerator.cache->capacity.value.base() : 0;
+  return differs(rates.memory.base(), accelerator.memory.bandwidth.value.base()) ||
+         other(rates.units, accelerator.compute.units.value) ||
+         other(rates.clock.base(), accelerator.compute.clock.value.base()) ||
+         other(rates.cache.base(), cache) ||
+         other(rates.power.base(), accelerator.power.cap().base());
+}
+
 bool inside(const std::vector<std::int64_t>& range, std::int64_t value) {
   return range[0] <= value && value <= range[1];
 }
@@ -197,8 +210,7 @@ std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* ent
 
 bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
-  if (differs(rates.memory.base(), accelerator.memory.bandwidth.value.base())) return true;
-  if (fitted_on_ && fitted_on_->compute.units.value != accelerator.compute.units.value) return true;
+  if (another_machine(rates, accelerator)) return true;
   if (precision == Precision::kInt8) return true;  // by the fit of fp8
   const auto rate = rates.matrix.find(precision);
   const auto* peak = find_precision(accelerator.compute.matrix, precision);

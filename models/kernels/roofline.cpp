@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/dram.h"
 #include "sim/config/diagnostics.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -92,11 +94,14 @@ std::vector<double> RooflineFamily::priors(const AcceleratorConfig& accelerator,
                                            Precision precision) const {
   const KernelConfig& model = accelerator.kernel;
   const Fact<double>* matrix = find_precision(model.matrix_efficiency, precision);
+  // kernel.memory_efficiency is that of kernels which write as much as they read.
+  const DramEfficiency dram = dram_efficiency(accelerator.memory).value_or(DramEfficiency());
+  const double reads = model.memory_efficiency.value * (1 + dram.turnaround / 2);
   return {matrix ? matrix->value : 1.0,
           model.vector_efficiency.value,
-          model.memory_efficiency.value,
-          0,
-          0,
+          std::min(reads, std::max(dram.read, model.memory_efficiency.value)),
+          dram.write_cost,
+          dram.turnaround,
           model.exponent.value,
           model.launch.value.base() * kMicro};
 }
@@ -106,7 +111,11 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   if (kernel.tile[0] > 0 || kernel.tile[1] > 0)
     throw config::ConfigError("operator: tile: the roofline, which predicts this kernel on " +
                               accelerator.name + ", knows no tiles; leave the tile out");
-  const Terms terms = terms_of(work_of(kernel, accelerator), values);
+  Work work = work_of(kernel, accelerator);
+  // Efficiencies hold under the power cap of the device as sold.
+  if (accelerator.sold && work.matrix > 0)
+    work.matrix *= sustained_change(accelerator, kernel.precision);
+  const Terms terms = terms_of(work, values);
   const double body = p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
   return {launch + body, launch, bound_of(terms, body, launch)};

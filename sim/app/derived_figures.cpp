@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "models/kernels/dram.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/energy_rule.h"
 #include "sim/units/text.h"
 
@@ -59,12 +61,58 @@ void append_part(const AcceleratorConfig& accelerator, Description& figures) {
                           {"memory_bytes_per_s", memory.bandwidth.value.base()}};
 }
 
+std::string percent(double share) { return print_number(std::round(1000 * share) / 10) + " %"; }
+
+/// What the organisation of the memory leaves of its peak (models/kernels/dram.h).
+void append_memory(const AcceleratorConfig& accelerator, Description& figures) {
+  const auto dram = dram_efficiency(accelerator.memory);
+  if (!dram) return;
+  const double copies = dram->stream(0.5);
+  figures.text += "of the memory's peak, by refresh and turnarounds of the bus: reads " +
+                  percent(dram->read) + ", copies " + percent(copies) + "; random pieces of";
+  Json pieces = Json::object();
+  const char* separator = " ";
+  for (const int bytes : {32, 64, 128, 256}) {
+    const double share = random_read_efficiency(accelerator.memory, Bytes(bytes)).value_or(0);
+    const std::string size = std::to_string(bytes);
+    figures.text.append(separator).append(size).append(" B ").append(percent(share));
+    pieces[size] = share;
+    separator = ", ";
+  }
+  figures.text += "\n";
+  figures.json["memory_efficiency"] = {{"read", dram->read},
+                                       {"copy", copies},
+                                       {"turnaround", dram->turnaround},
+                                       {"random_bytes", std::move(pieces)}};
+}
+
+/// The clock of long products under the power cap (clock.h).
+void append_clock(const AcceleratorConfig& accelerator, Description& figures) {
+  const Precision precision = accelerator.compute.matrix.contains(Precision::kBf16)
+                                  ? Precision::kBf16
+                                  : accelerator.compute.matrix.begin()->first;
+  const ClockState state = sustained_clock(accelerator, long_product(accelerator, precision));
+  figures.text += "long products of " + std::string(to_string(precision)) + " keep up " +
+                  rounded(state.clock) + " of " + rounded(boost_clock(accelerator)) + ", at " +
+                  rounded(state.power) + " of " + rounded(accelerator.power.cap()) +
+                  " (estimate, from the energies above)\n";
+  figures.json["sustained"] = {{"precision", to_string(precision)},
+                               {"clock_hz", state.clock.base()},
+                               {"power_w", state.power.base()}};
+}
+
 }  // namespace
 
 Description derived_figures(const AcceleratorConfig& accelerator) {
   Description figures{.text = {}, .json = Json::object()};
   append_word_cost(accelerator, figures);
+  append_memory(accelerator, figures);
+  append_clock(accelerator, figures);
   append_part(accelerator, figures);
+  for (const std::string& line : accelerator.approximations)
+    figures.text += "approximation: " + line + "\n";
+  if (!accelerator.approximations.empty())
+    figures.json["approximations"] = accelerator.approximations;
   return figures;
 }
 

@@ -34,8 +34,9 @@ std::string fingerprint(const Experiment& e, const KernelModel& model, const Pro
   for (const TransferCost& cost : priced.costs.transfers)
     text << cost.latency << ' ' << cost.loads.size() << ' ';
   for (const BytesPerSecond link : priced.costs.links) text << link.base() << ' ';
-  text << usable_memory(e).base() << ' ' << matrix_peak(e.system.accelerator, e.precision).base()
-       << ' ' << step_energy(program, priced, e.system.accelerator, Seconds(1)).total().base();
+  text << priced.costs.enqueue << ' ' << usable_memory(e).base() << ' '
+       << matrix_peak(e.system.accelerator, e.precision).base() << ' '
+       << step_energy(program, priced, e.system.accelerator, Seconds(1)).total().base();
   return text.str();
 }
 

@@ -163,7 +163,7 @@ nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configurati
   erase(configuration["model"], {"hf", "source", "model"});
   erase(configuration["system"], {"system", "name", "remarks"});
   erase(configuration["system"]["accelerator"],
-        {"accelerator", "name", "vendor", "architecture", "calibration"});
+        {"accelerator", "name", "vendor", "architecture", "calibration", "approximations"});
   return configuration;
 }
 
@@ -187,6 +187,11 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   diagnostics.throw_if_errors();
   check_experiment(loaded.experiment, loaded.node, diagnostics);
   diagnostics.throw_if_errors();
+  const std::vector<std::string>& followed = loaded.experiment.system.accelerator.followed;
+  if (!followed.empty()) {
+    diagnostics.warning(loaded.node.where(), 1,
+                        "figures of the accelerator follow those that were changed", followed);
+  }
 
   std::vector<FileHash> files;
   if (!loaded.experiment.model.hf.empty()) {

@@ -9,6 +9,7 @@
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/limits.h"
 #include "sim/app/model_step.h"
+#include "sim/app/operator_power.h"
 #include "sim/app/simulate.h"
 #include "sim/config/output.h"
 #include "sim/results/table.h"
@@ -133,7 +134,7 @@ void explain_operator(const Experiment& e, ordered_json& explanation) {
     rows.push_back(explain_kernel(kernel, cost, 1, e.system.accelerator));
     time += to_seconds(cost.duration);
   }
-  const EnergyUse energy = kernel_energy(kernels, e.system.accelerator, time);
+  const EnergyUse energy = operator_power(kernels, e.system.accelerator, *model, time).energy;
   explanation["operator"] = e.op->name;
   explanation["kernels"] = std::move(rows);
   explanation["energy_j"] = {{"static", energy.idle.base()},

@@ -7,6 +7,7 @@
 #include "sim/app/limits.h"
 #include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
+#include "sim/app/operator_power.h"
 #include "sim/machine/draws.h"
 #include "workloads/fusion.h"
 
@@ -96,7 +97,8 @@ void run_operator(const Experiment& experiment, const SimulateOptions& options, 
     rests.add(priced.costs[i].provenance, priced.seconds(i));
   }
   const double bytes = traffic(priced.kernels).base();
-  const EnergyUse energy = kernel_energy(priced.kernels, accelerator, Seconds(priced.time));
+  const auto [clock, energy] =
+      operator_power(priced.kernels, accelerator, *model, Seconds(priced.time));
   add_metric(record, "time_s", priced.time);
   add_metric(record, "flops", flops);
   add_metric(record, "flops_per_s", flops / priced.time);
@@ -105,6 +107,7 @@ void run_operator(const Experiment& experiment, const SimulateOptions& options, 
   add_metric(record, "share_of_limit", limit / priced.time);
   record.labels.push_back({"bound", to_string(bound_of(priced))});
   record.labels.push_back({"fidelity", to_string(fidelity_of(priced))});
+  add_metric(record, "clock_hz", clock.base());
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / priced.time);
   add_metric(record, "simulated_time_s", priced.time);

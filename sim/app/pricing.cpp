@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/pricing.h"
 
+#include <algorithm>
 #include <boost/range/iterator_range.hpp>
 #include <map>
 
@@ -37,6 +38,18 @@ void add_kernels(EnergyUse& use, const Program& program, const Role& role,
   }
 }
 
+/// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
+/// waits until the host has enqueued it.
+void launch_in_stream(const LaunchConfig& launch, Costs& costs) {
+  const Seconds graph = launch.graph ? launch.graph->value : launch.stream.value;
+  const Picoseconds longer = to_picoseconds(std::max(Seconds(0), launch.stream.value - graph));
+  for (KernelCost& cost : costs.kernels) {
+    cost.launch += longer;
+    cost.duration += longer;
+  }
+  costs.enqueue = to_picoseconds(launch.host.value);
+}
+
 }  // namespace
 
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
@@ -45,6 +58,8 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
   for (const Kernel& kernel : program.kernels) {
     priced.costs.kernels.push_back(model.cost(kernel, accelerator));
   }
+  if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
+    launch_in_stream(*accelerator.launch, priced.costs);
   for (const Transfer& transfer : program.transfers) {
     priced.transfers.push_back(network.price(transfer));
     priced.costs.transfers.push_back(priced.transfers.back().cost);

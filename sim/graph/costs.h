@@ -66,6 +66,9 @@ struct Costs {
   std::vector<TransferCost> transfers;
   std::vector<BytesPerSecond> links;  ///< capacity by link
   std::vector<std::string> link_names;
+  /// What the host of a rank takes to enqueue a kernel, one after the other from the start of the
+  /// program; no kernel starts before. 0: all are there at the start.
+  Picoseconds enqueue = 0;
 };
 
 }  // namespace orrery

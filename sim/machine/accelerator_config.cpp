@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/machine/partition.h"
+#include "sim/machine/what_if.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -45,40 +46,17 @@ bool inference_is_no_slower(const ComputeConfig& compute) {
       });
 }
 
-BytesPerSecond bandwidth_of_pins(const MemoryConfig& memory) {
-  return memory.data_rate->value *
-         (static_cast<double>(memory.stacks->value) * memory.bus_width->value);
-}
-
-bool organisation_fits(const MemoryConfig& memory) {
-  constexpr double kRounding = 0.03;  // data sheets round all of the three
-  return std::abs(bandwidth_of_pins(memory) / memory.bandwidth.value - 1) <= kRounding;
-}
-
-/// Pins times the rate of a pin must be the bandwidth: a wrong generation or stack shows here. A
-/// bandwidth without a source is a what-if, which says nothing about pins.
-std::string organisation_fault(const MemoryConfig& memory) {
-  const int given = int{memory.stacks.has_value()} + int{memory.bus_width.has_value()} +
-                    int{memory.data_rate.has_value()};
-  if (given == 0) return {};
-  if (given < 3) return "stacks, bus_width and data_rate are given together or not at all";
-  if (memory.bandwidth.source.empty() || organisation_fits(memory)) return {};
-  return "stacks x bus_width x data_rate must be the bandwidth: " +
-         std::to_string(memory.stacks->value) + " x " + std::to_string(memory.bus_width->value) +
-         " bit x " + print(memory.data_rate->value) + " = " + print(bandwidth_of_pins(memory)) +
-         ", not " + print(memory.bandwidth.value);
-}
-
-/// The pins of the part as sold do not describe a what-if of another bandwidth.
-void forget_other_organisation(MemoryConfig& memory) {
-  if (!memory.stacks || organisation_fits(memory)) return;
-  memory.stacks.reset();
-  memory.bus_width.reset();
-  memory.data_rate.reset();
-}
-
+/// The boost clock of a data sheet follows a clock that was changed (what_if.h).
 bool boost_is_no_slower(const ComputeConfig& compute) {
-  return !compute.boost_clock || compute.boost_clock->value >= compute.clock.value;
+  if (!compute.boost_clock) return true;
+  const bool follows = compute.clock.source.empty() && !compute.boost_clock->source.empty();
+  return follows || compute.boost_clock->value >= compute.clock.value;
+}
+
+/// Rates of a part follow those of the whole, so they are first.
+void derive(AcceleratorConfig& device) {
+  follow_changes(device);
+  take_part(device);
 }
 
 bool multiply_adds_are_a_part(const EnergyConfig& energy) {
@@ -119,6 +97,10 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
                     "dense peak of the matrix units by operand precision [TFLOP/s]", kRate)
           .optional("matrix_inference", &C::matrix_inference,
                     "peak where the vendor rates inference apart [TFLOP/s]", kRate)
+          .optional("matrix_per_clock", &C::matrix_per_clock,
+                    "FLOPs of one unit in one clock by precision; rates follow units and clock "
+                    "where it is given",
+                    between(1e-3, 1e9))
           .required("vector", &C::vector, "fp32 peak of the vector lanes [TFLOP/s]", kRate)
           .optional("special", &C::special,
                     "results of exp, log, sin, ...; absent: vector instructions [TFLOP/s]", kRate)
@@ -128,6 +110,7 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
           .check(
               "at least one precision is needed", [](const C& c) { return !c.matrix.empty(); },
               "matrix")
+          .check(per_clock_fault, "matrix_per_clock")
           .check("every precision here must be in 'matrix', at a rate that is not above this one",
                  inference_is_no_slower, "matrix_inference");
   return schema;
@@ -147,8 +130,7 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
                     between(BytesPerSecond(1e6), BytesPerSecond(1e11)))
           .optional("refresh", &C::refresh, "share of the time of all-bank refresh; 0: none",
                     between(0, 0.5))
-          .check(organisation_fault, "bandwidth")
-          .derive(forget_other_organisation);
+          .check(organisation_fault, "bandwidth");
   return schema;
 }
 
@@ -164,12 +146,32 @@ const Schema<PortConfig>& PortConfig::schema() {
 
 const Schema<PowerConfig>& PowerConfig::schema() {
   using C = PowerConfig;
-  static const auto schema = Schema<C>("power", "electrical power of one package")
-                                 .required("tdp", &C::tdp, "design power [W]", kPower)
-                                 .required("idle", &C::idle, "drawn without work [W]", kPower)
-                                 .check(
-                                     "idle power must be below the design power",
-                                     [](const C& c) { return c.idle.value < c.tdp.value; }, "idle");
+  static const auto schema =
+      Schema<C>("power", "electrical power of one package")
+          .required("tdp", &C::tdp, "design power [W]", kPower)
+          .required("idle", &C::idle, "drawn without work [W]", kPower)
+          .optional("limit", &C::limit, "a lower cap, as of nvidia-smi -pl; absent: tdp [W]",
+                    kPower)
+          .optional("floor_clock", &C::floor_clock,
+                    "share of the boost clock below which the voltage is at "
+                    "its floor",
+                    between(0, 0.99))
+          .optional("floor_voltage", &C::floor_voltage,
+                    "lowest voltage over that at the boost clock", kFraction)
+          .optional("response", &C::response,
+                    "time after which the cap acts on an idle device [ms]", kLatency)
+          .optional("state", &C::state,
+                    "how long the device is busy when kernels start: auto "
+                    "(as measured), boost (idle before), steady (seconds)")
+          .check(
+              "the limit must lie between idle and design power",
+              [](const C& c) {
+                return !c.limit || (c.limit->value > c.idle.value && c.limit->value <= c.tdp.value);
+              },
+              "limit")
+          .check(
+              "idle power must be below the design power",
+              [](const C& c) { return c.idle.value < c.tdp.value; }, "idle");
   return schema;
 }
 
@@ -245,6 +247,8 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
           .required("power", &C::power, "electrical power")
           .required("energy", &C::energy, "energy of work")
           .required("kernel", &C::kernel, "kernel model")
+          .optional("approximations", &C::approximations,
+                    "what this description leaves out or takes for something else")
           .optional("calibration", &C::calibration,
                     "calibration of the library that tells about this device; empty: none")
           .optional("partition", &C::partition, "the part of the device that this is, as of MIG")
@@ -273,7 +277,7 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
               },
               "energy")
           .check(partition_fault, "partition")
-          .derive(take_part);
+          .derive(derive);
   return schema;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
@@ -23,7 +26,10 @@ struct ComputeConfig {
   std::optional<Fact<Hertz>> boost_clock;
   std::map<Precision, Fact<FlopsPerSecond>> matrix;  ///< tensor or cube cores
   std::map<Precision, Fact<FlopsPerSecond>>
-      matrix_inference;         ///< where a vendor rates inference apart
+      matrix_inference;  ///< where a vendor rates inference apart
+  /// FLOPs of one unit in one clock: what a matrix rate is made of. Not needed for every precision;
+  /// absent: rates do not follow changes of units and clock (what_if.h).
+  std::map<Precision, Fact<double>> matrix_per_clock;
   Fact<FlopsPerSecond> vector;  ///< fp32 lanes
   /// Results of exp, log, sin, ... (one FLOP each); absent: they are sequences of vector
   /// instructions.
@@ -33,7 +39,7 @@ struct ComputeConfig {
 };
 
 /// Device memory of one package. The organisation is given whole or not at all, and gives the
-/// bandwidth: stacks x bus_width x data_rate. It is dropped for a what-if of another bandwidth.
+/// bandwidth: stacks x bus_width x data_rate, also when one of them is changed (what_if.h).
 struct MemoryConfig {
   std::string kind = "HBM";
   Fact<Bytes> capacity;
@@ -44,6 +50,8 @@ struct MemoryConfig {
   /// tRFC / tREFI, the share of the time of all-bank refresh; per-bank refresh hides a part. 0:
   /// nothing is refreshed (SRAM), or nothing is known.
   Fact<double> refresh;
+  /// Not configured: the memory as sold, whose losses a what-if of the bandwidth keeps (what_if.h).
+  std::shared_ptr<const MemoryConfig> sold;
   static const config::Schema<MemoryConfig>& schema();
 };
 
@@ -56,9 +64,33 @@ struct PortConfig {
   static const config::Schema<PortConfig>& schema();
 };
 
+/// How long a device has been busy when a kernel starts. `automatic`: as where kernels are
+/// measured, long kernels lose clock as their family's throttle says. `boost`: an idle device,
+/// nothing is throttled. `steady`: for longer than power management takes, all long kernels are.
+enum class PowerState : std::uint8_t { kAutomatic, kBoost, kSteady };
+
+/// The cap is what the clock is solved for (clock.h): below floor_clock x boost clock the voltage
+/// is at its floor, above it rises linearly.
 struct PowerConfig {
-  Fact<Watts> tdp;  ///< the cap that the clock is solved for
+  Fact<Watts> tdp;  ///< the cap of the part as sold
   Fact<Watts> idle;
+  std::optional<Fact<Watts>> limit;  ///< a lower cap that somebody set; absent: tdp
+  Fact<double> floor_clock{0.6,
+                           "prior, estimate: near 1.2 of 1.98 GHz of an H100; no vendor prints it",
+                           std::nullopt,
+                           {},
+                           {}};
+  /// Share of the voltage at the boost clock.
+  Fact<double> floor_voltage{
+      0.7, "prior, estimate: 0.7 V of about 1 V; no vendor prints it", std::nullopt, {}, {}};
+  /// After which the cap acts on a device that idled before.
+  Fact<Seconds> response{Seconds(0.02),
+                         "prior, estimate: power management averages over 10 to 50 ms",
+                         std::nullopt,
+                         {},
+                         {}};
+  PowerState state = PowerState::kAutomatic;
+  Watts cap() const { return limit ? limit->value : tdp.value; }
   static const config::Schema<PowerConfig>& schema();
 };
 
@@ -119,13 +151,32 @@ struct AcceleratorConfig {
   PowerConfig power;
   EnergyConfig energy;
   KernelConfig kernel;
+  /// What this description leaves out or takes for something else; `describe` prints it.
+  std::vector<std::string> approximations;
   /// The calibration in the library that tells about this device; empty: none. What extends an
   /// accelerator keeps its calibration.
   std::string calibration;
   /// The part of the device that this is; absent: the whole. Once read, all members are those of
   /// the part (partition.h).
   std::optional<PartitionConfig> partition;
+  /// Not configured: what follows from figures that were changed, one line each, and the device
+  /// before (what_if.h). Nothing where nothing was changed.
+  std::vector<std::string> followed;
+  std::shared_ptr<const AcceleratorConfig> sold;
   static const config::Schema<AcceleratorConfig>& schema();
 };
 
 }  // namespace orrery
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<PowerState> {
+  static constexpr std::pair<PowerState, const char*> values[] = {
+      {PowerState::kAutomatic, "auto"},
+      {PowerState::kBoost, "boost"},
+      {PowerState::kSteady, "steady"},
+  };
+};
+
+}  // namespace orrery::config

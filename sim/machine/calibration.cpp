@@ -137,7 +137,12 @@ const Schema<CalibratedRates>& CalibratedRates::schema() {
   static const auto schema =
       Schema<C>("rates", "what efficiencies are shares of, per package")
           .required("matrix", &C::matrix, "dense peak by precision", config::positive())
-          .required("memory", &C::memory, "memory bandwidth", config::positive());
+          .required("memory", &C::memory, "memory bandwidth", config::positive())
+          .optional("units", &C::units, "units of the package; 0: not recorded", at_least(0))
+          .optional("clock", &C::clock, "of the units; 0: not recorded", at_least(Hertz(0)))
+          .optional("cache", &C::cache, "capacity of the last cache; 0: not recorded, or none",
+                    at_least(Bytes(0)))
+          .optional("power", &C::power, "power cap; 0: not recorded", at_least(Watts(0)));
   return schema;
 }
 

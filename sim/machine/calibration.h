@@ -88,11 +88,16 @@ struct KernelFit {
   static const config::Schema<KernelFit>& schema();
 };
 
-/// Rates that the efficiencies of a calibration are shares of; a machine with others is predicted
-/// by the same shares, and extrapolated.
+/// The machine that was measured: rates that the efficiencies of a calibration are shares of, and
+/// what else predictions depend on (0: not recorded, or there is none). Another machine is
+/// predicted by the same shares, and extrapolated.
 struct CalibratedRates {
   std::map<Precision, FlopsPerSecond> matrix;
   BytesPerSecond memory;
+  int units = 0;
+  Hertz clock;
+  Bytes cache;
+  Watts power;  ///< the cap
   static const config::Schema<CalibratedRates>& schema();
 };
 

@@ -34,6 +34,7 @@ void take_part(AcceleratorConfig& device) {
   scale(device.compute.vector, units);
   scale(device.compute.special, units);
   scale(device.power.tdp, units);
+  scale(device.power.limit, units);
   scale(device.power.idle, units);
   scale(device.memory.capacity, memory);
   scale(device.memory.bandwidth, memory);

@@ -70,6 +70,9 @@ const Schema<LaunchConfig>& LaunchConfig::schema() {
   using C = LaunchConfig;
   static const auto schema =
       Schema<C>("launch", "the way of a kernel to the device")
+          .optional("mode", &C::mode,
+                    "graph: steps are replayed as one graph; stream: the host enqueues kernel by "
+                    "kernel")
           .required("host", &C::host, "the host's work to enqueue one kernel [us]", kLatency)
           .required("stream", &C::stream, "from one kernel of a stream to the next [us]", kLatency)
           .optional("graph", &C::graph, "per node of a replayed graph; absent: no graphs [us]",

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
@@ -49,8 +51,14 @@ struct CacheConfig {
   static const config::Schema<CacheConfig>& schema();
 };
 
+/// How a step's kernels get to the device. `graph`: replayed as one graph, as kernels are measured.
+/// `stream`: the host enqueues one after the other; where kernels are shorter than that takes, the
+/// device waits for it.
+enum class LaunchMode : std::uint8_t { kGraph, kStream };
+
 /// The way of a kernel to the device.
 struct LaunchConfig {
+  LaunchMode mode = LaunchMode::kGraph;
   Fact<Seconds> host;                  ///< the host's work to enqueue one kernel
   Fact<Seconds> stream;                ///< from one kernel of a stream to the next, on the device
   std::optional<Fact<Seconds>> graph;  ///< per node of a replayed graph; absent: no graphs
@@ -70,3 +78,15 @@ struct PartitionConfig {
 };
 
 }  // namespace orrery
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<LaunchMode> {
+  static constexpr std::pair<LaunchMode, const char*> values[] = {
+      {LaunchMode::kGraph, "graph"},
+      {LaunchMode::kStream, "stream"},
+  };
+};
+
+}  // namespace orrery::config

@@ -20,7 +20,7 @@ struct TimeBreakdown {
   Picoseconds exposed_communication = 0;  ///< compute stream waits for bytes in flight
   Picoseconds bubble = 0;  ///< compute stream waits for a peer that has not started to send
   Picoseconds optimizer = 0;
-  Picoseconds host = 0;  ///< launch overhead
+  Picoseconds host = 0;  ///< launch overhead, and waits for the host to enqueue
   Picoseconds idle = 0;  ///< nothing left to do
 };
 

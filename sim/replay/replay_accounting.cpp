@@ -42,9 +42,9 @@ void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
   if (op.kind == OperatorKind::kCompute) {
     const KernelCost& cost = costs_.kernels[op.work];
     const Picoseconds launch = std::min(cost.launch, cost.duration);
-    breakdown.host += launch;
+    breakdown.host += now - cursor.begun - (cost.duration - launch);  // and waits for the host
     kernel_part(breakdown, op.category) += cost.duration - launch;
-    block_time(cursor) += cost.duration;
+    block_time(cursor) += now - cursor.begun;
   } else {
     const Picoseconds started = meetings_[op.work].started;
     breakdown.bubble += started - cursor.begun;

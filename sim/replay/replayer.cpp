@@ -124,7 +124,10 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
   cursor.begun = now;
   if (cursor.head->kind == OperatorKind::kCompute) {
     cursor.state = State::kComputing;
-    queue_.push({now + costs_.kernels[cursor.head->work].duration, index, kComputeEnd, 0});
+    Picoseconds& enqueued = accounts_[cursor.role].enqueued;
+    enqueued = checked_add(enqueued, costs_.enqueue);
+    const Picoseconds begin = std::max(now, enqueued);
+    queue_.push({begin + costs_.kernels[cursor.head->work].duration, index, kComputeEnd, 0});
   } else {
     cursor.state = State::kPosted;
     post(index, now);

@@ -65,6 +65,7 @@ class Replayer final : public Agenda {
   struct Account {
     TimeBreakdown breakdown;
     Picoseconds end = 0;
+    Picoseconds enqueued = 0;  ///< when the host has handed over the last kernel that started
     Picoseconds gap_begin = 0;
     Picoseconds gap_peer_wait = 0;  ///< peer wait of the awaited stream when the gap began
     std::vector<Picoseconds> block_time;

@@ -46,6 +46,7 @@ std::vector<MetricInfo> make_table() {
       {"fidelity", "", "how the time was found: closed (form) or tile (blocks as events)",
        "operator"},
       {"share_of_limit", "1", "time at that limit over the time taken", "operator"},
+      {"clock_hz", "Hz", "clock of the units while the kernel runs", "operator"},
       {"algorithm", "", "algorithm of the collective", "collective"},
       {"protocol", "", "protocol of the collective", "collective"},
       {"algorithm_bytes_per_s", "B/s", "bytes over time, as nccl-tests counts them", "collective"},

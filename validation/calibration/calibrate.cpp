@@ -237,6 +237,10 @@ CalibratedRates rates_of(const AcceleratorConfig& accelerator) {
   for (const auto& [precision, rate] : accelerator.compute.matrix)
     rates.matrix[precision] = rate.value;
   rates.memory = accelerator.memory.bandwidth.value;
+  rates.units = accelerator.compute.units.value;
+  rates.clock = accelerator.compute.clock.value;
+  if (accelerator.cache) rates.cache = accelerator.cache->capacity.value;
+  rates.power = accelerator.power.cap();
   return rates;
 }
 

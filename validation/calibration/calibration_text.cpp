@@ -85,7 +85,10 @@ std::string to_yaml(const Calibration& calibration) {
     out << separator << to_string(precision) << ": " << print(rate);
     separator = ", ";
   }
-  out << "}\n  memory: " << print(calibration.rates.memory) << "\nmeasurements:\n";
+  const CalibratedRates& rates = calibration.rates;
+  out << "}\n  memory: " << print(rates.memory) << "\n  units: " << rates.units
+      << "\n  clock: " << print(rates.clock) << "\n  cache: " << print(rates.cache)
+      << "\n  power: " << print(rates.power) << "\nmeasurements:\n";
   for (const MeasurementFile& file : calibration.measurements) {
     out << "  - file: " << quoted(file.file) << "\n    sha256: " << quoted(file.sha256)
         << "\n    date: " << quoted(file.date) << "\n    source: " << quoted(file.source)

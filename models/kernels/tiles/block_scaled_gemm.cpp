@@ -80,7 +80,7 @@ KernelTime block_scaled_time(const Kernel& kernel, const AcceleratorConfig& acce
   const double waves = counted_waves(tiles, d.units, v), active = tiles / waves;
   const double rows = std::min(tile.rows, layout.rows);
   const double columns = std::min(tile.columns, layout.columns);
-  const double matrix = 2 * tile.rows * tile.columns * kStepDepth / unit_rate(p, d, v);
+  const double matrix = 2 * tile.rows * tile.columns * kStepDepth / unit_rate(p, d, accelerator, v);
   const TileTraffic traffic = tile_traffic(rows, columns, kStepDepth, tile);
   const double load =
       (traffic.inputs * p.bytes.input + traffic.weights * p.bytes.weight) / loading_rate(d, active);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/config/diagnostics.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -53,6 +54,7 @@ TileDevice tile_device(const AcceleratorConfig& a, const Kernel& kernel) {
 
 MatrixProduct matrix_product(const Kernel& kernel, const TileDevice& device) {
   MatrixProduct p;
+  p.precision = kernel.precision;
   p.batch = static_cast<double>(std::max<std::int64_t>(1, kernel.batch));
   p.m = static_cast<double>(kernel.m);
   p.n = static_cast<double>(kernel.n);
@@ -88,11 +90,14 @@ Streaming streaming(const MatrixProduct& p, const Kernel& kernel, const TileDevi
           wait, read + outputs * activations};
 }
 
-double unit_rate(const MatrixProduct& p, const TileDevice& d, GemmValues v) {
+double unit_rate(const MatrixProduct& p, const TileDevice& d, const AcceleratorConfig& accelerator,
+                 GemmValues v) {
   using enum GemmParameter;
   const double ideal = 2 * p.batch * p.m * p.n * p.k / d.rate;
-  return d.rate / d.units * v[kEfficiency] /
-         (1 + v[kThrottle] * (1 - std::exp(-ideal / v[kThrottleTime])));
+  const double reached =
+      throttle_reached(accelerator.power, ideal, 1 - std::exp(-ideal / v[kThrottleTime]));
+  const double throttle = throttle_here(accelerator, p.precision, v[kThrottle]);
+  return d.rate / d.units * v[kEfficiency] / (1 + throttle * reached);
 }
 
 KernelTime product_time(double body_us, double memory_us, GemmValues v) {

@@ -61,6 +61,7 @@ inline constexpr double kMulticast = 3;
 
 /// A product beside its tiles.
 struct MatrixProduct {
+  Precision precision = Precision::kBf16;
   double batch = 1, m = 0, n = 0, k = 0;
   OperandBytes bytes;      ///< of an element where it is stored
   double widening_us = 0;  ///< of one unit, for each element of narrower weights
@@ -82,7 +83,8 @@ Streaming streaming(const MatrixProduct& product, const Kernel& kernel, const Ti
                     GemmValues v, double write_efficiency);
 
 /// FLOP/us of one unit: long products lose clock to the power limit.
-double unit_rate(const MatrixProduct& product, const TileDevice& device, GemmValues v);
+double unit_rate(const MatrixProduct& product, const TileDevice& device,
+                 const AcceleratorConfig& accelerator, GemmValues v);
 
 /// Waves of `tiles` on `units`, at least one; a share of the last one counts as full.
 inline double counted_waves(double tiles, double units, GemmValues v) {

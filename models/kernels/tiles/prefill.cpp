@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/kernels/tiles/dispatch_tail.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -202,15 +203,27 @@ TileWork tile_work(const Problem& p, const TileTime& t) {
   return work;
 }
 
+/// Share of time lost to the power cap by a kernel of `core` us whose use of the tensor cores is
+/// `excess` above what costs nothing.
+double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core, double excess,
+                  const double* v) {
+  const double reached = throttle_reached(a.power, core, core / (core + v[kPowerTime]));
+  if (!a.sold && a.power.state == PowerState::kAutomatic) return v[kPowerLoss] * reached * excess;
+  const double free = v[kPowerFree];
+  const double busy = std::min(1.0, excess / (1 - free));
+  return throttle_here(a, kernel.precision, v[kPowerLoss] * (1 - free)) * busy * reached;
+}
+
 /// How much longer the tiles of a kernel take together: multiprocessors in each other's way, and
 /// clock lost to the power limit.
-double losses_of(const Problem& p, const TileWork& work, double core, const double* v) {
+double losses_of(const Kernel& kernel, const AcceleratorConfig& accelerator, const Problem& p,
+                 const TileWork& work, double core, const double* v) {
   const double busy = work.all / p.units / core;
   const double steps = p.steps.before + p.steps.last;
   const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
-  const double power = v[kPowerLoss] * core / (core + v[kPowerTime]);
+  const double excess = std::max(0.0, matrix - v[kPowerFree]);
   return (1 + v[kLoadLoss] * busy) *
-         (1 + (v[kMatrixLoss] + power) * std::max(0.0, matrix - v[kPowerFree]));
+         (1 + v[kMatrixLoss] * excess + power_loss(kernel, accelerator, core, excess, v));
 }
 
 /// Time beside the tiles: the kernel before, and until all multiprocessors have started.
@@ -271,7 +284,7 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
   KernelTime time;
   time.launch_us = launch_of(p, v);
-  const double body = beside_tiles(p, v) + core * losses_of(p, work, core, v) * p.more_work;
+  const double body = beside_tiles(p, v) + core * losses_of(kernel, accelerator, p, work, core, v) * p.more_work;
   time.total_us = time.launch_us + body;
   const double steps = (p.steps.before + p.steps.last) * p.sequences * p.heads / p.units;
   if (time.launch_us > body || steps * t.step * p.more_work < 0.5 * body) {
@@ -337,7 +350,7 @@ std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
   // the times differ by.
   const TileWork work = tile_work(p, t);
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
-  plan.scale = losses_of(p, work, core, v) * p.more_work;
+  plan.scale = losses_of(kernel, accelerator, p, work, core, v) * p.more_work;
   plan.launch_us = launch_of(p, v);
   plan.extra_us = beside_tiles(p, v);
   return plan;

@@ -24,10 +24,17 @@ AcceleratorConfig h200() {
 }
 
 /// A table of GEMMs on an H200 whose times come from known parameters: 0.6 of the matrix peak, 0.7
-/// of the bandwidth, p = 3, 4 us.
+/// of the bandwidth, p = 3, 4 us; the others are the priors that the fit keeps.
 CalibrationInput table(const std::string& system) {
   const AcceleratorConfig accelerator = h200();
-  const std::vector<double> truth = {0.6, 0.9, 0.7, 0, 0, 3, 4};
+  std::vector<double> truth = RooflineFamily().priors(accelerator, Precision::kBf16);
+  const auto set = [&truth](RooflineParameter p, double value) {
+    truth[static_cast<std::size_t>(p)] = value;
+  };
+  set(RooflineParameter::kMatrixEfficiency, 0.6);
+  set(RooflineParameter::kMemoryEfficiency, 0.7);
+  set(RooflineParameter::kExponent, 3);
+  set(RooflineParameter::kLaunch, 4);
   CalibrationInput input;
   input.table.kind = OperatorTableKind::kGemm;
   input.table.systems = {system};

@@ -137,7 +137,7 @@ TEST(MemoryOrganisation, PinsAndRateGiveTheBandwidth) {
 // 5 x 1,024 bit x 6 Gb/s / 8 = 3.84 TB/s.
 TEST(MemoryOrganisation, AWrongRateIsRefusedWithTheArithmetic) {
   std::string messages;
-  accelerator_of("{extends: h100_sxm, memory: {data_rate: 6 Gb/s}}", messages);
+  accelerator_of("{extends: h100_sxm, memory: {data_rate: {value: 6 Gb/s, source: S}}}", messages);
   EXPECT_THAT(messages, HasSubstr("5 x 1024 bit x 750 MB/s = 3.84 TB/s, not 3.35 TB/s"));
 }
 

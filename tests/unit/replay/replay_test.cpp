@@ -51,6 +51,19 @@ TEST(Replay, OperatorsOfAStreamFollowEachOther) {
   EXPECT_EQ(result.roles[0].breakdown.optimizer, 90U);  // 2 * (50 - 5)
 }
 
+TEST(Replay, AKernelWaitsUntilTheHostHasEnqueuedIt) {
+  // Enqueued at 100, 200, 300 and 400. The first three wait for that; the long third hides it for
+  // the fourth.
+  TestProgramBuilder b;
+  const KernelId brief = b.kernel(40, 10), lengthy = b.kernel(500, 10);
+  b.role({b.chain({B::compute(brief), B::compute(brief), B::compute(lengthy), B::compute(brief)})});
+  b.costs.enqueue = 100;
+  const ReplayResult result = run(b);
+  EXPECT_EQ(result.end, 300U + 500U + 40U);
+  EXPECT_EQ(result.roles[0].breakdown.compute, 30U + 30U + 490U + 30U);
+  EXPECT_EQ(result.roles[0].breakdown.host, 840U - 580U);
+}
+
 TEST(Replay, StreamsRunAtTheSameTime) {
   TestProgramBuilder b;
   OperatorGraph graph;
@@ -161,7 +174,7 @@ TEST(Replay, TimeAfterTheLastKernelUntilTheLastTransferIsExposedAndThenIdle) {
 /// 1F1B (Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, 2.2.1) of equal stages with free messages on streams of their own.
 TestProgramBuilder one_f_one_b(int stages, int micro_batches, Picoseconds forward,
-                           Picoseconds backward) {
+                               Picoseconds backward) {
   TestProgramBuilder b(
       {"compute", "send forward", "receive forward", "send backward", "receive backward"});
   const KernelId f = b.kernel(forward);

@@ -1,20 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measured against modelled, on one page.
+"""How far predictions are off, on one page.
 
   orrery validate operators gemm.csv --rows gemm_rows.csv
-  scripts/plot_calibration.py gemm_rows.csv -o gemm.png
-  scripts/plot_calibration.py gemm_rows.csv --measurements validation/measurements/h200_sxm/DATE
+  scripts/plot_accuracy.py gemm_rows.csv -o accuracy.png
+  scripts/plot_accuracy.py gemm_rows.csv --measurements validation/measurements/h200_sxm/DATE
 
-Panels: the roofline (achieved FLOP/s over FLOPs per byte) of GEMM tables, measured over predicted
-time, errors by size class, and, with the CSVs of orrery-measure, the latency staircase and the
-bandwidth curves. Needs Debian's python3-matplotlib.
+Panels: predicted over measured time, errors by size class, and, with the CSVs of orrery-measure, the
+latency staircase and the bandwidth curves. Needs Debian's python3-matplotlib.
 """
 
 import argparse
 import collections
 import csv
-import math
 import os
 import sys
 
@@ -23,7 +21,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "fp8_block": 1, "nvfp4": 0.5}
 SIZES = [(10, "<10us"), (100, "10-100us"), (1000, "0.1-1ms"), (10000, "1-10ms"), (None, ">10ms")]
 
 
@@ -55,38 +52,6 @@ def by_series(rows):
     for row in rows:
         series.setdefault(series_name(row), []).append(row)
     return series
-
-
-def quantile(values, share):
-    return sorted(values)[int(share * (len(values) - 1))]
-
-
-def plot_roofline(axes, rows):
-    """FLOP/s over FLOPs per byte of compulsory traffic, by eighths of a decade: bands of the measured
-    rows (p10 to p90), dots their median, lines the model's."""
-    for number, (name, members) in enumerate(by_series(rows).items()):
-        bins = collections.defaultdict(list)
-        for row in members:
-            m, n, k = (float(row[key]) for key in "mnk")
-            element = ELEMENT_BYTES.get(row["precision"])
-            if element is None:
-                continue
-            flops = 2 * m * n * k
-            intensity = flops / (element * (m * k + k * n) + 2 * m * n)
-            bins[round(8 * math.log10(intensity))].append((flops / row["measured"] / 1e6, flops / row["predicted"] / 1e6))
-        places = sorted(place for place in bins if len(bins[place]) >= 5)
-        if not places:
-            continue
-        x = [10 ** (place / 8) for place in places]
-        measured = [[point[0] for point in bins[place]] for place in places]
-        colour = "C%d" % (number % 10)
-        axes.fill_between(x, [quantile(v, 0.1) for v in measured], [quantile(v, 0.9) for v in measured], color=colour,
-                          alpha=0.12, lw=0)
-        axes.plot(x, [quantile(v, 0.5) for v in measured], "o", ms=3.5, color=colour, label=name)
-        axes.plot(x, [quantile([point[1] for point in bins[place]], 0.5) for place in places], color=colour, lw=1)
-    axes.set(xscale="log", yscale="log", xlabel="FLOPs per byte of operands", ylabel="TFLOP/s",
-             title="Roofline: measured (band, dots), model (line)")
-    axes.legend(fontsize=7)
 
 
 def plot_scatter(axes, rows):
@@ -162,17 +127,14 @@ def main():
     parser.add_argument("rows", nargs="*", help="rows with predictions, from: orrery validate operators TABLE --rows FILE")
     parser.add_argument("--system", help="only this system")
     parser.add_argument("--measurements", help="folder with the CSVs of orrery-measure")
-    parser.add_argument("-o", "--output", default="calibration.png", help="PNG, SVG or PDF (default: calibration.png)")
+    parser.add_argument("-o", "--output", default="accuracy.png", help="PNG, SVG or PDF (default: accuracy.png)")
     arguments = parser.parse_args()
     rows = [row for path in arguments.rows for row in read_rows(path)]
     if arguments.system:
         rows = [row for row in rows if row["system"] == arguments.system]
     panels = []
-    gemm = [row for row in rows if {"m", "n", "k"} <= row.keys()]
-    if gemm:
-        panels.append(lambda axes: plot_roofline(axes, gemm))
     if rows:
-        panels += [lambda axes: plot_scatter(axes, rows), lambda axes: plot_errors(axes, rows)]
+        panels = [lambda axes: plot_scatter(axes, rows), lambda axes: plot_errors(axes, rows)]
     if arguments.measurements:
         chase = os.path.join(arguments.measurements, "pointer_chase.csv")
         if os.path.exists(chase):

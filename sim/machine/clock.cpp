@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/machine/clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+namespace {
+
+/// Share of the peak at the actual clock that large products issue, an assumption: gemm
+/// efficiencies fitted on the tables of A100, H100 and H200 are 0.85 to 0.92 of the peak at the
+/// boost clock.
+constexpr double kIssued = 0.9;
+constexpr double kProductMemory = 0.1;  ///< share of the bandwidth, as in the power balances
+constexpr double kHighest = 2;          ///< no clock above twice the boost clock is looked for
+
+/// Over the voltage at the boost clock.
+double voltage(const PowerConfig& power, double share) {
+  const double floor = power.floor_clock.value, lowest = power.floor_voltage.value;
+  return share <= floor ? lowest : lowest + (1 - lowest) * (share - floor) / (1 - floor);
+}
+
+double achieved_share(const AcceleratorConfig& device, Precision precision) {
+  const Fact<double>* achieved = find_precision(device.kernel.matrix_efficiency, precision);
+  return achieved ? achieved->value : kIssued;
+}
+
+/// Share of the peak at its clock that a large product issues. Where there is no boost clock the
+/// clock is steady, and all that the achieved rate lacks is not issued.
+double issued_share(const AcceleratorConfig& device, Precision precision) {
+  return device.compute.boost_clock ? kIssued : achieved_share(device, precision);
+}
+
+/// Share of the boost clock at which the energies of the configuration hold.
+double energy_share(const AcceleratorConfig& device, Precision precision) {
+  const double clock = device.compute.clock.value / boost_clock(device);
+  return std::min(1.0, achieved_share(device, precision) * clock / issued_share(device, precision));
+}
+
+JoulesPerFlop matrix_energy(const AcceleratorConfig& device, Precision precision) {
+  const Fact<JoulesPerFlop>* energy = find_precision(device.energy.matrix, precision);
+  return energy ? energy->value : JoulesPerFlop();
+}
+
+/// The largest share up to `highest` that keeps the cap; where none does, the lowest.
+double share_within_cap(const AcceleratorConfig& device, const Activity& activity, double highest) {
+  constexpr double kLowest = 0.01;
+  constexpr int kSteps = 50;
+  const Watts cap = device.power.cap();
+  if (power_at(device, activity, highest) <= cap) return highest;
+  double low = kLowest, high = highest;
+  for (int step = 0; step < kSteps; ++step) {
+    const double middle = (low + high) / 2;
+    (power_at(device, activity, middle) <= cap ? low : high) = middle;
+  }
+  return low;
+}
+
+/// The clock that the cap allows long products, were there no highest clock.
+Hertz allowed_clock(const AcceleratorConfig& device, Precision precision) {
+  return boost_clock(device) * share_within_cap(device, long_product(device, precision), kHighest);
+}
+
+}  // namespace
+
+Hertz boost_clock(const AcceleratorConfig& device) {
+  const ComputeConfig& compute = device.compute;
+  return compute.boost_clock ? compute.boost_clock->value : compute.clock.value;
+}
+
+double energy_of_voltage(const AcceleratorConfig& device, Precision precision, double share) {
+  // Another clock of the same silicon: its voltages stay where they were.
+  const double silicon = device.sold ? boost_clock(device) / boost_clock(*device.sold) : 1;
+  const double relative =
+      voltage(device.power, share * silicon) / voltage(device.power, energy_share(device, precision));
+  return relative * relative;
+}
+
+Watts power_at(const AcceleratorConfig& device, const Activity& activity, double share) {
+  const EnergyConfig& energy = device.energy;
+  const double rate = activity.with_clock ? share : 1;
+  // energy.memory is the whole way to the cores; what the chip itself takes of it is energy.cache.
+  const JoulesPerByte outside = energy.memory.value - energy.cache.value;
+  const Watts core = activity.matrix * matrix_energy(device, activity.precision) * activity.data +
+                     activity.vector * energy.vector.value +
+                     (activity.cache + activity.memory) * energy.cache.value;
+  return device.power.idle.value + core * (rate * energy_of_voltage(device, activity.precision, share)) +
+         activity.memory * outside * rate;
+}
+
+ClockState sustained_clock(const AcceleratorConfig& device, const Activity& activity) {
+  const double share = share_within_cap(device, activity, 1);
+  return {boost_clock(device) * share, power_at(device, activity, share)};
+}
+
+double throttle_reached(const PowerConfig& power, double us, double automatic) {
+  if (power.state == PowerState::kSteady) return 1;
+  if (power.state == PowerState::kBoost)
+    return std::max(0.0, 1 - power.response.value.base() * 1e6 / us);
+  return automatic;
+}
+
+Activity long_product(const AcceleratorConfig& device, Precision precision) {
+  const double over = boost_clock(device) / device.compute.clock.value;
+  Activity activity;
+  activity.precision = precision;
+  activity.matrix =
+      matrix_peak(device, precision) * (device.dies * issued_share(device, precision) * over);
+  activity.memory = device.memory.bandwidth.value * kProductMemory;
+  return activity;
+}
+
+double product_slowdown(const AcceleratorConfig& device, Precision precision) {
+  return boost_clock(device) / sustained_clock(device, long_product(device, precision)).clock;
+}
+
+double throttle_here(const AcceleratorConfig& device, Precision precision, double throttle) {
+  if (device.sold) {
+    const double clocks = boost_clock(device) / boost_clock(*device.sold);
+    const double allowed =
+        allowed_clock(device, precision) / allowed_clock(*device.sold, precision);
+    throttle = std::max(0.0, (1 + throttle) * clocks / allowed - 1);
+  }
+  if (device.power.state != PowerState::kAutomatic)
+    throttle = std::max(throttle, product_slowdown(device, precision) - 1);
+  return throttle;
+}
+
+double sustained_change(const AcceleratorConfig& device, Precision precision) {
+  if (!device.sold) return 1;
+  return product_slowdown(device, precision) / product_slowdown(*device.sold, precision);
+}
+
+}  // namespace orrery

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// One figure of a device is changed: those of its data sheet that hang together with it follow.
+#include "sim/machine/what_if.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/machine/shipped_library.h"
+
+namespace orrery {
+namespace {
+
+using namespace literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+AcceleratorConfig changed(const std::string& change, const std::string& base = "h200_sxm") {
+  std::string messages;
+  AcceleratorConfig a = accelerator_of("{extends: " + base + ", " + change + "}", messages);
+  EXPECT_EQ(messages, "");
+  return a;
+}
+
+double bf16(const AcceleratorConfig& a) {
+  return a.compute.matrix.at(Precision::kBf16).value.base();
+}
+
+const AcceleratorConfig& shipped() {
+  static const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+  return h200;
+}
+
+TEST(WhatIf, ADeviceAsSoldFollowsNothing) {
+  for (const std::string& name : shipped_library().names("accelerators")) {
+    const AcceleratorConfig a = shipped_accelerator(name);
+    EXPECT_THAT(a.followed, IsEmpty()) << name;
+    EXPECT_EQ(a.sold, nullptr) << name;
+  }
+}
+
+TEST(WhatIf, TwiceTheUnitsHaveTwiceTheRates) {
+  const AcceleratorConfig a = changed("compute: {units: 264}");
+  EXPECT_NEAR(bf16(a) / bf16(shipped()), 2, 1e-3);
+  EXPECT_NEAR(a.compute.matrix.at(Precision::kTf32).value / 494.7_TFLOPps, 2, 1e-3);
+  EXPECT_NEAR(a.compute.vector.value / shipped().compute.vector.value, 2, 1e-3);
+  EXPECT_NEAR(a.compute.special->value / shipped().compute.special->value, 2, 1e-3);
+  EXPECT_EQ(a.core->shared_bandwidth.value, shipped().core->shared_bandwidth.value);  // of one
+}
+
+TEST(WhatIf, AllThatTheClockDrivesFollowsIt) {
+  const AcceleratorConfig a = changed("compute: {clock: 915 MHz}");
+  EXPECT_NEAR(bf16(a) / bf16(shipped()), 0.5, 1e-3);
+  EXPECT_NEAR(a.compute.boost_clock->value.base(), 990e6, 1e6);
+  EXPECT_NEAR(a.core->shared_bandwidth.value / shipped().core->shared_bandwidth.value, 0.5, 1e-3);
+  EXPECT_NEAR(a.cache->bandwidth.value / shipped().cache->bandwidth.value, 0.5, 1e-3);
+  EXPECT_EQ(a.memory.bandwidth.value, shipped().memory.bandwidth.value);
+}
+
+// 132 x 8,192 x 1.83 GHz = 1,979 TFLOP/s.
+TEST(WhatIf, ATensorCoreRateChangesItsPrecisionAlone) {
+  const AcceleratorConfig a =
+      changed("compute: {matrix_per_clock: {bf16: 8192, fp8: {value: 8192, source: S}}}");
+  EXPECT_NEAR(bf16(a), 132 * 8192 * 1.83e9, 1);
+  EXPECT_EQ(a.compute.matrix.at(Precision::kTf32).value, 494.7_TFLOPps);
+  EXPECT_EQ(a.compute.vector.value, shipped().compute.vector.value);
+}
+
+TEST(WhatIf, ARateThatWasWrittenStays) {
+  const AcceleratorConfig a = changed("compute: {units: 264, matrix: {bf16: 1500 TFLOP/s}}");
+  EXPECT_EQ(a.compute.matrix.at(Precision::kBf16).value, 1500_TFLOPps);
+  EXPECT_NEAR(a.compute.matrix.at(Precision::kFp16).value / 989.4_TFLOPps, 2, 1e-3);
+}
+
+// 8 x 1,024 bit x 6.25 Gb/s / 8 = 6.4 TB/s; 8 of 6 stacks hold 4/3 as much.
+TEST(WhatIf, MoreStacksBringBandwidthAndCapacity) {
+  const AcceleratorConfig a = changed("memory: {stacks: 8}");
+  EXPECT_DOUBLE_EQ(a.memory.bandwidth.value.base(), 6.4e12);
+  EXPECT_NEAR(a.memory.capacity.value / shipped().memory.capacity.value, 8.0 / 6, 1e-6);
+}
+
+TEST(WhatIf, AFasterPinBringsBandwidthAlone) {
+  const AcceleratorConfig a = changed("memory: {data_rate: 9.2 Gb/s}");
+  EXPECT_DOUBLE_EQ(a.memory.bandwidth.value.base(), 6 * 1024 * 9.2e9 / 8);
+  EXPECT_EQ(a.memory.capacity.value, shipped().memory.capacity.value);
+}
+
+TEST(WhatIf, WhatFollowedIsTold) {
+  const AcceleratorConfig a = changed("memory: {stacks: 8}");
+  ASSERT_EQ(a.followed.size(), 2U);
+  EXPECT_EQ(a.followed[1], "memory.bandwidth: 4.8 TB/s became 6.4 TB/s");
+}
+
+TEST(WhatIf, FiguresWithSourcesMustAgree) {
+  std::string messages;
+  accelerator_of("{extends: h200_sxm, compute: {units: {value: 144, source: S}}}", messages);
+  EXPECT_THAT(messages, HasSubstr("144 x 1.83 GHz x 4096 = 1.07937792 PFLOP/s, not 989.4 TFLOP/s"));
+}
+
+TEST(WhatIf, TheRatesOfAPartAreThoseOfItsUnitsOfAFasterWhole) {
+  const AcceleratorConfig a = changed("compute: {clock: 915 MHz}", "h100_1g");
+  EXPECT_NEAR(bf16(a), 989.4e12 / 2 * 16 / 132, 1e11);
+}
+
+}  // namespace
+}  // namespace orrery
