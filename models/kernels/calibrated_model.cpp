@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "models/kernels/device_numbers.h"
 #include "models/kernels/residual_table.h"
@@ -168,7 +169,10 @@ CalibratedModel::CalibratedModel() = default;
 CalibratedModel::~CalibratedModel() = default;
 
 CalibratedModel::CalibratedModel(const Calibration& calibration)
-    : calibration_(calibration), fitted_on_(fitted_device(calibration)) {
+    : CalibratedModel(std::make_shared<const Calibration>(calibration)) {}
+
+CalibratedModel::CalibratedModel(std::shared_ptr<const Calibration> calibration)
+    : calibration_(std::move(calibration)), fitted_on_(fitted_device(*calibration_)) {
   for (const KernelFit& fit : calibration_->fits) {
     for (const auto& [name, parameter] : fit.parameters) {
       const std::size_t dot = std::min(name.find('.'), name.size() - 1);

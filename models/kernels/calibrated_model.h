@@ -33,6 +33,7 @@ class CalibratedModel final : public KernelModel {
   /// On priors alone.
   CalibratedModel();
   /// @throws config::ConfigError when the parameters are not those of its model.
+  explicit CalibratedModel(std::shared_ptr<const Calibration> calibration);
   explicit CalibratedModel(const Calibration& calibration);
   CalibratedModel(const CalibratedModel&) = delete;  // entries point into the calibration
   CalibratedModel& operator=(const CalibratedModel&) = delete;
@@ -68,7 +69,7 @@ class CalibratedModel final : public KernelModel {
                             const AcceleratorConfig& accelerator);
   std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 
-  std::optional<Calibration> calibration_;
+  std::shared_ptr<const Calibration> calibration_;  ///< null: none
   /// What was fitted, at the rates of the calibration; absent: not in the library, and values stay
   /// as they are on other devices.
   std::optional<AcceleratorConfig> fitted_on_;

@@ -12,7 +12,7 @@ constexpr double kAbsent = -1;
 
 /// Numbers of which there is one for each precision.
 constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
-constexpr std::size_t kTables = 3;
+constexpr std::size_t kTables = 5;
 
 double number(int value) { return value; }
 double number(double value) { return value; }
@@ -65,19 +65,24 @@ void write(Writer& to, const CoreConfig& core) {
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kPrecisions + 41 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kPrecisions + 52 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);
   to.table(a.compute.matrix_inference);
   to.table(a.kernel.matrix_efficiency);
+  to.table(a.compute.matrix_per_clock);
+  to.table(a.energy.matrix);
   to.all(a.dies, a.die_to_die, a.compute.units, a.compute.clock, a.compute.boost_clock,
          a.compute.vector, a.compute.special, a.compute.structured_sparsity);
   to.all(a.memory.capacity, a.memory.bandwidth, a.memory.stacks, a.memory.bus_width,
          a.memory.data_rate, a.memory.refresh);
   to.all(a.kernel.vector_efficiency, a.kernel.memory_efficiency, a.kernel.exponent, a.kernel.launch,
          a.kernel.uncertainty);
-  to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle);
+  to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle,
+         a.power.limit, a.power.floor_clock, a.power.floor_voltage, a.power.response,
+         static_cast<double>(a.power.state), a.sold ? 1.0 : kAbsent);
+  to.all(a.energy.vector, a.energy.memory, a.energy.cache);
   a.core ? write(to, *a.core) : to.skip(10);
   a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth) : to.skip(3);
   if (a.launch) to.all(a.launch->host, a.launch->stream, a.launch->graph);

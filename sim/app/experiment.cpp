@@ -199,7 +199,10 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   }
   const std::string calibration =
       calibration_file(loaded.experiment.calibration, loaded.experiment.system.accelerator);
-  if (!calibration.empty()) files.push_back({"calibration", sha256_hex_of_file(calibration)});
+  if (!calibration.empty()) {
+    loaded_calibration(calibration);  // here, because points may run in processes of their own
+    files.push_back({"calibration", sha256_hex_of_file(calibration)});
+  }
   for (const FilePath& table : loaded.experiment.measured)
     files.push_back({"measured", sha256_hex_of_file(table.path)});
   loaded.configuration = config::canonical(loaded.node, record);

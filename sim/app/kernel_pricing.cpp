@@ -2,6 +2,7 @@
 #include "sim/app/kernel_pricing.h"
 
 #include <filesystem>
+#include <map>
 
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/diagnostics.h"
@@ -26,12 +27,19 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
   throw config::ConfigError(message);
 }
 
+std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
+  static std::map<std::string, std::shared_ptr<const Calibration>> loaded;
+  std::shared_ptr<const Calibration>& calibration = loaded[file];
+  if (!calibration) calibration = std::make_shared<const Calibration>(load_calibration(file));
+  return calibration;
+}
+
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           const AcceleratorConfig& accelerator, Fidelity fidelity,
                                           Contention contention, TileMemo* memo) {
   const std::string file = calibration_file(choice, accelerator);
   auto closed = file.empty() ? std::make_unique<CalibratedModel>()
-                             : std::make_unique<CalibratedModel>(load_calibration(file));
+                             : std::make_unique<CalibratedModel>(loaded_calibration(file));
   return std::make_unique<TileModel>(std::move(closed), fidelity, contention, memo);
 }
 

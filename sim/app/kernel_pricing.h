@@ -6,6 +6,7 @@
 
 #include "models/kernels/tiles/tile_model.h"
 #include "sim/app/experiment.h"
+#include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -14,6 +15,11 @@ namespace orrery {
 /// accelerator names, "none" no file, anything else a name of the library or a path. Empty: none.
 /// @throws config::ConfigError when there is no such file, naming those that exist.
 std::string calibration_file(const std::string& choice, const AcceleratorConfig& accelerator);
+
+/// A calibration file, read once in a process: points of a sweep that are simulated in processes of
+/// their own find it read.
+/// @throws config::ConfigError as load_calibration()
+std::shared_ptr<const Calibration> loaded_calibration(const std::string& file);
 
 /// The kernel model with the parameters of that file, or with the accelerator's priors.
 /// @param memo of tile results; may be null

@@ -238,11 +238,12 @@ TEST_P(KernelLaws, ResultsAreTheSameOnEveryRun) {
         << text(kernel);
 }
 
-/// Sizes of m at which the time grows by more than `share` from one row to the next.
+/// Even sizes of m at which the time grows by more than `share` from one to the next; odd ones run
+/// other kernels (rows are not aligned), which measured ratios know.
 int steps(const KernelModel& model, const AcceleratorConfig& on, double share) {
   int count = 0;
   double before = 0;
-  for (std::int64_t m = 2000; m <= 4000; m += 1) {
+  for (std::int64_t m = 2000; m <= 4000; m += 2) {
     const double now = seconds(model, product(m, 4096, 8192, Precision::kBf16), on);
     if (before > 0 && now > before * (1 + share)) ++count;
     before = now;
@@ -254,7 +255,7 @@ TEST_P(KernelLaws, ASweepOverRowsHasStepsWhereTilesAreModelled) {
   if (model_->calibration().empty() || accelerator_.partition) return;
   const int count = steps(*model_, accelerator_, 0.004);
   EXPECT_GE(count, 4);    // new tiles and waves
-  EXPECT_LE(count, 200);  // flat between
+  EXPECT_LE(count, 100);  // flat between
 }
 
 }  // namespace

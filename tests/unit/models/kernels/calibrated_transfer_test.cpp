@@ -22,6 +22,7 @@ Calibration fitted() {
   c.model = "tiles";
   for (const auto& [precision, rate] : h200.compute.matrix) c.rates.matrix[precision] = rate.value;
   c.rates.memory = h200.memory.bandwidth.value;
+  c.rates.units = h200.compute.units.value;
   for (const Precision precision : {Precision::kBf16, Precision::kFp8}) {
     KernelFit fit;
     fit.table = "gemm";

@@ -9,9 +9,9 @@
 namespace orrery {
 namespace {
 
-/// Energies, costs of communication and what says where a device comes from.
+/// Costs of communication and what says where a device comes from.
 bool is_left_out(const std::string& path) {
-  for (const char* prefix : {"energy.", "scale_up.", "scale_out.", "partition."})
+  for (const char* prefix : {"energy.scale_", "scale_up.", "scale_out.", "partition."})
     if (path.starts_with(prefix)) return true;
   return false;
 }
