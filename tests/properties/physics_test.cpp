@@ -115,15 +115,25 @@ TEST(Physics, MoreMicroBatchesShrinkTheBubble) {
   EXPECT_LT(last, 3.0 / (64 + 3) + 0.6 / 8.6);
 }
 
-TEST(Physics, ALargerBatchIsNeverFasterAndNeverLessEfficient) {
+/// Step times of growing batches; each at most `share` shorter than the one before.
+void expect_growing(const std::string& calibration, double share) {
   double step = 0, rate = 0;
   for (const int batch : {1, 2, 4, 8, 16, 32, 64, 128}) {
-    const RunRecord record = run("deepseek_r1_decode", {"batch.micro=" + std::to_string(batch)});
-    EXPECT_GE(metric(record, "step_time_s"), step) << batch;
+    const RunRecord record =
+        run("deepseek_r1_decode",
+            {"calibration=" + calibration, "batch.micro=" + std::to_string(batch)});
+    EXPECT_GE(metric(record, "step_time_s"), step * (1 - share)) << batch;
     EXPECT_GE(metric(record, "tokens_per_s"), rate) << batch;
     step = metric(record, "step_time_s");
     rate = metric(record, "tokens_per_s");
   }
+}
+
+TEST(Physics, ALargerBatchIsNeverFasterAndNeverLessEfficient) { expect_growing("none", 0); }
+
+TEST(Physics, ALargerBatchIsHardlyFasterWhereLibrariesChangeTheirKernels) {
+  // Measured: 4096 x 4096 weights take 12.8 us with 16 tokens and 12.0 us with 64 on an H200.
+  expect_growing("auto", 0.01);
 }
 
 TEST(Physics, BreakdownAddsUpToTheStepToThePicosecond) {

@@ -4,6 +4,7 @@
 #include "sim/app/experiment.h"
 #include "sim/app/simulate.h"
 #include "sim/config/load.h"
+#include "sim/machine/clock.h"
 
 namespace orrery {
 namespace {
@@ -28,11 +29,13 @@ Ran run(const std::string& op, const std::string& more = "",
 
 constexpr const char* kGemm = "m: 4096, n: 4096, k: 4096";
 
-TEST(Operator, EnergyIsStaticPowerFlopsAndBytes) {
+TEST(Operator, EnergyIsStaticPowerFlopsAtTheirVoltageAndBytes) {
   const Ran gemm = run(kGemm);
   const AcceleratorConfig& device = gemm.experiment.system.accelerator;
-  const double expected = device.power.idle.value.base() * gemm["time_s"] +
-                          device.energy.matrix.at(Precision::kBf16).value.base() * gemm["flops"] +
+  const double voltage = energy_of_voltage(device, Precision::kBf16,
+                                           gemm["clock_hz"] / boost_clock(device).base());
+  const double flops = device.energy.matrix.at(Precision::kBf16).value.base() * gemm["flops"];
+  const double expected = device.power.idle.value.base() * gemm["time_s"] + flops * voltage +
                           device.energy.memory.value.base() * gemm["bytes"];
   EXPECT_NEAR(gemm["energy_j"], expected, 1e-9 * expected);
   EXPECT_NEAR(gemm["average_power_w"], gemm["energy_j"] / gemm["time_s"], 1e-9);
