@@ -35,16 +35,11 @@ OperatorPower operator_power(const std::vector<Kernel>& kernels,
   boosted.power.state = PowerState::kBoost;
   boosted.power.response.value = Seconds(1e6);
   Seconds shortest;
-  bool analytic = false;
-  for (const Kernel& kernel : kernels) {
-    const KernelCost cost = model.cost(kernel, boosted);
-    shortest += to_seconds(cost.duration);
-    analytic = analytic || cost.provenance == Provenance::kAnalytic;
-  }
+  for (const Kernel& kernel : kernels) shortest += to_seconds(model.cost(kernel, boosted).duration);
   const Activity activity = activity_of(kernels, time, accelerator.dies);
   const Hertz boost = boost_clock(accelerator);
   double share = std::min(1.0, shortest / time);
-  if (accelerator.power.state == PowerState::kSteady || analytic)
+  if (accelerator.power.state != PowerState::kBoost)
     share = std::min(share, sustained_clock(accelerator, activity).clock / boost);
   OperatorPower power{boost * share, kernel_energy(kernels, accelerator, time)};
   const double voltage = energy_of_voltage(accelerator, activity.precision, share);

@@ -14,9 +14,9 @@ struct OperatorPower {
   EnergyUse energy;
 };
 
-/// The clock follows from how much longer the kernels take than they would at the boost clock. In
-/// the steady state, and where priors of sustained rates price them, it is one that keeps the power
-/// cap. Energies of units follow the square of the voltage at that clock.
+/// The clock follows from how much longer the kernels take than they would at the boost clock, and,
+/// but for the state `boost`, is one that keeps the power cap: tables are measured by replaying a
+/// kernel for long enough. Energies of units follow the square of the voltage at that clock.
 /// @param time of all kernels together
 OperatorPower operator_power(const std::vector<Kernel>& kernels,
                              const AcceleratorConfig& accelerator, const KernelModel& model,

@@ -13,6 +13,10 @@
 namespace orrery {
 namespace {
 
+/// Loads of experts are means over draws of a routing: files keep sixteenths of them.
+std::int64_t sixteenths(double value) { return std::llround(16 * value); }
+double of_sixteenths(std::int64_t value) { return static_cast<double>(value) / 16; }
+
 /// A dimension by its name in the file; the place of wide_queries in a Kernel is a flag.
 struct ShapeColumn {
   const char* name;
@@ -20,7 +24,7 @@ struct ShapeColumn {
   void (*set)(Kernel&, std::int64_t);
 };
 
-constexpr std::array<ShapeColumn, 8> kDimensions = {{
+constexpr std::array<ShapeColumn, 14> kDimensions = {{
     {"batch", [](const Kernel& k) { return k.batch; },
      [](Kernel& k, std::int64_t value) { k.batch = value; }},
     {"m", [](const Kernel& k) { return k.m; }, [](Kernel& k, std::int64_t value) { k.m = value; }},
@@ -34,6 +38,18 @@ constexpr std::array<ShapeColumn, 8> kDimensions = {{
      [](Kernel& k, std::int64_t value) { k.attention.window = value; }},
     {"wide_queries", [](const Kernel& k) { return std::int64_t{k.attention.wide_queries ? 1 : 0}; },
      [](Kernel& k, std::int64_t value) { k.attention.wide_queries = value != 0; }},
+    {"active/16", [](const Kernel& k) { return sixteenths(k.load.active); },
+     [](Kernel& k, std::int64_t value) { k.load.active = of_sixteenths(value); }},
+    {"rows/16", [](const Kernel& k) { return sixteenths(k.load.rows); },
+     [](Kernel& k, std::int64_t value) { k.load.rows = of_sixteenths(value); }},
+    {"experts", [](const Kernel& k) { return std::int64_t{std::llround(k.load.experts)}; },
+     [](Kernel& k, std::int64_t value) { k.load.experts = static_cast<double>(value); }},
+    {"expected/16", [](const Kernel& k) { return sixteenths(k.load.expected); },
+     [](Kernel& k, std::int64_t value) { k.load.expected = of_sixteenths(value); }},
+    {"blocks/16", [](const Kernel& k) { return sixteenths(k.load.blocks[0]); },
+     [](Kernel& k, std::int64_t value) { k.load.blocks[0] = of_sixteenths(value); }},
+    {"sorted", [](const Kernel& k) { return std::int64_t{k.load.copies > 0 ? 1 : 0}; },
+     [](Kernel& k, std::int64_t value) { k.load.copies = value != 0 ? 1 : 0; }},
 }};
 using Columns = std::vector<const ShapeColumn*>;
 
@@ -214,7 +230,10 @@ void arrange(std::vector<MeasuredRatio>& ratios) {
     });
     begin = end;
   }
-  for (MeasuredRatio& point : ratios) point.ratio = ratio_of(thousandths(point.ratio));
+  for (MeasuredRatio& point : ratios) {
+    point.ratio = ratio_of(thousandths(point.ratio));
+    for (const ShapeColumn& column : kDimensions) column.set(point.shape, column.get(point.shape));
+  }
 }
 
 std::string write_ratios(const std::vector<MeasuredRatio>& ratios) {

@@ -19,7 +19,7 @@ struct MeasuredRatio {
 /// The finest step of a ratio in a file.
 inline constexpr double kRatioStep = 1e-3;
 
-/// Sorts ratios as they are written and rounds them to what a file keeps.
+/// Sorts ratios as they are written and rounds them and loads of experts to what a file keeps.
 void arrange(std::vector<MeasuredRatio>& ratios);
 
 /// The text of a calibration file, lines without indentation. For each class of kernels first a

@@ -45,6 +45,12 @@ Kernel shape_of(const Kernel& kernel) {
   shape.n = kernel.n;
   shape.k = kernel.k;
   shape.attention = kernel.attention;
+  shape.load.active = kernel.load.active;
+  shape.load.rows = kernel.load.rows;
+  shape.load.experts = kernel.load.experts;
+  shape.load.expected = kernel.load.expected;
+  shape.load.blocks[0] = kernel.load.blocks[0];
+  shape.load.copies = kernel.load.copies;
   return shape;
 }
 
