@@ -22,9 +22,9 @@ struct Structure {
 };
 
 /// Kernel times from families whose parameters a calibration has fitted, transferred by data sheet
-/// where the accelerator is another one, times the ratio that the calibration's measured ratios give
-/// near the measured shapes (residual_table.h); classes and precisions that it does not tell about
-/// run on the priors of the accelerator.
+/// where the accelerator is another one, times the ratio that the calibration's measured ratios
+/// give near the measured shapes (residual_table.h); classes and precisions that it does not tell
+/// about run on the priors of the accelerator.
 ///
 /// What does not change from kernel to kernel of one accelerator is worked out once, and the costs
 /// of the last kernels are kept, so a model serves one thread at a time.

@@ -35,9 +35,9 @@ MeasuredModel::MeasuredModel(std::unique_ptr<KernelModel> others,
     : others_(std::move(others)) {
   for (const MeasuredKernel& one : measured) {
     std::vector<MeasuredKernel>& alike = measured_[key_of(one.kernel)];
-    const auto known = std::find_if(alike.begin(), alike.end(), [&one](const MeasuredKernel& other) {
-      return same(one.kernel, other.kernel);
-    });
+    const auto known = std::find_if(
+        alike.begin(), alike.end(),
+        [&one](const MeasuredKernel& other) { return same(one.kernel, other.kernel); });
     if (known == alike.end()) {
       alike.push_back(one);
     } else {
@@ -77,8 +77,8 @@ KernelCost MeasuredModel::cost(const Kernel& kernel, const AcceleratorConfig& ac
 std::vector<double> MeasuredModel::draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                          std::int64_t seed) const {
   if (find(kernel) == nullptr) return others_->draws(kernel, accelerator, seed);
-  std::string what = accelerator.id + "/" + to_string(kernel.kind) + "/" +
-                     to_string(kernel.precision);
+  std::string what =
+      accelerator.id + "/" + to_string(kernel.kind) + "/" + to_string(kernel.precision);
   for (const std::int64_t part : key_of(kernel)) what.append("/").append(std::to_string(part));
   std::vector<double> factors = normal_draws(seed, what + "/measured");
   for (double& factor : factors) factor = std::exp(kRepeatability * factor);

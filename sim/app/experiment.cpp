@@ -79,9 +79,10 @@ Schema<Experiment> experiment_schema() {
       .optional("calibration", &Experiment::calibration,
                 "parameters of the kernel model: auto (what the accelerator names), none (priors), "
                 "a calibration of the library, or a path")
-      .optional("measured", &Experiment::measured,
-                "operator tables (CSV) of this accelerator: kernels that they have take the measured "
-                "time")
+      .optional(
+          "measured", &Experiment::measured,
+          "operator tables (CSV) of this accelerator: kernels that they have take the measured "
+          "time")
       .optional("contention", &Experiment::contention,
                 "experiment operator: what kernels beside it leave to it")
       .optional("memory_reserve", &Experiment::memory_reserve,

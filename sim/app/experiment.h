@@ -66,7 +66,7 @@ struct Experiment {
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
   std::vector<FilePath> measured;    ///< operator tables whose times override the model
   ContentionConfig contention;
-  double memory_reserve = 0.1;       ///< share of the device memory that the job cannot use
+  double memory_reserve = 0.1;  ///< share of the device memory that the job cannot use
   std::int64_t seed = 0;
   std::optional<config::OneOf<OperatorConfig>> op;
   std::optional<CollectiveConfig> collective;

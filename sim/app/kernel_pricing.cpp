@@ -48,13 +48,14 @@ std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo
   Contention contention;
   if (experiment.kind == ExperimentKind::kOperator)
     contention = {experiment.contention.units, experiment.contention.memory};
-  auto model = kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention,
-                            memo);
+  auto model =
+      kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention, memo);
   std::vector<MeasuredKernel> measured;
   for (const FilePath& table : experiment.measured) {
     const auto more = measured_kernels(read_operator_table(table.path), accelerator, *model);
     if (more.empty())
-      throw config::ConfigError(table.path + ": no row of the accelerator '" + accelerator.id + "'");
+      throw config::ConfigError(table.path + ": no row of the accelerator '" + accelerator.id +
+                                "'");
     measured.insert(measured.end(), more.begin(), more.end());
   }
   if (measured.empty()) return model;

@@ -5,9 +5,9 @@
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/limits.h"
+#include "sim/app/operator_power.h"
 #include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
-#include "sim/app/operator_power.h"
 #include "sim/machine/draws.h"
 #include "workloads/fusion.h"
 

@@ -78,7 +78,8 @@ std::optional<Device> find_device(const std::string& system, const OperatorsArgu
   if (device.model->calibration() != device.accelerator.id)
     device.transferred = device.model->calibration();
   const std::string baseline = baseline_of(arguments.baseline, system);
-  if (!baseline.empty()) device.baseline = kernel_model(baseline, device.accelerator, Fidelity::kClosed);
+  if (!baseline.empty())
+    device.baseline = kernel_model(baseline, device.accelerator, Fidelity::kClosed);
   return device;
 }
 

@@ -101,7 +101,7 @@ struct Kernel {
   WeightFormat weights;                ///< products: of the k x n matrix
   std::array<std::int64_t, 2> tile{};  ///< products: rows and columns of results that a thread
                                        ///< block makes; 0: the library chooses
-  ExpertLoad load;  ///< grouped products
+  ExpertLoad load;                     ///< grouped products
 
   bool operator==(const Kernel&) const = default;
 };

@@ -73,8 +73,8 @@ Hertz boost_clock(const AcceleratorConfig& device) {
 double energy_of_voltage(const AcceleratorConfig& device, Precision precision, double share) {
   // Another clock of the same silicon: its voltages stay where they were.
   const double silicon = device.sold ? boost_clock(device) / boost_clock(*device.sold) : 1;
-  const double relative =
-      voltage(device.power, share * silicon) / voltage(device.power, energy_share(device, precision));
+  const double relative = voltage(device.power, share * silicon) /
+                          voltage(device.power, energy_share(device, precision));
   return relative * relative;
 }
 
@@ -86,7 +86,8 @@ Watts power_at(const AcceleratorConfig& device, const Activity& activity, double
   const Watts core = activity.matrix * matrix_energy(device, activity.precision) * activity.data +
                      activity.vector * energy.vector.value +
                      (activity.cache + activity.memory) * energy.cache.value;
-  return device.power.idle.value + core * (rate * energy_of_voltage(device, activity.precision, share)) +
+  return device.power.idle.value +
+         core * (rate * energy_of_voltage(device, activity.precision, share)) +
          activity.memory * outside * rate;
 }
 

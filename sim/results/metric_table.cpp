@@ -40,8 +40,10 @@ std::vector<MetricInfo> make_table() {
       {"bytes", "B", "device memory traffic of the kernels", "operator"},
       {"bytes_per_s", "B/s", "rate of that traffic", "operator"},
       {"bound", "",
-       "what limits the kernels for most of the time: tensor, vector, L2, HBM (device memory of any "
-       "kind), host (link) or latency (launch, pipelines that fill and drain, steps that wait for each other)",
+       "what limits the kernels for most of the time: tensor, vector, L2, HBM (device memory of "
+       "any "
+       "kind), host (link) or latency (launch, pipelines that fill and drain, steps that wait for "
+       "each other)",
        "operator"},
       {"fidelity", "", "how the time was found: closed (form) or tile (blocks as events)",
        "operator"},

@@ -119,9 +119,8 @@ TEST(Physics, MoreMicroBatchesShrinkTheBubble) {
 void expect_growing(const std::string& calibration, double share) {
   double step = 0, rate = 0;
   for (const int batch : {1, 2, 4, 8, 16, 32, 64, 128}) {
-    const RunRecord record =
-        run("deepseek_r1_decode",
-            {"calibration=" + calibration, "batch.micro=" + std::to_string(batch)});
+    const RunRecord record = run("deepseek_r1_decode", {"calibration=" + calibration,
+                                                        "batch.micro=" + std::to_string(batch)});
     EXPECT_GE(metric(record, "step_time_s"), step * (1 - share)) << batch;
     EXPECT_GE(metric(record, "tokens_per_s"), rate) << batch;
     step = metric(record, "step_time_s");

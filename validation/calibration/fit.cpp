@@ -257,7 +257,8 @@ void fit_parameters(const std::string& model, const std::vector<FitRow>& rows,
     for (std::size_t i = 0; i < left.size(); ++i) fitter.hold(left[i], fitter.value(i));
     for (std::size_t i = out.size(); i-- > 0;) {
       const std::string name = left[out[i]];
-      // What ran into its limit stays there, the rows asked for it; what they do not tell goes back.
+      // What ran into its limit stays there, the rows asked for it; what they do not tell goes
+      // back.
       const bool limit = fitter.at_limit(out[i]);
       const double value = limit ? fitter.value(out[i]) : priors[name];
       fitter.hold(name, value);

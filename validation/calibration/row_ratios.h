@@ -19,9 +19,9 @@ namespace orrery {
 /// and at most 4: the sum of the row is right and no time is negative. Empty for classes whose
 /// family has no residual points.
 ///
-/// Of each part (ResidualPoint) its share of `most` rows is kept, but at least 100, evenly spaced in
-/// the order of the table, which is sorted by shape. Rows whose time is off by more than a factor of
-/// e^0.5 from what their neighbours tell are left out.
+/// Of each part (ResidualPoint) its share of `most` rows is kept, but at least 100, evenly spaced
+/// in the order of the table, which is sorted by shape. Rows whose time is off by more than a
+/// factor of e^0.5 from what their neighbours tell are left out.
 std::vector<MeasuredRatio> row_ratios(const Calibration& calibration, const KernelFit& fit,
                                       const std::vector<FitRow>& rows,
                                       const AcceleratorConfig& accelerator, std::size_t most);

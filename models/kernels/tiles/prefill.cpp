@@ -284,7 +284,8 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
   KernelTime time;
   time.launch_us = launch_of(p, v);
-  const double body = beside_tiles(p, v) + core * losses_of(kernel, accelerator, p, work, core, v) * p.more_work;
+  const double body =
+      beside_tiles(p, v) + core * losses_of(kernel, accelerator, p, work, core, v) * p.more_work;
   time.total_us = time.launch_us + body;
   const double steps = (p.steps.before + p.steps.last) * p.sequences * p.heads / p.units;
   if (time.launch_us > body || steps * t.step * p.more_work < 0.5 * body) {

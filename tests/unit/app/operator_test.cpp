@@ -32,8 +32,8 @@ constexpr const char* kGemm = "m: 4096, n: 4096, k: 4096";
 TEST(Operator, EnergyIsStaticPowerFlopsAtTheirVoltageAndBytes) {
   const Ran gemm = run(kGemm);
   const AcceleratorConfig& device = gemm.experiment.system.accelerator;
-  const double voltage = energy_of_voltage(device, Precision::kBf16,
-                                           gemm["clock_hz"] / boost_clock(device).base());
+  const double voltage =
+      energy_of_voltage(device, Precision::kBf16, gemm["clock_hz"] / boost_clock(device).base());
   const double flops = device.energy.matrix.at(Precision::kBf16).value.base() * gemm["flops"];
   const double expected = device.power.idle.value.base() * gemm["time_s"] + flops * voltage +
                           device.energy.memory.value.base() * gemm["bytes"];

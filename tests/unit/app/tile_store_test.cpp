@@ -34,8 +34,8 @@ TEST(TileStore, ResultsAreTheSameWithAndWithoutIt) {
 
 TEST(TileStore, TellsContentionsAndShapesApart) {
   TileStore store;
-  for (const char* change : {"operator.m=8192", "operator.m=4096", "contention.units=0.5",
-                             "contention.memory=0.5"})
+  for (const char* change :
+       {"operator.m=8192", "operator.m=4096", "contention.units=0.5", "contention.memory=0.5"})
     simulate(gemm({"fidelity=tile", change}), {"", &store});
   EXPECT_EQ(store.played().size(), 2 * 4U);  // at this clock and at boost
 }

@@ -4,16 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/calibrated_model.h"
-#include "sim/config/load.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
-
-AcceleratorConfig device() {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", "h200_sxm", ""), library,
-                                         "accelerators");
-}
 
 OperatorTable table(const std::string& system, const std::string& precision, double latency_us) {
   OperatorRow row;
@@ -28,14 +22,16 @@ OperatorTable table(const std::string& system, const std::string& precision, dou
 }
 
 TEST(MeasuredKernels, ARowOfOneKernelIsItsTime) {
-  const auto measured = measured_kernels(table("h200_sxm", "bf16", 12.5), device(), CalibratedModel());
+  const auto measured = measured_kernels(table("h200_sxm", "bf16", 12.5),
+                                         shipped_accelerator("h200_sxm"), CalibratedModel());
   ASSERT_EQ(measured.size(), 1U);
   EXPECT_DOUBLE_EQ(measured[0].time_us, 12.5);
 }
 
 TEST(MeasuredKernels, AProductHasWhatItsQuantisationLeaves) {
   const CalibratedModel priors;
-  const auto measured = measured_kernels(table("h200_sxm", "fp8", 40), device(), priors);
+  const auto measured =
+      measured_kernels(table("h200_sxm", "fp8", 40), shipped_accelerator("h200_sxm"), priors);
   ASSERT_EQ(measured.size(), 1U);
   EXPECT_EQ(measured[0].kernel.kind, KernelClass::kGemm);
   EXPECT_GT(measured[0].time_us, 0);
@@ -43,12 +39,15 @@ TEST(MeasuredKernels, AProductHasWhatItsQuantisationLeaves) {
 }
 
 TEST(MeasuredKernels, ARowShorterThanItsQuantisationTellsNothing) {
-  EXPECT_TRUE(measured_kernels(table("h200_sxm", "fp8", 0.1), device(), CalibratedModel()).empty());
+  EXPECT_TRUE(measured_kernels(table("h200_sxm", "fp8", 0.1), shipped_accelerator("h200_sxm"),
+                               CalibratedModel())
+                  .empty());
 }
 
 TEST(MeasuredKernels, RowsOfOtherDevicesDoNotCount) {
-  EXPECT_TRUE(
-      measured_kernels(table("h100_sxm", "bf16", 12.5), device(), CalibratedModel()).empty());
+  EXPECT_TRUE(measured_kernels(table("h100_sxm", "bf16", 12.5), shipped_accelerator("h200_sxm"),
+                               CalibratedModel())
+                  .empty());
 }
 
 }  // namespace

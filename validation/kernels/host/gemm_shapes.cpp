@@ -49,9 +49,8 @@ std::vector<GemmShape> gemm_weights() {
       // heads of 128 + 64, dense feed-forward 18432, experts of 2048. In order: down-projections of
       // queries and latents together, queries, keys and values, output, dense up and down, expert
       // up and down; up is gate and up in one.
-      {0, 2112, 7168},  {0, 24576, 1536}, {0, 32768, 512},
-      {0, 7168, 16384}, {0, 36864, 7168}, {0, 7168, 18432},
-      {0, 4096, 7168},  {0, 7168, 2048}};
+      {0, 2112, 7168},  {0, 24576, 1536}, {0, 32768, 512}, {0, 7168, 16384},
+      {0, 36864, 7168}, {0, 7168, 18432}, {0, 4096, 7168}, {0, 7168, 2048}};
   for (const Decoder& model : decoders) {
     for (const std::int64_t parallel : {1, 2, 4, 8}) add_decoder(weights, model, parallel);
   }

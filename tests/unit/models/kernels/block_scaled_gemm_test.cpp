@@ -4,17 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/tiles/gemm.h"
-#include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
-
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
 
 Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
   Kernel kernel;
@@ -31,16 +25,16 @@ const std::vector<double> kH200 = {1.6, .82, .6,  3.2, .78, .16, 3400, .83,  2.6
                                    1.8, .83, .95, 1,   1,   .37, 1.23, .046, .94};
 
 double time_us(const Kernel& kernel, const std::string& on = "h200_sxm") {
-  return GemmFamily().time(kernel, device(on), kH200.data()).total_us;
+  return GemmFamily().time(kernel, shipped_accelerator(on), kH200.data()).total_us;
 }
 
 TEST(BlockScaledGemm, RunsOnInstructionsOf64RowsAlone) {
-  EXPECT_TRUE(runs_block_scaled(product(1, 1, 1), device("h100_sxm")));
-  EXPECT_FALSE(runs_block_scaled(product(1, 1, 1), device("b200_sxm")));
-  EXPECT_FALSE(runs_block_scaled(product(1, 1, 1), device("rubin_r200")));
+  EXPECT_TRUE(runs_block_scaled(product(1, 1, 1), shipped_accelerator("h100_sxm")));
+  EXPECT_FALSE(runs_block_scaled(product(1, 1, 1), shipped_accelerator("b200_sxm")));
+  EXPECT_FALSE(runs_block_scaled(product(1, 1, 1), shipped_accelerator("rubin_r200")));
   Kernel tensor = product(1, 1, 1);
   tensor.precision = Precision::kFp8;
-  EXPECT_FALSE(runs_block_scaled(tensor, device("h100_sxm")));
+  EXPECT_FALSE(runs_block_scaled(tensor, shipped_accelerator("h100_sxm")));
 }
 
 TEST(BlockScaledGemm, ColumnsMakeTheFewestWaves) {
@@ -61,7 +55,8 @@ TEST(BlockScaledGemm, RowsBeyondTheProductTakeTime) {
 }
 
 TEST(BlockScaledGemm, NeverBeatsTheMatrixPeak) {
-  const double peak = matrix_peak(device("h200_sxm"), Precision::kFp8Block).base() / 1e6;
+  const double peak =
+      matrix_peak(shipped_accelerator("h200_sxm"), Precision::kFp8Block).base() / 1e6;
   for (const std::int64_t size : {256, 2048, 16384}) {
     const auto side = static_cast<double>(size);
     EXPECT_GT(time_us(product(size, size, size)), 2 * side * side * side / peak);

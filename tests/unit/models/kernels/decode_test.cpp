@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
@@ -17,12 +17,6 @@ namespace {
 const std::vector<std::string> kDevices = {"a100_sxm", "h100_sxm",    "h200_sxm", "b200_sxm",
                                            "gb200",    "ascend_910c", "tpu_v5p",  "v100_sxm",
                                            "h100_1g",  "rubin_r200",  "iphone_11"};
-
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
 
 struct Step {
   std::int64_t sequences, context, heads, kv_heads, dim, window = 0;
@@ -58,7 +52,9 @@ double time_us(const Step& step, const AcceleratorConfig& on) {
   return family.time(k, on, family.priors(on, k.precision).data()).total_us;
 }
 
-double time_us(const Step& step, const std::string& name) { return time_us(step, device(name)); }
+double time_us(const Step& step, const std::string& name) {
+  return time_us(step, shipped_accelerator(name));
+}
 
 /// All kernels of all libraries: groups of 1 to 64, both widths, with and without windows.
 std::vector<Step> steps() {
@@ -98,7 +94,7 @@ TEST(Decode, AnEightBitCacheTakesHalfTheTimeInTheLimitWhereTheMemoryLimits) {
 }
 
 TEST(Decode, TheWidthOfACacheIsReadFromItsBytesToo) {
-  const AcceleratorConfig h200 = device("h200_sxm");
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
   Kernel unmarked = kernel({16, 4096, 32, 4, 128, 0, 1});
   unmarked.attention.wide_queries = false;
   const DecodeFamily family;
@@ -131,7 +127,7 @@ TEST(Decode, AWindowBoundsTheTime) {
 
 TEST(Decode, NoKernelBeatsTheRooflineByMoreThanTheCacheHolds) {
   for (const std::string& name : kDevices) {
-    const AcceleratorConfig on = device(name);
+    const AcceleratorConfig on = shipped_accelerator(name);
     const double memory = on.memory.bandwidth.value.base() / on.dies / 1e6;
     // What misses of x bytes is x / (1 + (c/x)^4): all but 1.1 c at most, c up to twice the cache.
     const double cache = on.cache ? 2.2 * on.cache->capacity.value.base() / on.dies : 0;
@@ -146,7 +142,7 @@ TEST(Decode, NoKernelBeatsTheRooflineByMoreThanTheCacheHolds) {
 
 TEST(Decode, EveryDeviceIsNearItsRooflineWhereThatRules) {
   for (const std::string& name : kDevices) {
-    const AcceleratorConfig on = device(name);
+    const AcceleratorConfig on = shipped_accelerator(name);
     const Step step{512, 32768, 64, 8, 128};
     const double memory = on.memory.bandwidth.value.base() / on.dies / 1e6;
     const double roofline =
@@ -158,7 +154,7 @@ TEST(Decode, EveryDeviceIsNearItsRooflineWhereThatRules) {
 
 TEST(Decode, MoreBandwidthCacheOrClockNeverSlows) {
   for (const std::string& name : kDevices) {
-    const AcceleratorConfig before = device(name);
+    const AcceleratorConfig before = shipped_accelerator(name);
     std::vector<AcceleratorConfig> better(3, before);
     better[0].memory.bandwidth.value = before.memory.bandwidth.value * 1.2;
     if (better[1].cache) better[1].cache->capacity.value = before.cache->capacity.value * 1.2;
@@ -171,7 +167,7 @@ TEST(Decode, MoreBandwidthCacheOrClockNeverSlows) {
 
 TEST(Decode, MoreUnitsSpeedUpWhatFillsThem) {
   for (const std::string& name : kDevices) {
-    AcceleratorConfig on = device(name);
+    AcceleratorConfig on = shipped_accelerator(name);
     // Libraries split contexts and choose kernels by the number of units, not always for the
     // better; many sequences leave them no choice.
     for (const std::int64_t group : {1, 8, 64}) {
@@ -197,7 +193,7 @@ TEST(Decode, EveryParameterMovesSomeKernel) {
   const std::size_t count = family.parameters().size();
   std::vector<bool> moved(count);
   for (const char* name : {"a100_sxm", "h200_sxm", "b200_sxm"}) {
-    const AcceleratorConfig on = device(name);
+    const AcceleratorConfig on = shipped_accelerator(name);
     const std::vector<double> values = family.priors(on, Precision::kBf16);
     ASSERT_EQ(values.size(), count);
     for (const Step& step : steps()) {
@@ -217,7 +213,7 @@ TEST(Decode, EveryParameterMovesSomeKernel) {
 TEST(Decode, PriorsLieInsideTheirLimits) {
   const DecodeFamily family;
   for (const std::string& name : kDevices) {
-    const std::vector<double> values = family.priors(device(name), Precision::kBf16);
+    const std::vector<double> values = family.priors(shipped_accelerator(name), Precision::kBf16);
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_GE(values[i], family.parameters()[i].lower) << family.parameters()[i].name;
       EXPECT_LE(values[i], family.parameters()[i].upper) << family.parameters()[i].name;
@@ -227,7 +223,8 @@ TEST(Decode, PriorsLieInsideTheirLimits) {
 
 TEST(Decode, KernelsOfALibraryHavePartsOfTheirOwn) {
   const DecodeFamily family;
-  const AcceleratorConfig h200 = device("h200_sxm"), b200 = device("b200_sxm");
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm"),
+                          b200 = shipped_accelerator("b200_sxm");
   const auto part = [&](const Step& step, const AcceleratorConfig& on) {
     return family.residual_point(kernel(step), on)->part;
   };

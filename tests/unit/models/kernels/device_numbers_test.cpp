@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-/// Costs of communication, energies that no cap is solved with, and what says where a device comes from.
+/// Costs of communication, energies that no cap is solved with, and what says where a device comes
+/// from.
 bool is_left_out(const std::string& path) {
   for (const char* prefix : {"energy.scale_", "energy.multiply_add.", "energy.shared", "scale_up.",
                              "scale_out.", "partition."})

@@ -7,15 +7,10 @@
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
-
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
 
 Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
   Kernel kernel;
@@ -35,7 +30,8 @@ Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
 const std::vector<double> kH200 = {1.565, .838, .752, 1.328, .900, .218, 3146, 1.324, 1.051,
                                    1.139, .688, .002, 2.662, .115, .4,   1.2,  .05,   1};
 
-double time_us(const Kernel& kernel, const AcceleratorConfig& accelerator = device("h200_sxm")) {
+double time_us(const Kernel& kernel,
+               const AcceleratorConfig& accelerator = shipped_accelerator("h200_sxm")) {
   return GemmFamily().time(kernel, accelerator, kH200.data()).total_us;
 }
 
@@ -54,10 +50,11 @@ TEST(Gemm, AgreesWithASecondImplementation) {
 
 TEST(Gemm, NeverBeatsTheMatrixPeak) {
   for (const std::int64_t size : {256, 1024, 4096, 16384}) {
-    EXPECT_GT(time_us(size, size, size), (product(size, size, size).matrix_flops /
-                                          matrix_peak(device("h200_sxm"), Precision::kBf16))
-                                                 .base() *
-                                             1e6);
+    EXPECT_GT(time_us(size, size, size),
+              (product(size, size, size).matrix_flops /
+               matrix_peak(shipped_accelerator("h200_sxm"), Precision::kBf16))
+                      .base() *
+                  1e6);
   }
 }
 
@@ -103,14 +100,14 @@ TEST(Gemm, ASweepOverRowsHasStepsOfTheTile) {
     kernel.tile = {128, 256};
     std::vector<double> whole = kH200;
     whole[11] = 1;  // a last wave counts as a full one
-    return GemmFamily().time(kernel, device("h200_sxm"), whole.data()).total_us;
+    return GemmFamily().time(kernel, shipped_accelerator("h200_sxm"), whole.data()).total_us;
   };
   EXPECT_NEAR(tiled(16 * 128), tiled(15 * 128 + 1), 0.01 * tiled(2048));
   EXPECT_GT(tiled(16 * 128 + 1), 1.8 * tiled(16 * 128));
 }
 
 TEST(Gemm, NeverBeatsTheRooflineOfOperandsThatTheCacheDoesNotHold) {
-  const AcceleratorConfig h200 = device("h200_sxm");
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
   for (const std::int64_t m : {1, 100, 3000, 16384})
     for (const std::int64_t n : {8192, 28672})
       EXPECT_GT(time_us(m, n, 8192), textbook_roofline(product(m, n, 8192), h200)) << m << " " << n;
@@ -129,7 +126,7 @@ std::vector<AcceleratorConfig> better(const AcceleratorConfig& base) {
 }
 
 TEST(Gemm, MoreOfAnythingNeverSlowsAProductOfAGivenTile) {
-  const AcceleratorConfig h200 = device("h200_sxm");
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
   for (const AcceleratorConfig& other : better(h200)) {
     for (const std::int64_t m : {1, 64, 300, 2048, 5000}) {
       for (const std::int64_t n : {1024, 4096, 22016}) {
@@ -172,11 +169,11 @@ TEST(Gemm, SparseWeightsAreReadAsNineSixteenths) {
 
 TEST(Gemm, SparseWeightsNeverBeatTheSparsePeak) {
   const Kernel sparse = stored(product(8192, 8192, 8192), kSparse);
-  EXPECT_GT(time_us(sparse), textbook_roofline(sparse, device("h200_sxm")));
+  EXPECT_GT(time_us(sparse), textbook_roofline(sparse, shipped_accelerator("h200_sxm")));
 }
 
 TEST(Gemm, ADeviceWithoutSparseUnitsOnlyReadsLess) {
-  AcceleratorConfig plain = device("h200_sxm");
+  AcceleratorConfig plain = shipped_accelerator("h200_sxm");
   plain.compute.structured_sparsity.value = 1;
   const Kernel sparse = stored(product(8192, 8192, 8192), kSparse);
   EXPECT_NEAR(time_us(sparse, plain), time_us(8192, 8192, 8192), 0.03 * time_us(sparse, plain));
@@ -191,7 +188,7 @@ TEST(Gemm, OneRowOfFourBitWeightsTakesAQuarterInTheLimit) {
 }
 
 TEST(Gemm, WideningWeightsIsVectorWorkBesideTheMatrixInstructions) {
-  AcceleratorConfig weak = device("h200_sxm");
+  AcceleratorConfig weak = shipped_accelerator("h200_sxm");
   weak.compute.vector.value *= 0.02;
   const Kernel wide = product(4096, 8192, 8192);
   EXPECT_EQ(time_us(wide, weak), time_us(wide));
@@ -206,7 +203,7 @@ TEST(Gemm, WeightsWiderThanTheOperandsAreRefused) {
 }
 
 TEST(Gemm, EveryPrecisionOfTheDeviceHasATime) {
-  const AcceleratorConfig b200 = device("b200_sxm");
+  const AcceleratorConfig b200 = shipped_accelerator("b200_sxm");
   double before = 0;
   // At its datasheet rate a narrower format is faster; one of the same width and rate is not.
   for (const Precision precision : {Precision::kNvfp4, Precision::kInt8, Precision::kFp16,
@@ -221,7 +218,8 @@ TEST(Gemm, EveryPrecisionOfTheDeviceHasATime) {
 }
 
 TEST(Gemm, TransferFollowsTheDataSheets) {
-  const AcceleratorConfig h200 = device("h200_sxm"), h100 = device("h100_sxm");
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm"),
+                          h100 = shipped_accelerator("h100_sxm");
   const auto same = GemmFamily().transferred(kH200, h200, h200, Precision::kBf16);
   EXPECT_EQ(same, kH200);
   // The same units at the same clock; the epilogue has 3.35 of 4.8 TB/s.
@@ -231,7 +229,7 @@ TEST(Gemm, TransferFollowsTheDataSheets) {
   EXPECT_EQ(moved[11], kH200[11]);
   // Another generation has other last waves, and twice the work of a unit and clock.
   const auto blackwell =
-      GemmFamily().transferred(kH200, h200, device("b200_sxm"), Precision::kBf16);
+      GemmFamily().transferred(kH200, h200, shipped_accelerator("b200_sxm"), Precision::kBf16);
   EXPECT_EQ(blackwell[11], 1);
   EXPECT_LT(blackwell[7], 0.6 * kH200[7]);
 }

@@ -6,16 +6,10 @@
 #include <algorithm>
 
 #include "models/kernels/calibrated_model.h"
-#include "sim/config/load.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
-
-AcceleratorConfig device() {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", "h200_sxm", ""), library,
-                                         "accelerators");
-}
 
 Kernel product(std::int64_t m) {
   Kernel kernel;
@@ -35,26 +29,30 @@ MeasuredModel model(const std::vector<MeasuredKernel>& measured) {
 TEST(MeasuredModel, AMeasuredKernelTakesTheMeasuredTime) {
   Kernel renamed = product(64);
   renamed.name = "another name";
-  const KernelCost cost = model({{product(64), 12.5}}).cost(renamed, device());
+  const KernelCost cost =
+      model({{product(64), 12.5}}).cost(renamed, shipped_accelerator("h200_sxm"));
   EXPECT_EQ(cost.duration, 12'500'000u);
   EXPECT_EQ(cost.provenance, Provenance::kMeasured);
 }
 
 TEST(MeasuredModel, OtherShapesTakeTheTimeOfTheOtherModel) {
-  const KernelCost cost = model({{product(64), 12.5}}).cost(product(65), device());
-  EXPECT_EQ(cost.duration, CalibratedModel().cost(product(65), device()).duration);
+  const KernelCost cost =
+      model({{product(64), 12.5}}).cost(product(65), shipped_accelerator("h200_sxm"));
+  EXPECT_EQ(cost.duration,
+            CalibratedModel().cost(product(65), shipped_accelerator("h200_sxm")).duration);
   EXPECT_EQ(cost.provenance, Provenance::kAnalytic);
 }
 
 TEST(MeasuredModel, AKernelThatMovesOtherBytesIsAnotherKernel) {
   Kernel more = product(64);
   more.read = more.read * 1.1;
-  EXPECT_EQ(model({{product(64), 12.5}}).cost(more, device()).provenance, Provenance::kAnalytic);
+  EXPECT_EQ(model({{product(64), 12.5}}).cost(more, shipped_accelerator("h200_sxm")).provenance,
+            Provenance::kAnalytic);
 }
 
 TEST(MeasuredModel, TheShortestOfSeveralMeasurementsCounts) {
   const auto measured = model({{product(64), 12.5}, {product(64), 11.5}, {product(64), 13}});
-  EXPECT_EQ(measured.cost(product(64), device()).duration, 11'500'000u);
+  EXPECT_EQ(measured.cost(product(64), shipped_accelerator("h200_sxm")).duration, 11'500'000u);
 }
 
 TEST(MeasuredModel, MeasurementsAreMoreCertainThanPriors) {
@@ -63,8 +61,8 @@ TEST(MeasuredModel, MeasurementsAreMoreCertainThanPriors) {
            *std::min_element(factors.begin(), factors.end());
   };
   const auto measured = model({{product(64), 12.5}});
-  EXPECT_LT(width(measured.draws(product(64), device(), 1)), 0.2);
-  EXPECT_GT(width(measured.draws(product(65), device(), 1)), 0.2);
+  EXPECT_LT(width(measured.draws(product(64), shipped_accelerator("h200_sxm"), 1)), 0.2);
+  EXPECT_GT(width(measured.draws(product(65), shipped_accelerator("h200_sxm"), 1)), 0.2);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
@@ -17,12 +17,6 @@ namespace {
 const std::vector<std::string> kDevices = {"a100_sxm",    "h100_sxm", "h200_sxm",
                                            "b200_sxm",    "gb200",    "rubin_r200",
                                            "ascend_910c", "tpu_v5p",  "iphone_11"};
-
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
@@ -70,7 +64,7 @@ double time_us(Kernel kernel, const AcceleratorConfig& on) {
 }
 
 double time_us(const Kernel& kernel, const std::string& name) {
-  return time_us(kernel, device(name));
+  return time_us(kernel, shipped_accelerator(name));
 }
 
 std::vector<Kernel> kernels() {
@@ -91,7 +85,7 @@ std::vector<Kernel> kernels() {
 
 TEST(Mla, NoKernelBeatsTheRooflineByMoreThanTheCacheHolds) {
   for (const std::string& name : kDevices) {
-    const AcceleratorConfig on = device(name);
+    const AcceleratorConfig on = shipped_accelerator(name);
     const double memory = on.memory.bandwidth.value.base() / on.dies / 1e6;
     const double cache = on.cache ? 2.2 * on.cache->capacity.value.base() / on.dies : 0;
     for (const Kernel& k : kernels()) {
@@ -104,7 +98,7 @@ TEST(Mla, NoKernelBeatsTheRooflineByMoreThanTheCacheHolds) {
 
 TEST(Mla, EveryDeviceIsNearItsRooflineWhereThatRules) {
   for (const std::string& name : kDevices) {
-    const AcceleratorConfig on = device(name);
+    const AcceleratorConfig on = shipped_accelerator(name);
     const double memory = on.memory.bandwidth.value.base() / on.dies / 1e6;
     for (const Kernel& k : {prompt(8, 8192, 64), token(512, 32768, 64)}) {
       const double roofline = std::max(
@@ -116,7 +110,7 @@ TEST(Mla, EveryDeviceIsNearItsRooflineWhereThatRules) {
 
 TEST(Mla, MoreBandwidthClockOrMatrixRateNeverSlows) {
   for (const std::string& name : kDevices) {
-    const AcceleratorConfig before = device(name);
+    const AcceleratorConfig before = shipped_accelerator(name);
     std::vector<AcceleratorConfig> better(3, before);
     better[0].memory.bandwidth.value = before.memory.bandwidth.value * 1.2;
     better[1].compute.clock.value = before.compute.clock.value * 1.2;
@@ -194,7 +188,7 @@ std::vector<bool> moved_by(const KernelFamily& family, KernelClass kind) {
   const std::size_t count = family.parameters().size();
   std::vector<bool> moved(count);
   for (const char* name : {"h200_sxm", "b200_sxm"}) {
-    const AcceleratorConfig on = device(name);
+    const AcceleratorConfig on = shipped_accelerator(name);
     const std::vector<double> values = family.priors(on, Precision::kBf16);
     for (const Kernel& k : kernels()) {
       if (k.kind != kind) continue;
@@ -226,7 +220,8 @@ TEST(Mla, PriorsLieInsideTheirLimits) {
   const MlaDecodeFamily decode;
   for (const KernelFamily* family : std::vector<const KernelFamily*>{&prefill, &decode}) {
     for (const std::string& name : kDevices) {
-      const std::vector<double> values = family->priors(device(name), Precision::kBf16);
+      const std::vector<double> values =
+          family->priors(shipped_accelerator(name), Precision::kBf16);
       for (std::size_t i = 0; i < values.size(); ++i) {
         EXPECT_GE(values[i], family->parameters()[i].lower) << family->parameters()[i].name;
         EXPECT_LE(values[i], family->parameters()[i].upper) << family->parameters()[i].name;

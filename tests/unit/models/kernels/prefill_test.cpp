@@ -3,17 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
-
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
 
 struct Prompt {
   std::int64_t sequences, query, heads, kv_heads, dim, window = 0;
@@ -43,7 +37,9 @@ const std::vector<double> kH200 = {9.5164, 12.9379, 1.4825, 0.1936, 3.5712 / 4.8
                                    2.4228, 0.0001,  0.001,  0.7033, 0.3208,       2523.3, 0.8389};
 
 double time_us(const Prompt& prompt, std::vector<double> values = kH200) {
-  return PrefillFamily().time(kernel(prompt), device("h200_sxm"), values.data()).total_us;
+  return PrefillFamily()
+      .time(kernel(prompt), shipped_accelerator("h200_sxm"), values.data())
+      .total_us;
 }
 
 TEST(Prefill, AgreesWithASecondImplementation) {
@@ -66,10 +62,10 @@ TEST(Prefill, NarrowFormatsAgreeToo) {
 TEST(Prefill, NoKernelBeatsTheMatrixPeak) {
   for (const std::int64_t query : {128, 1024, 8192, 32768}) {
     const Prompt prompt{4, query, 32, 8, 128};
-    EXPECT_GT(
-        time_us(prompt),
-        (kernel(prompt).matrix_flops / matrix_peak(device("h200_sxm"), Precision::kBf16)).base() *
-            1e6);
+    EXPECT_GT(time_us(prompt), (kernel(prompt).matrix_flops /
+                                matrix_peak(shipped_accelerator("h200_sxm"), Precision::kBf16))
+                                       .base() *
+                                   1e6);
   }
 }
 
@@ -91,7 +87,7 @@ TEST(Prefill, AWindowCostsNoMoreThanNone) {
 TEST(Prefill, ABackwardPassTakesItsFlopsLonger) {
   Kernel backward = kernel({1, 8192, 32, 8, 128});
   backward.matrix_flops = backward.matrix_flops * 2.5;
-  const AcceleratorConfig h200 = device("h200_sxm");
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
   const double forward = time_us({1, 8192, 32, 8, 128});
   const double time = PrefillFamily().time(backward, h200, kH200.data()).total_us;
   EXPECT_GT(time, 2.2 * forward);

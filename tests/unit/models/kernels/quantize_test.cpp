@@ -5,16 +5,10 @@
 
 #include "models/kernels/family.h"
 #include "models/kernels/roofline.h"
-#include "sim/config/load.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
-
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
 
 /// bf16 to fp8.
 Kernel quantisation(std::int64_t rows, std::int64_t columns) {
@@ -34,7 +28,7 @@ const std::vector<double> kValues = {10, 0.25, 0.1, 512, 2};
 
 double time_us(std::int64_t rows, std::int64_t columns) {
   return QuantizeFamily()
-      .time(quantisation(rows, columns), device("h200_sxm"), kValues.data())
+      .time(quantisation(rows, columns), shipped_accelerator("h200_sxm"), kValues.data())
       .total_us;
 }
 
@@ -58,19 +52,20 @@ TEST(Quantize, ShortRowsCountAsLongerOnes) {
 
 TEST(Quantize, NeverBeatsTheRoofline) {
   for (const std::int64_t rows : {1, 100, 10000, 1000000})
-    EXPECT_GT(time_us(rows, 4096), textbook_roofline(quantisation(rows, 4096), device("h200_sxm")));
+    EXPECT_GT(time_us(rows, 4096),
+              textbook_roofline(quantisation(rows, 4096), shipped_accelerator("h200_sxm")));
 }
 
 TEST(Quantize, TheFixedPartGrowsWithTheUnitsOfAnotherDevice) {
-  const auto moved = QuantizeFamily().transferred(kValues, device("h200_sxm"), device("b200_sxm"),
-                                                  Precision::kFp8);
+  const auto moved = QuantizeFamily().transferred(kValues, shipped_accelerator("h200_sxm"),
+                                                  shipped_accelerator("b200_sxm"), Precision::kFp8);
   EXPECT_NEAR(moved[0], 10 * 148 / 132.0, 1e-9);
 }
 
 TEST(Quantize, DevicesWithOneL2QuantiseAtOneRate) {
   // A quarter of 4.8 TB/s is more of 3.35 TB/s.
-  const auto moved = QuantizeFamily().transferred(kValues, device("h200_sxm"), device("h100_sxm"),
-                                                  Precision::kFp8);
+  const auto moved = QuantizeFamily().transferred(kValues, shipped_accelerator("h200_sxm"),
+                                                  shipped_accelerator("h100_sxm"), Precision::kFp8);
   EXPECT_NEAR(moved[1], 0.25 * 4.8 / 3.35, 1e-9);
   EXPECT_EQ(moved[0], kValues[0]);
 }

@@ -10,18 +10,13 @@
 #include "models/kernels/tiles/gemm.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
 
 using namespace literals;
 using ::testing::HasSubstr;
-
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
 
 bool has(const TileMenu& menu, double rows, double columns) {
   return std::any_of(menu.begin(), menu.end(), [=](const Tile& tile) {
@@ -58,14 +53,14 @@ TEST(TileTraffic, OfOneTileIsEveryOperandOnce) {
 TEST(TileMenu, ResultsTakeHalfOfTheRegistersAtMost) {
   // 256 x 256 x 4 = 256 KiB of results: the whole register file of a Hopper SM, but what the tensor
   // memory of Blackwell is for.
-  EXPECT_FALSE(has(tile_menu({}, device("h200_sxm"), {}), 256, 256));
-  EXPECT_TRUE(has(tile_menu({}, device("h200_sxm"), {}), 256, 128));
-  EXPECT_TRUE(has(tile_menu({}, device("b200_sxm"), {}), 256, 256));
+  EXPECT_FALSE(has(tile_menu({}, shipped_accelerator("h200_sxm"), {}), 256, 256));
+  EXPECT_TRUE(has(tile_menu({}, shipped_accelerator("h200_sxm"), {}), 256, 128));
+  EXPECT_TRUE(has(tile_menu({}, shipped_accelerator("b200_sxm"), {}), 256, 256));
 }
 
 TEST(TileMenu, LessSharedMemoryLeavesSmallerTiles) {
   // 2 x (128 + 128) x 64 x 2 = 64 KiB; 128 x 64 takes 48 KiB.
-  AcceleratorConfig small = device("h200_sxm");
+  AcceleratorConfig small = shipped_accelerator("h200_sxm");
   small.core->shared_memory.value = Bytes(48 * 1024);
   EXPECT_FALSE(has(tile_menu({}, small, {}), 128, 128));
   EXPECT_TRUE(has(tile_menu({}, small, {}), 128, 64));
@@ -74,27 +69,27 @@ TEST(TileMenu, LessSharedMemoryLeavesSmallerTiles) {
 }
 
 TEST(TileMenu, AllTilesWhereNothingIsKnownOfTheCore) {
-  const TileMenu menu = tile_menu({}, device("rubin_r200"), {});
+  const TileMenu menu = tile_menu({}, shipped_accelerator("rubin_r200"), {});
   EXPECT_EQ(menu.end() - menu.begin(), 14);
 }
 
 TEST(TileMenu, WidenedWeightsHaveTilesOfFewRowsAndManyColumns) {
   Kernel kernel;
-  EXPECT_FALSE(has(tile_menu(kernel, device("h200_sxm"), {2, 0.5}), 16, 256));
+  EXPECT_FALSE(has(tile_menu(kernel, shipped_accelerator("h200_sxm"), {2, 0.5}), 16, 256));
   kernel.weights.bits = 4;
-  EXPECT_TRUE(has(tile_menu(kernel, device("h200_sxm"), {2, 0.5}), 16, 256));
+  EXPECT_TRUE(has(tile_menu(kernel, shipped_accelerator("h200_sxm"), {2, 0.5}), 16, 256));
 }
 
 TEST(TileMenu, ATileThatIsAskedForIsTheOnlyOne) {
   Kernel kernel;
   kernel.tile = {192, 128};
-  const TileMenu menu = tile_menu(kernel, device("h200_sxm"), {});
+  const TileMenu menu = tile_menu(kernel, shipped_accelerator("h200_sxm"), {});
   EXPECT_EQ(menu.end() - menu.begin(), 1);
   EXPECT_TRUE(has(menu, 192, 128));
 }
 
 TEST(TileMenu, ATileThatDoesNotFitIsRefusedWithTheArithmetic) {
-  AcceleratorConfig small = device("b200_sxm");
+  AcceleratorConfig small = shipped_accelerator("b200_sxm");
   small.core->shared_memory.value = Bytes(48 * 1024);
   Kernel kernel;
   kernel.tile = {256, 256};
@@ -102,13 +97,13 @@ TEST(TileMenu, ATileThatDoesNotFitIsRefusedWithTheArithmetic) {
               HasSubstr("a tile of 256x256 with 2 stages of 64 bf16 elements needs 131,072 bytes; "
                         "the core has 48 KiB of shared memory"));
   EXPECT_THAT(
-      refusal(kernel, device("h200_sxm")),
+      refusal(kernel, shipped_accelerator("h200_sxm")),
       HasSubstr("a tile of 256x256 needs 262,144 bytes for its results; the core has 128 KiB "
                 "of registers for results"));
 }
 
 TEST(TileMenu, ACoreThatHoldsNoTileIsRefused) {
-  AcceleratorConfig tiny = device("h200_sxm");
+  AcceleratorConfig tiny = shipped_accelerator("h200_sxm");
   tiny.core->shared_memory.value = Bytes(8 * 1024);
   EXPECT_THAT(refusal({}, tiny),
               HasSubstr("a tile of 16x64 with 2 stages of 64 bf16 elements needs "
@@ -116,7 +111,7 @@ TEST(TileMenu, ACoreThatHoldsNoTileIsRefused) {
 }
 
 TEST(TileMenu, AGivenTileIsNeverMuchFasterThanTheLibrarysChoice) {
-  const AcceleratorConfig h200 = device("h200_sxm");
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
   const auto values = GemmFamily().priors(h200, Precision::kBf16);
   Kernel kernel;
   kernel.kind = KernelClass::kGemm;
