@@ -158,7 +158,7 @@ void follow_changes(AcceleratorConfig& device) {
   follow_compute(device, follower);
   follow_memory(device.memory, follower);
   if (!sold(device.power.tdp) && sold(device.power.idle)) {
-    device.followed.push_back(
+    device.followed.emplace_back(
         "power.tdp: calibrated kernels stay as they were measured under the cap of the part as "
         "sold; power.limit lowers that");
   }
