@@ -20,13 +20,14 @@ constexpr double kSameTime = 1e-12;
 /// hundred blocks a unit.
 constexpr std::int64_t kPlayedBlocks = 16384;
 
-/// (a^p + b^p)^(1/p) without pow(), which would be most of the work.
-double joined(double a, double b, int p) {
+/// (a^p + b^p)^(1/p), where it can without pow(), which would be most of the work.
+double joined(double a, double b, double p) {
   if (b <= 0 || a <= 0) return std::max({a, b, 0.0});
   if (p == 2) return std::sqrt(a * a + b * b);
   if (p == 3) return std::cbrt(a * a * a + b * b * b);
   if (p == 4) return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b));
-  return std::max(a, b);
+  const double most = std::max(a, b);
+  return p > 0 ? most * std::pow(1 + std::pow(std::min(a, b) / most, p), 1 / p) : most;
 }
 
 /// The main loop of a block that has its unit to itself and servers that keep up.
@@ -51,7 +52,7 @@ bool independent(const std::vector<BlockKind>& kinds, const BlockMachine& machin
     if (kind.cache_bytes > 0) cache = std::max(cache, kind.cache_bytes / loop);
   }
   const auto units = static_cast<double>(machine.units);
-  const auto idle = [units](double each, double capacity, int exponent) {
+  const auto idle = [units](double each, double capacity, double exponent) {
     return each == 0 || capacity == 0 || (exponent == 0 && each * units <= capacity);
   };
   return idle(memory, machine.memory_bytes_per_us, machine.memory_exponent) &&
@@ -173,8 +174,7 @@ class Player {
   };
   /// A server that main loops share.
   struct Server {
-    double capacity = 0;
-    int exponent = 0;
+    double capacity = 0, exponent = 0;
     double BlockKind::*bytes = nullptr;
     double Loops::*wish = nullptr;
     double last = kForever;  ///< level of the event before

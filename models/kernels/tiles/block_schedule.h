@@ -38,9 +38,9 @@ struct BlockMachine {
   /// A unit starts its next block while the tile of the last is written.
   bool persistent = false;
   /// p of (t_own^p + t_server^p)^(1/p): how little work beside a server hides when both take about
-  /// as long; 2, 3 or 4. 0: the slower one alone counts.
-  int memory_exponent = 0;
-  int cache_exponent = 0;
+  /// as long; at least 1. 0: the slower one alone counts. 2, 3 and 4 are the fast ones.
+  double memory_exponent = 0;
+  double cache_exponent = 0;
 };
 
 struct BlockSchedule {

@@ -192,6 +192,8 @@ TEST(BlockSchedule, WorkAndMemoryThatTakeAsLongHideEachOtherByThePNorm) {
   // 132 blocks of 10 us and of 4 MB/us x 10 us / 132 bytes each.
   const BlockKind kind{0, 10, 4e7 / 132, 0, 0};
   EXPECT_NEAR(play_blocks({kind}, {{0, 132}}, m).duration_us, 10 * std::pow(2, 0.25), 1e-9);
+  m.memory_exponent = 1.6;
+  EXPECT_NEAR(play_blocks({kind}, {{0, 132}}, m).duration_us, 10 * std::pow(2, 1 / 1.6), 1e-9);
 }
 
 TEST(BlockSchedule, TwiceGivesTheSameBits) {

@@ -41,6 +41,26 @@ double time_us(const ExpertLoad& load, Precision precision = Precision::kBf16) {
   return family.time(product(load, precision), h200, values.data()).total_us;
 }
 
+BlockPlan plan_of(const ExpertLoad& load, Precision precision = Precision::kBf16,
+                  double waves = 0.9) {
+  static const AcceleratorConfig h200 = device("h200_sxm");
+  const GroupedGemmFamily family;
+  std::vector<double> values = family.priors(h200, precision);
+  values[parameter_index(family, "waves")] = waves;
+  return family.blocks(product(load, precision), h200, values.data()).value();
+}
+
+BlockSchedule play(const BlockPlan& plan) {
+  return play_blocks(plan.kinds, plan.launch, plan.machine, plan.repeats);
+}
+
+double tiles_us(const ExpertLoad& load, Precision precision = Precision::kBf16) {
+  const BlockPlan plan = plan_of(load, precision);
+  return plan.launch_us + plan.extra_us + plan.scale * play(plan).duration_us;
+}
+
+constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp8, Precision::kFp8Block};
+
 /// Of the same rows and active experts, one of them with `hot` rows.
 ExpertLoad skewed_load(double active, double rows, double hot) {
   ExpertLoad load = even_load(active, rows, active);
@@ -120,6 +140,75 @@ TEST(GroupedGemm, KernelsWithoutALoadAreEven) {
   const double with = family.time(kernel, h200, values.data()).total_us;
   kernel.load = {};
   EXPECT_DOUBLE_EQ(family.time(kernel, h200, values.data()).total_us, with);
+}
+
+TEST(GroupedGemm, TilesOfFullWavesTakeWhatTheClosedFormSays) {
+  for (const Precision precision : kPrecisions) {
+    for (const double experts : {8.0, 32.0, 128.0}) {
+      for (const double rows : {512.0, 1024.0, 1100.0, 4096.0}) {
+        const ExpertLoad load = even_load(experts, experts * rows, experts);
+        EXPECT_NEAR(tiles_us(load, precision) / time_us(load, precision), 1, 0.05)
+            << experts << " " << rows;
+      }
+    }
+  }
+}
+
+TEST(GroupedGemm, TilesOfFewTokensDoToo) {
+  for (const Precision precision : kPrecisions) {
+    for (const double rows : {1.0, 7.0, 16.0}) {
+      const ExpertLoad load = even_load(32, 32 * rows, 32);
+      EXPECT_NEAR(tiles_us(load, precision) / time_us(load, precision), 1, 0.05) << rows;
+    }
+  }
+}
+
+TEST(GroupedGemm, BlocksDoTheFlopsOfTheirProductUpToTheirTiles) {
+  const auto flops = [](double rows) { return 2 * rows * kWidth * kHidden; };
+  for (const Precision precision : kPrecisions) {
+    for (const double waves : {0.3, 1.0}) {
+      for (const ExpertLoad& load : {even_load(32, 40, 32), even_load(32, 32 * 300, 32),
+                                     skewed_load(32, 512, 300), skewed_load(8, 8000, 4000)}) {
+        const double done = play(plan_of(load, precision, waves)).flops;
+        EXPECT_GE(done, flops(load.rows) * (1 - 1e-9)) << load.rows;
+        // Every expert's rows are rounded up to 128 at most, features to a tile of 256.
+        EXPECT_LE(done, flops(load.rows + 128 * load.active) * (1 + 256.0 / kWidth)) << load.rows;
+      }
+    }
+  }
+}
+
+TEST(GroupedGemm, BlocksMoveTheTrafficOfTheirProduct) {
+  for (const double waves : {0.3, 1.0}) {
+    // One block of each expert: weights once, and far more than the L2 holds.
+    const ExpertLoad one = even_load(32, 32 * 16, 32);
+    const Kernel kernel = product(one, Precision::kBf16);
+    EXPECT_NEAR(play(plan_of(one, Precision::kBf16, waves)).memory_bytes,
+                (kernel.read + kernel.written).base(), 0.01 * kernel.read.base());
+    // In tiles of 32 rows a hot expert's nine further blocks read a fifth of its weights again,
+    // each.
+    const ExpertLoad hot = skewed_load(32, 32 * 16, 300);
+    const double more = play(plan_of(hot, Precision::kBf16, waves)).memory_bytes -
+                        play(plan_of(one, Precision::kBf16, waves)).memory_bytes;
+    EXPECT_NEAR(more, 9 * 0.2 * 2 * kWidth * kHidden, 0.01 * more);
+  }
+}
+
+TEST(GroupedGemm, ARaggedLoadTakesAtLeastAsLongAsAnEvenOneInTiles) {
+  // 33 experts fill waves of 132 units. Where 32 leave units idle these take the further blocks,
+  // and those of the other experts have fewer rows to load than in the even load.
+  for (const double experts : {32.0, 33.0}) {
+    const double slack = experts == 33 ? 1e-9 : 0.005;
+    for (const Precision precision : kPrecisions) {
+      for (const double rows : {16.0, 128.0, 1024.0}) {
+        const double all = experts * rows;
+        const double even = tiles_us(even_load(experts, all, experts), precision);
+        for (const double hot : {1.5, 3.3, 8.1, 20.0})
+          EXPECT_GE(tiles_us(skewed_load(experts, all, hot * rows), precision), even * (1 - slack))
+              << experts << " " << rows << " " << hot;
+      }
+    }
+  }
 }
 
 TEST(GroupedGemm, ResidualsTellProductsOfOtherShapesApart) {

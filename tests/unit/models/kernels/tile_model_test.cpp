@@ -205,8 +205,12 @@ TEST(TileModel, AutoTakesTilesForShortPrefillWithAWindowAndBesideOtherKernels) {
   EXPECT_EQ(alone.cost(prompt(1, 1024, 8, 8, 512), on).fidelity, Fidelity::kClosed);
   EXPECT_EQ(alone.cost(prompt(8, 8192, 32, 8, 512), on).fidelity, Fidelity::kClosed);
   EXPECT_EQ(alone.cost(product(512, 4096, 4096), on).fidelity, Fidelity::kClosed);
+  Kernel grouped = product(512, 4096, 4096, 8);
+  grouped.kind = KernelClass::kGroupedGemm;
+  EXPECT_EQ(alone.cost(grouped, on).fidelity, Fidelity::kClosed);
   const TileModel beside(calibrated("h200_sxm"), Fidelity::kAuto, {0.8, 0.8});
   EXPECT_EQ(beside.cost(product(512, 4096, 4096), on).fidelity, Fidelity::kTile);
+  EXPECT_EQ(beside.cost(grouped, on).fidelity, Fidelity::kTile);
 }
 
 TEST(TileModel, KernelsWithoutBlocksStayInClosedForm) {
