@@ -36,7 +36,6 @@ enum Parameter : std::size_t {
   kPart,              ///< kclk more for each part of a context
   kEnd,
 };
-constexpr std::size_t kEvenOnly = kFewHeads, kPartsOnly = kBlock;
 
 /// New tokens over their latents on one device.
 struct Problem {
