@@ -54,8 +54,10 @@ const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   return fit.residuals.back();
 }
 
+/// Packed weights and tiles that a user asks for are in no table.
 bool inside(const ShapeRange& range, const Kernel& kernel) {
-  return inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
+  return kernel.weights == WeightFormat{} && kernel.tile == std::array<std::int64_t, 2>{} &&
+         inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
          inside(range.n, kernel.n) && inside(range.k, kernel.k);
 }
 

@@ -386,6 +386,8 @@ std::optional<ResidualPoint> GemmFamily::residual_point(const Kernel& kernel,
   const auto doublings = [](std::int64_t size) {
     return std::log2(static_cast<double>(std::max<std::int64_t>(1, size)));
   };
+  if (kernel.weights != WeightFormat{} || kernel.tile != std::array<std::int64_t, 2>{})
+    return std::nullopt;  // tables have dense products of one format, by the library's tiles
   const bool odd = kernel.m > 17 && kernel.m % 2 == 1;
   return ResidualPoint{0,
                        {0.5 * doublings(kernel.m), 0.5 * doublings(kernel.n),

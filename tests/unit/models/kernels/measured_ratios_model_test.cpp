@@ -124,6 +124,17 @@ TEST(MeasuredRatios, AnotherAcceleratorIsNotMistakenForTheLastOne) {
   EXPECT_EQ(model.cost(kernel, h200()).duration, before);
 }
 
+TEST(MeasuredRatios, OfDenseProductsTellNothingAboutPackedWeightsAndOtherTiles) {
+  const CalibratedModel with(slower()), without(without_ratios(slower()));
+  Kernel packed = product(64, 4096, 4096), tiled = packed;
+  packed.weights.bits = 4;
+  tiled.tile = {64, 128};
+  for (const Kernel& kernel : {packed, tiled}) {
+    EXPECT_EQ(with.cost(kernel, h200()).duration, without.cost(kernel, h200()).duration);
+    EXPECT_EQ(with.cost(kernel, h200()).provenance, Provenance::kExtrapolated);
+  }
+}
+
 TEST(ResidualPoint, OfAttentionKeepsCodePathsApart) {
   Kernel kernel;
   kernel.kind = KernelClass::kAttentionPrefill;
