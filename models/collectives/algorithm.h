@@ -11,12 +11,21 @@
 
 namespace orrery {
 
-/// Receives the traffic of an algorithm: `bytes` go from one rank to another, in however many
-/// messages.
+/// Receives the traffic of an algorithm, in however many messages it is.
 class FlowSink {
  public:
   virtual ~FlowSink() = default;
+
+  /// `bytes` go from one rank to another.
   virtual void add(int source, int destination, Bytes bytes) = 0;
+  /// Every rank of the group sends `bytes` to each other one.
+  virtual void exchange(std::span<const int> group, Bytes bytes);
+  /// Every rank of the group sends `bytes` up, and the switches reduce them to one result of that
+  /// size. Only where Collective::switches_reduce.
+  virtual void reduce(std::span<const int> group, Bytes bytes) = 0;
+  /// The switches send one copy of `bytes` to every rank of the group. Only where
+  /// Collective::switches_reduce.
+  virtual void multicast(std::span<const int> group, Bytes bytes) = 0;
 };
 
 /// Dependent steps on the longest chain of an algorithm: each costs one latency.
@@ -31,6 +40,7 @@ struct Collective {
   Bytes bytes;  ///< as in Transfer
   std::span<const int> group;
   const RankLayout& layout;
+  bool switches_reduce = false;  ///< the fabric between these ranks reduces and multicasts
 
   int size() const { return static_cast<int>(group.size()); }
   bool spans_systems() const;

@@ -26,21 +26,15 @@ class DirectAlgorithm final : public CollectiveAlgorithm {
       case TransferKind::kAllGather:
       case TransferKind::kReduceScatter:
         return !collective.spans_systems();
-      case TransferKind::kBroadcast:
-      case TransferKind::kSendReceive:
+      default:
         return false;
     }
-    return false;
   }
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const int steps = collective.kind == TransferKind::kAllReduce ? 2 : 1;
     const Bytes per_pair = collective.bytes * (static_cast<double>(steps) / collective.size());
-    for (const int source : collective.group) {
-      for (const int destination : collective.group) {
-        if (source != destination) sink.add(source, destination, per_pair);
-      }
-    }
+    sink.exchange(collective.group, per_pair);
     return collective.spans_systems() ? StepCount{.scale_out = steps}
                                       : StepCount{.scale_up = steps};
   }

@@ -53,11 +53,9 @@ class RingAlgorithm final : public CollectiveAlgorithm {
       case TransferKind::kReduceScatter:
       case TransferKind::kBroadcast:
         return true;
-      case TransferKind::kAllToAll:
-      case TransferKind::kSendReceive:
+      default:
         return false;
     }
-    return false;
   }
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {

@@ -21,7 +21,20 @@ class LoadSink final : public FlowSink {
   void add(int source, int destination, Bytes bytes) override {
     route_.clear();
     fabric_.append_route(source, destination, route_);
-    for (const BundleId bundle : route_) loads_[bundle] += bytes.base();
+    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+  }
+  void exchange(std::span<const int> group, Bytes bytes) override {
+    fabric_.add_exchange(group, bytes.base(), loads_);
+  }
+  void reduce(std::span<const int> group, Bytes bytes) override {
+    route_.clear();
+    fabric_.append_reduction(group, route_);
+    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+  }
+  void multicast(std::span<const int> group, Bytes bytes) override {
+    route_.clear();
+    fabric_.append_multicast(group, route_);
+    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
   }
 
   const std::vector<double>& loads() const { return loads_; }
@@ -114,11 +127,14 @@ void FlowModel::check_groups(const Transfer& transfer) const {
   }
 }
 
+Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
+  return {transfer.kind, transfer.bytes, group, layout_, fabric_->reduces(group)};
+}
+
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
   return std::all_of(transfer.groups.begin(), transfer.groups.end(),
                      [&](const std::vector<int>& group) {
-                       return group.size() == 1 ||
-                              algorithm.serves({transfer.kind, transfer.bytes, group, layout_});
+                       return group.size() == 1 || algorithm.serves(collective(transfer, group));
                      });
 }
 
@@ -148,7 +164,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   Seconds latency;
   for (const std::vector<int>& group : transfer.groups) {
     if (group.size() == 1) continue;
-    const StepCount steps = algorithm.run({transfer.kind, transfer.bytes, group, layout_}, sink);
+    const StepCount steps = algorithm.run(collective(transfer, group), sink);
     const Seconds chain = scale_up_latency_ * steps.scale_up + scale_out_latency_ * steps.scale_out;
     if (chain < latency) continue;
     latency = chain;

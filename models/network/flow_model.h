@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,13 +28,14 @@ class FlowModel final : public Network {
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
   PricedTransfer price(const Transfer& transfer) const override;
 
-  /// Bundles that a message crosses, in order; it loads each with all its bytes.
+  /// Bundles that a message crosses, and the share of its bytes on each.
   /// @throws std::out_of_range for a rank that does not exist.
   Route route(int source, int destination) const;
 
  private:
   PricedTransfer price_with(const Transfer& transfer, const std::string& name,
                             const CollectiveAlgorithm& algorithm) const;
+  Collective collective(const Transfer& transfer, std::span<const int> group) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
   void check_groups(const Transfer& transfer) const;
 

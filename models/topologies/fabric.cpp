@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/fabric.h"
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,29 @@ std::string rank_name(const RankLayout& layout, int rank) {
                      std::to_string(node) + "/accelerator" + std::to_string(layout.rail(rank));
   if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
   return name;
+}
+
+void Fabric::add_exchange(std::span<const int> group, double bytes,
+                          std::vector<double>& loads) const {
+  Route route;
+  for (const int source : group) {
+    for (const int destination : group) {
+      if (source == destination) continue;
+      route.clear();
+      append_route(source, destination, route);
+      for (const Hop& hop : route) loads[hop.bundle] += bytes * hop.share;
+    }
+  }
+}
+
+bool Fabric::reduces(std::span<const int> /*group*/) const { return false; }
+
+void Fabric::append_reduction(std::span<const int> /*group*/, Route& /*route*/) const {
+  throw std::logic_error("the switches of this fabric do not reduce");
+}
+
+void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) const {
+  throw std::logic_error("the switches of this fabric do not multicast");
 }
 
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boost/container/static_vector.hpp>
+#include <boost/container/small_vector.hpp>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "models/registry.h"
 #include "sim/graph/topology.h"
@@ -12,9 +14,15 @@ namespace orrery {
 
 struct SystemConfig;
 
-/// The bundles a message crosses, in order. The longest: two hops to the rail's owner, NIC, leaf,
-/// spine, leaf, NIC.
-using Route = boost::container::static_vector<BundleId, 8>;
+/// A bundle on the way of a message, and the share of its bytes that cross there: 1 unless paths
+/// part.
+struct Hop {
+  BundleId bundle = 0;
+  double share = 1;
+};
+/// What a message crosses. Where all paths go through the same bundles, in order; the longest of
+/// those: two hops to the rail's owner, NIC, leaf, spine, leaf, NIC.
+using Route = boost::container::small_vector<Hop, 8>;
 
 /// Where a rank is. See Network for the numbering.
 struct RankLayout {
@@ -48,6 +56,20 @@ class Fabric {
 
   /// Appends the way between two different ranks that this fabric joins.
   virtual void append_route(int source, int destination, Route& route) const = 0;
+
+  /// Adds to `loads` (bytes by bundle) what every bundle carries when each rank of the group sends
+  /// `bytes` to each other one. Walks all pairs; a fabric that can count does better.
+  virtual void add_exchange(std::span<const int> group, double bytes,
+                            std::vector<double>& loads) const;
+
+  /// Whether switches reduce and multicast among this group (NVLS, SHARP).
+  virtual bool reduces(std::span<const int> group) const;
+  /// The links of the tree on which the switches reduce: every rank of the group sends up, and each
+  /// switch sends one result on towards the root, where it stays. Only where reduces().
+  virtual void append_reduction(std::span<const int> group, Route& route) const;
+  /// The same tree downwards: the root switch sends one copy, which multiplies on its way to every
+  /// rank of the group. Only where reduces().
+  virtual void append_multicast(std::span<const int> group, Route& route) const;
 };
 
 /// Adds the links inside each system to a topology whose ranks exist.

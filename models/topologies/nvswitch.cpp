@@ -7,6 +7,7 @@
 // A chip is a non-blocking crossbar, so only the links of the GPUs limit. A message uses all chips
 // in proportion to the links: between two GPUs there are as many disjoint two-hop paths as links,
 // all equally short.
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ namespace {
 
 class NvSwitchFabric final : public Fabric {
  public:
-  NvSwitchFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology) {
+  NvSwitchFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)
+      : layout_(layout), reduces_(system.scale_up.switch_reduction) {
     for (int rank = 0; rank < layout.ranks(); ++rank) {
       up_.push_back(
           topology.add_bundle(topology.rank_name(rank) + "->nvswitches", LinkKind::kScaleUp));
@@ -31,8 +33,21 @@ class NvSwitchFabric final : public Fabric {
   }
 
   void append_route(int source, int destination, Route& route) const override {
-    route.push_back(up_[static_cast<std::size_t>(source)]);
-    route.push_back(down_[static_cast<std::size_t>(destination)]);
+    route.push_back({up_[static_cast<std::size_t>(source)]});
+    route.push_back({down_[static_cast<std::size_t>(destination)]});
+  }
+
+  bool reduces(std::span<const int> group) const override {
+    return reduces_ && std::all_of(group.begin(), group.end(), [&](int rank) {
+             return layout_.system(rank) == layout_.system(group.front());
+           });
+  }
+  // One tier: each chip reduces the share of the bytes that its links carry.
+  void append_reduction(std::span<const int> group, Route& route) const override {
+    for (const int rank : group) route.push_back({up_[static_cast<std::size_t>(rank)]});
+  }
+  void append_multicast(std::span<const int> group, Route& route) const override {
+    for (const int rank : group) route.push_back({down_[static_cast<std::size_t>(rank)]});
   }
 
  private:
@@ -55,6 +70,8 @@ class NvSwitchFabric final : public Fabric {
     }
   }
 
+  RankLayout layout_;
+  bool reduces_;
   std::vector<BundleId> up_, down_;  // by rank
 };
 

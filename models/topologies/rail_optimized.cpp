@@ -52,13 +52,13 @@ class RailOptimizedFabric final : public Fabric {
     }
     const int sender = rail_owner(source, destination);
     if (sender != source) scale_up_->append_route(source, sender, route);
-    route.push_back(port_up_[static_cast<std::size_t>(sender)]);
+    route.push_back({port_up_[static_cast<std::size_t>(sender)]});
     const std::size_t from = leaf_of(sender), to = leaf_of(destination);
     if (from != to) {
-      route.push_back(leaf_up_[from]);
-      route.push_back(leaf_down_[to]);
+      route.push_back({leaf_up_[from]});
+      route.push_back({leaf_down_[to]});
     }
-    route.push_back(port_down_[static_cast<std::size_t>(destination)]);
+    route.push_back({port_down_[static_cast<std::size_t>(destination)]});
   }
 
  private:

@@ -35,15 +35,15 @@ class UnifiedBusFabric final : public Fabric {
 
   void append_route(int source, int destination, Route& route) const override {
     if (layout_.package(source) == layout_.package(destination)) {
-      route.push_back(package_links_[package_link(source, destination)]);
+      route.push_back({package_links_[package_link(source, destination)]});
       return;
     }
-    route.push_back(rank_up_[static_cast<std::size_t>(source)]);
+    route.push_back({rank_up_[static_cast<std::size_t>(source)]});
     if (layout_.node(source) != layout_.node(destination)) {
-      route.push_back(node_up_[static_cast<std::size_t>(layout_.node(source))]);
-      route.push_back(node_down_[static_cast<std::size_t>(layout_.node(destination))]);
+      route.push_back({node_up_[static_cast<std::size_t>(layout_.node(source))]});
+      route.push_back({node_down_[static_cast<std::size_t>(layout_.node(destination))]});
     }
-    route.push_back(rank_down_[static_cast<std::size_t>(destination)]);
+    route.push_back({rank_down_[static_cast<std::size_t>(destination)]});
   }
 
  private:

@@ -17,8 +17,12 @@ double bus_factor(TransferKind kind, double ranks) {
     case TransferKind::kAllGather:
     case TransferKind::kReduceScatter:
     case TransferKind::kAllToAll:
+    case TransferKind::kGather:
+    case TransferKind::kScatter:
       return (ranks - 1) / ranks;
     case TransferKind::kBroadcast:
+    case TransferKind::kReduce:
+    case TransferKind::kBarrier:
     case TransferKind::kSendReceive:
       return 1;
   }

@@ -34,6 +34,10 @@ struct EnumNames<TransferKind> {
       {TransferKind::kReduceScatter, "reduce_scatter"},
       {TransferKind::kAllToAll, "all_to_all"},
       {TransferKind::kBroadcast, "broadcast"},
+      {TransferKind::kReduce, "reduce"},
+      {TransferKind::kGather, "gather"},
+      {TransferKind::kScatter, "scatter"},
+      {TransferKind::kBarrier, "barrier"},
       {TransferKind::kSendReceive, "send_receive"}};
 };
 

@@ -15,6 +15,14 @@ const char* to_string(TransferKind kind) {
       return "all_to_all";
     case TransferKind::kBroadcast:
       return "broadcast";
+    case TransferKind::kReduce:
+      return "reduce";
+    case TransferKind::kGather:
+      return "gather";
+    case TransferKind::kScatter:
+      return "scatter";
+    case TransferKind::kBarrier:
+      return "barrier";
     case TransferKind::kSendReceive:
       return "send_receive";
   }

@@ -16,6 +16,10 @@ enum class TransferKind : std::uint8_t {
   kReduceScatter,
   kAllToAll,
   kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kBarrier,
   kSendReceive,
 };
 const char* to_string(TransferKind kind);
@@ -24,7 +28,9 @@ const char* to_string(TransferKind kind);
 ///
 /// `bytes` is the size as nccl-tests prints it: all_reduce: the buffer of each rank; all_gather and
 /// reduce_scatter: the whole (gathered, unscattered) buffer; all_to_all: what each rank sends in
-/// total, its own share included; broadcast and send_receive: the message.
+/// total, its own share included; broadcast, reduce and send_receive: the message; gather and
+/// scatter: the whole buffer at the root; barrier: nothing, 0 bytes. The first rank of a group is
+/// its root.
 ///
 /// Folding: a role stands for several ranks that run in lockstep, so a transfer stands for one
 /// group per folded image, all of which start together. `groups` lists them in real ranks (for

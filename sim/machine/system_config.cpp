@@ -49,6 +49,8 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .optional("planes", &C::planes, "unified_bus: independent sub-planes", kCount)
           .optional("l2_switches", &C::l2_switches, "unified_bus: second-level chips of a plane",
                     kCount)
+          .optional("switch_reduction", &C::switch_reduction,
+                    "nvswitch: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
           .required("latency", &C::latency,
                     "of one step of a collective, or of a message, software included [us]",
                     kLatency)

@@ -20,6 +20,7 @@ struct ScaleUpConfig {
   std::vector<int> links_per_switch;  ///< nvswitch
   int planes = 0;                     ///< unified_bus
   int l2_switches = 0;                ///< unified_bus, per plane
+  bool switch_reduction = false;      ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds>
       latency;  ///< of one step of a collective or message between two ranks, software included
   Fact<double> efficiency;  ///< payload share of the link bandwidth that collectives reach

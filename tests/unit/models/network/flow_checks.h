@@ -2,6 +2,7 @@
 #pragma once
 
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,12 @@ class RecordingSink final : public FlowSink {
   void add(int source, int destination, Bytes bytes) override {
     flows.push_back({source, destination, bytes.base()});
   }
+  void reduce(std::span<const int> group, Bytes bytes) override {
+    for (const int rank : group) reduced.push_back({rank, -1, bytes.base()});
+  }
+  void multicast(std::span<const int> group, Bytes bytes) override {
+    for (const int rank : group) multicasts.push_back({-1, rank, bytes.base()});
+  }
   double sent(int rank) const {
     double sum = 0;
     for (const RecordedFlow& flow : flows) sum += flow.source == rank ? flow.bytes : 0;
@@ -63,6 +70,7 @@ class RecordingSink final : public FlowSink {
     return sum;
   }
   std::vector<RecordedFlow> flows;
+  std::vector<RecordedFlow> reduced, multicasts;  ///< one per rank, -1 for the switches
 };
 
 }  // namespace orrery::testing

@@ -112,10 +112,11 @@ TEST(FlowModel, EveryRouteStartsAndEndsAtItsRanks) {
     for (int destination = 0; destination < topology.ranks(); ++destination) {
       if (source == destination) continue;
       const Route route = network.route(source, destination);
-      EXPECT_EQ(from[route.front()], source);
-      EXPECT_EQ(to[route.back()], destination);
+      EXPECT_EQ(from[route.front().bundle], source);
+      EXPECT_EQ(to[route.back().bundle], destination);
       for (std::size_t hop = 1; hop < route.size(); ++hop) {
-        EXPECT_EQ(to[route[hop - 1]], from[route[hop]]) << source << "->" << destination;
+        EXPECT_EQ(to[route[hop - 1].bundle], from[route[hop].bundle])
+            << source << "->" << destination;
       }
     }
   }

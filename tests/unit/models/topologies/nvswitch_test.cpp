@@ -72,16 +72,18 @@ TEST(NvSwitch, VeraRubinNvl72HasOneLinkToEachOf36Chips) {
   const FlowModel network(vr_nvl72(), 1);
   EXPECT_EQ(network.topology().link_count(LinkKind::kScaleUp), 2U * 72U * 36U);
   // 36 x 50 GB/s = 1.8 TB/s one way, half of the published 3.6 TB/s both ways.
-  EXPECT_EQ(network.topology().bundles()[network.route(0, 1)[0]].capacity, 1800_GBps);
+  EXPECT_EQ(network.topology().bundles()[network.route(0, 1)[0].bundle].capacity, 1800_GBps);
 }
 
 TEST(NvSwitch, AnyTwoGpusAreOneSwitchApart) {
   const FlowModel network(nvl72(), 1);
   const Route route = network.route(3, 71);
   ASSERT_EQ(route.size(), 2U);
-  EXPECT_EQ(network.topology().bundles()[route[0]].name, "system0/node0/accelerator3->nvswitches");
-  EXPECT_EQ(network.topology().bundles()[route[1]].name, "nvswitches->system0/node17/accelerator3");
-  EXPECT_EQ(network.topology().bundles()[route[0]].capacity, 900_GBps);
+  EXPECT_EQ(network.topology().bundles()[route[0].bundle].name,
+            "system0/node0/accelerator3->nvswitches");
+  EXPECT_EQ(network.topology().bundles()[route[1].bundle].name,
+            "nvswitches->system0/node17/accelerator3");
+  EXPECT_EQ(network.topology().bundles()[route[0].bundle].capacity, 900_GBps);
 }
 
 TEST(NvSwitch, LinksThatDoNotAddUpAreAUserError) {

@@ -15,8 +15,8 @@ using namespace orrery::testing;
 
 std::vector<std::string> route_names(const FlowModel& network, int source, int destination) {
   std::vector<std::string> names;
-  for (const BundleId bundle : network.route(source, destination)) {
-    names.push_back(network.topology().bundles()[bundle].name);
+  for (const Hop& hop : network.route(source, destination)) {
+    names.push_back(network.topology().bundles()[hop.bundle].name);
   }
   return names;
 }
@@ -83,8 +83,8 @@ TEST(RailOptimized, DiesShareTheNicOfTheirPackageEqually) {
   const FlowModel network(unified_bus(2, 8, 7, 16), 2);
   const Route route = network.route(5, 32 + 5);
   ASSERT_EQ(route.size(), 2U);
-  EXPECT_EQ(network.topology().bundles()[route[0]].capacity, 25_GBps);
-  EXPECT_EQ(network.topology().bundles()[route[0]].name,
+  EXPECT_EQ(network.topology().bundles()[route[0].bundle].capacity, 25_GBps);
+  EXPECT_EQ(network.topology().bundles()[route[0].bundle].name,
             "system0/node0/accelerator2/die1->group0/leaf2");
 }
 

@@ -59,7 +59,7 @@ void expect_sprayed_evenly(const FlowModel& network, int source, int destination
   const auto hops = hops_to(topology, topology.rank_vertex(destination));
   spray(topology, hops, topology.rank_vertex(source), 1.0, naive);
   std::vector<double> bundle_bytes(topology.bundles().size());
-  for (const BundleId bundle : network.route(source, destination)) bundle_bytes[bundle] += 1.0;
+  for (const Hop& hop : network.route(source, destination)) bundle_bytes[hop.bundle] += hop.share;
   for (auto [link, end] = boost::edges(topology.graph()); link != end; ++link) {
     const Topology::Link& properties = topology.graph()[*link];
     const double share = properties.capacity / topology.bundles()[properties.bundle].capacity;

@@ -68,25 +68,25 @@ TEST_F(CloudMatrix, EveryL2ChipHasOnePortPerNode) {
 TEST_F(CloudMatrix, DiesOfAPackageAreJoinedAt270GBps) {
   const Route route = network_.route(2, 3);
   ASSERT_EQ(route.size(), 1U);
-  EXPECT_EQ(capacity(route[0]), 270_GBps);
-  EXPECT_NE(route[0], network_.route(3, 2)[0]);
+  EXPECT_EQ(capacity(route[0].bundle), 270_GBps);
+  EXPECT_NE(route[0].bundle, network_.route(3, 2)[0].bundle);
 }
 
 TEST_F(CloudMatrix, DiesOfANodeMeetInTheL1ChipsAt196GBps) {
   const Route route = network_.route(1, 2);
   ASSERT_EQ(route.size(), 2U);
-  EXPECT_EQ(capacity(route[0]), 196_GBps);  // 7 x 28
-  EXPECT_EQ(capacity(route[1]), 196_GBps);
+  EXPECT_EQ(capacity(route[0].bundle), 196_GBps);  // 7 x 28
+  EXPECT_EQ(capacity(route[1].bundle), 196_GBps);
 }
 
 TEST_F(CloudMatrix, NodesAreJoinedOverTheL2ChipsAt3136GBps) {
   const Route route = network_.route(0, 16);
   ASSERT_EQ(route.size(), 4U);
-  EXPECT_EQ(capacity(route[0]), 196_GBps);
-  EXPECT_EQ(capacity(route[1]), 3136_GBps);  // 7 x 16 x 28 = 8 packages x 392
-  EXPECT_EQ(capacity(route[2]), 3136_GBps);
-  EXPECT_EQ(capacity(route[3]), 196_GBps);
-  EXPECT_EQ(network_.topology().bundles()[route[1]].links, 112);
+  EXPECT_EQ(capacity(route[0].bundle), 196_GBps);
+  EXPECT_EQ(capacity(route[1].bundle), 3136_GBps);  // 7 x 16 x 28 = 8 packages x 392
+  EXPECT_EQ(capacity(route[2].bundle), 3136_GBps);
+  EXPECT_EQ(capacity(route[3].bundle), 196_GBps);
+  EXPECT_EQ(network_.topology().bundles()[route[1].bundle].links, 112);
 }
 
 TEST_F(CloudMatrix, AMessageTakesTheBandwidthOfItsWay) {
