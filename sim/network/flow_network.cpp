@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/replay/flow_network.h"
+#include "sim/network/flow_network.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sim/replay/link_classes.h"
+#include "sim/network/link_classes.h"
 
 namespace orrery {
 namespace {

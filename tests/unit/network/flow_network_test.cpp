@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/replay/flow_network.h"
+#include "sim/network/flow_network.h"
 
 #include <gtest/gtest.h>
 

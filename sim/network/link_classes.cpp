@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/replay/link_classes.h"
+#include "sim/network/link_classes.h"
 
 #include <algorithm>
 #include <cmath>
