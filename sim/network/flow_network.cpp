@@ -13,212 +13,263 @@ namespace orrery {
 namespace {
 
 constexpr double kSecondsPerPicosecond = 1e-12;
-// Below this share of where it began, a running difference has lost too many digits and is summed
-// afresh.
-constexpr double kCancelled = 1e-3;
+
+void check_limit(double limit) {
+  if (!(limit >= 0) || !std::isfinite(limit)) {
+    throw std::logic_error("a rate limit that is negative or not finite");
+  }
+}
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(const Costs& costs, Links links)
-    : flows_(costs.transfers.size()), ends_(costs.transfers.size()) {
+FlowNetwork::FlowNetwork(const Costs& costs, Links links, Resolve resolve)
+    : merged_(links == Links::kMerged), sharing_(resolve) {
+  capacities_.reserve(costs.links.size());
+  for (const BytesPerSecond capacity : costs.links) {
+    capacities_.push_back(capacity.base());
+  }
   std::vector<std::uint32_t> class_of_link = link_classes(costs);
+  for (std::size_t link = 0; link < class_of_link.size(); ++link) {
+    const double capacity = capacities_[link];
+    if (class_of_link[link] != kUnloaded && (!(capacity > 0) || !std::isfinite(capacity))) {
+      throw std::logic_error("a transfer loads a link whose capacity is not positive and finite");
+    }
+  }
   if (links == Links::kSeparate) {
     std::iota(class_of_link.begin(), class_of_link.end(), 0);
   }
-  for (std::size_t link = 0; link < class_of_link.size(); ++link) {
-    const std::uint32_t index = class_of_link[link];
-    if (index == kUnloaded) {
+  merge_links(class_of_link);
+  for (const TransferCost& transfer : costs.transfers) {
+    const std::uint32_t id = add_flow();
+    set_route(id, transfer.loads);
+    set_limit(id, transfer.rate_limit);
+  }
+}
+
+void FlowNetwork::merge_links(const std::vector<std::uint32_t>& class_of_link) {
+  link_of_ = class_of_link;
+  for (std::size_t link = 0; link < link_of_.size(); ++link) {
+    const std::uint32_t merged = link_of_[link];
+    if (merged == kUnloaded) {
       continue;
     }
-    const double capacity = costs.links[link].base();
-    if (index >= links_.size()) {
-      links_.resize(index + 1);
-      links_[index].capacity = capacity;
+    if (merged >= shared_links_) {
+      shared_links_ = sharing_.add_link(capacities_[link]) + 1;
+    } else if (capacities_[link] < sharing_.capacity(merged)) {
+      sharing_.set_capacity(merged, capacities_[link]);
     }
-    links_[index].capacity = std::min(links_[index].capacity, capacity);
-  }
-  levels_ = DeadlineHeap<double>(links_.size());
-  add_transfers(costs, class_of_link);
-}
-
-void FlowNetwork::add_transfers(const Costs& costs,
-                                const std::vector<std::uint32_t>& class_of_link) {
-  first_share_.push_back(0);
-  for (std::size_t t = 0; t < flows_.size(); ++t) {
-    const std::vector<LinkLoad> loads = normalized_loads(costs.transfers[t], costs.links.size());
-    Flow& flow = flows_[t];
-    for (const LinkLoad& load : loads) {
-      flow.size = std::max(flow.size, load.bytes);
-    }
-    flow.alone = std::numeric_limits<double>::infinity();
-    const auto begin = static_cast<std::ptrdiff_t>(shares_.size());
-    for (const LinkLoad& load : loads) {
-      const std::uint32_t link = class_of_link[load.link];
-      if (!(links_[link].capacity > 0) || !std::isfinite(links_[link].capacity)) {
-        throw std::logic_error("a transfer loads a link whose capacity is not positive and finite");
-      }
-      const auto same_link = [link](const Share& share) { return share.link == link; };
-      if (std::none_of(shares_.begin() + begin, shares_.end(), same_link)) {
-        shares_.push_back({link, 0, load.bytes / flow.size});
-        flow.alone = std::min(flow.alone, links_[link].capacity / shares_.back().weight);
-      }
-    }
-    first_share_.push_back(static_cast<std::uint32_t>(shares_.size()));
   }
 }
 
-void FlowNetwork::start(std::uint32_t transfer, Picoseconds now) {
-  bool alone = true;
-  for (std::uint32_t i = first_share_[transfer]; i < first_share_[transfer + 1]; ++i) {
-    Link& link = links_[shares_[i].link];
-    shares_[i].slot = static_cast<std::uint32_t>(link.flows.size());
-    link.flows.push_back({transfer, i});
-    if (link.flows.size() > 1) {
-      alone = false;
-      mark_changed(shares_[i].link);
-    }
+std::uint32_t FlowNetwork::add_flow() {
+  if (!unused_flows_.empty()) {
+    const std::uint32_t id = unused_flows_.back();
+    unused_flows_.pop_back();
+    return id;
   }
+  flows_.emplace_back();
+  ends_.extend(flows_.size());
+  return sharing_.add_flow();
+}
+
+std::uint32_t FlowNetwork::add(const TransferCost& cost) {
+  if (merged_) {
+    throw std::logic_error("transfers can be added to separate links only");
+  }
+  const std::uint32_t id = add_flow();
+  set_route(id, cost.loads);
+  set_limit(id, cost.rate_limit);
+  return id;
+}
+
+void FlowNetwork::remove(std::uint32_t transfer) {
   Flow& flow = flows_[transfer];
-  flow.remaining = flow.size;
-  flow.rate = 0;
-  flow.since = now;
-  if (alone) {
-    set_rate(transfer, flow.alone, now);
+  if (flow.in_flight) {
+    throw std::logic_error("a transfer in flight is removed");
   }
+  if (flow.limit_link != kNoLink) {
+    unused_links_.push_back(flow.limit_link);
+  }
+  flow = Flow();
+  unused_flows_.push_back(transfer);
+}
+
+/// Not in flight: what it loads, without the link of its limit.
+void FlowNetwork::set_route(std::uint32_t transfer, const std::vector<LinkLoad>& given) {
+  Flow& flow = flows_[transfer];
+  flow.size = 0;
+  route_.clear();
+  const auto loads = normalized_loads(given, link_of_.size());
+  for (const LinkLoad& load : loads) {
+    flow.size = std::max(flow.size, load.bytes);
+  }
+  for (const LinkLoad& load : loads) {
+    const std::uint32_t link = link_of_[load.link];
+    const auto same_link = [link](const LinkWeight& share) { return share.link == link; };
+    if (!merged_ || std::none_of(route_.begin(), route_.end(), same_link)) {
+      route_.push_back({link, load.bytes / flow.size});
+    }
+  }
+  if (flow.limit_link != kNoLink && !route_.empty()) {
+    route_.push_back({flow.limit_link, 1});
+  }
+  flow.shares = static_cast<std::uint32_t>(route_.size());
+  flow.alone_epoch = 0;
+  sharing_.set_route(transfer, route_);
+}
+
+/// After set_route(). A limit that is never reached needs no link.
+void FlowNetwork::set_limit(std::uint32_t transfer, BytesPerSecond limit) {
+  check_limit(limit.base());
+  Flow& flow = flows_[transfer];
+  if (limit.base() == 0 || flow.shares == 0) {
+    return;
+  }
+  if (unused_links_.empty()) {
+    flow.limit_link = sharing_.add_link(limit.base());
+  } else {
+    flow.limit_link = unused_links_.back();
+    unused_links_.pop_back();
+    sharing_.set_capacity(flow.limit_link, limit.base());
+  }
+  route_.push_back({flow.limit_link, 1});
+  ++flow.shares;
+  sharing_.set_route(transfer, route_);
+}
+
+void FlowNetwork::start(std::uint32_t transfer, Picoseconds now, double part) {
+  Flow& flow = flows_[transfer];
+  flow.remaining = flow.size * part;
+  flow.in_flight = true;
+  ++in_flight_;
+  attach(transfer, now);
+}
+
+/// Puts a transfer on its links, as yet without a rate unless it has them to itself.
+void FlowNetwork::attach(std::uint32_t transfer, Picoseconds now) {
+  Flow& flow = flows_[transfer];
+  flow.since = now;
+  if (!sharing_.activate(transfer)) {
+    return;
+  }
+  if (flow.alone_epoch != epoch_) {
+    find_rate_alone(transfer);
+  }
+  sharing_.set_rate(transfer, flow.alone, flow.alone_link);
+  if (flow.alone > 0) {
+    ends_.set(transfer, end_of(flow, flow.alone));
+  }
+}
+
+void FlowNetwork::find_rate_alone(std::uint32_t transfer) {
+  Flow& flow = flows_[transfer];
+  flow.alone = std::numeric_limits<double>::infinity();
+  flow.alone_epoch = epoch_;
+  sharing_.for_each_link(transfer, [&](std::uint32_t link, double weight) {
+    const double rate = sharing_.capacity(link) / weight;
+    if (rate < flow.alone) {
+      flow.alone = rate;
+      flow.alone_link = link;
+    }
+  });
 }
 
 std::uint32_t FlowNetwork::end_next() {
   const std::uint32_t transfer = ends_.top();
   ends_.erase(transfer);
-  for (std::uint32_t i = first_share_[transfer]; i < first_share_[transfer + 1]; ++i) {
-    Link& link = links_[shares_[i].link];
-    const Member last = link.flows.back();
-    link.flows[shares_[i].slot] = last;
-    shares_[last.share].slot = shares_[i].slot;
-    link.flows.pop_back();
-    if (!link.flows.empty()) {
-      mark_changed(shares_[i].link);
-    }
-  }
-  flows_[transfer].rate = 0;
+  sharing_.deactivate(transfer);
+  flows_[transfer].in_flight = false;
+  --in_flight_;
   return transfer;
 }
 
-Bytes FlowNetwork::remaining(std::uint32_t transfer, Picoseconds now) const {
-  const Flow& flow = flows_[transfer];
+Picoseconds FlowNetwork::end_of(const Flow& flow, double rate) {
+  return checked_add(flow.since, to_picoseconds(Seconds(flow.remaining / rate)));
+}
+
+/// Bytes left at `now` of a transfer that has had `rate` since its last change.
+double FlowNetwork::left(const Flow& flow, double rate, Picoseconds now) {
   const double elapsed = static_cast<double>(now - flow.since) * kSecondsPerPicosecond;
   // The end is rounded to a picosecond, so the last bytes may be carried up to half a picosecond
   // late.
-  return Bytes(std::max(0.0, flow.remaining - flow.rate * elapsed));
+  return std::max(0.0, flow.remaining - rate * elapsed);
+}
+
+Bytes FlowNetwork::remaining(std::uint32_t transfer, Picoseconds now) const {
+  return Bytes(left(flows_[transfer], sharing_.rate(transfer), now));
 }
 
 void FlowNetwork::settle(Picoseconds now) {
-  if (changed_.empty()) {
+  moved_ends_.clear();
+  for (const FairShare::Change& change : sharing_.solve()) {
+    Flow& flow = flows_[change.flow];
+    flow.remaining = left(flow, change.before, now);
+    flow.since = now;
+    if (change.rate > 0) {
+      moved_ends_.push_back({end_of(flow, change.rate), change.flow});
+    } else if (ends_.contains(change.flow)) {
+      ends_.erase(change.flow);
+    }
+  }
+  ends_.set_all(moved_ends_);
+}
+
+void FlowNetwork::set_capacity(std::uint32_t link, BytesPerSecond capacity) {
+  if (link >= capacities_.size() || !(capacity.base() >= 0) || !std::isfinite(capacity.base())) {
+    throw std::logic_error("an unknown link, or a capacity that is negative or not finite");
+  }
+  capacities_[link] = capacity.base();
+  const std::uint32_t merged = link_of_[link];
+  if (merged == kUnloaded) {
     return;
   }
-  collect_region();
-  fill_region(now);
-  for (const std::uint32_t link : region_) {
-    links_[link].visited = false;
+  double least = capacity.base();
+  for (std::size_t other = 0; merged_ && other < link_of_.size(); ++other) {
+    least = link_of_[other] == merged ? std::min(least, capacities_[other]) : least;
   }
-  region_.clear();
+  sharing_.set_capacity(merged, least);
+  ++epoch_;
 }
 
-void FlowNetwork::mark_changed(std::uint32_t link) {
-  if (!links_[link].changed) {
-    links_[link].changed = true;
-    changed_.push_back(link);
+void FlowNetwork::reroute(std::uint32_t transfer, const std::vector<LinkLoad>& loads,
+                          Picoseconds now) {
+  if (merged_) {
+    throw std::logic_error("transfers can be rerouted over separate links only");
   }
+  Flow& flow = flows_[transfer];
+  if (!flow.in_flight) {
+    set_route(transfer, loads);
+    return;
+  }
+  const double part = remaining(transfer, now).base() / flow.size;
+  sharing_.deactivate(transfer);
+  if (ends_.contains(transfer)) {
+    ends_.erase(transfer);
+  }
+  set_route(transfer, loads);
+  if (flow.shares == 0) {
+    throw std::logic_error("a transfer with bytes left is rerouted over no link");
+  }
+  flow.remaining = flow.size * part;
+  attach(transfer, now);
 }
 
-/// All links that are connected to a changed one by transfers in flight.
-void FlowNetwork::collect_region() {
-  const auto visit = [this](std::uint32_t link) {
-    if (!links_[link].visited) {
-      links_[link].visited = true;
-      region_.push_back(link);
-    }
-  };
-  for (const std::uint32_t link : changed_) {
-    links_[link].changed = false;
-    visit(link);
-  }
-  changed_.clear();
-  // The region grows while it is walked. NOLINTNEXTLINE(modernize-loop-convert)
-  for (std::size_t next = 0; next < region_.size(); ++next) {
-    for (const Member& member : links_[region_[next]].flows) {
-      if (flows_[member.transfer].visited) {
-        continue;
-      }
-      flows_[member.transfer].visited = true;
-      const std::uint32_t end = first_share_[member.transfer + 1];
-      for (std::uint32_t i = first_share_[member.transfer]; i < end; ++i) {
-        visit(shares_[i].link);
-      }
-    }
-  }
-}
-
-/// Progressive filling as a race of links: the next one to fill fixes the rate of its transfers.
-void FlowNetwork::fill_region(Picoseconds now) {
-  for (const std::uint32_t index : region_) {
-    Link& link = links_[index];
-    link.free = link.capacity;
-    link.waiting = link.flows.size();
-    link.first_weight = link.weight = waiting_weight(link);
-    if (link.waiting > 0) {
-      levels_.set(index, link.free / link.weight);
-    }
-  }
-  while (!levels_.empty()) {
-    const double level = levels_.top_key();
-    fix_flows_of(levels_.top(), level, now);
-  }
-}
-
-double FlowNetwork::waiting_weight(const Link& link) const {
-  double weight = 0;
-  for (const Member& member : link.flows) {
-    weight += flows_[member.transfer].visited ? shares_[member.share].weight : 0;
-  }
-  return weight;
-}
-
-void FlowNetwork::fix_flows_of(std::uint32_t full, double level, Picoseconds now) {
-  for (const Member& member : links_[full].flows) {
-    Flow& flow = flows_[member.transfer];
-    if (!flow.visited) {
+std::optional<FlowNetwork::Stall> FlowNetwork::stall() const {
+  for (std::uint32_t transfer = 0; transfer < flows_.size(); ++transfer) {
+    if (!flows_[transfer].in_flight || sharing_.rate(transfer) > 0) {
       continue;
     }
-    flow.visited = false;
-    set_rate(member.transfer, level, now);
-    const std::uint32_t end = first_share_[member.transfer + 1];
-    for (std::uint32_t i = first_share_[member.transfer]; i < end; ++i) {
-      Link& link = links_[shares_[i].link];
-      link.free -= level * shares_[i].weight;
-      link.weight -= shares_[i].weight;
-      if (--link.waiting == 0) {
-        levels_.erase(shares_[i].link);
-        continue;
+    std::uint32_t down = kNoLink;
+    sharing_.for_each_link(transfer, [&](std::uint32_t link, double) {
+      down = sharing_.capacity(link) == 0 ? std::min(down, link) : down;
+    });
+    for (std::uint32_t link = 0; link < link_of_.size(); ++link) {
+      if (link_of_[link] == down && capacities_[link] == 0) {
+        return Stall{transfer, link};
       }
-      if (link.weight < kCancelled * link.first_weight) {
-        link.weight = waiting_weight(link);
-      }
-      // Rounding may make it a hair less than the level reached; links never fill backwards.
-      levels_.set(shares_[i].link, std::max(level, link.free / link.weight));
     }
   }
-}
-
-void FlowNetwork::set_rate(std::uint32_t transfer, double rate, Picoseconds now) {
-  Flow& flow = flows_[transfer];
-  if (rate == flow.rate) {
-    return;
-  }
-  flow.remaining = remaining(transfer, now).base();
-  flow.rate = rate;
-  flow.since = now;
-  ends_.set(transfer, checked_add(now, to_picoseconds(Seconds(flow.remaining / rate))));
+  return std::nullopt;
 }
 
 }  // namespace orrery
