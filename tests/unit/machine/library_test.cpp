@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -71,11 +73,11 @@ class Systems : public testing::TestWithParam<std::string> {};
 TEST(Library, HasEveryProductByItsName) {
   const auto accelerators = library().names("accelerators");
   for (const char* name :
-       {"v100_sxm",  "a100_sxm",    "a100_sxm_40", "h100_sxm",     "h800_sxm",    "h20",
-        "h200_sxm",  "b200_sxm",    "gb200",       "b300_sxm",     "gb300",       "rubin_r200",
-        "rubin_cpx", "rubin_ultra", "mi300x",      "rtx_pro_6000", "mi355x",      "ascend_910b",
-        "tpu_v4",    "tpu_v5e",     "tpu_v5p",     "tpu_v6e",      "ascend_910c", "tpu_v7",
-        "trainium2", "gaudi3",      "iphone_11",   "stm32f746",    "h100_1g"}) {
+       {"v100_sxm_32", "v100_sxm",  "a100_sxm",    "a100_sxm_40", "h100_sxm",     "h800_sxm",
+        "h20",         "h200_sxm",  "b200_sxm",    "gb200",       "b300_sxm",     "gb300",
+        "rubin_r200",  "rubin_cpx", "rubin_ultra", "mi300x",      "rtx_pro_6000", "mi355x",
+        "ascend_910b", "tpu_v4",    "tpu_v5e",     "tpu_v5p",     "tpu_v6e",      "ascend_910c",
+        "tpu_v7",      "trainium2", "gaudi3",      "iphone_11",   "stm32f746",    "h100_1g"}) {
     EXPECT_TRUE(std::find(accelerators.begin(), accelerators.end(), name) != accelerators.end())
         << name;
   }
@@ -84,6 +86,17 @@ TEST(Library, HasEveryProductByItsName) {
                            "gb200_nvl72", "gb300_nvl72", "vr_nvl72", "vr_nvl144_cpx", "rubin_cpx",
                            "rtx_pro_6000", "cm384", "h100_1g", "iphone_11", "stm32f746"}) {
     EXPECT_TRUE(std::find(systems.begin(), systems.end(), name) != systems.end()) << name;
+  }
+}
+
+// A product that its folder's README does not name is not found by who looks there.
+TEST(Library, ReadmesNameEveryFile) {
+  for (const std::string kind : {"accelerators", "systems"}) {
+    std::ifstream file(std::string(ORRERY_SOURCE_DIR) + "/configs/" + kind + "/README.md");
+    const std::string readme{std::istreambuf_iterator<char>(file), {}};
+    for (const std::string& name : library().names(kind)) {
+      EXPECT_NE(readme.find("`" + name + "`"), readme.npos) << kind << ' ' << name;
+    }
   }
 }
 
