@@ -58,6 +58,8 @@ BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<
       case LinkKind::kScaleOut:
         bytes.scale_out += Bytes(load.bytes);
         break;
+      case LinkKind::kHost:
+        break;  // in the power of the host
     }
   }
   return bytes;

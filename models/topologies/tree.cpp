@@ -128,6 +128,12 @@ class TreeFabric final : public Fabric {
     scale_up_->append_multicast(group, route);
   }
 
+  void degrade(BundleId bundle, double share, Topology& topology) override {
+    const bool between = topology.bundles()[bundle].kind == LinkKind::kScaleOut;
+    between ? Fabric::degrade(bundle, share, topology)
+            : scale_up_->degrade(bundle, share, topology);
+  }
+
   void draw(Topology& topology) const override {
     scale_up_->draw(topology);
     const BytesPerSecond port = shape_.port / layout_.dies;
