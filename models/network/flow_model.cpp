@@ -128,7 +128,15 @@ void FlowModel::check_groups(const Transfer& transfer) const {
 }
 
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
-  return {transfer.kind, transfer.bytes, group, layout_, fabric_->reduces(group)};
+  Collective collective{transfer.kind, transfer.bytes, group, layout_};
+  collective.switches_reduce = fabric_->reduces(group);
+  collective.torus = fabric_->torus(group);
+  std::vector<int> first_system;
+  for (const int rank : group) {
+    if (layout_.system(rank) == layout_.system(group.front())) first_system.push_back(rank);
+  }
+  collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
+  return collective;
 }
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
@@ -145,10 +153,13 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
     if (serves(*forced, transfer)) return price_with(transfer, forced_algorithm_, *forced);
   }
   std::optional<PricedTransfer> best;
-  for (const auto& [name, item] : AlgorithmRegistry::items()) {
-    if (!serves(*item.entry, transfer)) continue;
-    PricedTransfer priced = price_with(transfer, name, *item.entry);
-    if (!best || priced.isolated_time < best->isolated_time) best = std::move(priced);
+  for (const bool automatic : {true, false}) {
+    if (best) break;
+    for (const auto& [name, item] : AlgorithmRegistry::items()) {
+      if (item.entry->automatic() != automatic || !serves(*item.entry, transfer)) continue;
+      PricedTransfer priced = price_with(transfer, name, *item.entry);
+      if (!best || priced.isolated_time < best->isolated_time) best = std::move(priced);
+    }
   }
   if (!best) {
     throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
