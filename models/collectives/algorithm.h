@@ -51,7 +51,7 @@ struct Collective {
   const RankLayout& layout;
   bool switches_reduce = false;  ///< the fabric between these ranks reduces and multicasts
   bool systems_reduce = false;   ///< the fabric inside each system does, among its ranks
-  /// Sizes of the axes of the torus that the group fills, in order, the last axis fastest; empty
+  /// Sizes of the axes of the torus that the group fills, in order, the first axis fastest; empty
   /// where it is none.
   std::vector<int> torus = {};
 

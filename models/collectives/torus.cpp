@@ -16,17 +16,17 @@
 namespace orrery {
 namespace {
 
-/// Positions on a torus whose last axis is fastest.
+/// Positions on a torus whose first axis is fastest.
 class Grid {
  public:
   explicit Grid(const std::vector<int>& sizes) : sizes_(sizes), strides_(sizes.size(), 1) {
-    for (std::size_t axis = sizes.size() - 1; axis > 0; --axis)
-      strides_[axis - 1] = strides_[axis] * sizes[axis];
+    for (std::size_t axis = 1; axis < sizes.size(); ++axis)
+      strides_[axis] = strides_[axis - 1] * sizes[axis - 1];
   }
 
   int axes() const { return static_cast<int>(sizes_.size()); }
   int size(int axis) const { return sizes_[static_cast<std::size_t>(axis)]; }
-  int members() const { return strides_[0] * sizes_[0]; }
+  int members() const { return strides_.back() * sizes_.back(); }
   int coordinate(int member, int axis) const {
     return member / strides_[static_cast<std::size_t>(axis)] % size(axis);
   }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/collectives/user_algorithm.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -90,7 +91,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       scale_out_latency_(system.scale_out.latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
       capacities_(payload_capacities(system, topology_)) {
-  if (forced_algorithm_ != kAuto) AlgorithmRegistry::at("collective", forced_algorithm_);
+  if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
 }
 
 Route FlowModel::route(int source, int destination) const {
@@ -149,7 +150,7 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
   if (forced_algorithm_ != kAuto) {
-    const auto& forced = AlgorithmRegistry::at("collective", forced_algorithm_);
+    const auto forced = find_algorithm(forced_algorithm_);
     if (serves(*forced, transfer)) return price_with(transfer, forced_algorithm_, *forced);
   }
   std::optional<PricedTransfer> best;

@@ -71,7 +71,7 @@ class Fabric {
   /// rank of the group. Only where reduces().
   virtual void append_multicast(std::span<const int> group, Route& route) const;
 
-  /// Sizes of the axes of the torus that this group fills in its order, the last axis fastest;
+  /// Sizes of the axes of the torus that this group fills in its order, the first axis fastest;
   /// empty where it is none.
   virtual std::vector<int> torus(std::span<const int> group) const;
 };
