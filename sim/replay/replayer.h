@@ -7,7 +7,7 @@
 
 #include "sim/graph/frozen_block.h"
 #include "sim/kernel/simulation.h"
-#include "sim/replay/flow_network.h"
+#include "sim/network/flow_network.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
