@@ -58,6 +58,8 @@ void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) 
   throw std::logic_error("the switches of this fabric do not multicast");
 }
 
+std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}; }
+
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
                                      Topology& topology) {
   for (int rank = 0; rank < layout.ranks(); ++rank) topology.add_rank(rank_name(layout, rank));
