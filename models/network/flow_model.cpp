@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/collectives/user_algorithm.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -92,7 +93,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       scale_out_latency_(system.scale_out.latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
       capacities_(payload_capacities(system, topology_)) {
-  if (forced_algorithm_ != kAuto) AlgorithmRegistry::at("collective", forced_algorithm_);
+  if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
 }
 
 Route FlowModel::route(int source, int destination) const {
@@ -136,7 +137,15 @@ void FlowModel::check_groups(const Transfer& transfer) const {
 }
 
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
-  return {transfer.kind, transfer.bytes, group, layout_, fabric_->reduces(group)};
+  Collective collective{transfer.kind, transfer.bytes, group, layout_};
+  collective.switches_reduce = fabric_->reduces(group);
+  collective.torus = fabric_->torus(group);
+  std::vector<int> first_system;
+  for (const int rank : group) {
+    if (layout_.system(rank) == layout_.system(group.front())) first_system.push_back(rank);
+  }
+  collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
+  return collective;
 }
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
@@ -149,14 +158,17 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
   if (forced_algorithm_ != kAuto) {
-    const auto& forced = AlgorithmRegistry::at("collective", forced_algorithm_);
+    const auto forced = find_algorithm(forced_algorithm_);
     if (serves(*forced, transfer)) return price_with(transfer, forced_algorithm_, *forced);
   }
   std::optional<PricedTransfer> best;
-  for (const auto& [name, item] : AlgorithmRegistry::items()) {
-    if (!serves(*item.entry, transfer)) continue;
-    PricedTransfer priced = price_with(transfer, name, *item.entry);
-    if (!best || priced.isolated_time < best->isolated_time) best = std::move(priced);
+  for (const bool automatic : {true, false}) {
+    if (best) break;
+    for (const auto& [name, item] : AlgorithmRegistry::items()) {
+      if (item.entry->automatic() != automatic || !serves(*item.entry, transfer)) continue;
+      PricedTransfer priced = price_with(transfer, name, *item.entry);
+      if (!best || priced.isolated_time < best->isolated_time) best = std::move(priced);
+    }
   }
   if (!best) {
     throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));

@@ -19,7 +19,9 @@ class FlowModel final : public Network {
  public:
   /// @param copies systems joined by the scale-out network
   /// @param algorithm a registered collective algorithm, or "auto": the fastest for each transfer
-  ///        in isolation. A named algorithm that does not serve a transfer leaves it to "auto".
+  ///        in isolation among those that libraries choose from (or, where none of them serves it,
+  ///        among all); or a file of a user-written one. A named algorithm that does not serve a
+  ///        transfer leaves it to "auto".
   /// @throws config::ConfigError for an unknown topology or algorithm, and for sizes that do not
   ///         fit together.
   FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto");
@@ -27,6 +29,9 @@ class FlowModel final : public Network {
   const Topology& topology() const override { return topology_; }
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
   PricedTransfer price(const Transfer& transfer) const override;
+
+  /// One group of a transfer, with what the fabric can do among it.
+  Collective collective(const Transfer& transfer, std::span<const int> group) const;
 
   /// Bundles that a message crosses, and the share of its bytes on each.
   /// @throws std::out_of_range for a rank that does not exist.
@@ -38,7 +43,6 @@ class FlowModel final : public Network {
  private:
   PricedTransfer price_with(const Transfer& transfer, const std::string& name,
                             const CollectiveAlgorithm& algorithm) const;
-  Collective collective(const Transfer& transfer, std::span<const int> group) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
   void check_groups(const Transfer& transfer) const;
 

@@ -73,6 +73,8 @@ void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) 
   throw std::logic_error("the switches of this fabric do not multicast");
 }
 
+std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}; }
+
 void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
   if (share <= 0) {
     throw config::ConfigError("the link " + topology.bundles()[bundle].name +

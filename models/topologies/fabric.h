@@ -90,6 +90,10 @@ class Fabric {
   /// The same tree downwards: the root switch sends one copy, which multiplies on its way to every
   /// rank of the group. Only where reduces().
   virtual void append_multicast(std::span<const int> group, Route& route) const;
+
+  /// Sizes of the axes of the torus that this group fills in its order, the first axis fastest;
+  /// empty where it is none.
+  virtual std::vector<int> torus(std::span<const int> group) const;
 };
 
 /// Adds switches and bundles inside each system to a topology whose ranks exist.

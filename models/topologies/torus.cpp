@@ -81,6 +81,19 @@ class TorusFabric final : public Fabric {
     }
   }
 
+  // Whole systems whose axes are all rings.
+  std::vector<int> torus(std::span<const int> group) const override {
+    const auto ranks = index(layout_.ranks_per_system);
+    if (group.size() != ranks || group.front() % layout_.ranks_per_system != 0 ||
+        std::count(wraps_.begin(), wraps_.end(), 0) != 0) {
+      return {};
+    }
+    for (std::size_t i = 1; i < ranks; ++i) {
+      if (group[i] != group[i - 1] + 1) return {};
+    }
+    return sizes_;
+  }
+
   void draw(Topology& topology) const override {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {

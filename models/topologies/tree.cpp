@@ -171,6 +171,11 @@ class TreeFabric final : public Fabric {
     return layout_.node(source) * layout_.ranks_per_node + destination % layout_.ranks_per_node;
   }
 
+  bool is_inside(std::span<const int> group) const {
+    return std::all_of(group.begin(), group.end(), [&](int rank) {
+      return layout_.system(rank) == layout_.system(group.front());
+    });
+  }
   int leaf_of(int rank) const { return tree_leaf(layout_, shape_, rank); }
   int pod(int leaf) const { return leaf / shape_.rails / shape_.groups_per_pod; }
   int plane(int leaf) const { return leaf % shape_.rails % shape_.planes; }

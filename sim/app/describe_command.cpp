@@ -7,6 +7,7 @@
 #include "models/topologies/fabric.h"
 #include "sim/app/commands.h"
 #include "sim/app/describe.h"
+#include "sim/app/describe_collective.h"
 #include "sim/app/describe_topology.h"
 #include "sim/app/experiment.h"
 #include "sim/app/sweep_config.h"
@@ -69,7 +70,11 @@ Catalog catalog() {
   }
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
-  add_registry<AlgorithmRegistry>(catalog.collectives);
+  for (const auto& [name, item] : AlgorithmRegistry::items()) {
+    const CollectiveAlgorithm& algorithm = *item.entry;
+    catalog.collectives.push_back({name, item.help + ": " + served_kinds(algorithm),
+                                   [&algorithm] { return served_steps(algorithm); }});
+  }
   for (const auto& [kind, info] : operators()) {
     const OperatorInfo& described = info;
     catalog.operators.push_back(
