@@ -116,10 +116,10 @@ class TreeFabric final : public Fabric {
 
   // Switches between systems do not reduce; those inside may.
   bool reduces(std::span<const int> group) const override {
-    return std::all_of(
-               group.begin(), group.end(),
-               [&](int rank) { return layout_.system(rank) == layout_.system(group.front()); }) &&
-           scale_up_->reduces(group);
+    return is_inside(group) && scale_up_->reduces(group);
+  }
+  std::vector<int> torus(std::span<const int> group) const override {
+    return is_inside(group) ? scale_up_->torus(group) : std::vector<int>();
   }
   void append_reduction(std::span<const int> group, Route& route) const override {
     scale_up_->append_reduction(group, route);
