@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "models/topologies/host_links.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 #include "sim/units/spelling.h"
@@ -40,6 +41,11 @@ std::string rank_name(const RankLayout& layout, int rank) {
       node_name(layout, layout.node(rank)) + "/accelerator" + std::to_string(layout.rail(rank));
   if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
   return name;
+}
+
+void Fabric::append_host_route(int /*rank*/, HostEnd /*end*/, bool /*outward*/,
+                               Route& /*route*/) const {
+  throw std::logic_error("this network has no links to host boards");
 }
 
 int Fabric::hops(int source, int destination) const {
@@ -109,6 +115,7 @@ std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayou
         ScaleOutRegistry::at("scale-out topology", system.scale_out.kind);
     fabric = scale_out(system, layout, std::move(fabric), topology);
   }
+  if (system.host.links) fabric = add_host_links(system, layout, std::move(fabric), topology);
   for (const LinkFault& fault : faults) {
     fabric->degrade(find_bundle(topology, fault.link), fault.share, topology);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,6 +55,9 @@ struct LinkFault {
   double share = 0;  ///< of its capacity that is left; 0: it is down
 };
 
+/// Where a message of an accelerator can go besides another one.
+enum class HostEnd : std::uint8_t { kHost, kStorage };
+
 /// Bundles of links that have been added to a topology, and the way through them.
 class Fabric {
  public:
@@ -64,6 +68,12 @@ class Fabric {
 
   /// Appends the way between two different ranks that this fabric joins.
   virtual void append_route(int source, int destination, Route& route) const = 0;
+
+  /// Appends the way between a rank and its host board, or the storage behind it: outward or to the
+  /// rank.
+  /// @throws std::logic_error where host links are not part of the network (`host.links`);
+  ///         config::ConfigError where nothing leads to storage.
+  virtual void append_host_route(int rank, HostEnd end, bool outward, Route& route) const;
 
   /// Links that a message crosses one after the other, those on a package not counted. By default
   /// what append_route() says, for fabrics whose paths are equally long.

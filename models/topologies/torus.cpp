@@ -8,6 +8,8 @@
 //
 // TPU cubes of 4 x 4 x 4 are joined, and axes closed, by optical circuit switches. They are
 // mirrors: a link through one is one link.
+#include "models/topologies/torus.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -207,4 +209,17 @@ const ScaleUpRegistry::Register registered(
     "torus", "neighbours linked along every axis, closed to rings unless an axis is open", build);
 
 }  // namespace
+TorusOptics torus_optics(const ScaleUpConfig& config) {
+  if (config.cube < 1) return {};
+  TorusOptics optics{.cubes = 1, .switches = static_cast<int>(config.torus.size())};
+  for (std::size_t axis = 0; axis < config.torus.size(); ++axis) {
+    if (config.torus[axis] % config.cube != 0) return {};
+    optics.cubes *= config.torus[axis] / config.cube;
+    if (axis > 0) optics.switches *= config.cube;
+  }
+  optics.ports = 2 * optics.cubes;
+  optics.links_per_cube = 2 * optics.switches;
+  return optics;
+}
+
 }  // namespace orrery
