@@ -14,7 +14,9 @@ enum class FileKind : std::uint8_t {
   kSystem,
   kAccelerator,
   kModel,
-  kCalibration
+  kCalibration,
+  kProtocols,
+  kNetworkCalibration
 };
 
 /// Follows `extends:` where the file alone does not tell.

@@ -56,6 +56,9 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
                     kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
+          .optional_reference("protocols", &C::protocols, "protocols",
+                              "of the collective library; absent: a step costs the latency, bytes "
+                              "the efficiency")
           .check(
               "nvswitch needs links_per_switch",
               [](const C& c) { return c.kind != "nvswitch" || !c.links_per_switch.empty(); },

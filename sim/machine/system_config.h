@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/machine/accelerator_config.h"
+#include "sim/machine/protocols_config.h"
 
 namespace orrery {
 
@@ -24,6 +26,9 @@ struct ScaleUpConfig {
   Fact<Seconds>
       latency;  ///< of one step of a collective or message between two ranks, software included
   Fact<double> efficiency;  ///< payload share of the link bandwidth that collectives reach
+  /// Of the collective library; where they are present, they replace `latency` and refine
+  /// `efficiency`.
+  std::optional<ProtocolsConfig> protocols;
   static const config::Schema<ScaleUpConfig>& schema();
 };
 
