@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/collectives/user_algorithm.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -105,7 +106,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       scale_out_latency_(system.scale_out.latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
       capacities_(payload_capacities(system, topology_)) {
-  if (forced_algorithm_ != kAuto) AlgorithmRegistry::at("collective", forced_algorithm_);
+  if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
 }
 
 Route FlowModel::route(int source, int destination) const {
@@ -115,6 +116,12 @@ Route FlowModel::route(int source, int destination) const {
   Route route;
   if (source != destination) fabric_->append_route(source, destination, route);
   return route;
+}
+
+Topology FlowModel::drawn() const {
+  Topology drawn = topology_;
+  fabric_->draw(drawn);
+  return drawn;
 }
 
 void FlowModel::check_groups(const Transfer& transfer) const {
@@ -143,7 +150,15 @@ void FlowModel::check_groups(const Transfer& transfer) const {
 }
 
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
-  return {transfer.kind, transfer.bytes, group, layout_, fabric_->reduces(group)};
+  Collective collective{transfer.kind, transfer.bytes, group, layout_};
+  collective.switches_reduce = fabric_->reduces(group);
+  collective.torus = fabric_->torus(group);
+  std::vector<int> first_system;
+  for (const int rank : group) {
+    if (layout_.system(rank) == layout_.system(group.front())) first_system.push_back(rank);
+  }
+  collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
+  return collective;
 }
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
@@ -166,8 +181,8 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
 std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
   const PricedTransfer priced = price(transfer);
   if (!protocols_) return {};
-  const CollectiveAlgorithm& algorithm = *AlgorithmRegistry::at("collective", priced.algorithm);
-  const PricedTransfer raw = price_with(transfer, priced.algorithm, algorithm);
+  const auto algorithm = find_algorithm(priced.algorithm);
+  const PricedTransfer raw = price_with(transfer, priced.algorithm, *algorithm);
   return Carried{parse_protocol(priced.protocol).value(), traffic(transfer, raw)};
 }
 
@@ -178,8 +193,13 @@ std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
   if (algorithm != kAuto) {
     add_candidates(transfer, algorithm, protocol, candidates);
   } else {
-    for (const auto& [name, item] : AlgorithmRegistry::items())
-      add_candidates(transfer, name, protocol, candidates);
+    for (const bool automatic : {true, false}) {
+      if (!candidates.empty()) break;
+      for (const auto& [name, item] : AlgorithmRegistry::items()) {
+        if (item.entry->automatic() != automatic) continue;
+        add_candidates(transfer, name, protocol, candidates);
+      }
+    }
   }
   if (candidates.empty()) return {};
   // What the library knows goes before what it does not; without a library, the fastest.
@@ -194,9 +214,9 @@ std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
 void FlowModel::add_candidates(const Transfer& transfer, const std::string& name,
                                std::optional<Protocol> protocol,
                                std::vector<Candidate>& candidates) const {
-  const CollectiveAlgorithm& algorithm = *AlgorithmRegistry::at("collective", name);
-  if (!serves(algorithm, transfer)) return;
-  const PricedTransfer raw = price_with(transfer, name, algorithm);
+  const auto algorithm = find_algorithm(name);
+  if (!serves(*algorithm, transfer)) return;
+  const PricedTransfer raw = price_with(transfer, name, *algorithm);
   const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
                                  [](const auto& group) { return group.size() == 1; });
   if (!protocols_ || alone) {

@@ -21,7 +21,9 @@ class FlowModel final : public Network {
  public:
   /// @param copies systems joined by the scale-out network
   /// @param algorithm a registered collective algorithm, or "auto": the fastest for each transfer
-  ///        in isolation. A named algorithm that does not serve a transfer leaves it to "auto".
+  ///        in isolation among those that libraries choose from (or, where none of them serves it,
+  ///        among all); or a file of a user-written one. A named algorithm that does not serve a
+  ///        transfer leaves it to "auto".
   /// @param protocol "ll", "ll128", "simple", or "auto". Where the system's fabric has protocols,
   ///        "auto" takes algorithm and protocol as the library would, by its own cost model, and
   ///        prices them by the measured parameters. A named protocol that does not serve a transfer
@@ -39,9 +41,15 @@ class FlowModel final : public Network {
   /// @throws as price()
   std::optional<Carried> carried(const Transfer& transfer) const;
 
+  /// One group of a transfer, with what the fabric can do among it.
+  Collective collective(const Transfer& transfer, std::span<const int> group) const;
+
   /// Bundles that a message crosses, and the share of its bytes on each.
   /// @throws std::out_of_range for a rank that does not exist.
   Route route(int source, int destination) const;
+  /// The topology with every physical link, which prices do not need.
+  Topology drawn() const;
+  const Fabric& fabric() const { return *fabric_; }
 
  private:
   /// A way to carry out a transfer.
@@ -59,7 +67,6 @@ class FlowModel final : public Network {
                             const CollectiveAlgorithm& algorithm) const;
   Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
-  Collective collective(const Transfer& transfer, std::span<const int> group) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
   void check_groups(const Transfer& transfer) const;
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "models/collectives/limit.h"
 #include "models/network/flow_model.h"
 #include "sim/app/components.h"
 #include "sim/app/intervals.h"
@@ -67,7 +68,8 @@ void add_provenance(const Experiment& experiment, int ranks, RunRecord& record) 
     return;
   }
   const NetworkCalibration& calibration = *experiment.network;
-  const bool inside = experiment.nodes == 1 || ranks <= experiment.system.ranks();
+  const bool inside =
+      calibration.system == experiment.system.id && ranks <= experiment.system.ranks();
   const bool covered = inside && calibration.covers(experiment.collective->bytes, ranks);
   rests.add(covered ? Provenance::kCalibrated : Provenance::kExtrapolated, time);
   record.provenance = provenance_json(rests, calibration.id);
@@ -77,6 +79,28 @@ void add_provenance(const Experiment& experiment, int ranks, RunRecord& record) 
   std::vector<double> factors = normal_draws(experiment.seed, "collective " + calibration.id);
   for (double& factor : factors) factor = std::exp(spread.median + spread.sigma * factor);
   add_time_intervals(record, factors);
+}
+
+/// What else could be asked for where the algorithm asked for does not do.
+[[noreturn]] void refuse_algorithm(const std::string& algorithm, const Collective& collective) {
+  std::string known;
+  for (const auto& [name, item] : AlgorithmRegistry::items()) {
+    if (item.entry->serves(collective)) known += (known.empty() ? "" : ", ") + name;
+  }
+  throw config::ConfigError("collective.algorithm: " + algorithm + " does not serve " +
+                            to_string(collective.kind) + " among " +
+                            std::to_string(collective.size()) + " ranks " +
+                            (collective.spans_systems() ? "of several systems" : "of one system") +
+                            "; these do: " + known);
+}
+
+void add_figures(const CollectiveConfig& collective, const Collective& group,
+                 const PortRates& ports, double time, RunRecord& record) {
+  const double rate = time > 0 ? collective.bytes.base() / time : 0;
+  add_metric(record, "time_s", time);
+  add_metric(record, "algorithm_bytes_per_s", rate);
+  add_metric(record, "bus_bytes_per_s", rate * bus_factor(collective.kind, group.size()));
+  add_metric(record, "share_of_limit", time > 0 ? least_time(group, ports).base() / time : 0);
 }
 
 }  // namespace
@@ -92,7 +116,11 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   const FlowModel network(experiment.system, experiment.nodes, collective.algorithm,
                           collective.protocol);
   const Program program = one_transfer(collective, ranks);
-  const PricedTransfer priced = network.price(program.transfers[0]);
+  const Transfer& transfer = program.transfers[0];
+  const Collective group = network.collective(transfer, transfer.groups[0]);
+  const PricedTransfer priced = network.price(transfer);
+  if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
+    refuse_algorithm(collective.algorithm, group);
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
@@ -101,10 +129,7 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   record.components = component_use(network.topology(), program, result);
 
   const double time = to_seconds(result.end).base();
-  const double rate = collective.bytes.base() / time;
-  add_metric(record, "time_s", time);
-  add_metric(record, "algorithm_bytes_per_s", rate);
-  add_metric(record, "bus_bytes_per_s", rate * bus_factor(collective.kind, ranks));
+  add_figures(collective, group, port_rates(experiment.system), time, record);
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", priced.protocol});
   record.labels.push_back({"bottleneck", priced.bottleneck

@@ -155,6 +155,21 @@ std::string fact_text(const config::Node* fact, const char* key) {
   return text ? text->text() : std::string();
 }
 
+// A row of the table of an accelerator. Sentences do not stand in its columns of values: what is
+// left out is printed below the table, and a source that is a key of its own is a source.
+void add_value(Table& table, const std::string& path, const std::string& value,
+               const std::string& nameplate, const std::string& origin) {
+  const std::string_view source_key = ".source";
+  const bool is_source = path.size() > source_key.size() &&
+                         path.compare(path.size() - source_key.size(), path.npos, source_key) == 0;
+  if (path.rfind("approximations.", 0) == 0) return;
+  if (is_source) {
+    table.add_row({path, "", "", value});
+  } else {
+    table.add_row({path, value, nameplate, origin});
+  }
+}
+
 Description describe_accelerator(const std::string& name, const config::Library& library) {
   const auto loaded = load<AcceleratorConfig>("accelerators", "accelerator", name, library);
   Table table({{name, Table::Align::kLeft},
@@ -171,7 +186,7 @@ Description describe_accelerator(const std::string& name, const config::Library&
     std::string origin = source;
     if (!nameplate.empty())
       origin.append("; published: ").append(nameplate_source).append("; ").append(reason);
-    table.add_row({leaf.path, leaf.text, nameplate, origin});
+    add_value(table, leaf.path, leaf.text, nameplate, origin);
     Json row = {{"path", leaf.path}, {"text", leaf.text}};
     if (leaf.value) row["value"] = *leaf.value;
     row.update({{"unit", leaf.unit}, {"source", source}, {"origin", leaf.origin}});

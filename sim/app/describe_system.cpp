@@ -190,8 +190,8 @@ std::string describe_systems(const std::vector<SystemConfig>& systems) {
     print_note(out, i + 1, comparison.differences[i]);
   }
   for (const SystemConfig& system : systems) {
-    for (const std::string& remark : system.remarks)
-      out << "\n" << system.name << ": " << remark << "\n";
+    if (!system.remarks.empty()) out << "\n";
+    for (const std::string& remark : system.remarks) out << system.name << ": " << remark << "\n";
   }
   return out.str();
 }

@@ -16,6 +16,7 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   if (has("calibration") && has("fits")) return FileKind::kCalibration;
   if (has("network_calibration")) return FileKind::kNetworkCalibration;
   if (has("protocols")) return FileKind::kProtocols;
+  if (has("collective") && has("steps")) return FileKind::kAlgorithm;
   if (has("sweep")) return FileKind::kSweep;
   if (has("experiment")) return FileKind::kExperiment;
   if (has("scale_out") && has("accelerator") && has("accelerators")) return FileKind::kSystem;
@@ -66,6 +67,8 @@ KindName name_of(FileKind kind) {
       return {"protocols of a collective library", "check"};
     case FileKind::kNetworkCalibration:
       return {"a network calibration", "check"};
+    case FileKind::kAlgorithm:
+      return {"a collective algorithm", "check"};
   }
   return {"?", "check"};
 }
@@ -95,7 +98,8 @@ FileKind file_kind(const std::string& path) {
   throw config::ConfigError(
       path +
       ": cannot tell what this is: expected one of the top-level keys experiment, sweep, "
-      "system, accelerator, model, calibration, or a list of published rows");
+      "system, accelerator, model, calibration, steps of a collective, or a list of published "
+      "rows");
 }
 
 }  // namespace orrery

@@ -16,7 +16,8 @@ enum class FileKind : std::uint8_t {
   kModel,
   kCalibration,
   kProtocols,
-  kNetworkCalibration
+  kNetworkCalibration,
+  kAlgorithm
 };
 
 /// Follows `extends:` where the file alone does not tell.

@@ -17,15 +17,14 @@ constexpr const char* kFolder = "network_calibrations";
 
 std::string network_calibration_file(const std::string& choice, const SystemConfig& system) {
   if (choice == "none" || !system.scale_up.protocols) return {};
-  const bool automatic = choice == "auto";
-  if (automatic && system.id.empty()) return {};
+  const std::string& name = choice == "auto" ? system.scale_up.calibration : choice;
+  if (name.empty()) return {};
   const config::Library& library = config::default_library();
-  std::string path = library.locate(kFolder, automatic ? system.id : choice, "");
+  std::string path = library.locate(kFolder, name, "");
   if (std::filesystem::exists(path)) return path;
-  if (automatic) return {};
   const std::vector<std::string> known = library.names(kFolder);
-  const std::string meant = nearest_name(choice, known);
-  std::string message = "there is no network calibration '" + choice + "'";
+  const std::string meant = nearest_name(name, known);
+  std::string message = "there is no network calibration '" + name + "'";
   if (!meant.empty()) message += "; did you mean '" + meant + "'?";
   throw config::ConfigError(message);
 }

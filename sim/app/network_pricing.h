@@ -10,8 +10,7 @@
 namespace orrery {
 
 /// The network calibration that `choice` means for a system: "none" none, a name of the library or
-/// a path that one, and "auto" that of the system's name, if there is one and the system has
-/// protocols. Empty: none.
+/// a path that one, and "auto" what the system names. Empty: none, or the system has no protocols.
 /// @throws config::ConfigError for a name that does not exist
 std::string network_calibration_file(const std::string& choice, const SystemConfig& system);
 

@@ -58,6 +58,22 @@ struct LinkLoad {
 struct TransferCost {
   Picoseconds latency = 0;
   std::vector<LinkLoad> loads;
+  /// The most that a protocol, or a copy engine, carries on the most loaded link; 0: no limit. What
+  /// the transfer leaves of a link goes to the others.
+  BytesPerSecond rate_limit{};
+};
+
+/// From `time` on the link carries `capacity`; 0: it is down.
+struct LinkEvent {
+  Picoseconds time = 0;
+  std::uint32_t link = 0;
+  BytesPerSecond capacity;
+  /// Transfers that take another way from then on, whether in flight or later.
+  struct Reroute {
+    std::uint32_t transfer = 0;
+    std::vector<LinkLoad> loads;  ///< of the whole transfer
+  };
+  std::vector<Reroute> reroutes;
 };
 
 /// Prices of everything in a Program, by id.
@@ -69,6 +85,7 @@ struct Costs {
   /// What the host of a rank takes to enqueue a kernel, one after the other from the start of the
   /// program; no kernel starts before. 0: all are there at the start.
   Picoseconds enqueue = 0;
+  std::vector<LinkEvent> link_events;  ///< in any order; those of one time apply as listed
 };
 
 }  // namespace orrery

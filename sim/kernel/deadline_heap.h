@@ -22,6 +22,15 @@ class DeadlineHeap {
   /// Ids are 0 .. ids-1; the heap starts empty.
   explicit DeadlineHeap(std::size_t ids = 0) : place_(ids, kAbsent) {}
 
+  struct Entry {
+    Key key;
+    std::uint32_t id;
+    bool operator<(const Entry& o) const { return key < o.key || (key == o.key && id < o.id); }
+  };
+
+  /// Ids are 0 .. ids-1 from now on; at least as many as before.
+  void extend(std::size_t ids) { place_.resize(ids, kAbsent); }
+
   bool empty() const { return entries_.empty(); }
   std::size_t size() const { return entries_.size(); }
   bool contains(std::uint32_t id) const { return place_[id] != kAbsent; }
@@ -39,6 +48,29 @@ class DeadlineHeap {
       entries_.push_back(entry);
     }
     settle(at, entry);
+  }
+
+  /// Sets many deadlines, each id once. If they are a good part of all, the heap is built anew,
+  /// which takes less time than moving them one by one.
+  void set_all(const std::vector<Entry>& entries) {
+    if (entries.size() * kArity < entries_.size()) {
+      for (const Entry& entry : entries) {
+        set(entry.id, entry.key);
+      }
+      return;
+    }
+    for (const Entry& entry : entries) {
+      if (place_[entry.id] == kAbsent) {
+        place_[entry.id] = static_cast<std::uint32_t>(entries_.size());
+        entries_.push_back(entry);
+      } else {
+        entries_[place_[entry.id]] = entry;
+      }
+    }
+    for (auto at = static_cast<std::uint32_t>((entries_.size() + kArity - 2) / kArity); at > 0;) {
+      --at;
+      sink(at, Entry(entries_[at]));
+    }
   }
 
   /// Removes `id`, which must be present.
@@ -60,11 +92,6 @@ class DeadlineHeap {
   }
 
  private:
-  struct Entry {
-    Key key;
-    std::uint32_t id;
-    bool operator<(const Entry& o) const { return key < o.key || (key == o.key && id < o.id); }
-  };
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
   static constexpr std::uint32_t kArity = 4;  // a node's children share a cache line
 

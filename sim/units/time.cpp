@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/units/time.h"
 
-#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -14,7 +13,12 @@ Picoseconds to_picoseconds(Seconds duration) {
     throw std::overflow_error("a duration of " + std::to_string(duration.base()) +
                               " s is outside the simulated time of 0 to 106 days");
   }
-  return static_cast<Picoseconds>(std::nearbyint(ps));
+  // Adding 2^52 leaves no bits for a fraction, so it rounds as nearbyint does, without its call.
+  constexpr double kNoFraction = 4503599627370496.0;
+  if (ps < kNoFraction) {
+    return static_cast<Picoseconds>((ps + kNoFraction) - kNoFraction);
+  }
+  return static_cast<Picoseconds>(ps);
 }
 
 Picoseconds checked_add(Picoseconds time, Picoseconds duration) {

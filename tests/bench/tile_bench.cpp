@@ -114,10 +114,8 @@ Sample price_step(Fidelity fidelity, bool memo) {
 /// What one kernel takes, and its events.
 void add_largest(const std::string& name, const std::string& text, std::size_t rows,
                  std::int64_t heads, double memory) {
-  // Rates of all kinds at work change with every block that ends: a few dozen kinds take longer.
-  const bool guide = memory < 1e9;
   add_contestant(name, [=] { return play(prefill(rows, heads), memory); });
-  add_comparison({"T1", text + " [s]", name, "", Quantity::kSeconds, Limit::kAtMost, 0.003, guide});
+  add_comparison({"T1", text + " [s]", name, "", Quantity::kSeconds, Limit::kAtMost, 0.003});
   add_comparison({"T1", text + " [events]", name, "", Quantity::kCount, Limit::kAtMost, 1e5, true});
 }
 

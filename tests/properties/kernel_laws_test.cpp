@@ -111,6 +111,10 @@ double seconds(const KernelModel& model, const Kernel& kernel, const Accelerator
 }
 
 constexpr double kChoice = 0.008;
+/// Likewise on Blackwell Ultra, which runs on the calibrations of Blackwell: with half again the
+/// NVFP4 rate, short NVFP4 products lie between tiles of more unlike times than those that were
+/// fitted.
+constexpr double kBorrowedChoice = 0.01;
 /// A product is split over all units that its tiles leave, and so finer on more of them, even where
 /// adding up the parts then takes longer than it saves: up to 5.9 % for short wide products.
 constexpr double kSplits = 0.06;
@@ -227,7 +231,8 @@ TEST_P(KernelLaws, AHigherClockOrCapNeverSlows) {
   AcceleratorConfig idle = accelerator_, steady = accelerator_;
   idle.power.state = PowerState::kBoost;
   steady.power.state = PowerState::kSteady;
-  expect_no_slower_than(steady, idle, "boost", kChoice);
+  const bool borrowed = name() == "gb300";
+  expect_no_slower_than(steady, idle, "boost", borrowed ? kBorrowedChoice : kChoice);
 }
 
 TEST_P(KernelLaws, ResultsAreTheSameOnEveryRun) {

@@ -20,8 +20,9 @@ class MlaPrefillFamily final : public KernelFamily {
 };
 
 /// Latent attention of new tokens, absorbed: all heads of a sequence attend to one latent. Blocks
-/// of 64 or 128 heads take even shares of all steps of all sequences (FlashMLA's schedule), or
-/// whole parts of a context on Blackwell; parts of a sequence are put together afterwards.
+/// of 64 heads take even shares of all steps of all sequences (FlashMLA's schedule), or whole parts
+/// of a context by TensorRT-LLM's rules on Blackwell (latent_blocks.h); parts of a sequence are put
+/// together afterwards.
 class MlaDecodeFamily final : public KernelFamily {
  public:
   const std::vector<ParameterInfo>& parameters() const override;

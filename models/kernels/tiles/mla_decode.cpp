@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "models/kernels/tiles/decode_kernels.h"
+#include "models/kernels/tiles/latent_blocks.h"
 #include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
@@ -10,14 +11,13 @@
 namespace orrery {
 namespace {
 
-/// Of both kernels, then of the one with even shares (FlashMLA), then of the one with parts of a
-/// context (Blackwell).
+/// Of all kernels, then of the one with even shares (FlashMLA), then of those of Blackwell.
 enum Parameter : std::size_t {
   kLaunch,            ///< us, with the kernels that append to the cache
   kNarrowLaunch,      ///< of it, over an 8-bit cache
   kMemoryEfficiency,  ///< share of the memory bandwidth
   kCacheShare,        ///< of the L2 that keeps latents from launch to launch
-  kExponent,          ///< of the p-norm of work, wait and traffic
+  kExponent,          ///< of the p-norm of work and traffic
   kStep,              ///< kclk of a unit for a step
   kNarrowStep,        ///< of it, over an 8-bit cache
   kCombine,           ///< kclk of putting together parts of a context
@@ -27,13 +27,16 @@ enum Parameter : std::size_t {
   kNarrowFew,         ///< of it, over an 8-bit cache
   kSequence,          ///< steps that a sequence takes beside its own
   kMask,              ///< kclk of a context that ends inside a step
-  kBlock,             ///< kclk of a unit for a block
-  kStart,             ///< kclk until a block has its first latents
-  kWaitStep,          ///< kclk of a step, one after the other in a block
-  kWaitMiss,          ///< kclk more where the latents come from memory
-  kHeads,             ///< share by which a step of 128 heads takes longer than one of few
-  kNarrowHeads,       ///< the same over an 8-bit cache
+  kBlock,             ///< kclk of a unit for a block of few heads
+  kKeptBlock,         ///< of it, a block of more heads
+  kKeptStep,          ///< kclk of a unit for a step of up to 64 heads
+  kPairedStep,        ///< kclk of a pair of units for a step of up to 128 heads
+  kNarrowKept,        ///< of both, over an 8-bit cache
+  kMiss,              ///< kclk more for a step of 16-bit latents that come from memory
+  kHalf,              ///< share: time of a block with half of the values
+  kQuarter,           ///< share: time of a block with a quarter of the values
   kPart,              ///< kclk more for each part of a context
+  kSeparate,          ///< kclk of a kernel that puts parts together
   kEnd,
 };
 
@@ -62,14 +65,19 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
              (kernel.read.base() > 0 && kernel.read.base() - queries < 1.5 * latents);
   p.bytes = latents * (p.narrow ? 1 : 2) + queries + p.sequences * p.heads * 2 * value;
   p.parts = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
+  // Blackwell's kernels multiply in the format of the cache: queries are converted before, and 128
+  // heads over 8-bit caches were measured 1.2 times as fast as 16-bit products could be.
+  const bool converts = p.parts && p.narrow && find_precision(a.compute.matrix, Precision::kFp8);
+  const Precision products = converts ? Precision::kFp8 : kernel.precision;
   if (kernel.matrix_flops.base() > 0)
-    p.device.matrix_us = (kernel.matrix_flops / matrix_peak(a, kernel.precision)).base() * 1e6;
+    p.device.matrix_us = (kernel.matrix_flops / matrix_peak(a, products)).base() * 1e6;
   return p;
 }
 
 /// us of one kernel beside launch and traffic.
 struct Work {
-  double work = 0, wait = 0, after = 0;
+  double work = 0, after = 0;
+  double miss = 0;  ///< share of the bytes that comes from memory
 };
 
 /// All steps of 64 tokens of all sequences, and a few more a sequence, in even shares; a block
@@ -88,30 +96,43 @@ Work even_shares(const Problem& p, const double* v) {
       p.device.kclk * share * v[kStep] * (p.narrow ? v[kNarrowStep] : 1) * std::max(few, heads);
   if (share < steps && steps > 1) work.after += p.device.kclk * v[kCombine];
   if (std::fmod(p.context, 64) > 0) work.after += p.device.kclk * v[kMask];
+  work.miss = missed(p.bytes, v[kCacheShare] * p.device.cache);
   return work;
 }
 
-/// A block takes a part of a context in steps of 128 tokens, up to 128 heads at a time; 17 to 32
-/// heads are two blocks of 16. Contexts of more than two steps are split over idle units, into 32
-/// parts at most: found from the times of the B200's table.
+/// kclk of a unit for a step of 128 or 256 tokens, all of its values.
+double step_kclk(const LatentBlocks& plan, bool narrow, const double* v) {
+  switch (plan.kernel) {
+    case LatentKernel::kKept:
+      return v[kKeptStep] * (narrow ? v[kNarrowKept] : 1);
+    case LatentKernel::kPaired:
+      return v[kPairedStep] * (narrow ? v[kNarrowKept] : 1);
+    default:
+      return v[kStep] * (narrow ? v[kNarrowStep] : 1);
+  }
+}
+
+/// Rounds of equal blocks, each a part of a context.
 Work context_parts(const Problem& p, const double* v) {
-  constexpr double kMostParts = 32;
-  const double steps = std::ceil(p.context / 128);
-  const double blocks_of_heads = p.heads > 16 && p.heads <= 32 ? 2 : std::ceil(p.heads / 128);
-  const double jobs = p.sequences * blocks_of_heads;
-  const double parts =
-      steps <= 2 ? 1
-                 : std::clamp(std::floor(p.device.units / jobs), 1.0, std::min(steps, kMostParts));
-  const double heads = p.heads / blocks_of_heads / 128;
-  const double longer = 1 + (p.narrow ? v[kNarrowHeads] : v[kHeads]) * std::min(1.0, heads);
-  const double narrow = p.narrow ? v[kNarrowStep] : 1;
-  const double miss = missed(p.bytes, v[kCacheShare] * p.device.cache);
+  const LatentBlocks plan = latent_blocks(p.sequences, p.heads, p.context, p.device.units);
   Work work;
-  work.work = p.device.kclk / p.device.units *
-              (jobs * steps * v[kStep] * narrow * longer + jobs * parts * v[kBlock]);
-  work.wait = p.device.kclk * (v[kStart] + std::ceil(steps / parts) * longer * narrow *
-                                               (v[kWaitStep] + v[kWaitMiss] * miss));
-  if (parts > 1) work.after = p.device.kclk * (v[kCombine] + v[kPart] * parts);
+  // Read over and over in the same order, a cache keeps what is a little smaller than itself and
+  // loses what is a little larger: twice as steep as missed().
+  const double kept = v[kCacheShare] * p.device.cache / p.bytes;
+  work.miss = missed(1, kept * kept);
+  const double values = plan.values > 2 ? v[kQuarter] : plan.values > 1 ? v[kHalf] : 1;
+  const double block = v[kBlock] * (plan.kernel == LatentKernel::kFewHeads ? 1 : v[kKeptBlock]);
+  // Blocks of the same latents get them from memory once.
+  const double sharing = plan.head_blocks * (plan.kernel == LatentKernel::kPaired ? 2 : 1);
+  const double late = p.narrow ? 0 : v[kMiss] * work.miss / sharing;
+  const double steps = std::ceil(std::ceil(p.context / plan.parts) / plan.step);
+  work.work =
+      p.device.kclk * plan.rounds *
+      (values * (block + steps * step_kclk(plan, p.narrow, v)) + steps * late * plan.step / 256);
+  if (plan.reduction != LatentReduction::kNone) {
+    const bool separate = plan.reduction == LatentReduction::kSeparate;
+    work.after = p.device.kclk * (v[separate ? kSeparate : kCombine] + v[kPart] * plan.parts);
+  }
   return work;
 }
 
@@ -134,12 +155,15 @@ const std::vector<ParameterInfo>& MlaDecodeFamily::parameters() const {
       {"sequence", "1", 0.01, 20},
       {"mask", "kclk", 0.01, 20},
       {"block", "kclk", 0.01, 50},
-      {"start", "kclk", 0.01, 50},
-      {"wait_step", "kclk", 0.01, 50},
-      {"wait_miss", "kclk", 0.01, 50},
-      {"heads", "1", 1e-2, 5},
-      {"narrow_heads", "1", 1e-2, 5},
+      {"kept_block", "1", 0.3, 10},
+      {"kept_step", "kclk", 0.01, 50},
+      {"paired_step", "kclk", 0.01, 50},
+      {"narrow_kept", "1", 0.1, 3},
+      {"miss", "kclk", 1e-3, 50},
+      {"half_values", "1", 0.2, 1},
+      {"quarter_values", "1", 0.1, 1},
       {"part", "kclk", 1e-3, 10},
+      {"separate", "kclk", 0.01, 100},
   };
   return table;
 }
@@ -151,28 +175,27 @@ std::vector<double> MlaDecodeFamily::priors(const AcceleratorConfig& accelerator
   const bool parts = accelerator.core && accelerator.core->matrix_tile &&
                      accelerator.core->matrix_tile->rows >= 128;
   if (parts) {
-    return {4.5 * launch, 0.85, 0.95, 0.55, 2.0, 3.85, 0.4,  1.0, 0.058, 3.0, 0.81,
-            1.0,          2.9,  1.9,  5.6,  2.5, 0.33, 1.86, 0.1, 1.3,   0.38};
+    return {4.4 * launch, 0.92, 1.0, 0.69, 2.6, 6.9, 0.58, 1.9, 0.05, 3.3, 0.81, 1.0,
+            2.9,          1.9,  2.7, 1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
   }
-  return {4.4 * launch, 0.92, 0.95, 0.22, 2.5, 3.0,  0.95, 7.9, 0.19, 1.4, 0.81,
-          1.0,          2.9,  1.9,  5.6,  2.5, 0.33, 1.86, 0.1, 1.3,  0.38};
+  return {4.4 * launch, 0.92, 0.95, 0.22, 2.5, 3.0, 0.95, 7.9, 0.19, 1.4, 0.81, 1.0,
+          2.9,          1.9,  2.7,  1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
 }
 
 KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                  const double* v) const {
   const Problem p = problem_of(kernel, accelerator);
   const Work work = p.parts ? context_parts(p, v) : even_shares(p, v);
-  const double miss = missed(p.bytes, v[kCacheShare] * p.device.cache);
-  const double memory = traffic_us(p.device, p.bytes * miss, v[kMemoryEfficiency]);
+  const double memory = traffic_us(p.device, p.bytes * work.miss, v[kMemoryEfficiency]);
   const double body =
-      std::max(least_us(p.device, p.bytes), joined(v[kExponent], {work.work, work.wait, memory}));
+      std::max(least_us(p.device, p.bytes), joined(v[kExponent], {work.work, memory, 0}));
   const double rows = p.device.kclk * v[kRow] * (p.narrow ? v[kNarrowRow] : 1) * p.sequences *
                       p.heads / p.device.units;
   KernelTime time;
   time.launch_us = v[kLaunch] * (p.narrow ? v[kNarrowLaunch] : 1);
   time.total_us = time.launch_us + body + work.after + rows;
-  time.bound = bound_of(time.launch_us, time.total_us - time.launch_us,
-                        std::max(work.work, work.wait), memory, Bound::kTensor);
+  time.bound =
+      bound_of(time.launch_us, time.total_us - time.launch_us, work.work, memory, Bound::kTensor);
   return time;
 }
 
@@ -181,7 +204,14 @@ std::optional<ResidualPoint> MlaDecodeFamily::residual_point(const Kernel& kerne
   const Problem p = problem_of(kernel, on);
   ResidualPoint point;
   point.part = p.narrow ? 1 : 0;
-  point.at = {0.45 * std::log2(p.context), 0.6 * std::log2(p.sequences), 0.3 * std::log2(p.heads)};
+  double heads = p.heads;
+  if (p.parts) {
+    // Blackwell's kernels err alike for all heads that fill up to the same tiles.
+    const LatentBlocks plan = latent_blocks(p.sequences, p.heads, p.context, p.device.units);
+    point.part += 2 * static_cast<int>(plan.kernel);
+    heads = plan.tile * plan.head_blocks;
+  }
+  point.at = {0.45 * std::log2(p.context), 0.6 * std::log2(p.sequences), 0.3 * std::log2(heads)};
   return point;
 }
 

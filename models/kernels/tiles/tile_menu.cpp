@@ -54,16 +54,21 @@ Room room_of(const AcceleratorConfig& accelerator) {
   return room;
 }
 
-double operand_bytes(Tile tile, Precision precision, OperandBytes bytes) {
-  return kFewestStages * stage_depth(precision) *
-         (tile.rows * bytes.input + tile.columns * bytes.weight);
+/// Bytes of the stages of a row of inputs and of a column of weights.
+OperandBytes stage_bytes(Precision precision, OperandBytes bytes) {
+  const double depth = kFewestStages * stage_depth(precision);
+  return {depth * bytes.input, depth * bytes.weight};
+}
+
+double operand_bytes(Tile tile, OperandBytes stages) {
+  return tile.rows * stages.input + tile.columns * stages.weight;
 }
 
 double result_bytes(Tile tile) { return tile.rows * tile.columns * kResultBytes; }
 
-bool fits(Tile tile, const Room& room, Precision precision, OperandBytes bytes) {
+bool fits(Tile tile, const Room& room, OperandBytes stages) {
   const double results = result_bytes(tile);
-  return operand_bytes(tile, precision, bytes) + (room.together ? results : 0) <= room.shared &&
+  return operand_bytes(tile, stages) + (room.together ? results : 0) <= room.shared &&
          results <= room.results;
 }
 
@@ -78,10 +83,9 @@ std::string grouped(double value) {
 std::string kibibytes(double bytes) { return grouped(bytes / 1024) + " KiB"; }
 
 /// "a tile of 256x256 with 2 stages of 64 bf16 elements needs 131,072 bytes of shared memory; ..."
-std::string arithmetic(Tile tile, const Room& room, const Kernel& kernel, OperandBytes bytes) {
+std::string arithmetic(Tile tile, const Room& room, const Kernel& kernel, OperandBytes stages) {
   std::string text = "a tile of " + grouped(tile.rows) + "x" + grouped(tile.columns);
-  const double operands = operand_bytes(tile, kernel.precision, bytes),
-               results = result_bytes(tile);
+  const double operands = operand_bytes(tile, stages), results = result_bytes(tile);
   if (operands + (room.together ? results : 0) > room.shared) {
     text += " with " + grouped(kFewestStages) + " stages of " +
             grouped(stage_depth(kernel.precision)) + " " + to_string(kernel.precision) +
@@ -108,21 +112,24 @@ double stage_depth(Precision precision) { return 128 / element_bytes(precision);
 
 TileMenu tile_menu(const Kernel& kernel, const AcceleratorConfig& accelerator, OperandBytes bytes) {
   const Room room = room_of(accelerator);
+  const OperandBytes stages = stage_bytes(kernel.precision, bytes);
   TileMenu menu;
   const bool asked = kernel.tile[0] > 0 || kernel.tile[1] > 0;
   const Tile wanted{static_cast<double>(std::max<std::int64_t>(1, kernel.tile[0])),
                     static_cast<double>(std::max<std::int64_t>(1, kernel.tile[1]))};
+  const auto add = [&](Tile tile) {
+    if (fits(tile, room, stages)) menu.add(tile);
+  };
   if (asked) {
-    if (fits(wanted, room, kernel.precision, bytes)) menu.add(wanted);
+    add(wanted);
   } else {
-    for (const Tile tile : kLibrary)
-      if (fits(tile, room, kernel.precision, bytes)) menu.add(tile);
-    for (const Tile tile : kWidening)
-      if (is_widened(kernel) && fits(tile, room, kernel.precision, bytes)) menu.add(tile);
+    for (const Tile tile : kLibrary) add(tile);
+    if (is_widened(kernel))
+      for (const Tile tile : kWidening) add(tile);
   }
   if (menu.begin() == menu.end()) {
     throw config::ConfigError("operator: " + accelerator.name + ": " +
-                              arithmetic(asked ? wanted : kLibrary.front(), room, kernel, bytes));
+                              arithmetic(asked ? wanted : kLibrary.front(), room, kernel, stages));
   }
   return menu;
 }

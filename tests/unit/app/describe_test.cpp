@@ -205,6 +205,17 @@ TEST(Describe, AnAcceleratorTellsWhatAWordOfMemoryCosts) {
   EXPECT_NEAR(cost["multiply_adds"].get<double>(), 153.5, 0.1);
 }
 
+// One sentence in a column of values would push the figures of all rows apart.
+TEST(Describe, SentencesDoNotStandInTheColumnOfValues) {
+  for (const std::string& name : library().names("accelerators")) {
+    const std::string table = text({"accelerator", name});
+    EXPECT_LE(table.find("  published  source"), 130U) << name;
+    EXPECT_EQ(table.find("approximations."), table.npos) << name;
+  }
+  EXPECT_THAT(text({"accelerator", "tpu_v5p"}), HasSubstr("approximation: a product runs"));
+  EXPECT_THAT(text({"accelerator", "tpu_v5p"}), HasSubstr("that hold the weights"));
+}
+
 TEST(Describe, EveryAcceleratorOfTheLibraryTellsIt) {
   for (const std::string& name : library().names("accelerators"))
     EXPECT_THAT(text({"accelerator", name}), HasSubstr("a 32-bit word of memory costs")) << name;

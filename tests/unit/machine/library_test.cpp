@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,18 +69,34 @@ TEST(Library, AMissingSourceIsFound) {
 class Accelerators : public testing::TestWithParam<std::string> {};
 class Systems : public testing::TestWithParam<std::string> {};
 
-TEST(Library, HasTheMainParts) {
+// What configurations, documents and comparisons call the products.
+TEST(Library, HasEveryProductByItsName) {
   const auto accelerators = library().names("accelerators");
   for (const char* name :
-       {"a100_sxm", "h100_sxm", "h200_sxm", "b200_sxm", "gb200", "rubin_r200", "ascend_910c",
-        "v100_sxm", "tpu_v5p", "iphone_11", "stm32f746", "h100_1g"}) {
+       {"v100_sxm_32", "v100_sxm",  "a100_sxm",    "a100_sxm_40", "h100_sxm",     "h800_sxm",
+        "h20",         "h200_sxm",  "b200_sxm",    "gb200",       "b300_sxm",     "gb300",
+        "rubin_r200",  "rubin_cpx", "rubin_ultra", "mi300x",      "rtx_pro_6000", "mi355x",
+        "ascend_910b", "tpu_v4",    "tpu_v5e",     "tpu_v5p",     "tpu_v6e",      "ascend_910c",
+        "tpu_v7",      "trainium2", "gaudi3",      "iphone_11",   "stm32f746",    "h100_1g"}) {
     EXPECT_TRUE(std::find(accelerators.begin(), accelerators.end(), name) != accelerators.end())
         << name;
   }
   const auto systems = library().names("systems");
-  for (const char* name : {"dgx_a100", "dgx_h100", "gb200_nvl72", "vr_nvl72", "cm384", "h100_1g",
-                           "iphone_11", "stm32f746"}) {
+  for (const char* name : {"dgx_a100", "dgx_h100", "dgx_h200", "dgx_b200", "dgx_b300",
+                           "gb200_nvl72", "gb300_nvl72", "vr_nvl72", "vr_nvl144_cpx", "rubin_cpx",
+                           "rtx_pro_6000", "cm384", "h100_1g", "iphone_11", "stm32f746"}) {
     EXPECT_TRUE(std::find(systems.begin(), systems.end(), name) != systems.end()) << name;
+  }
+}
+
+// A product that its folder's README does not name is not found by who looks there.
+TEST(Library, ReadmesNameEveryFile) {
+  for (const std::string kind : {"accelerators", "systems"}) {
+    std::ifstream file(std::string(ORRERY_SOURCE_DIR) + "/configs/" + kind + "/README.md");
+    const std::string readme{std::istreambuf_iterator<char>(file), {}};
+    for (const std::string& name : library().names(kind)) {
+      EXPECT_NE(readme.find("`" + name + "`"), readme.npos) << kind << ' ' << name;
+    }
   }
 }
 
@@ -115,6 +134,9 @@ double gemm_watts(const AcceleratorConfig& a, Precision precision, double stream
   return power.base();
 }
 
+// Devices whose design power no product can draw: their matrix units are cut, their board is not.
+const std::set<std::string> kCutProducts = {"h20"};
+
 // A full-rate GEMM runs at 85 to 100 % of the design power, and even with the memory streaming
 // beside it (which no kernel of the model does, as both take their time) it stays below 1.1 of it.
 TEST_P(Accelerators, FullLoadIsNearTheDesignPower) {
@@ -126,7 +148,7 @@ TEST_P(Accelerators, FullLoadIsNearTheDesignPower) {
         << to_string(precision);
     highest = std::max(highest, gemm_watts(a, precision, 0.1));
   }
-  EXPECT_GT(highest, 0.85 * a.power.tdp.value.base());
+  EXPECT_EQ(highest < 0.85 * a.power.tdp.value.base(), kCutProducts.contains(GetParam()));
   EXPECT_LT(highest, a.power.tdp.value.base());
 }
 
@@ -136,13 +158,17 @@ TEST_P(Accelerators, VectorLanesAtFullRateStayBelowTheDesignPower) {
             a.power.tdp.value.base());
 }
 
+// Blackwell Ultra gave the area of int8 to NVFP4.
+const std::set<std::string> kCutInt8 = {"b300_sxm", "gb300"};
+
 // Halving the operand width never costs more energy a FLOP and never lowers the rate.
 TEST_P(Accelerators, NarrowOperandsAreNoSlowerAndNoDearer) {
   const AcceleratorConfig a = accelerator(GetParam());
   for (const auto& [wide, wide_rate] : a.compute.matrix) {
     for (const auto& [narrow, narrow_rate] : a.compute.matrix) {
       if (element_bytes(narrow) >= element_bytes(wide)) continue;
-      EXPECT_GE(narrow_rate.value, wide_rate.value);
+      const bool cut = narrow == Precision::kInt8 && kCutInt8.contains(GetParam());
+      EXPECT_EQ(narrow_rate.value < wide_rate.value, cut) << to_string(narrow);
       EXPECT_LE(a.energy.matrix.at(narrow).value, a.energy.matrix.at(wide).value);
     }
   }
@@ -153,13 +179,59 @@ INSTANTIATE_TEST_SUITE_P(Library, Accelerators, testing::ValuesIn(library().name
 INSTANTIATE_TEST_SUITE_P(Library, Systems, testing::ValuesIn(library().names("systems")),
                          [](const auto& test) { return test.param; });
 
-TEST(Library, LinksHaveTheSpeedOfTheirGeneration) {
-  const std::pair<const char*, double> links[] = {
-      {"a100_sxm", 25e9},   {"h100_sxm", 25e9},    {"b200_sxm", 50e9}, {"gb200", 50e9},
-      {"rubin_r200", 50e9}, {"ascend_910c", 28e9}, {"v100_sxm", 25e9}, {"tpu_v5p", 90e9}};
-  for (const auto& [name, bandwidth] : links) {
-    const PortConfig port = accelerator(name).scale_up;
-    EXPECT_DOUBLE_EQ(port.bandwidth.value.base() / port.links.value, bandwidth) << name;
+struct Product {
+  const char* name;
+  double bf16_flops, memory_bytes, memory_rate, link_rate, watts;
+};
+
+// Typed again from the published figures, not from the files: dense bf16 (fp16 of the V100),
+// capacity and bandwidth of the memory, one link one way, design power. NVIDIA, AMD, Intel, Google
+// and AWS data sheets; Zuo et al., arXiv 2506.12708 for the Ascends. 0: not published.
+TEST(Library, ProductsHaveThePublishedFigures) {
+  const std::vector<Product> products = {{"v100_sxm", 125e12, 16e9, 900e9, 25e9, 300},
+                                         {"a100_sxm", 312e12, 80e9, 2039e9, 25e9, 400},
+                                         {"a100_sxm_40", 312e12, 40e9, 1555e9, 25e9, 400},
+                                         {"h100_sxm", 989.5e12, 80e9, 3350e9, 25e9, 700},
+                                         {"h800_sxm", 989.5e12, 80e9, 3350e9, 25e9, 700},
+                                         {"h20", 148e12, 96e9, 4000e9, 25e9, 400},
+                                         {"h200_sxm", 989.5e12, 141e9, 4800e9, 25e9, 700},
+                                         {"b200_sxm", 2250e12, 180e9, 7700e9, 50e9, 1000},
+                                         {"gb200", 2500e12, 192e9, 8000e9, 50e9, 1200},
+                                         {"b300_sxm", 2250e12, 288e9, 8000e9, 50e9, 1100},
+                                         {"gb300", 2500e12, 288e9, 8000e9, 50e9, 1400},
+                                         {"rubin_r200", 4000e12, 288e9, 22000e9, 50e9, 0},
+                                         {"rtx_pro_6000", 503.8e12, 96e9, 1792e9, 0, 600},
+                                         {"mi300x", 1307.4e12, 192e9, 5300e9, 64e9, 750},
+                                         {"mi355x", 2516.6e12, 288e9, 8000e9, 76.8e9, 1400},
+                                         {"ascend_910b", 376e12, 64e9, 1600e9, 28e9, 400},
+                                         {"ascend_910c", 780e12, 128e9, 3200e9, 28e9, 0},
+                                         {"tpu_v4", 275e12, 32e9, 1200e9, 45e9, 192},
+                                         {"tpu_v5e", 197e12, 16e9, 819e9, 45e9, 0},
+                                         {"tpu_v5p", 459e12, 95e9, 2765e9, 90e9, 0},
+                                         {"tpu_v6e", 918e12, 32e9, 1640e9, 90e9, 0},
+                                         {"tpu_v7", 2307e12, 206e9, 7370e9, 100e9, 0},
+                                         {"trainium2", 667e12, 103e9, 2900e9, 160e9, 0},
+                                         {"gaudi3", 1835e12, 128e9, 3700e9, 25e9, 900}};
+  for (const Product& product : products) {
+    const AcceleratorConfig a = accelerator(product.name);
+    const auto bf16 = a.compute.matrix.find(Precision::kBf16);
+    const auto& rate =
+        bf16 == a.compute.matrix.end() ? a.compute.matrix.at(Precision::kFp16) : bf16->second;
+    EXPECT_NEAR(rate.published().base(), product.bf16_flops, 0.005 * product.bf16_flops)
+        << product.name;
+    EXPECT_NEAR(a.memory.capacity.published().base(), product.memory_bytes,
+                0.005 * product.memory_bytes)
+        << product.name;
+    EXPECT_NEAR(a.memory.bandwidth.published().base(), product.memory_rate,
+                0.006 * product.memory_rate)
+        << product.name;
+    if (product.link_rate > 0) {
+      EXPECT_NEAR(a.scale_up.bandwidth.value.base() / a.scale_up.links.value, product.link_rate, 1)
+          << product.name;
+    }
+    if (product.watts > 0) {
+      EXPECT_EQ(a.power.tdp.value.base(), product.watts) << product.name;
+    }
   }
 }
 
@@ -176,11 +248,9 @@ TEST(Library, H200IsAnH100WithOtherMemory) {
 
 // The driver reports MiB totals that are above the GB of the data sheet and below as many GiB.
 TEST(Library, UsableCapacitiesAreTheDriversTotals) {
-  const std::pair<const char*, double> totals[] = {{"a100_sxm", 81920},
-                                                   {"h100_sxm", 81559},
-                                                   {"h200_sxm", 143771},
-                                                   {"b200_sxm", 183359},
-                                                   {"gb200", 189471}};
+  const std::pair<const char*, double> totals[] = {
+      {"a100_sxm", 81920}, {"h100_sxm", 81559},  {"h200_sxm", 143771}, {"b200_sxm", 183359},
+      {"gb200", 189471},   {"b300_sxm", 275040}, {"gb300", 284208}};
   for (const auto& [name, mebibytes] : totals) {
     EXPECT_DOUBLE_EQ(accelerator(name).memory.capacity.value.base(), mebibytes * 1048576) << name;
   }

@@ -14,6 +14,12 @@ namespace {
 using testing::HasSubstr;
 using namespace literals;
 
+// Rules of what a file describes; what it leaves out is pinned by WhatIsNotKnownIsAbsent.
+class Structures : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Library, Structures,
+                         testing::ValuesIn(shipped_library().names("accelerators")),
+                         [](const auto& test) { return test.param; });
+
 struct PerClock {
   const char* name;
   Precision precision;
@@ -21,22 +27,45 @@ struct PerClock {
 };
 
 // Dense FLOP per clock and unit. NVIDIA: tensor cores of an SM x multiply-adds x 2, from the white
-// papers (V100: 8 x 64, A100: 4 x 256, H100: 4 x 512, Blackwell: 4 x 1,024). 910C: one cube of
-// 16 x 16 x 16. TPU v5p: 4 systolic arrays of 128 x 128 a TensorCore. A13: 256 multiply-adds a core
-// (what its estimate of the clock rests on). Cortex-M7: two multiply-adds. Rubin is left out: its
-// observed clock gives 33.0 of the published 35 PFLOP/s.
+// papers (V100: 8 x 64, A100: 4 x 256, H100: 4 x 512, Blackwell: 4 x 1,024, graphics Blackwell: 4 x
+// 128, H20: 4 x 128). AMD: 4 matrix cores a CU of 256 (CDNA 3) and 512 (CDNA 4) multiply-adds.
+// Ascend: one cube of 16 x 16 x 16. TPU: 4 systolic arrays of 128 x 128, since v6e of 256 x 256.
+// Trainium2: one of 128 x 128, Gaudi 3: one of 256 x 256. A13: 256 multiply-adds a core (what its
+// estimate of the clock rests on). Cortex-M7: two multiply-adds. Rubin is left out: its observed
+// clock gives 33.0 of the published 35 PFLOP/s.
 TEST(Structure, UnitsAndClockGiveTheMatrixPeak) {
   const std::vector<PerClock> rates = {{"v100_sxm", Precision::kFp16, 1024},
                                        {"a100_sxm", Precision::kBf16, 2048},
+                                       {"a100_sxm_40", Precision::kInt8, 4096},
                                        {"h100_sxm", Precision::kBf16, 4096},
                                        {"h100_sxm", Precision::kFp8, 8192},
+                                       {"h800_sxm", Precision::kBf16, 4096},
+                                       {"h20", Precision::kBf16, 1024},
+                                       {"h20", Precision::kFp8, 2048},
                                        {"h200_sxm", Precision::kBf16, 4096},
                                        {"h100_1g", Precision::kBf16, 4096},
                                        {"b200_sxm", Precision::kBf16, 8192},
                                        {"b200_sxm", Precision::kNvfp4, 32768},
                                        {"gb200", Precision::kBf16, 8192},
+                                       {"b300_sxm", Precision::kFp8, 16384},
+                                       {"b300_sxm", Precision::kNvfp4, 49152},
+                                       {"gb300", Precision::kBf16, 8192},
+                                       {"gb300", Precision::kNvfp4, 49152},
+                                       {"rtx_pro_6000", Precision::kBf16, 1024},
+                                       {"rtx_pro_6000", Precision::kNvfp4, 4096},
+                                       {"mi300x", Precision::kBf16, 4 * 256 * 2},
+                                       {"mi300x", Precision::kFp8, 4096},
+                                       {"mi355x", Precision::kBf16, 4 * 512 * 2},
+                                       {"mi355x", Precision::kNvfp4, 16384},
+                                       {"ascend_910b", Precision::kBf16, 8192},
                                        {"ascend_910c", Precision::kBf16, 8192},
+                                       {"tpu_v4", Precision::kInt8, 4 * 128 * 128 * 2},
+                                       {"tpu_v5e", Precision::kBf16, 4 * 128 * 128 * 2},
                                        {"tpu_v5p", Precision::kBf16, 4 * 128 * 128 * 2},
+                                       {"tpu_v6e", Precision::kBf16, 4 * 256 * 256 * 2},
+                                       {"tpu_v7", Precision::kBf16, 4 * 256 * 256 * 2},
+                                       {"trainium2", Precision::kBf16, 128 * 128 * 2},
+                                       {"gaudi3", Precision::kBf16, 256 * 256 * 2},
                                        {"iphone_11", Precision::kInt8, 512},
                                        {"stm32f746", Precision::kInt8, 4}};
   for (const PerClock& rate : rates) {
@@ -46,12 +75,23 @@ TEST(Structure, UnitsAndClockGiveTheMatrixPeak) {
   }
 }
 
-// fp32 lanes of an SM x 2 (64 lanes in Volta and the A100, 128 since), at the boost clock, which is
-// what data sheets rate vectors at. The Cortex-M7 has one lane.
+// What a file says of a unit and a clock is what it says of the package, for every precision that
+// it has both of.
+TEST_P(Structures, UnitsTimesRateTimesClockIsTheNameplateRate) {
+  const ComputeConfig compute = shipped_accelerator(GetParam()).compute;
+  for (const auto& [precision, per_clock] : compute.matrix_per_clock) {
+    const double peak = compute.units.value * compute.clock.value.base() * per_clock.value;
+    EXPECT_NEAR(peak / compute.matrix.at(precision).value.base(), 1, 0.02) << to_string(precision);
+  }
+}
+
+// fp32 lanes of an SM x 2 (64 lanes in Volta and the A100, 128 since; 128 of a CU, packed), at the
+// boost clock, which is what data sheets rate vectors at. The Cortex-M7 has one lane.
 TEST(Structure, UnitsAndBoostClockGiveTheVectorPeak) {
   const std::vector<std::pair<const char*, double>> rates = {
-      {"v100_sxm", 128}, {"a100_sxm", 128}, {"h100_sxm", 256}, {"h200_sxm", 256},
-      {"b200_sxm", 256}, {"gb200", 256},    {"stm32f746", 2}};
+      {"v100_sxm", 128},     {"a100_sxm", 128}, {"h100_sxm", 256}, {"h200_sxm", 256},
+      {"h800_sxm", 256},     {"h20", 256},      {"b200_sxm", 256}, {"gb200", 256},
+      {"rtx_pro_6000", 256}, {"mi300x", 256},   {"mi355x", 256},   {"stm32f746", 2}};
   for (const auto& [name, flops] : rates) {
     const ComputeConfig compute = shipped_accelerator(name).compute;
     const Hertz clock = compute.boost_clock.value_or(compute.clock).value;
@@ -88,12 +128,6 @@ TEST(Structure, MultiprocessorsHaveTheLimitsOfTheirComputeCapability) {
         << limits.name;
   }
 }
-
-// Rules of what a file describes; what it leaves out is pinned by WhatIsNotKnownIsAbsent.
-class Structures : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Library, Structures,
-                         testing::ValuesIn(shipped_library().names("accelerators")),
-                         [](const auto& test) { return test.param; });
 
 // The fp32 results of one matrix instruction have to lie somewhere while they are summed.
 TEST_P(Structures, TheResultsOfAMatrixInstructionFitTheUnit) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/replay/link_classes.h"
+#include "sim/network/link_classes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +9,11 @@
 
 namespace orrery {
 
-std::vector<LinkLoad> normalized_loads(const TransferCost& transfer, std::size_t links) {
-  std::vector<LinkLoad> loads = transfer.loads;
-  std::stable_sort(loads.begin(), loads.end(),
-                   [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
+std::vector<LinkLoad> normalized_loads(std::vector<LinkLoad> loads, std::size_t links) {
+  const auto by_link = [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; };
+  if (!std::is_sorted(loads.begin(), loads.end(), by_link)) {
+    std::stable_sort(loads.begin(), loads.end(), by_link);
+  }
   std::vector<LinkLoad> result;
   for (const LinkLoad& load : loads) {
     if (load.link >= links || !std::isfinite(load.bytes) || load.bytes < 0) {
@@ -34,7 +35,7 @@ std::vector<std::uint32_t> link_classes(const Costs& costs) {
   using Loads = std::vector<std::pair<std::uint32_t, double>>;  // transfer, bytes
   std::vector<Loads> by_link(costs.links.size());
   for (std::uint32_t t = 0; t < costs.transfers.size(); ++t) {
-    for (const LinkLoad& load : normalized_loads(costs.transfers[t], costs.links.size())) {
+    for (const LinkLoad& load : normalized_loads(costs.transfers[t].loads, costs.links.size())) {
       by_link[load.link].emplace_back(t, load.bytes);
     }
   }

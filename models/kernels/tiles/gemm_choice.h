@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "models/kernels/tiles/matrix_product.h"
+#include "models/kernels/tiles/tile_menu.h"
+
+namespace orrery {
+
+/// What all ways to run one product share; reciprocals, because candidates are where the time goes.
+struct GemmJob {
+  MatrixProduct product;
+  TileDevice device;
+  Streaming streaming;
+  double most_splits = 1;
+  double matrix = 0;           ///< us of a FLOP on one unit
+  double per_unit = 0;         ///< 1 / units
+  double load = 0, crowd = 0;  ///< us of a byte into one unit alone, and for each active unit
+  double step = 0;             ///< us of an element of the summed dimension, at least
+  double depth = 0;            ///< elements that steps take without splitting
+  double split = 0;            ///< us of adding up splits
+  double split_traffic = 0;    ///< us of a split
+};
+
+/// @throws config::ConfigError as tile_device() and matrix_product()
+GemmJob gemm_job(const Kernel& kernel, const AcceleratorConfig& accelerator, GemmValues v);
+
+/// A way to run a product, in us.
+struct GemmCandidate {
+  Tile tile;
+  double tiles = 0;  ///< of all splits together
+  double depth = 0;  ///< of the summed dimension that a tile takes
+  double waves = 0;
+  double matrix = 0, load = 0, loop = 0;  ///< of an element of depth, twice; of a main loop
+  double epilogue = 0, steady = 0;        ///< steady: of a tile between others
+  double split = 0;                       ///< adding up
+  double time = 0;                        ///< without launch
+};
+
+/// What the library may choose from, and what it is taken to choose: the fastest, or now and then
+/// one that is not much slower.
+struct GemmChoice {
+  GemmCandidate best;
+  double expected = 0;  ///< us
+};
+
+GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v);
+
+/// A step of the main loop: a p-norm, p = 4, 3, 2 from Ampere to Blackwell, as instructions, loads
+/// and latencies overlap less and less in time that gets shorter.
+double joined_step(double a, double b, double c, int instruction_rows);
+
+}  // namespace orrery
