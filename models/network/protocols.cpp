@@ -22,7 +22,7 @@ constexpr Bytes kP2pAllChannels = 1_MiB;
 /// NCCL's buffer of a channel's connection: what is in flight between two ranks.
 constexpr Bytes kWindow = 4_MiB;
 
-constexpr double kLlWire = 2;            // 4 bytes of flag with 4 of data
+constexpr double kLlWire = 2;  // 4 bytes of flag with 4 of data
 constexpr double kLl128Wire = 128 / 120.0;
 /// Of an all-reduce a rank's own share is read once for both halves, reduction and gather.
 constexpr double kAllReduceOwnShare = 0.75;
@@ -54,12 +54,10 @@ bool sums_bytes(const Traffic& t) {
 }
 
 ProtocolCost ll_cost(const ProtocolsConfig& c, const Traffic& t) {
-  ProtocolCost cost{
-      .latency = {}, .scale_up = 1 / c.ll_efficiency.value, .scale_out = kLlWire};
+  ProtocolCost cost{.latency = {}, .scale_up = 1 / c.ll_efficiency.value, .scale_out = kLlWire};
   const Seconds spread = c.ll_spread.value * std::log2(t.ranks);
   cost.latency = c.launch.value + c.ll_hop.value * t.steps.scale_up +
-                 c.net_ll.value * t.steps.scale_out +
-                 spread * std::min(1.0, t.share() / kLlSpread);
+                 c.net_ll.value * t.steps.scale_out + spread * std::min(1.0, t.share() / kLlSpread);
   // What all channels hold in one pass travels during the latency of its step.
   const BytesPerSecond rate = t.line * c.ll_efficiency.value;
   const Bytes pass = kChannelPass * c.channels;
@@ -88,8 +86,8 @@ ProtocolCost simple_cost(const ProtocolsConfig& c, const Traffic& t) {
 
 ProtocolCost in_switch_cost(const ProtocolsConfig& c, const Traffic& t) {
   const Bytes filled = std::min(t.bytes, kWindow * t.ranks);
-  return {.latency = c.launch.value + c.nvls_setup.value +
-                     c.net_simple.value * t.steps.scale_out + c.nvls_fill.value * (filled / t.line),
+  return {.latency = c.launch.value + c.nvls_setup.value + c.net_simple.value * t.steps.scale_out +
+                     c.nvls_fill.value * (filled / t.line),
           .scale_up = 1 / c.nvls_efficiency.value};
 }
 
@@ -117,12 +115,12 @@ struct Nominal {
 };
 constexpr Nominal kRing = {{6.6, 14.0, 8.4}, {0.6, 1.9, 3.4}, {2.7, 4.0, 14.0}};
 constexpr Nominal kTree = {{6.8, 14.0, 8.4}, {0.6, 1.25, 4.0}, {5.0, 8.5, 14.0}};
-constexpr double kNvls = 25, kNvlsNet = 18;     // microseconds
-constexpr double kRingLl128 = 0.92;             // share of the rate of Simple
-constexpr double kTreeSimple = 0.92 * 0.85;     // likewise, of two trees
-constexpr double kTreeLl = 1 / 3.8;             // likewise
-constexpr double kPlateau = 1.4;                // of Simple's latency, rings between systems
-constexpr Bytes kPlateauFrom = 64_B;            // a channel's share of a rank
+constexpr double kNvls = 25, kNvlsNet = 18;  // microseconds
+constexpr double kRingLl128 = 0.92;          // share of the rate of Simple
+constexpr double kTreeSimple = 0.92 * 0.85;  // likewise, of two trees
+constexpr double kTreeLl = 1 / 3.8;          // likewise
+constexpr double kPlateau = 1.4;             // of Simple's latency, rings between systems
+constexpr Bytes kPlateauFrom = 64_B;         // a channel's share of a rank
 
 double nominal_share(const ProtocolsConfig& c, Protocol protocol, bool tree) {
   switch (protocol) {

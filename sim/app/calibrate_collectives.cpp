@@ -38,8 +38,8 @@ std::vector<NetworkCalibration> fit_all(const CalibrateArguments& arguments) {
   for (const std::string& name : arguments.systems) {
     const auto system =
         config::load<SystemConfig>(library.locate("systems", name, ""), library, "systems");
-    calibrations.push_back(calibrate_network(
-        system, inputs, std::string("orrery ") + kEngineVersion + ", " + date));
+    calibrations.push_back(
+        calibrate_network(system, inputs, std::string("orrery ") + kEngineVersion + ", " + date));
   }
   return calibrations;
 }
@@ -94,7 +94,8 @@ ExitCode calibrate_collectives_command(const CalibrateArguments& arguments) {
       const auto names = moved(load_network_calibration(path.string()), calibration);
       any_moved = any_moved || !names.empty();
       file["moved"] = names;
-      for (const std::string& name : names) std::cerr << path.string() << ": moved: " << name << "\n";
+      for (const std::string& name : names)
+        std::cerr << path.string() << ": moved: " << name << "\n";
     } else {
       fs::create_directories(path.parent_path());
       AtomicFile out(path);

@@ -40,9 +40,13 @@ Program one_transfer(const CollectiveConfig& collective, int ranks) {
   program.streams = {"communication"};
   std::vector<int> group(static_cast<std::size_t>(ranks));
   std::iota(group.begin(), group.end(), 0);
-  program.transfers.push_back(
-      {to_string(collective.kind), collective.kind, collective.bytes, {group}, 1, "collective",
-       collective.byte_sums()});
+  program.transfers.push_back({to_string(collective.kind),
+                               collective.kind,
+                               collective.bytes,
+                               {group},
+                               1,
+                               "collective",
+                               collective.byte_sums()});
   OperatorGraph graph;
   graph.add(
       {to_string(collective.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});

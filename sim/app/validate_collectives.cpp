@@ -117,10 +117,9 @@ void validate_table(const CollectiveTable& table, const CollectivesArguments& ar
     }
     if (arguments.held_out && !is_held_out(row)) continue;
     const std::vector<PricedTransfer> ways = at->second->predictor->priced(table.kind, row);
-    const PricedTransfer& fastest =
-        *std::min_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) {
-          return a.isolated_time < b.isolated_time;
-        });
+    const PricedTransfer& fastest = *std::min_element(
+        ways.begin(), ways.end(),
+        [](const auto& a, const auto& b) { return a.isolated_time < b.isolated_time; });
     rows_file.row(row.text, fastest, at->second->provenance(row));
     const Comparison comparison{fastest.isolated_time.base() * 1e6, row.latency_us};
     for (const std::string& system : {row.system, std::string("all")}) {

@@ -26,14 +26,13 @@ std::string unknown_parameter(const NetworkCalibration& calibration) {
 
 const Schema<CollectiveRange>& CollectiveRange::schema() {
   using C = CollectiveRange;
-  static const auto schema =
-      Schema<C>("range", "the collectives that were measured")
-          .required("least", &C::least, "smallest size")
-          .required("most", &C::most, "largest size")
-          .required("ranks", &C::ranks, "least and greatest")
-          .check(
-              "ranks has a least and a greatest", [](const C& c) { return c.ranks.size() == 2; },
-              "ranks");
+  static const auto schema = Schema<C>("range", "the collectives that were measured")
+                                 .required("least", &C::least, "smallest size")
+                                 .required("most", &C::most, "largest size")
+                                 .required("ranks", &C::ranks, "least and greatest")
+                                 .check(
+                                     "ranks has a least and a greatest",
+                                     [](const C& c) { return c.ranks.size() == 2; }, "ranks");
   return schema;
 }
 

@@ -26,8 +26,8 @@ struct ProtocolsConfig {
   Fact<double> nominal_ll = {0.39, {}};    ///< line share that NCCL's tuner gives LL
   Fact<double> nominal_nvls = {0.66, {}};  ///< and in-switch reduction
   Fact<Seconds> nvls_setup = {Seconds(25e-6), {}};
-  Fact<Seconds> net_ll = {Seconds(2.7e-6), {}};      ///< one step between systems
-  Fact<Seconds> net_ll128 = {Seconds(4.0e-6), {}};   ///< likewise
+  Fact<Seconds> net_ll = {Seconds(2.7e-6), {}};       ///< one step between systems
+  Fact<Seconds> net_ll128 = {Seconds(4.0e-6), {}};    ///< likewise
   Fact<Seconds> net_simple = {Seconds(14.0e-6), {}};  ///< likewise, flush included
 
   // Fitted, at most 20: see protocol_parameters().
