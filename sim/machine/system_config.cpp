@@ -98,6 +98,11 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .optional("hop_latency", &C::hop_latency, "of one more link on the way [ns]", kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
+          .optional("calibration", &C::calibration,
+                    "network calibration that tells about the protocols; empty: none")
+          .optional_reference("protocols", &C::protocols, "protocols",
+                              "of the collective library; absent: a step costs the latency, bytes "
+                              "the efficiency")
           .check(
               "nvswitch needs links_per_switch",
               [](const C& c) { return c.kind != "nvswitch" || !c.links_per_switch.empty(); },

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/graph/topology.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/machine/protocols_config.h"
 
 namespace orrery {
 
@@ -48,6 +50,10 @@ struct ScaleUpConfig {
       latency;  ///< of one step of a collective or message between two ranks, software included
   Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
   Fact<double> efficiency;    ///< payload share of the link bandwidth that collectives reach
+  /// Of the collective library; where they are present, they replace `latency` and refine
+  /// `efficiency`.
+  std::optional<ProtocolsConfig> protocols;
+  std::string calibration;  ///< network calibration that tells about the protocols; empty: none
   static const config::Schema<ScaleUpConfig>& schema();
 };
 
