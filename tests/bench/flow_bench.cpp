@@ -15,8 +15,8 @@ namespace {
 
 using Resolve = FlowNetwork::Resolve;
 
-/// A fat tree of two tiers without oversubscription: 4,096 hosts, 128 leaves, 32 spines. In every
-/// step each host sends to another one, a random permutation, over the spine that a hash chooses,
+/// A fat tree of two tiers without oversubscription: 4,096 hosts, 128 leaves, 32 spines. In step
+/// k of an all-to-all in pairs, host h sends to h + 1000 + 37 k over the spine that a hash chooses,
 /// so that messages collide; when it has been sent, the next follows.
 class EcmpSteps {
  public:
