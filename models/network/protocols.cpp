@@ -81,6 +81,9 @@ ProtocolCost simple_cost(const ProtocolsConfig& c, const Traffic& t) {
   cost.latency = c.launch.value + c.simple_setup.value + c.simple_hop.value * t.steps.scale_up +
                  c.net_simple.value * t.steps.scale_out +
                  c.own_copy.value * own_share(t.kind) * (t.share() / t.line);
+  // Sent and received bytes share the cache.
+  const Bytes beyond = std::max(Bytes(0), t.line * t.scale_up_time - t.cache / 2);
+  cost.latency += c.beyond_cache.value * (beyond / t.line);
   return cost;
 }
 
@@ -97,7 +100,7 @@ ProtocolCost message_cost(const ProtocolsConfig& c, const Traffic& t) {
   const double spread =
       std::min(1.0, message / kP2pLlMessage) + std::min(1.0, t.bytes / kP2pAllChannels);
   ProtocolCost cost{.latency = {}, .scale_up = 1 / c.p2p_efficiency.value};
-  cost.latency = c.launch.value + c.p2p_peer.value * (t.ranks - 1) + c.p2p_spread.value * spread;
+  cost.latency = c.launch.value + c.p2p_peer.value * (t.ranks - 1) + c.ll_spread.value * spread;
   cost.latency += t.systems > 1 ? c.net_simple.value : c.ll_hop.value * kMessageHops;
   cost.latency += c.p2p_fill.value * (std::min(message, kWindow) / t.line);
   cost.latency += c.p2p_own_copy.value * own_share(t.kind) * (t.share() / t.line);

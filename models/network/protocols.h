@@ -39,6 +39,7 @@ struct Traffic {
   int systems = 1;    ///< that it spans
   StepCount steps;
   bool byte_sums = false;  ///< the reduction adds single bytes
+  Bytes cache;             ///< the last one of an accelerator; 0: none
   BytesPerSecond line;     ///< scale-up links of a rank, one way
   double efficiency = 1;   ///< share of it that NCCL counts on: of the fabric
   Seconds scale_up_time;   ///< largest payload of a scale-up link at its line rate

@@ -42,10 +42,10 @@ struct ProtocolsConfig {
   Fact<double> simple_efficiency = {0.82, {}};
   Fact<double> own_copy = {0.7, {}};
   Fact<double> byte_sums = {0.05, {}};
+  Fact<double> beyond_cache = {0.01, {}};
   Fact<double> nvls_efficiency = {0.58, {}};
   Fact<double> nvls_fill = {0.8, {}};
   Fact<Seconds> p2p_peer = {Seconds(0.3e-6), {}};
-  Fact<Seconds> p2p_spread = {Seconds(2.3e-6), {}};
   Fact<double> p2p_efficiency = {0.7, {}};
   Fact<double> p2p_own_copy = {0.3, {}};
   Fact<double> p2p_fill = {1.1, {}};
