@@ -103,6 +103,12 @@ Route FlowModel::route(int source, int destination) const {
   return route;
 }
 
+Topology FlowModel::drawn() const {
+  Topology drawn = topology_;
+  fabric_->draw(drawn);
+  return drawn;
+}
+
 void FlowModel::check_groups(const Transfer& transfer) const {
   if (transfer.groups.empty()) {
     throw std::logic_error("transfer " + transfer.name + " has no groups");

@@ -36,6 +36,9 @@ class FlowModel final : public Network {
   /// Bundles that a message crosses, and the share of its bytes on each.
   /// @throws std::out_of_range for a rank that does not exist.
   Route route(int source, int destination) const;
+  /// The topology with every physical link, which prices do not need.
+  Topology drawn() const;
+  const Fabric& fabric() const { return *fabric_; }
 
  private:
   PricedTransfer price_with(const Transfer& transfer, const std::string& name,
