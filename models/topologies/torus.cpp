@@ -81,6 +81,15 @@ class TorusFabric final : public Fabric {
     }
   }
 
+  std::vector<int> torus(std::span<const int> group) const override {
+    const bool closed = std::count(wraps_.begin(), wraps_.end(), 0) == 0;
+    const bool whole = static_cast<int>(group.size()) == layout_.ranks_per_system &&
+                       group.front() % layout_.ranks_per_system == 0 &&
+                       group.back() - group.front() == layout_.ranks_per_system - 1 &&
+                       std::is_sorted(group.begin(), group.end());
+    return closed && whole ? sizes_ : std::vector<int>();
+  }
+
   void draw(Topology& topology) const override {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {

@@ -128,6 +128,10 @@ class TreeFabric final : public Fabric {
     scale_up_->append_multicast(group, route);
   }
 
+  std::vector<int> torus(std::span<const int> group) const override {
+    return scale_up_->torus(group);
+  }
+
   void draw(Topology& topology) const override {
     scale_up_->draw(topology);
     const BytesPerSecond port = shape_.port / layout_.dies;
