@@ -2,8 +2,8 @@
 #include "models/collectives/limit.h"
 
 #include <algorithm>
+#include <map>
 
-#include "models/collectives/channels.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -41,36 +41,52 @@ Bytes least_bytes(const Collective& collective, const Part& part) {
   return Bytes(0);
 }
 
+/// The slowest of the parts that `part_of` cuts the group into; 0 for a single one.
+template <class PartOf>
+Seconds least_time(const Collective& collective, PartOf part_of, bool reduced_by_switches,
+                   BytesPerSecond rate) {
+  std::map<int, int> members;
+  for (const int rank : collective.group) ++members[part_of(rank)];
+  Seconds least;
+  if (members.size() == 1) return least;
+  const int root = part_of(collective.group.front());
+  for (const auto& [id, count] : members) {
+    const Part part{static_cast<double>(count), static_cast<double>(members.size()), id == root,
+                    reduced_by_switches};
+    least = std::max(least, least_bytes(collective, part) / rate);
+  }
+  return least;
+}
+
 }  // namespace
 
 PortRates port_rates(const SystemConfig& system) {
   const AcceleratorConfig& accelerator = system.accelerator;
   PortRates ports;
-  ports.rank_outside = accelerator.scale_out.bandwidth.value / accelerator.dies;
-  ports.system = ports.rank_outside * system.ranks();
-  if (system.ranks() == 1) return ports;
-  ports.rank_inside = accelerator.scale_up.bandwidth.value / accelerator.dies +
-                      accelerator.die_to_die.value * (accelerator.dies - 1);
+  ports.die = accelerator.die_to_die.value * (accelerator.dies - 1);
+  ports.package_inside = accelerator.scale_up.bandwidth.value;
+  ports.package_outside = accelerator.scale_out.bandwidth.value;
+  ports.system = ports.package_outside * system.accelerators.value;
   return ports;
 }
 
 Seconds least_time(const Collective& collective, const PortRates& ports) {
-  const bool spans = collective.spans_systems();
-  const double n = collective.size();
-  const Part rank{1, n, true, collective.switches_reduce || collective.systems_reduce};
-  const BytesPerSecond rank_rate = ports.rank_inside + ports.rank_outside * (spans ? 1 : 0);
-  Seconds least = least_bytes(collective, rank) / rank_rate;
-  if (!spans) return least;
-  const Channels systems(collective);
-  const int root_system = collective.layout.system(collective.group.front());
-  for (int s = 0; s < systems.systems(); ++s) {
-    const auto some_member = static_cast<std::size_t>(systems.part(s).front());
-    const bool has_root = collective.layout.system(collective.group[some_member]) == root_system;
-    const Part part{static_cast<double>(systems.part_size(s)),
-                    static_cast<double>(systems.systems()), has_root, collective.switches_reduce};
-    least = std::max(least, least_bytes(collective, part) / ports.system);
+  if (collective.bytes.base() == 0) return Seconds(0);
+  const RankLayout& layout = collective.layout;
+  const bool inside_reduces = collective.switches_reduce || collective.systems_reduce;
+  const auto package = [&](int rank) { return layout.package(rank); };
+  const auto system = [&](int rank) { return layout.system(rank); };
+  const Seconds systems = least_time(collective, system, collective.switches_reduce, ports.system);
+  if (systems > Seconds(0)) {
+    const BytesPerSecond rate =
+        ports.package_outside +
+        ports.package_inside * (layout.ranks_per_system > layout.dies ? 1 : 0);
+    return std::max(systems, least_time(collective, package, inside_reduces, rate));
   }
-  return least;
+  const Seconds packages = least_time(collective, package, inside_reduces, ports.package_inside);
+  if (packages > Seconds(0)) return packages;
+  return least_time(
+      collective, [](int rank) { return rank; }, false, ports.die);
 }
 
 }  // namespace orrery

@@ -5,16 +5,18 @@
 
 namespace orrery {
 
-/// What leaves a part of a machine at most, one way, at line rate.
+/// What leaves a part of a machine at most, one way, at line rate. Dies of a package may share its
+/// ports, so packages are the smallest parts.
 struct PortRates {
-  BytesPerSecond rank_inside;   ///< of a rank, to others of its system
-  BytesPerSecond rank_outside;  ///< of a rank, between systems
-  BytesPerSecond system;        ///< of a system, between systems
+  BytesPerSecond die;              ///< of a die, to the others of its package
+  BytesPerSecond package_inside;   ///< of a package, to others of its system
+  BytesPerSecond package_outside;  ///< of a package, between systems
+  BytesPerSecond system;           ///< of a system, between systems
 };
 PortRates port_rates(const SystemConfig& system);
 
 /// The least time of a collective, whatever the algorithm: the bytes that must leave or enter every
-/// rank and every system, over what their ports carry. Of a buffer S and parts of p of n ranks,
+/// package and every system, over what their ports carry. Of a buffer S and parts of p of n ranks,
 /// N parts in all:
 ///
 ///   all_reduce                    2(N-1)/N S; S where switches reduce

@@ -9,24 +9,35 @@ int doubling_rounds(int n) {
   return rounds;
 }
 
+RoundWalk::RoundWalk(const Collective& collective, FlowSink& sink)
+    : collective_(collective),
+      sink_(sink),
+      before_(collective.group.size()),
+      after_(collective.group.size()) {}
+
+void RoundWalk::send(int round, int from, int to, Bytes bytes) {
+  if (round != round_) before_ = after_;
+  round_ = round;
+  const auto sender = static_cast<std::size_t>(from), receiver = static_cast<std::size_t>(to);
+  sink_.add(collective_.group[sender], collective_.group[receiver], bytes);
+  const StepCount chain = step_after(before_[sender], collective_.crosses(from, to));
+  after_[receiver] = longer(after_[receiver], chain);
+}
+
+StepCount RoundWalk::longest() const {
+  StepCount longest;
+  for (const StepCount chain : after_) longest = longer(longest, chain);
+  return longest;
+}
+
 StepCount RoundAlgorithm::run(const Collective& collective, FlowSink& sink) const {
   const Bytes chunk = chunk_bytes(collective, chunks(collective));
-  std::vector<StepCount> ready(collective.group.size());  // by member: its chain before the round
-  std::vector<StepCount> next = ready;                    // and after it
-  int round = 0;
+  RoundWalk walk(collective, sink);
   rounds(collective, [&](const Message& message) {
-    if (message.step != round) ready = next;
-    round = message.step;
-    const auto from = static_cast<std::size_t>(message.from);
-    const auto to = static_cast<std::size_t>(message.to);
-    sink.add(collective.group[from], collective.group[to],
-             chunk * static_cast<double>(message.chunks.count));
-    const bool crosses = collective.crosses(message.from, message.to);
-    next[to] = longer(next[to], step_after(ready[from], crosses));
+    walk.send(message.step, message.from, message.to,
+              chunk * static_cast<double>(message.chunks.count));
   });
-  StepCount longest;
-  for (const StepCount chain : next) longest = longer(longest, chain);
-  return longest;
+  return walk.longest();
 }
 
 Schedule RoundAlgorithm::schedule(const Collective& collective) const {

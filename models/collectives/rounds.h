@@ -7,8 +7,25 @@
 
 namespace orrery {
 
-/// An algorithm in rounds, as MPI libraries write them: a rank begins a round when it has done
-/// those before. One list of messages gives flows, steps and schedule.
+/// Counts the steps of an algorithm in rounds while its flows are told, round after round. A rank
+/// begins a round when it has done those before.
+class RoundWalk {
+ public:
+  RoundWalk(const Collective& collective, FlowSink& sink);
+
+  /// One member sends to another.
+  void send(int round, int from, int to, Bytes bytes);
+  StepCount longest() const;
+
+ private:
+  const Collective& collective_;
+  FlowSink& sink_;
+  std::vector<StepCount> before_, after_;  // chains by member, before and after the round
+  int round_ = 0;
+};
+
+/// An algorithm in rounds, as MPI libraries write them. One list of messages gives flows, steps and
+/// schedule.
 class RoundAlgorithm : public CollectiveAlgorithm {
  public:
   StepCount run(const Collective& collective, FlowSink& sink) const final;

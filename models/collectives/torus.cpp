@@ -67,18 +67,26 @@ void owners(const Grid& grid, Colour colour, int phase, int target, Visit visit)
   }
 }
 
+/// One step of a colour along an axis: every member passes on the parts that lie `behind` hops
+/// behind it. `tell(from, to, owner)`.
+template <class Tell>
+void shift(const Grid& grid, Colour colour, int phase, int behind, Tell tell) {
+  const int axis = axis_of(grid, colour, phase);
+  for (int from = 0; from < grid.members(); ++from) {
+    const int to = grid.moved(from, axis, colour.way);
+    const int target = grid.moved(from, axis, -colour.way * behind);
+    owners(grid, colour, phase, target, [&](int owner) { tell(from, to, owner); });
+  }
+}
+
 /// The reduce-scatter of one colour; `tell(step, from, to, owner)`.
 template <class Tell>
 void scatter(const Grid& grid, Colour colour, Tell tell) {
   int step = 0;
   for (int phase = 0; phase < grid.axes(); ++phase) {
-    const int axis = axis_of(grid, colour, phase);
-    for (int i = 0; i < grid.size(axis) - 1; ++i, ++step) {
-      for (int from = 0; from < grid.members(); ++from) {
-        const int to = grid.moved(from, axis, colour.way);
-        const int target = grid.moved(from, axis, -colour.way * (1 + i));
-        owners(grid, colour, phase, target, [&](int owner) { tell(step, from, to, owner); });
-      }
+    for (int behind = 1; behind < grid.size(axis_of(grid, colour, phase)); ++behind, ++step) {
+      shift(grid, colour, phase, behind,
+            [&](int from, int to, int owner) { tell(step, from, to, owner); });
     }
   }
 }

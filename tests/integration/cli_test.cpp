@@ -229,7 +229,8 @@ TEST_F(Cli, WhatDoesNotFitIsExitCode5WithTheShortfallAndARow) {
 TEST_F(Cli, ShippedFilesPassCheck) {
   const Outcome check = orrery(
       "check configs/experiments/*.yaml configs/sweeps/*.yaml configs/systems/*.yaml "
-      "configs/accelerators/*.yaml configs/models/*.yaml validation/published/*.yaml");
+      "configs/accelerators/*.yaml configs/models/*.yaml configs/collectives/*.yaml "
+      "validation/published/*.yaml");
   EXPECT_EQ(check.code, 0) << check.out;
 }
 

@@ -2,7 +2,6 @@
 #include "models/kernels/tiles/gemm.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "models/kernels/tiles/block_scaled_gemm.h"

@@ -101,6 +101,20 @@ TEST(Limit, OptimalAlgorithmsReachIt) {
   reaches(dgx_h100(), 1, "binomial", TransferKind::kScatter);
 }
 
+TEST(Limit, ATorusReachesItOnAllItsLinks) {
+  SystemConfig system = ideal_system(64, 4, 600_GBps, 6, 0_GBps);  // 100 GB/s a link
+  system.scale_up.kind = "torus";
+  system.scale_up.torus = {4, 4, 4};
+  for (const TransferKind kind :
+       {TransferKind::kAllReduce, TransferKind::kAllGather, TransferKind::kReduceScatter}) {
+    const Timed one = timed(system, 1, "torus", kind, range(0, 64));
+    ASSERT_TRUE(one.served);
+    EXPECT_NEAR(one.least / one.time, 1, 1e-9) << to_string(kind);
+    const Timed part = timed(system, 1, "torus", kind, range(0, 16));
+    EXPECT_FALSE(part.served);
+  }
+}
+
 TEST(Limit, ARingThroughASwitchIsAsFastAsOnDirectLinks) {
   for (const SystemConfig& system : {dgx_a100(), dgx_h100(), nvl72()}) {
     const int n = system.ranks();

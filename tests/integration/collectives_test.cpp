@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives as a user runs them: algorithms that are named, written or chosen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+};
+
+Outcome orrery(const std::string& arguments) {
+  Outcome outcome;
+  const std::string command =
+      "cd " + std::string(ORRERY_SOURCE_DIR) + " && " ORRERY_BINARY " " + arguments + " 2>&1";
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::array<char, 4096> buffer{};
+  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    outcome.out.append(buffer.data(), n);
+  const int status = ::pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+class Collectives : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        fs::temp_directory_path() / ("orrery_collectives_" + std::to_string(::getpid()) + "_" +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  /// `keys` of a collective on one DGX H100.
+  std::string experiment(const std::string& keys) const {
+    return write("experiment.yaml",
+                 "experiment: collective\nsystem: dgx_h100\ncollective: {" + keys + "}\n");
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Collectives, EveryKindRunsOnOneServerAndOnFour) {
+  for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast",
+                           "reduce", "gather", "scatter", "barrier"}) {
+    const std::string bytes = kind == std::string("barrier") ? "" : ", bytes: 1 GiB";
+    const std::string file = experiment(std::string("kind: ") + kind + bytes);
+    for (const char* nodes : {"1", "4"}) {
+      const Outcome run = orrery("run " + file + " --json --set nodes=" + nodes);
+      ASSERT_EQ(run.code, 0) << run.out;
+      const auto metrics = nlohmann::json::parse(run.out.substr(run.out.find('{'))).dump();
+      EXPECT_THAT(metrics, HasSubstr("share_of_limit")) << kind;
+    }
+  }
+}
+
+TEST_F(Collectives, AnAlgorithmThatDoesNotServeIsAnError) {
+  const Outcome run =
+      orrery("run " + experiment("kind: all_to_all, bytes: 1 MiB, algorithm: tree"));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("tree does not serve all_to_all among 8 ranks of one system; "
+                                 "these do: direct, pairwise"));
+}
+
+TEST_F(Collectives, AnUnknownAlgorithmIsShownWhereItIsWritten) {
+  const Outcome run =
+      orrery("check " + experiment("kind: all_reduce, bytes: 1 MiB, algorithm: rnig"));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("experiment.yaml:3:"),
+                             HasSubstr("unknown collective algorithm 'rnig'"),
+                             HasSubstr("did you mean 'ring'?")));
+}
+
+TEST_F(Collectives, OnlyABarrierHasNoBytes) {
+  const Outcome without = orrery("check " + experiment("kind: all_reduce"));
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.out, HasSubstr("collective.bytes must be given"));
+  const Outcome with = orrery("check " + experiment("kind: barrier, bytes: 1 MiB"));
+  EXPECT_EQ(with.code, 2);
+  EXPECT_THAT(with.out, HasSubstr("a barrier has no bytes"));
+}
+
+// A broadcast among 3: over rank 1, or all from the root.
+constexpr const char* kChain =
+    "collective: broadcast\nranks: 3\nchunks: 1\nsteps:\n"
+    "  - - {from: 0, to: 1, chunk: 0}\n"
+    "  - - {from: 1, to: 2, chunk: 0}\n";
+constexpr const char* kStar =
+    "collective: broadcast\nranks: 3\nchunks: 1\nsteps:\n"
+    "  - - {from: 0, to: 1, chunk: 0}\n"
+    "    - {from: 0, to: 2, chunk: 0}\n";
+
+TEST_F(Collectives, AWrittenAlgorithmIsNamedRelativeToTheExperiment) {
+  write("mine.yaml", kChain);
+  const std::string file =
+      experiment("kind: broadcast, bytes: 1 MiB, ranks: 3, algorithm: ./mine.yaml");
+  const Outcome chain = orrery("run " + file);
+  EXPECT_EQ(chain.code, 0) << chain.out;
+  EXPECT_THAT(chain.out, HasSubstr("mine.yaml"));
+  write("mine.yaml", kStar);
+  const Outcome star = orrery("run " + file);
+  EXPECT_EQ(star.code, 0) << star.out;
+  const auto point = [](const std::string& out) { return out.substr(out.find("point ")); };
+  EXPECT_NE(point(star.out), point(chain.out)) << "what the file says is part of the identity";
+}
+
+TEST_F(Collectives, AWrittenAlgorithmThatIsWrongIsRefusedAtItsLine) {
+  std::string wrong = kChain;
+  wrong.replace(wrong.find("  - - {from: 1"), 4, "    ");  // in the first step already
+  const std::string file = write("mine.yaml", wrong);
+  for (const std::string& command :
+       {"check " + file,
+        "check " + experiment("kind: broadcast, bytes: 1 MiB, ranks: 3, algorithm: ./mine.yaml")}) {
+    const Outcome refused = orrery(command);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.out,
+                HasSubstr("mine.yaml:6:7: error: step 0: rank 1 sends chunk 0 before it has it"));
+  }
+}
+
+TEST_F(Collectives, AlgorithmsAreDescribedWithWhatTheyServe) {
+  const Outcome list = orrery("describe collectives");
+  EXPECT_EQ(list.code, 0);
+  EXPECT_THAT(list.out, HasSubstr("all_reduce, all_gather, reduce_scatter, broadcast, reduce"));
+  const Outcome ring = orrery("describe collective ring nvls");
+  EXPECT_EQ(ring.code, 0);
+  EXPECT_THAT(ring.out,
+              AllOf(HasSubstr("54 inside, 8 between"), HasSubstr("switches that reduce")));
+}
+
+}  // namespace
