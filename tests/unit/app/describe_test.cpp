@@ -258,7 +258,7 @@ TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
 }
 
 TEST(Describe, AnErrorListsTheNamesUnlessTheyAreMany) {
-  EXPECT_THAT(usage_error({"system", "x"}), HasSubstr("there are: cm384, dgx_a100"));
+  EXPECT_THAT(usage_error({"system", "x"}), HasSubstr("there are: atlas_800t_a2, cm384"));
   EXPECT_THAT(usage_error({"metric", "x"}), Not(HasSubstr("there are")));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -82,9 +83,14 @@ TEST(Library, HasEveryProductByItsName) {
         << name;
   }
   const auto systems = library().names("systems");
-  for (const char* name : {"dgx_a100", "dgx_h100", "dgx_h200", "dgx_b200", "dgx_b300",
-                           "gb200_nvl72", "gb300_nvl72", "vr_nvl72", "vr_nvl144_cpx", "rubin_cpx",
-                           "rtx_pro_6000", "cm384", "h100_1g", "iphone_11", "stm32f746"}) {
+  for (const char* name :
+       {"vr_nvl72_18",     "kyber_nvl576",    "hgx_h20",         "dgx_a100_40",   "dgx_a100",
+        "dgx_h100",        "dgx_h200",        "dgx_b200",        "dgx_b300",      "gb200_nvl72",
+        "gb300_nvl72",     "vr_nvl72",        "vr_nvl144_cpx",   "dgx_1",         "dgx_2",
+        "mi300x_platform", "mi355x_platform", "gaudi3_platform", "atlas_800t_a2", "tpu_v4_pod",
+        "tpu_v5e_pod",     "tpu_v5p_pod",     "tpu_v6e_pod",     "tpu_v7_pod",    "llama_24k",
+        "colossus",        "deepseek_h800",   "rubin_cpx",       "rtx_pro_6000",  "cm384",
+        "h100_1g",         "iphone_11",       "stm32f746"}) {
     EXPECT_TRUE(std::find(systems.begin(), systems.end(), name) != systems.end()) << name;
   }
 }
@@ -263,6 +269,46 @@ TEST(Library, RanksAreDies) {
   const SystemConfig nvl72 = system_named("gb200_nvl72");
   EXPECT_EQ(nvl72.ranks(), 72);  // two dies that act as one device
   EXPECT_EQ(nvl72.ranks_per_node(), 4);
+}
+
+// NVIDIA DGX-1 with Tesla V100 system architecture, WP-08437: 6 links a GPU, 24 in all, and each
+// GPU of a quad has a direct way to the other three and to one of the other quad.
+TEST(Library, TheHybridCubeMeshUsesAllLinksOfAGpu) {
+  const SystemConfig dgx_1 = system_named("dgx_1");
+  std::map<std::string, int> links, neighbours;
+  for (const WireConfig& wire : dgx_1.scale_up.wires) {
+    for (const std::string& end : {wire.from, wire.to}) {
+      links[end] += wire.links;
+      ++neighbours[end];
+    }
+  }
+  ASSERT_EQ(links.size(), 8U);
+  for (const auto& [gpu, count] : links) {
+    EXPECT_EQ(count, dgx_1.accelerator.scale_up.links.value) << gpu;
+    EXPECT_EQ(neighbours[gpu], 4) << gpu;
+  }
+}
+
+// Chips of a pod and of a rack as their makers print them.
+TEST(Library, PodsAndRacksHaveThePublishedSizes) {
+  const std::pair<const char*, int> sizes[] = {
+      {"tpu_v4_pod", 4096}, {"tpu_v5p_pod", 8960}, {"tpu_v7_pod", 9216},  {"tpu_v5e_pod", 256},
+      {"tpu_v6e_pod", 256}, {"gb200_nvl72", 72},   {"gb300_nvl72", 72},   {"vr_nvl72", 72},
+      {"cm384", 384},       {"dgx_2", 16},         {"kyber_nvl576", 144}, {"mi355x_platform", 8}};
+  for (const auto& [name, packages] : sizes) {
+    EXPECT_EQ(system_named(name).accelerators.value, packages) << name;
+  }
+}
+
+// NVSwitch 3 was the first that reduces (NVLS); the V100's and A100's do not, nor do meshes.
+TEST(Library, SwitchesReduceSinceHopper) {
+  for (const std::string& name : library().names("systems")) {
+    const SystemConfig system = system_named(name);
+    const std::string& fabric = system.accelerator.scale_up.kind;
+    const bool reduces =
+        system.scale_up.kind == "nvswitch" && fabric != "NVLink 2" && fabric != "NVLink 3";
+    EXPECT_EQ(system.scale_up.switch_reduction, reduces) << name;
+  }
 }
 
 TEST(Library, BothValuesOfTheDisputedFiguresAreKept) {
