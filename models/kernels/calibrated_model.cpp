@@ -55,11 +55,11 @@ const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   return fit.residuals.back();
 }
 
-/// Packed weights and tiles that a user asks for are in no table.
+/// Packed weights, tiles that a user asks for and caches of unequal lengths are in no table.
 bool inside(const ShapeRange& range, const Kernel& kernel) {
-  return kernel.weights == WeightFormat{} && kernel.tile == std::array<std::int64_t, 2>{} &&
-         inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
-         inside(range.n, kernel.n) && inside(range.k, kernel.k);
+  return kernel.attention.lengths.empty() && kernel.weights == WeightFormat{} &&
+         kernel.tile == std::array<std::int64_t, 2>{} && inside(range.batch, kernel.batch) &&
+         inside(range.m, kernel.m) && inside(range.n, kernel.n) && inside(range.k, kernel.k);
 }
 
 /// Where the cost of a kernel is kept.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/tiles/decode_blocks.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/unit_clock.h"
@@ -40,10 +41,23 @@ enum Parameter : std::size_t {
 /// New tokens over their latents on one device.
 struct Problem {
   DecodeProblem device;  ///< units, clock, memory and cache of it
-  double sequences = 0, heads = 0, context = 0;
+  double sequences = 0, heads = 0, key = 0, context = 0;
+  double steps = 0;  ///< of 64 tokens of a sequence, on average
   double bytes = 0;
+  double splits = 0;  ///< parts of a context; 0: by the rule
   bool narrow = false, parts = false;
 };
+
+/// Of the same problem, contexts of that many tokens.
+void look_back(Problem& p, const Kernel& kernel, double tokens) {
+  const auto window = static_cast<double>(kernel.attention.window);
+  p.context = window > 0 ? std::min(tokens, window) : tokens;
+  p.steps = std::ceil(p.context / 64);
+  const double value = p.key * 8 / 9;  // 512 of 576 latent columns are values
+  const double queries = p.sequences * p.heads * 2 * p.key;
+  const double latents = p.sequences * p.context * p.key;
+  p.bytes = latents * (p.narrow ? 1 : 2) + queries + p.sequences * p.heads * 2 * value;
+}
 
 Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   Problem p;
@@ -51,16 +65,14 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
   p.heads = static_cast<double>(kernel.batch) / p.sequences *
             static_cast<double>(std::max<std::int64_t>(1, kernel.m));
-  p.context = static_cast<double>(std::max<std::int64_t>(1, kernel.n));
-  if (kernel.attention.window > 0)
-    p.context = std::min(p.context, static_cast<double>(kernel.attention.window));
-  const double key = static_cast<double>(kernel.k);
-  const double value = key * 8 / 9;  // 512 of 576 latent columns are values
-  const double queries = p.sequences * p.heads * 2 * key;
-  const double latents = p.sequences * p.context * key;
-  p.narrow = kernel.attention.wide_queries || element_bytes(kernel.precision) < 2 ||
-             (kernel.read.base() > 0 && kernel.read.base() - queries < 1.5 * latents);
-  p.bytes = latents * (p.narrow ? 1 : 2) + queries + p.sequences * p.heads * 2 * value;
+  p.key = static_cast<double>(kernel.k);
+  p.narrow = kernel.attention.wide_queries || element_bytes(kernel.precision) < 2;
+  look_back(p, kernel, static_cast<double>(std::max<std::int64_t>(1, kernel.n)));
+  if (!p.narrow && kernel.read.base() > 0) {
+    const double latents = p.sequences * p.context * p.key;
+    p.narrow = kernel.read.base() - p.sequences * p.heads * 2 * p.key < 1.5 * latents;
+    look_back(p, kernel, p.context);
+  }
   p.parts = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
   if (kernel.matrix_flops.base() > 0)
     p.device.matrix_us = (kernel.matrix_flops / matrix_peak(a, kernel.precision)).base() * 1e6;
@@ -70,12 +82,13 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
 /// us of one kernel beside launch and traffic.
 struct Work {
   double work = 0, wait = 0, after = 0;
+  double blocks = 1, splits = 1;
 };
 
 /// All steps of 64 tokens of all sequences, and a few more a sequence, in even shares; a block
 /// takes 64 heads.
 Work even_shares(const Problem& p, const double* v) {
-  const double steps = std::ceil(p.context / 64);
+  const double steps = p.steps;
   const double heads = std::min(p.heads, 64.0) / 64;
   const double few = v[kFewHeads] * (p.narrow ? v[kNarrowFew] : 1);
   const double blocks_of_heads = std::ceil(p.heads / 64);
@@ -84,6 +97,7 @@ Work even_shares(const Problem& p, const double* v) {
   const double share =
       rounds * std::max(1.0, std::ceil(p.sequences * (steps + v[kSequence]) / lanes));
   Work work;
+  work.blocks = lanes * blocks_of_heads;
   work.work =
       p.device.kclk * share * v[kStep] * (p.narrow ? v[kNarrowStep] : 1) * std::max(few, heads);
   if (share < steps && steps > 1) work.after += p.device.kclk * v[kCombine];
@@ -99,9 +113,10 @@ Work context_parts(const Problem& p, const double* v) {
   const double steps = std::ceil(p.context / 128);
   const double blocks_of_heads = p.heads > 16 && p.heads <= 32 ? 2 : std::ceil(p.heads / 128);
   const double jobs = p.sequences * blocks_of_heads;
-  const double parts =
-      steps <= 2 ? 1
-                 : std::clamp(std::floor(p.device.units / jobs), 1.0, std::min(steps, kMostParts));
+  const double parts = p.splits > 0 ? p.splits
+                       : steps <= 2 ? 1
+                                    : std::clamp(std::floor(p.device.units / jobs), 1.0,
+                                                 std::min(steps, kMostParts));
   const double heads = p.heads / blocks_of_heads / 128;
   const double longer = 1 + (p.narrow ? v[kNarrowHeads] : v[kHeads]) * std::min(1.0, heads);
   const double narrow = p.narrow ? v[kNarrowStep] : 1;
@@ -112,7 +127,40 @@ Work context_parts(const Problem& p, const double* v) {
   work.wait = p.device.kclk * (v[kStart] + std::ceil(steps / parts) * longer * narrow *
                                                (v[kWaitStep] + v[kWaitMiss] * miss));
   if (parts > 1) work.after = p.device.kclk * (v[kCombine] + v[kPart] * parts);
+  work.blocks = jobs * parts;
+  work.splits = parts;
   return work;
+}
+
+/// A kernel put together.
+struct Sum {
+  Work work;
+  double launch = 0, body = 0;  ///< body: without putting parts together, and rows
+  double memory = 0, rows = 0, miss = 1;
+};
+
+Sum sum_of(const Problem& p, const double* v) {
+  Sum sum;
+  const Work work = sum.work = p.parts ? context_parts(p, v) : even_shares(p, v);
+  sum.miss = missed(p.bytes, v[kCacheShare] * p.device.cache);
+  sum.memory = traffic_us(p.device, p.bytes * sum.miss, v[kMemoryEfficiency]);
+  sum.body = std::max(least_us(p.device, p.bytes),
+                      joined(v[kExponent], {work.work, work.wait, sum.memory}));
+  sum.rows = p.device.kclk * v[kRow] * (p.narrow ? v[kNarrowRow] : 1) * p.sequences * p.heads /
+             p.device.units;
+  sum.launch = v[kLaunch] * (p.narrow ? v[kNarrowLaunch] : 1);
+  return sum;
+}
+
+DecodeTime as_decode(const Problem& p, const Sum& sum) {
+  const Work& work = sum.work;
+  DecodeTime time;
+  time.launch = sum.launch;
+  time.after = work.after + sum.rows;
+  time.body = sum.body + time.after;
+  keep_parts(time, {work.work, work.wait, sum.memory},
+             {p.bytes, sum.miss, work.blocks, work.splits});
+  return time;
 }
 
 }  // namespace
@@ -161,19 +209,44 @@ std::vector<double> MlaDecodeFamily::priors(const AcceleratorConfig& accelerator
 KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                  const double* v) const {
   const Problem p = problem_of(kernel, accelerator);
-  const Work work = p.parts ? context_parts(p, v) : even_shares(p, v);
-  const double miss = missed(p.bytes, v[kCacheShare] * p.device.cache);
-  const double memory = traffic_us(p.device, p.bytes * miss, v[kMemoryEfficiency]);
-  const double body =
-      std::max(least_us(p.device, p.bytes), joined(v[kExponent], {work.work, work.wait, memory}));
-  const double rows = p.device.kclk * v[kRow] * (p.narrow ? v[kNarrowRow] : 1) * p.sequences *
-                      p.heads / p.device.units;
+  const Sum sum = sum_of(p, v);
+  const Work& work = sum.work;
   KernelTime time;
-  time.launch_us = v[kLaunch] * (p.narrow ? v[kNarrowLaunch] : 1);
-  time.total_us = time.launch_us + body + work.after + rows;
+  time.launch_us = sum.launch;
+  time.total_us = time.launch_us + sum.body + work.after + sum.rows;
   time.bound = bound_of(time.launch_us, time.total_us - time.launch_us,
-                        std::max(work.work, work.wait), memory, Bound::kTensor);
+                        std::max(work.work, work.wait), sum.memory, Bound::kTensor);
   return time;
+}
+
+std::optional<BlockPlan> MlaDecodeFamily::blocks(const Kernel& kernel,
+                                                 const AcceleratorConfig& accelerator,
+                                                 const double* v) const {
+  Problem p = problem_of(kernel, accelerator);
+  const DecodeTime of = as_decode(p, sum_of(p, v));
+  DecodeProblem device = p.device;
+  device.sequences = p.sequences;
+  if (p.parts) {
+    return decode_plan(kernel, device, of, [&](double tokens, double splits) {
+      Problem q = p;
+      look_back(q, kernel, tokens);
+      q.splits = splits;
+      return as_decode(q, sum_of(q, v));
+    });
+  }
+  const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
+  if (lengths.empty()) return even_plan(kernel, device, of, of);
+  double tokens = 0, steps = 0;
+  for (const std::int64_t length : lengths) {
+    Problem one = p;
+    look_back(one, kernel, static_cast<double>(length));
+    tokens += one.context;
+    steps += one.steps;
+  }
+  const auto count = static_cast<double>(lengths.size());
+  look_back(p, kernel, tokens / count);
+  p.steps = steps / count;
+  return even_plan(kernel, device, of, as_decode(p, sum_of(p, v)));
 }
 
 std::optional<ResidualPoint> MlaDecodeFamily::residual_point(const Kernel& kernel,
