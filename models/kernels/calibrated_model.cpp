@@ -65,11 +65,13 @@ const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   return fit.residuals.back();
 }
 
-/// Packed weights, tiles and clusters that a user asks for and backward passes are in no table.
+/// Packed weights, tiles and clusters that a user asks for, backward passes and caches of unequal
+/// lengths are in no table.
 bool inside(const ShapeRange& range, const Kernel& kernel) {
   return kernel.weights == WeightFormat{} && kernel.tile == std::array<std::int64_t, 2>{} &&
-         kernel.cluster == 0 && !kernel.attention.backward && inside(range.batch, kernel.batch) &&
-         inside(range.m, kernel.m) && inside(range.n, kernel.n) && inside(range.k, kernel.k);
+         kernel.cluster == 0 && !kernel.attention.backward && kernel.attention.lengths.empty() &&
+         inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
+         inside(range.n, kernel.n) && inside(range.k, kernel.k);
 }
 
 /// Where the cost of a kernel is kept.

@@ -134,10 +134,6 @@ class TreeFabric final : public Fabric {
             : scale_up_->degrade(bundle, share, topology);
   }
 
-  std::vector<int> torus(std::span<const int> group) const override {
-    return scale_up_->torus(group);
-  }
-
   void draw(Topology& topology) const override {
     scale_up_->draw(topology);
     const BytesPerSecond port = shape_.port / layout_.dies;

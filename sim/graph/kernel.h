@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/units/units.h"
 
@@ -42,6 +43,9 @@ struct AttentionShape {
   std::int64_t window = 0;    ///< earlier tokens that a query sees; 0: all
   bool wide_queries = false;  ///< 16-bit queries over an 8-bit cache
   bool backward = false;      ///< the gradients of queries, keys and values
+  /// New tokens over a cache: keys of each sequence, as they come, where they differ; n is their
+  /// mean, rounded. Empty: n for all.
+  std::vector<std::int64_t> lengths{};
 
   bool operator==(const AttentionShape&) const = default;
 };

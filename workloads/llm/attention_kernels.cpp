@@ -2,6 +2,7 @@
 #include "workloads/llm/attention_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "workloads/llm/kernels.h"
@@ -30,12 +31,11 @@ Bytes value_bytes(const AttentionCore& core, std::int64_t keys) {
 }
 
 AttentionShape shape_of(const AttentionCore& core) {
-  return {core.sequences, core.kv_heads, core.window, core.wide_queries};
+  return {core.sequences, core.kv_heads, core.window, core.wide_queries, core.contexts};
 }
 
-}  // namespace
-
-CoreSize core_size(const AttentionCore& core) {
+/// All of `sequences` have `context` keys.
+CoreSize size_of_equals(const AttentionCore& core) {
   // A window lets the first new token see window keys and every later one a key more.
   const std::int64_t keys =
       core.window > 0 ? std::min(core.context, core.window + core.query - 1) : core.context;
@@ -49,6 +49,33 @@ CoreSize core_size(const AttentionCore& core) {
   size.pairs = core.causal ? all_heads(core) * causal_pairs(core.query, core.context, core.window)
                            : rows * real(core.context);
   return size;
+}
+
+}  // namespace
+
+std::int64_t mean_length(const std::vector<std::int64_t>& lengths) {
+  double sum = 0;
+  for (const std::int64_t length : lengths) sum += real(length);
+  return lengths.empty()
+             ? 1
+             : std::max<std::int64_t>(1, std::llround(sum / static_cast<double>(lengths.size())));
+}
+
+CoreSize core_size(const AttentionCore& core) {
+  if (core.contexts.empty()) return size_of_equals(core);
+  CoreSize all;
+  AttentionCore one = core;
+  one.sequences = 1;
+  for (const std::int64_t context : core.contexts) {
+    one.context = context;
+    const CoreSize size = size_of_equals(one);
+    all.query += size.query;
+    all.keys += size.keys;
+    all.values += size.values;
+    all.output += size.output;
+    all.pairs += size.pairs;
+  }
+  return all;
 }
 
 Kernel flash_attention(std::string name, const AttentionCore& core) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/graph/kernel.h"
 #include "workloads/fusion.h"
@@ -16,8 +17,10 @@ struct AttentionCore {
   Precision precision = Precision::kBf16;  ///< of both products
   std::int64_t sequences = 1;
   std::int64_t heads = 0, kv_heads = 0;
-  std::int64_t query = 1;              ///< new tokens of each sequence
-  std::int64_t context = 0;            ///< keys that the last of them sees
+  std::int64_t query = 1;    ///< new tokens of each sequence
+  std::int64_t context = 0;  ///< keys that the last of them sees
+  /// The same of each sequence, where they differ; `context` is their mean then (mean_length()).
+  std::vector<std::int64_t> contexts;
   std::int64_t window = 0;             ///< 0: all keys
   bool causal = true;                  ///< false: every query sees every key
   std::int64_t qk_dim = 0, v_dim = 0;  ///< columns of queries and keys, and of values, per head
@@ -27,6 +30,9 @@ struct AttentionCore {
   bool wide_queries = false;              ///< 16-bit queries over an 8-bit cache
   double new_bytes = 2, cache_bytes = 2;  ///< of an element of new and of earlier keys and values
 };
+
+/// The mean, rounded; at least 1.
+std::int64_t mean_length(const std::vector<std::int64_t>& lengths);
 
 /// Its sizes over all heads and sequences.
 struct CoreSize {

@@ -2,6 +2,7 @@
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/limits.h"
 #include "workloads/operators/cache_format.h"
+#include "workloads/operators/cache_lengths.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery {
@@ -22,17 +23,19 @@ struct AttentionDecode final : OperatorConfig {
   AttentionCore core(Precision precision) const {
     AttentionCore core;
     core.kind = KernelClass::kAttentionDecode;
-    core.sequences = batch;
     core.heads = heads;
     core.kv_heads = kv_heads > 0 ? kv_heads : heads;
-    core.context = kv_length;
+    lengths().set(core);
     core.window = window;
     core.qk_dim = core.v_dim = head_dim;
     read_cache(core, kv_precision, precision);
     return core;
   }
 
+  CacheLengths lengths() const { return {batch, kv_length, kv_lengths}; }
+
   std::int64_t batch = 1, kv_length = 0;
+  std::vector<std::int64_t> kv_lengths;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 128, window = 0;
   bool fused = true;
   CacheFormat kv_precision = CacheFormat::kBf16;
@@ -46,7 +49,10 @@ const config::Schema<AttentionDecode>& AttentionDecode::schema() {
   static const config::Schema<A> schema =
       operator_schema<A>("attention_decode", "attention of one new token a sequence")
           .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
-          .required("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
+          .optional("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
+                    between(0, operator_limits::kTokens))
+          .optional("kv_lengths", &A::kv_lengths,
+                    "the same of each sequence, where they differ; repeated to fill the batch",
                     between(1, operator_limits::kTokens))
           .required("heads", &A::heads, "of queries", between(1, llm_limits::kHeads))
           .optional("kv_heads", &A::kv_heads,
@@ -59,7 +65,8 @@ const config::Schema<AttentionDecode>& AttentionDecode::schema() {
           .optional("fused", &A::fused, "one kernel; false: scores and probabilities in memory")
           .check(
               "kv_heads must divide heads",
-              [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; }, "kv_heads");
+              [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; }, "kv_heads")
+          .check([](const A& a) { return a.lengths().fault(); }, "kv_lengths");
   return schema;
 }
 

@@ -2,6 +2,7 @@
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/limits.h"
 #include "workloads/operators/cache_format.h"
+#include "workloads/operators/cache_lengths.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery {
@@ -15,10 +16,9 @@ struct MlaDecode final : OperatorConfig {
   std::vector<Kernel> kernels(Precision precision) const override {
     AttentionCore core;
     core.kind = KernelClass::kMlaDecode;
-    core.sequences = batch;
     core.heads = heads;
     core.kv_heads = 1;
-    core.context = kv_length;
+    lengths().set(core);
     core.qk_dim = kv_lora_rank + rope_head_dim;
     core.v_dim = kv_lora_rank;
     core.latent = true;
@@ -26,7 +26,10 @@ struct MlaDecode final : OperatorConfig {
     return {flash_attention(to_string(core.kind), core)};
   }
 
+  CacheLengths lengths() const { return {batch, kv_length, kv_lengths}; }
+
   std::int64_t batch = 1, kv_length = 0, heads = 0;
+  std::vector<std::int64_t> kv_lengths;
   std::int64_t kv_lora_rank = 512, rope_head_dim = 64;
   CacheFormat kv_precision = CacheFormat::kBf16;
 
@@ -39,14 +42,18 @@ const config::Schema<MlaDecode>& MlaDecode::schema() {
   static const config::Schema<A> schema =
       operator_schema<A>("mla_decode", "absorbed latent attention of one new token a sequence")
           .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
-          .required("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
+          .optional("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
+                    between(0, operator_limits::kTokens))
+          .optional("kv_lengths", &A::kv_lengths,
+                    "the same of each sequence, where they differ; repeated to fill the batch",
                     between(1, operator_limits::kTokens))
           .required("heads", &A::heads, "of queries", between(1, llm_limits::kHeads))
           .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
                     between(1, llm_limits::kHeadDim))
           .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
                     between(0, llm_limits::kHeadDim))
-          .optional("kv_precision", &A::kv_precision, "of the cache");
+          .optional("kv_precision", &A::kv_precision, "of the cache")
+          .check([](const A& a) { return a.lengths().fault(); }, "kv_lengths");
   return schema;
 }
 

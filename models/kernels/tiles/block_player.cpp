@@ -29,7 +29,8 @@ class Player {
         memory_{machine.memory_bytes_per_us, machine.memory_exponent},
         cache_{machine.cache_bytes_per_us, machine.cache_exponent},
         repeats_(repeats) {
-    free_ = machine.units * machine.blocks_per_unit;
+    free_ = machine.places > 0 ? machine.places : machine.units * machine.blocks_per_unit;
+    alone_ = free_ <= machine.units;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       loops_[k].memory.bytes = kinds[k].memory_bytes;
       loops_[k].cache.bytes = kinds[k].cache_bytes;
@@ -99,7 +100,8 @@ class Player {
 
   void begin_loop(std::size_t kind, std::int64_t count) {
     const BlockKind& k = kinds_[kind];
-    if (k.fixed_us + k.pipe_us + k.memory_bytes + k.cache_bytes + k.memory_wait_us <= 0) {
+    if (k.fixed_us + k.pipe_us + k.memory_bytes + k.cache_bytes + k.memory_wait_us + k.chain_us <=
+        0) {
       end_loop(kind, count);
       return;
     }
@@ -132,7 +134,7 @@ class Player {
   }
 
   /// Whether nothing but the memory can hold a main loop up.
-  bool alone_on_units() const { return !cached_ && machine_.blocks_per_unit == 1; }
+  bool alone_on_units() const { return !cached_ && alone_; }
   double port(double share) const {
     return machine_.unit_bytes_per_us > 0 ? machine_.unit_bytes_per_us * share : kForever;
   }
@@ -142,7 +144,8 @@ class Player {
     const BlockKind& kind = kinds_[k];
     const double pipe =
         joined(kind.pipe_us / share, kind.cache_bytes / cache, machine_.cache_exponent);
-    loops_[k].own = std::max(kind.fixed_us + pipe, kind.memory_bytes / port(share));
+    loops_[k].own =
+        std::max({kind.fixed_us + pipe, kind.memory_bytes / port(share), kind.chain_us});
     loops_[k].memory.wish = loops_[k].own > 0 ? kind.memory_bytes / loops_[k].own : kUnbounded;
   }
 
@@ -159,8 +162,8 @@ class Player {
     const double share = std::min(1.0, units / static_cast<double>(in_loops_));
     for (Loops* loops : at_work_) {
       const BlockKind& kind = kinds_[index_of(loops)];
-      const double own =
-          kind.fixed_us + std::max(kind.pipe_us / share, kind.cache_bytes / port(share));
+      const double pipe = std::max(kind.pipe_us / share, kind.cache_bytes / port(share));
+      const double own = std::max(kind.fixed_us + pipe, kind.chain_us);
       loops->cache.wish = own > 0 ? kind.cache_bytes / own : kUnbounded;
     }
     const double cache = std::min(port(share), cache_.level<&Loops::cache>(at_work_));
@@ -227,6 +230,7 @@ class Player {
   std::int64_t free_ = 0;      ///< places for blocks
   std::int64_t in_loops_ = 0;  ///< blocks
   std::int64_t idle_ = 0;      ///< kinds at work whose last block has ended
+  bool alone_ = false;         ///< there are no more places than units
   bool cached_ = false;        ///< some blocks read the L2
   BlockSchedule schedule_;
 };

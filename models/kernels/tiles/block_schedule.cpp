@@ -23,12 +23,12 @@ double loop_alone(const BlockKind& kind, const BlockMachine& machine) {
     pipe = joined(pipe, kind.cache_bytes / port, machine.cache_exponent);
     pipe = std::max(pipe, kind.memory_bytes / port);
   }
-  return std::max(kind.fixed_us + pipe, kind.memory_wait_us);
+  return std::max({kind.fixed_us + pipe, kind.memory_wait_us, kind.chain_us});
 }
 
 /// Whether blocks can never wait for each other but for a unit.
 bool independent(const std::vector<BlockKind>& kinds, const BlockMachine& machine) {
-  if (machine.blocks_per_unit != 1) return false;
+  if (machine.blocks_per_unit != 1 || machine.places > 0) return false;
   double memory = 0, cache = 0;
   for (const BlockKind& kind : kinds) {
     const double loop = loop_alone(kind, machine);
@@ -99,7 +99,7 @@ BlockSchedule play_apart(const std::vector<BlockKind>& kinds, const std::vector<
 
 BlockSchedule play_blocks(const std::vector<BlockKind>& kinds, const std::vector<BlockRun>& launch,
                           const BlockMachine& machine, std::int64_t repeats) {
-  if (machine.units <= 0 || machine.blocks_per_unit <= 0)
+  if (machine.units <= 0 || machine.blocks_per_unit <= 0 || machine.places < 0)
     throw std::invalid_argument("a machine without units");
   for (const BlockRun& run : launch)
     if (run.kind >= kinds.size()) throw std::invalid_argument("no such kind of block");

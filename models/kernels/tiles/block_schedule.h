@@ -20,6 +20,7 @@ struct BlockKind {
   double fixed_us = 0;        ///< of the main loop, before or after its steps: nothing hides it
   double memory_wait_us = 0;  ///< until the first byte arrives from the memory
   double flops = 0;           ///< on the matrix pipe, padding of the tile included
+  double chain_us = 0;        ///< of steps one after the other: the main loop takes no less
 };
 
 /// Blocks of one kind that stand next to each other in launch order.
@@ -41,6 +42,7 @@ struct BlockMachine {
   /// as long; at least 1. 0: the slower one alone counts. 2, 3 and 4 are the fast ones.
   double memory_exponent = 0;
   double cache_exponent = 0;
+  std::int64_t places = 0;  ///< for blocks on all units; 0: units x blocks_per_unit
 };
 
 struct BlockSchedule {

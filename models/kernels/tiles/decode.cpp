@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/kernels/cache_parts.h"
+#include "models/kernels/tiles/decode_blocks.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
@@ -68,6 +69,15 @@ DecodeProblem device_of(const AcceleratorConfig& accelerator) {
 
 namespace {
 
+/// Of the same problem, contexts of that many tokens.
+void look_back(DecodeProblem& p, const Kernel& kernel, double tokens) {
+  const auto window = static_cast<double>(kernel.attention.window);
+  const auto queries = static_cast<double>(std::max<std::int64_t>(1, kernel.m));
+  p.context = tokens;
+  p.windowed = window > 0 && window < tokens;
+  p.seen = p.windowed ? std::min(tokens, window + queries - 1) : tokens;
+}
+
 DecodeProblem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   DecodeProblem p = device_of(a);
   p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
@@ -79,10 +89,7 @@ DecodeProblem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.dim = static_cast<double>(kernel.k);
   p.width = p.dim / 128;
   p.padded = p.dim > 128 && p.dim < 256 ? 2 : p.width;
-  p.windowed = kernel.attention.window > 0 && kernel.attention.window < kernel.n;
-  p.seen = p.windowed
-               ? std::min(p.context, static_cast<double>(kernel.attention.window) + queries - 1)
-               : p.context;
+  look_back(p, kernel, p.context);
   p.element = cache_element(kernel, p);
   p.narrow = p.element < 2;
   if (kernel.matrix_flops.base() > 0)
@@ -137,6 +144,21 @@ KernelTime DecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& acc
   time.total_us = part.launch + part.body;
   time.bound = part.bound;
   return time;
+}
+
+std::optional<BlockPlan> DecodeFamily::blocks(const Kernel& kernel,
+                                              const AcceleratorConfig& accelerator,
+                                              const double* values) const {
+  const DecodeProblem p = problem_of(kernel, accelerator);
+  const Path path = path_of(p, accelerator);
+  const DecodeKernel& of = kernel_of(path);
+  const double* v = values + offsets()[path];
+  return decode_plan(kernel, p, of.time(p, v), [&](double tokens, double splits) {
+    DecodeProblem q = p;
+    look_back(q, kernel, tokens);
+    q.parts = splits;
+    return of.time(q, v);
+  });
 }
 
 std::optional<ResidualPoint> DecodeFamily::residual_point(const Kernel& kernel,

@@ -24,8 +24,9 @@ enum Parameter : std::size_t {
 
 DecodeTime time(const DecodeProblem& p, const double* v) {
   const double steps = std::ceil(p.seen / 128), jobs = p.kv_jobs();
-  const double splits =
-      std::clamp(std::floor(p.units / jobs), 1.0, std::max(1.0, std::ceil(steps / 2)));
+  const double splits = p.parts > 0 ? p.parts
+                                    : std::clamp(std::floor(p.units / jobs), 1.0,
+                                                 std::max(1.0, std::ceil(steps / 2)));
   const double queries = 1 + (p.group > 8 ? v[kSome] : 0) + (p.group > 16 ? v[kMany] : 0);
   const double block = (v[kBlock] + v[kBlockDim] * p.width * (p.narrow ? v[kNarrowDim] : 1)) *
                        (p.narrow ? v[kNarrow] : 1) * queries;
@@ -38,8 +39,9 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   const double memory = traffic_us(p, bytes * miss, v[kMemoryEfficiency]);
   DecodeTime time;
   time.launch = v[kLaunch];
-  time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) +
-              p.kclk * v[kOutput] * p.sequences * p.heads * p.width / p.units;
+  time.after = p.kclk * v[kOutput] * p.sequences * p.heads * p.width / p.units;
+  time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) + time.after;
+  keep_parts(time, {work, wait, memory}, {bytes, miss, jobs * splits, splits});
   time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }

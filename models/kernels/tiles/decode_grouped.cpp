@@ -49,12 +49,13 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   const double memory = traffic_us(p, bytes * miss, v[kMemoryEfficiency]);
   DecodeTime time;
   time.launch = v[kLaunch];
-  time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory}));
   if (splits > 1) {
     const double rows = p.sequences * p.heads * splits * p.padded;
-    time.body +=
+    time.after =
         p.kclk * (v[kCombine] + v[kCombinePart] * splits + v[kCombineRows] * rows / p.units);
   }
+  time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) + time.after;
+  keep_parts(time, {work, wait, memory}, {bytes, miss, blocks, splits});
   time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }

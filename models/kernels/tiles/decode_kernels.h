@@ -25,6 +25,7 @@ struct DecodeProblem {
   double element = 2;   ///< of the cache
   bool narrow = false;  ///< 8-bit cache
   bool windowed = false;
+  double parts = 0;  ///< blocks that a context is split into; 0: by the rule of the kernel
   double units = 0;
   /// us of 1,000 clocks of a unit that moves 128 bytes a clock through its shared memory, as the
   /// multiprocessors of NVIDIA since Volta do. A unit n times as wide counts as n times as fast.
@@ -43,10 +44,20 @@ struct DecodeProblem {
 /// What an accelerator gives one rank; the rest of the problem is empty.
 DecodeProblem device_of(const AcceleratorConfig& accelerator);
 
-/// What one kernel of a library says: launch, body and what bounds it.
+/// What one kernel of a library says: launch, body and what bounds it, and what the body is made
+/// of.
 struct DecodeTime {
   double launch = 0, body = 0;
   Bound bound = Bound::kMemory;
+  double work = 0;          ///< of all units, each with its share of all blocks
+  double wait = 0;          ///< of the longest block
+  double memory = 0;        ///< us of the traffic
+  double bytes = 0;         ///< of all blocks
+  double miss = 1;          ///< share of them that comes from memory
+  double blocks = 1;        ///< of all sequences
+  double splits = 1;        ///< blocks for each head of a sequence
+  double after = 0;         ///< of the body, once all blocks have ended
+  double least_blocks = 1;  ///< that a unit holds at once
 };
 
 /// One kernel of a library: a block of parameters of its own and the time as their function.
@@ -99,10 +110,18 @@ inline double least_us(const DecodeProblem& p, double bytes) {
 /// context, as putting the parts together costs as well. A rule of TensorRT-LLM, found from the
 /// times of the tables.
 inline double context_splits(const DecodeProblem& p) {
+  if (p.parts > 0) return p.parts;
   double splits = std::floor(p.context / 128);
   splits = std::max(1.0, std::min(splits, std::round(std::sqrt(8 * splits))));
   const double waves = p.kv_jobs() * splits / p.units / 8;
   return waves > 1 ? std::max(1.0, std::floor(splits / waves)) : splits;
+}
+
+/// Work, wait and traffic of a body in us, and bytes, their share from memory, blocks and splits.
+inline void keep_parts(DecodeTime& time, std::array<double, 3> us, std::array<double, 4> amounts) {
+  time.work = us[0], time.wait = us[1], time.memory = us[2];
+  time.bytes = amounts[0], time.miss = amounts[1];
+  time.blocks = amounts[2], time.splits = amounts[3];
 }
 
 inline Bound bound_of(double launch, double body, double work, double memory, Bound other) {

@@ -39,7 +39,9 @@ Share share_of(const DecodeProblem& p) {
   Share share;
   const double jobs = p.sequences * p.heads;
   const double keys = p.context * p.width;
-  if (keys >= 500)
+  if (p.parts > 0)
+    share.splits = p.parts;
+  else if (keys >= 500)
     share.splits = std::max(1.0, std::min(std::ceil(keys / 256), std::floor(p.units / jobs)));
   share.context = keys / share.splits;
   share.keys = std::min(share.context, p.seen * p.width);
@@ -79,8 +81,10 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   const double wait = p.kclk * latency(p, share, v);
   DecodeTime time;
   time.launch = v[kLaunch];
-  time.body = std::max(least_us(p, bytes), joined(v[kExponent], {wait, issue, memory})) +
-              (share.splits > 1 ? p.kclk * v[kCombine] : 0);
+  time.after = share.splits > 1 ? p.kclk * v[kCombine] : 0;
+  time.body =
+      std::max(least_us(p, bytes), joined(v[kExponent], {wait, issue, memory})) + time.after;
+  keep_parts(time, {issue, wait, memory}, {bytes, miss, share.blocks, share.splits});
   time.bound = bound_of(time.launch, time.body, std::max(wait, issue), memory, Bound::kVector);
   return time;
 }

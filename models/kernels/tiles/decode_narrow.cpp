@@ -86,11 +86,13 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   const double wait = wait_us(p, steps, v);
   DecodeTime time;
   time.launch = v[kLaunch] + (p.dim < 128 ? p.kclk * v[kLaunchNarrow] : 0);
-  time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory}));
   if (splits > 1) {
     const double rows = p.sequences * p.heads * splits * p.padded;
-    time.body += p.kclk * (v[kCombine] + v[kCombineRows] * rows / p.units);
+    time.after = p.kclk * (v[kCombine] + v[kCombineRows] * rows / p.units);
   }
+  time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) + time.after;
+  keep_parts(time, {work, wait, memory}, {bytes, miss, p.kv_jobs() * splits, splits});
+  time.least_blocks = resident_blocks(p);
   time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }

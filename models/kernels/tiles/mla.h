@@ -17,6 +17,9 @@ class MlaPrefillFamily final : public KernelFamily {
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
+  /// A kind of block for each row of tiles, in the order of a head; heads repeat it.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* values) const override;
 };
 
 /// Latent attention of new tokens, absorbed: all heads of a sequence attend to one latent. Blocks
@@ -32,6 +35,9 @@ class MlaDecodeFamily final : public KernelFamily {
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
+  /// By decode_blocks.h: even shares of all steps, or parts of contexts.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* values) const override;
 };
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/tiles/decode_blocks.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "models/kernels/tiles/latent_blocks.h"
 #include "models/kernels/tiles/mla.h"
@@ -43,10 +44,22 @@ enum Parameter : std::size_t {
 /// New tokens over their latents on one device.
 struct Problem {
   DecodeProblem device;  ///< units, clock, memory and cache of it
-  double sequences = 0, heads = 0, context = 0;
+  double sequences = 0, heads = 0, key = 0, context = 0;
+  double steps = 0;  ///< of 64 tokens of a sequence, on average
   double bytes = 0;
   bool narrow = false, parts = false;
 };
+
+/// Of the same problem, contexts of that many tokens.
+void look_back(Problem& p, const Kernel& kernel, double tokens) {
+  const auto window = static_cast<double>(kernel.attention.window);
+  p.context = window > 0 ? std::min(tokens, window) : tokens;
+  p.steps = std::ceil(p.context / 64);
+  const double value = p.key * 8 / 9;  // 512 of 576 latent columns are values
+  const double queries = p.sequences * p.heads * 2 * p.key;
+  const double latents = p.sequences * p.context * p.key;
+  p.bytes = latents * (p.narrow ? 1 : 2) + queries + p.sequences * p.heads * 2 * value;
+}
 
 Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   Problem p;
@@ -54,16 +67,14 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
   p.heads = static_cast<double>(kernel.batch) / p.sequences *
             static_cast<double>(std::max<std::int64_t>(1, kernel.m));
-  p.context = static_cast<double>(std::max<std::int64_t>(1, kernel.n));
-  if (kernel.attention.window > 0)
-    p.context = std::min(p.context, static_cast<double>(kernel.attention.window));
-  const double key = static_cast<double>(kernel.k);
-  const double value = key * 8 / 9;  // 512 of 576 latent columns are values
-  const double queries = p.sequences * p.heads * 2 * key;
-  const double latents = p.sequences * p.context * key;
-  p.narrow = kernel.attention.wide_queries || element_bytes(kernel.precision) < 2 ||
-             (kernel.read.base() > 0 && kernel.read.base() - queries < 1.5 * latents);
-  p.bytes = latents * (p.narrow ? 1 : 2) + queries + p.sequences * p.heads * 2 * value;
+  p.key = static_cast<double>(kernel.k);
+  p.narrow = kernel.attention.wide_queries || element_bytes(kernel.precision) < 2;
+  look_back(p, kernel, static_cast<double>(std::max<std::int64_t>(1, kernel.n)));
+  if (!p.narrow && kernel.read.base() > 0) {
+    const double latents = p.sequences * p.context * p.key;
+    p.narrow = kernel.read.base() - p.sequences * p.heads * 2 * p.key < 1.5 * latents;
+    look_back(p, kernel, p.context);
+  }
   p.parts = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
   // Blackwell's kernels multiply in the format of the cache: queries are converted before, and 128
   // heads over 8-bit caches were measured 1.2 times as fast as 16-bit products could be.
@@ -77,13 +88,14 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
 /// us of one kernel beside launch and traffic.
 struct Work {
   double work = 0, after = 0;
-  double miss = 0;  ///< share of the bytes that comes from memory
+  double miss = 0;    ///< share of the bytes that comes from memory
+  double blocks = 1;  ///< of even shares
 };
 
 /// All steps of 64 tokens of all sequences, and a few more a sequence, in even shares; a block
 /// takes 64 heads.
 Work even_shares(const Problem& p, const double* v) {
-  const double steps = std::ceil(p.context / 64);
+  const double steps = p.steps;
   const double heads = std::min(p.heads, 64.0) / 64;
   const double few = v[kFewHeads] * (p.narrow ? v[kNarrowFew] : 1);
   const double blocks_of_heads = std::ceil(p.heads / 64);
@@ -92,6 +104,7 @@ Work even_shares(const Problem& p, const double* v) {
   const double share =
       rounds * std::max(1.0, std::ceil(p.sequences * (steps + v[kSequence]) / lanes));
   Work work;
+  work.blocks = lanes * blocks_of_heads;
   work.work =
       p.device.kclk * share * v[kStep] * (p.narrow ? v[kNarrowStep] : 1) * std::max(few, heads);
   if (share < steps && steps > 1) work.after += p.device.kclk * v[kCombine];
@@ -134,6 +147,35 @@ Work context_parts(const Problem& p, const double* v) {
     work.after = p.device.kclk * (v[separate ? kSeparate : kCombine] + v[kPart] * plan.parts);
   }
   return work;
+}
+
+/// A kernel put together.
+struct Sum {
+  Work work;
+  double launch = 0, body = 0;  ///< body: without putting parts together, and rows
+  double memory = 0, rows = 0;
+};
+
+Sum sum_of(const Problem& p, const double* v) {
+  Sum sum;
+  const Work work = sum.work = p.parts ? context_parts(p, v) : even_shares(p, v);
+  sum.memory = traffic_us(p.device, p.bytes * work.miss, v[kMemoryEfficiency]);
+  sum.body =
+      std::max(least_us(p.device, p.bytes), joined(v[kExponent], {work.work, sum.memory, 0}));
+  sum.rows = p.device.kclk * v[kRow] * (p.narrow ? v[kNarrowRow] : 1) * p.sequences * p.heads /
+             p.device.units;
+  sum.launch = v[kLaunch] * (p.narrow ? v[kNarrowLaunch] : 1);
+  return sum;
+}
+
+DecodeTime as_decode(const Problem& p, const Sum& sum) {
+  const Work& work = sum.work;
+  DecodeTime time;
+  time.launch = sum.launch;
+  time.after = work.after + sum.rows;
+  time.body = sum.body + time.after;
+  keep_parts(time, {work.work, 0, sum.memory}, {p.bytes, work.miss, work.blocks, 1});
+  return time;
 }
 
 }  // namespace
@@ -185,18 +227,38 @@ std::vector<double> MlaDecodeFamily::priors(const AcceleratorConfig& accelerator
 KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                  const double* v) const {
   const Problem p = problem_of(kernel, accelerator);
-  const Work work = p.parts ? context_parts(p, v) : even_shares(p, v);
-  const double memory = traffic_us(p.device, p.bytes * work.miss, v[kMemoryEfficiency]);
-  const double body =
-      std::max(least_us(p.device, p.bytes), joined(v[kExponent], {work.work, memory, 0}));
-  const double rows = p.device.kclk * v[kRow] * (p.narrow ? v[kNarrowRow] : 1) * p.sequences *
-                      p.heads / p.device.units;
+  const Sum sum = sum_of(p, v);
   KernelTime time;
-  time.launch_us = v[kLaunch] * (p.narrow ? v[kNarrowLaunch] : 1);
-  time.total_us = time.launch_us + body + work.after + rows;
-  time.bound =
-      bound_of(time.launch_us, time.total_us - time.launch_us, work.work, memory, Bound::kTensor);
+  time.launch_us = sum.launch;
+  time.total_us = time.launch_us + sum.body + sum.work.after + sum.rows;
+  time.bound = bound_of(time.launch_us, time.total_us - time.launch_us, sum.work.work, sum.memory,
+                        Bound::kTensor);
   return time;
+}
+
+// Blackwell's kernels have none: the closed form counts their rounds, and what clusters leave idle,
+// itself.
+std::optional<BlockPlan> MlaDecodeFamily::blocks(const Kernel& kernel,
+                                                 const AcceleratorConfig& accelerator,
+                                                 const double* v) const {
+  Problem p = problem_of(kernel, accelerator);
+  if (p.parts) return std::nullopt;
+  const DecodeTime of = as_decode(p, sum_of(p, v));
+  DecodeProblem device = p.device;
+  device.sequences = p.sequences;
+  const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
+  if (lengths.empty()) return even_plan(kernel, device, of, of);
+  double tokens = 0, steps = 0;
+  for (const std::int64_t length : lengths) {
+    Problem one = p;
+    look_back(one, kernel, static_cast<double>(length));
+    tokens += one.context;
+    steps += one.steps;
+  }
+  const auto count = static_cast<double>(lengths.size());
+  look_back(p, kernel, tokens / count);
+  p.steps = steps / count;
+  return even_plan(kernel, device, of, as_decode(p, sum_of(p, v)));
 }
 
 std::optional<ResidualPoint> MlaDecodeFamily::residual_point(const Kernel& kernel,

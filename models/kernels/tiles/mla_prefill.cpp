@@ -63,35 +63,90 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   return p;
 }
 
-/// Tiles of all heads together; us, `all` of one multiprocessor.
-struct Work {
-  double longest = 0, all = 0, steps = 0;
+/// What tiles take, in us.
+struct TileTime {
+  double step = 0;
+  double full = 0;                        ///< beside its steps, all but the last tile of a head
+  double last = 0, last_step = 0;         ///< the last tile
+  double last_us = 0;                     ///< of its bytes
+  double tile_bytes = 0, last_bytes = 0;  ///< through the memory
 };
 
-Work work_of(const Problem& p, const double* v) {
-  const double tiles = std::ceil(p.query / p.rows), before = tiles - 1;
-  const double prefix = p.context - p.query;
-  const double rows_last = p.query - before * p.rows;
-  const double step = v[kStep] * p.ideal_step * (p.narrow ? v[kNarrowStep] : 1);
+TileTime tile_time(const Problem& p, const double* v) {
+  const double tiles = std::ceil(p.query / p.rows);
+  const double rows_last = p.query - (tiles - 1) * p.rows;
   const double share = v[kTileBandwidth] * (p.narrow ? v[kNarrowBandwidth] : 1);
   const double per_byte = std::min(p.tiles(), p.units) / (share * p.memory);
   const double element = p.narrow ? 1 : 2;
   const double key_bytes = p.context * (p.key_dim + p.value_dim) * element / tiles;
   const double row_bytes = p.key_dim * element + 2 * p.value_dim;
+  const bool single = rows_last <= p.rows / 2;
+  TileTime t;
+  t.tile_bytes = p.rows * row_bytes + key_bytes;
+  t.last_bytes = rows_last * row_bytes + key_bytes;
+  t.step = v[kStep] * p.ideal_step * (p.narrow ? v[kNarrowStep] : 1);
+  t.full = v[kTile] * p.kclk + t.tile_bytes * per_byte;
+  // A tile of a single row group has the unit's tensor cores for itself.
+  t.last_step = single ? 0.6 * t.step : t.step;
+  t.last = (single ? v[kShortTile] : v[kTile]) * p.kclk;
+  t.last_us = t.last_bytes * per_byte;
+  return t;
+}
+
+/// Tiles of all heads together; us, `all` of one multiprocessor.
+struct Work {
+  double longest = 0, all = 0, steps = 0;
+};
+
+Work work_of(const Problem& p, const TileTime& t) {
+  const double before = std::ceil(p.query / p.rows) - 1;
+  const double prefix = p.context - p.query;
   const double steps_last = std::ceil(p.context / p.columns);
   const double steps_most = std::ceil((prefix + before * p.rows) / p.columns);
   const double steps_before =
       before * prefix / p.columns + p.rows / p.columns * before * (before + 1) / 2;
-  const double full = v[kTile] * p.kclk + (p.rows * row_bytes + key_bytes) * per_byte;
-  // A tile of a single row group has the unit's tensor cores for itself.
-  const double last = rows_last <= p.rows / 2 ? v[kShortTile] * p.kclk + 0.6 * step * steps_last
-                                              : v[kTile] * p.kclk + step * steps_last;
   Work work;
-  work.longest = last + (rows_last * row_bytes + key_bytes) * per_byte;
-  work.all = p.sequences * p.heads * (before * full + step * steps_before + work.longest);
-  if (before > 0) work.longest = std::max(work.longest, full + step * steps_most);
+  work.longest = t.last + t.last_step * steps_last + t.last_us;
+  work.all = p.sequences * p.heads * (before * t.full + t.step * steps_before + work.longest);
+  if (before > 0) work.longest = std::max(work.longest, t.full + t.step * steps_most);
   work.steps = p.sequences * p.heads * (steps_before + steps_last);
   return work;
+}
+
+/// The core of a kernel, us.
+struct Core {
+  double tiles = 0;  ///< at the boost clock
+  double all = 0;    ///< as it is
+};
+
+Core core_of(const Problem& p, const Work& work, const double* v) {
+  // Above this use of the tensor cores clocks fall; as fitted for prefill on H200 and H100.
+  constexpr double kPowerFree = 0.32;
+  Core core;
+  core.tiles = makespan(p.tiles(), p.units, work.longest, work.all);
+  const double matrix = p.ideal_step * work.steps / (p.units * core.tiles);
+  core.all = core.tiles;
+  core.all *= 1 + v[kPowerLoss] * core.tiles / (core.tiles + v[kPowerTime]) *
+                      std::max(0.0, matrix - kPowerFree);
+  return core;
+}
+
+double launch_of(const Problem& p, const double* v) {
+  return v[kLaunch] + (p.narrow ? v[kNarrowLaunch] : 0);
+}
+
+/// Of the kernels that assemble queries and keys.
+double assemble_us(const Problem& p, const double* v) {
+  const double tokens = p.sequences * p.query;
+  const double latent = 3 * p.key_dim;  // 512 + 64 columns of keys of 128 + 64
+  return tokens *
+         (p.heads * (p.key_dim + p.value_dim) * v[kQueryBytes] + latent * v[kLatentBytes]) /
+         p.memory;
+}
+
+/// Until all multiprocessors have started.
+double ramp_us(const Problem& p, const double* v) {
+  return v[kRamp] * std::min(1.0, p.tiles() / p.units);
 }
 
 }  // namespace
@@ -125,27 +180,49 @@ std::vector<double> MlaPrefillFamily::priors(const AcceleratorConfig& accelerato
 
 KernelTime MlaPrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                   const double* v) const {
-  // Above this use of the tensor cores clocks fall; as fitted for prefill on H200 and H100.
-  constexpr double kPowerFree = 0.32;
   const Problem p = problem_of(kernel, accelerator);
-  const Work work = work_of(p, v);
-  double core = makespan(p.tiles(), p.units, work.longest, work.all);
-  const double matrix = p.ideal_step * work.steps / (p.units * core);
-  core *= 1 + v[kPowerLoss] * core / (core + v[kPowerTime]) * std::max(0.0, matrix - kPowerFree);
-  const double tokens = p.sequences * p.query;
-  const double latent = 3 * p.key_dim;  // 512 + 64 columns of keys of 128 + 64
-  const double assemble =
-      tokens * (p.heads * (p.key_dim + p.value_dim) * v[kQueryBytes] + latent * v[kLatentBytes]) /
-      p.memory;
+  const Core core = core_of(p, work_of(p, tile_time(p, v)), v);
+  const double assemble = assemble_us(p, v);
   KernelTime time;
-  time.launch_us = v[kLaunch] + (p.narrow ? v[kNarrowLaunch] : 0);
-  const double body = assemble + std::max(core * p.more_work, p.matrix_us) +
-                      v[kRamp] * std::min(1.0, p.tiles() / p.units);
+  time.launch_us = launch_of(p, v);
+  const double body = assemble + std::max(core.all * p.more_work, p.matrix_us) + ramp_us(p, v);
   time.total_us = time.launch_us + body;
   time.bound = time.launch_us > body ? Bound::kLatency
-               : assemble > core     ? Bound::kMemory
+               : assemble > core.all ? Bound::kMemory
                                      : Bound::kTensor;
   return time;
+}
+
+std::optional<BlockPlan> MlaPrefillFamily::blocks(const Kernel& kernel,
+                                                  const AcceleratorConfig& accelerator,
+                                                  const double* v) const {
+  const Problem p = problem_of(kernel, accelerator);
+  const TileTime t = tile_time(p, v);
+  const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.rows));
+  const double flops = 2 * p.rows * p.columns * (p.key_dim + p.value_dim) * p.more_work;
+  BlockPlan plan;
+  for (std::size_t i = 0; i < tiles; ++i) {
+    const bool last = i + 1 == tiles;
+    // Its last row sees all keys up to its own.
+    const double keys = p.context - p.query + static_cast<double>(i + 1) * p.rows;
+    const double steps = std::ceil(std::min(keys, p.context) / p.columns);
+    BlockKind kind;
+    kind.fixed_us = last ? t.last + t.last_us : t.full;
+    kind.pipe_us = (last ? t.last_step : t.step) * steps;
+    kind.memory_bytes = last ? t.last_bytes : t.tile_bytes;
+    kind.flops = flops * steps;
+    plan.kinds.push_back(kind);
+    plan.launch.push_back({i, 1});
+  }
+  plan.repeats = kernel.batch;
+  plan.machine.units = std::llround(p.units);
+  plan.machine.memory_bytes_per_us = p.memory;
+  // Losses are those of the closed form's time, as for prefill.h.
+  const Core core = core_of(p, work_of(p, t), v);
+  plan.scale = std::max(core.all * p.more_work, p.matrix_us) / core.tiles;
+  plan.launch_us = launch_of(p, v);
+  plan.extra_us = assemble_us(p, v) + ramp_us(p, v);
+  return plan;
 }
 
 std::optional<ResidualPoint> MlaPrefillFamily::residual_point(const Kernel& kernel,

@@ -35,8 +35,9 @@ std::string content_of(const BlockPlan& plan) {
   std::string bytes;
   bytes.reserve(64 * (plan.kinds.size() + 2) + 16 * plan.launch.size());
   for (const BlockKind& kind : plan.kinds) {
-    for (const double number : {kind.fill_us, kind.pipe_us, kind.memory_bytes, kind.cache_bytes,
-                                kind.epilogue_us, kind.fixed_us, kind.memory_wait_us})
+    for (const double number :
+         {kind.fill_us, kind.pipe_us, kind.memory_bytes, kind.cache_bytes, kind.epilogue_us,
+          kind.fixed_us, kind.memory_wait_us, kind.chain_us})
       append(bytes, number);
   }
   for (const BlockRun& run : plan.launch) {
@@ -46,7 +47,7 @@ std::string content_of(const BlockPlan& plan) {
   const BlockMachine& machine = plan.machine;
   for (const std::int64_t number :
        {static_cast<std::int64_t>(plan.kinds.size()), plan.repeats, machine.units,
-        machine.blocks_per_unit, static_cast<std::int64_t>(machine.persistent)})
+        machine.blocks_per_unit, machine.places, static_cast<std::int64_t>(machine.persistent)})
     append(bytes, number);
   for (const double number :
        {machine.memory_bytes_per_us, machine.cache_bytes_per_us, machine.unit_bytes_per_us,
@@ -72,17 +73,19 @@ TileModel::TileModel(std::unique_ptr<CalibratedModel> closed, Fidelity fidelity,
 ///   balanced                                    6.08, 6.06 (1,749 rows)
 ///   power laws                                  6.77, 6.82 (3,532)
 /// So tiles earn their time in short prefill with a window; where they differ by less than rows
-/// repeat, the closed form stays. Beside other kernels nothing has been measured; there tiles see
-/// what a shared server holds up.
+/// repeat, the closed form stays. Beside other kernels and for caches of unequal lengths nothing
+/// has been measured; there tiles see what a shared server holds up, and what the longest context
+/// does. New tokens over caches of equal lengths take the same time either way.
 bool TileModel::wanted(const Kernel& kernel) const {
   if (fidelity_ != Fidelity::kAuto) return fidelity_ == Fidelity::kTile;
   const bool windowed =
       kernel.kind == KernelClass::kAttentionPrefill && kernel.attention.window > 0;
-  return !contention_.none() || windowed;
+  return !contention_.none() || windowed || !kernel.attention.lengths.empty();
 }
 
-bool TileModel::wanted(const BlockPlan& plan) const {
+bool TileModel::wanted(const Kernel& kernel, const BlockPlan& plan) const {
   if (fidelity_ != Fidelity::kAuto || !contention_.none()) return true;
+  if (!kernel.attention.lengths.empty()) return true;
   std::int64_t blocks = 0;
   for (const BlockRun& run : plan.launch) blocks += run.count * plan.repeats;
   const std::int64_t places = plan.machine.units * plan.machine.blocks_per_unit;
@@ -107,7 +110,7 @@ KernelCost TileModel::cost_on(const Kernel& kernel, const AcceleratorConfig& acc
   KernelCost cost = closed_->cost(kernel, accelerator);
   if (!wanted(kernel)) return cost;
   const auto [closed, plan] = closed_->structure(kernel, accelerator);
-  if (!plan || !wanted(*plan)) return cost;
+  if (!plan || !wanted(kernel, *plan)) return cost;
   const TileResult result = play(kernel, accelerator, *plan);
   const double body = plan->extra_us + plan->scale * result.duration_us;
   const double ratio = body / (closed.total_us - closed.launch_us);

@@ -68,7 +68,7 @@ class TileModel final : public KernelModel {
 
  private:
   bool wanted(const Kernel& kernel) const;
-  bool wanted(const BlockPlan& plan) const;
+  bool wanted(const Kernel& kernel, const BlockPlan& plan) const;
   TileResult play(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const BlockPlan& plan) const;
   KernelCost cost_on(const Kernel& kernel, const AcceleratorConfig& accelerator) const;

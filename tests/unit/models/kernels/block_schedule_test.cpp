@@ -196,6 +196,30 @@ TEST(BlockSchedule, WorkAndMemoryThatTakeAsLongHideEachOtherByThePNorm) {
   EXPECT_NEAR(play_blocks({kind}, {{0, 132}}, m).duration_us, 10 * std::pow(2, 1 / 1.6), 1e-9);
 }
 
+TEST(BlockSchedule, NoMainLoopIsShorterThanItsChainOfSteps) {
+  BlockKind kind;
+  kind.pipe_us = 2;
+  kind.chain_us = 10;
+  BlockMachine m = machine();
+  EXPECT_DOUBLE_EQ(play_blocks({kind}, {{0, 1}}, m).duration_us, 10);
+  EXPECT_DOUBLE_EQ(play_blocks({kind}, {{0, 264}}, m).duration_us, 20);
+  // Four blocks on a unit share its pipe behind one chain, eight of them do not.
+  m.places = 4 * 132;
+  EXPECT_DOUBLE_EQ(play_blocks({kind}, {{0, 4 * 132}}, m).duration_us, 10);
+  m.places = 8 * 132;
+  EXPECT_DOUBLE_EQ(play_blocks({kind}, {{0, 8 * 132}}, m).duration_us, 16);
+}
+
+TEST(BlockSchedule, PlacesMakeWavesThatNeedNotFillUnitsEvenly) {
+  BlockMachine m = machine();
+  m.places = 198;  // a block and a half on each unit
+  BlockKind kind;
+  kind.pipe_us = 2;
+  EXPECT_NEAR(play_blocks({kind}, {{0, 396}}, m).duration_us, 6, 1e-9);
+  m.places = -1;
+  EXPECT_THROW(play_blocks({kind}, {{0, 1}}, m), std::invalid_argument);
+}
+
 TEST(BlockSchedule, TwiceGivesTheSameBits) {
   const Grid g = grid(7);
   EXPECT_EQ(play_blocks(g.kinds, g.launch, machine()).duration_us,
