@@ -41,6 +41,7 @@ struct Collective {
   std::span<const int> group;
   const RankLayout& layout;
   bool switches_reduce = false;  ///< the fabric between these ranks reduces and multicasts
+  const ExpertRouting* routing = nullptr;  ///< of a dispatch or combine
 
   int size() const { return static_cast<int>(group.size()); }
   bool spans_systems() const;

@@ -85,6 +85,7 @@ std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
 
 FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm)
     : forced_algorithm_(std::move(algorithm)),
+      expert_exchange_(expert_exchange_price(system)),
       layout_(rank_layout(system, copies)),
       scale_up_latency_(system.scale_up.latency.value),
       scale_out_latency_(system.scale_out.latency.value),
@@ -128,7 +129,9 @@ void FlowModel::check_groups(const Transfer& transfer) const {
 }
 
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
-  return {transfer.kind, transfer.bytes, group, layout_, fabric_->reduces(group)};
+  Collective result = {transfer.kind, transfer.bytes, group, layout_, fabric_->reduces(group)};
+  if (transfer.routing) result.routing = &*transfer.routing;
+  return result;
 }
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
@@ -184,6 +187,8 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   priced.cost.latency = to_picoseconds(latency);
   priced.isolated_time = latency + slowest;
   priced.bytes = bytes_by_kind(priced.cost.loads, topology_.bundles());
+  if (transfer.routing && expert_exchange_)
+    expert_exchange_->apply(transfer, topology_, capacities_, priced);
   return priced;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "models/collectives/algorithm.h"
+#include "models/network/expert_exchange.h"
 #include "models/topologies/fabric.h"
 #include "sim/machine/network.h"
 
@@ -40,6 +42,7 @@ class FlowModel final : public Network {
   void check_groups(const Transfer& transfer) const;
 
   std::string forced_algorithm_;
+  std::optional<ExpertExchangePrice> expert_exchange_;
   RankLayout layout_;
   Seconds scale_up_latency_;
   Seconds scale_out_latency_;
