@@ -2,6 +2,8 @@
 #include "models/collectives/algorithm.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <tuple>
 
 namespace orrery {
 
@@ -13,10 +15,25 @@ void FlowSink::exchange(std::span<const int> group, Bytes bytes) {
   }
 }
 
+StepCount longer(StepCount a, StepCount b) {
+  const bool first = std::tie(a.scale_out, a.scale_up) >= std::tie(b.scale_out, b.scale_up);
+  return first ? a : b;
+}
+
+StepCount step_after(StepCount chain, bool between_systems) {
+  ++(between_systems ? chain.scale_out : chain.scale_up);
+  return chain;
+}
+
 bool Collective::spans_systems() const {
   return std::any_of(group.begin(), group.end(), [this](int rank) {
     return layout.system(rank) != layout.system(group.front());
   });
+}
+
+bool Collective::crosses(int member, int other) const {
+  return layout.system(group[static_cast<std::size_t>(member)]) !=
+         layout.system(group[static_cast<std::size_t>(other)]);
 }
 
 }  // namespace orrery

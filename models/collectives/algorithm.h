@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "models/registry.h"
 #include "models/topologies/fabric.h"
@@ -10,6 +12,8 @@
 #include "sim/units/units.h"
 
 namespace orrery {
+
+struct Schedule;
 
 /// Receives the traffic of an algorithm, in however many messages it is.
 class FlowSink {
@@ -28,11 +32,16 @@ class FlowSink {
   virtual void multicast(std::span<const int> group, Bytes bytes) = 0;
 };
 
-/// Dependent steps on the longest chain of an algorithm: each costs one latency.
+/// Dependent steps on the longest chain of an algorithm: each costs one latency. Of two chains the
+/// one with more steps between systems is the longer.
 struct StepCount {
   int scale_up = 0;   ///< between ranks of one system
   int scale_out = 0;  ///< between systems
+  bool operator==(const StepCount&) const = default;
 };
+StepCount longer(StepCount a, StepCount b);
+/// The chain with one more step at its end.
+StepCount step_after(StepCount chain, bool between_systems);
 
 /// One group of a transfer: at least two different ranks.
 struct Collective {
@@ -41,10 +50,16 @@ struct Collective {
   std::span<const int> group;
   const RankLayout& layout;
   bool switches_reduce = false;  ///< the fabric between these ranks reduces and multicasts
+  bool systems_reduce = false;   ///< the fabric inside each system does, among its ranks
+  /// Sizes of the axes of the torus that the group fills, in order, the first axis fastest; empty
+  /// where it is none.
+  std::vector<int> torus = {};
   const ExpertRouting* routing = nullptr;  ///< of a dispatch or combine
 
   int size() const { return static_cast<int>(group.size()); }
   bool spans_systems() const;
+  /// Whether two members (positions in the group) are in different systems.
+  bool crosses(int member, int other) const;
 };
 
 /// How a collective is carried out: who sends how much to whom, and in how many dependent steps.
@@ -56,6 +71,12 @@ class CollectiveAlgorithm {
   virtual bool serves(const Collective& collective) const = 0;
   /// Reports all flows of the group. Only for a collective that it serves.
   virtual StepCount run(const Collective& collective, FlowSink& sink) const = 0;
+  /// The same message by message, which proves what the algorithm computes (verify_semantics). For
+  /// small groups: an all-to-all has the square of the group. Only for a collective that it serves.
+  virtual Schedule schedule(const Collective& collective) const = 0;
+  /// Whether `auto` takes it, because communication libraries do. What no such algorithm serves,
+  /// all others compete for.
+  virtual bool automatic() const { return true; }
 };
 
 using AlgorithmRegistry = Registry<std::shared_ptr<const CollectiveAlgorithm>>;

@@ -2,38 +2,69 @@
 #include "models/collectives/channels.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <numeric>
 
 namespace orrery {
 
-Channels::Channels(const Collective& collective) {
-  std::vector<int> members(collective.group.begin(), collective.group.end());
-  std::sort(members.begin(), members.end());
-  int last_system = -1;
-  for (const int rank : members) {
-    const int system = collective.layout.system(rank);
-    if (system != last_system) parts_.emplace_back();
-    last_system = system;
-    parts_.back().push_back(rank);
+Channels::Channels(const Collective& collective) : members_(collective.group.size()) {
+  const std::span<const int> group = collective.group;
+  std::iota(members_.begin(), members_.end(), 0);
+  const auto rank = [group](int member) { return group[static_cast<std::size_t>(member)]; };
+  if (!std::is_sorted(group.begin(), group.end())) {
+    std::sort(members_.begin(), members_.end(), [&](int a, int b) { return rank(a) < rank(b); });
   }
-  if (parts_.size() == 1) return;
-  const auto smallest =
-      std::min_element(parts_.begin(), parts_.end(),
-                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  count_ = static_cast<int>(smallest->size());
+  int last_system = -1;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const int system = collective.layout.system(rank(members_[i]));
+    if (system != last_system) first_.push_back(i);
+    last_system = system;
+  }
+  first_.push_back(members_.size());
+  if (systems() == 1) return;
+  count_ = part_size(0);
+  for (int system = 1; system < systems(); ++system) count_ = std::min(count_, part_size(system));
 }
 
-std::vector<int> Channels::visit(int system, int channel) const {
-  std::vector<int> order = parts_.at(static_cast<std::size_t>(system));
-  const auto entry = static_cast<std::ptrdiff_t>(order.size()) * channel / count_;
-  std::rotate(order.begin(), order.begin() + entry, order.end());
-  return order;
+int Channels::part_size(int system) const { return static_cast<int>(part(system).size()); }
+
+std::span<const int> Channels::part(int system) const {
+  const auto index = static_cast<std::size_t>(system);
+  return std::span(members_).subspan(first_[index], first_[index + 1] - first_[index]);
+}
+
+int Channels::member(int system, int channel, int index) const {
+  const std::span<const int> members = part(system);
+  const auto size = static_cast<int>(members.size());
+  return members[static_cast<std::size_t>((size * channel / count_ + index) % size)];
 }
 
 int Channels::largest_part() const {
-  std::size_t largest = 0;
-  for (const auto& part : parts_) largest = std::max(largest, part.size());
-  return static_cast<int>(largest);
+  int largest = 0;
+  for (int system = 0; system < systems(); ++system) largest = std::max(largest, part_size(system));
+  return largest;
+}
+
+RailGroups::RailGroups(const Collective& collective, const Channels& channels)
+    : systems_(static_cast<std::size_t>(channels.systems())),
+      rails_(static_cast<std::size_t>(channels.part_size(0))),
+      by_rail_(systems_ * rails_) {
+  by_system_.reserve(systems_ * rails_);
+  for (std::size_t system = 0; system < systems_; ++system) {
+    const std::span<const int> members = channels.part(static_cast<int>(system));
+    for (std::size_t rail = 0; rail < rails_; ++rail) {
+      const int rank = collective.group[static_cast<std::size_t>(members[rail])];
+      by_system_.push_back(rank);
+      by_rail_[rail * systems_ + system] = rank;
+    }
+  }
+}
+
+std::span<const int> RailGroups::system(int system) const {
+  return std::span(by_system_).subspan(static_cast<std::size_t>(system) * rails_, rails_);
+}
+
+std::span<const int> RailGroups::rail(int rail) const {
+  return std::span(by_rail_).subspan(static_cast<std::size_t>(rail) * systems_, systems_);
 }
 
 }  // namespace orrery

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "models/collectives/algorithm.h"
 
 namespace orrery {
 
-/// How NCCL uses all NICs of a node: as many rings or trees ("channels") as there are NICs, each
-/// carrying an equal share and entering every system at another member.
+/// The members of a group (positions in it) by system, and how NCCL uses all NICs of a node: as
+/// many rings or trees ("channels") as there are NICs, each carrying an equal share and entering
+/// every system at another member.
 class Channels {
  public:
   explicit Channels(const Collective& collective);
@@ -16,16 +19,38 @@ class Channels {
   /// 1 within one system, where spraying already uses all links; otherwise the members of the
   /// smallest part, each of which has a NIC.
   int count() const { return count_; }
-  int systems() const { return static_cast<int>(parts_.size()); }
-  /// Members in one part of the group, in the order in which a channel visits them: by rank, from
-  /// its entry on.
-  std::vector<int> visit(int system, int channel) const;
+  int systems() const { return static_cast<int>(first_.size()) - 1; }
+  /// Members in one system.
+  int part_size(int system) const;
+  /// Members of one system, by rank.
+  std::span<const int> part(int system) const;
+  /// The member that a channel visits as the `index`-th of a system: by rank, from the entry of
+  /// the channel on.
+  int member(int system, int channel, int index) const;
   /// Members of the largest part.
   int largest_part() const;
+  /// Whether every system has as many members.
+  bool even() const { return largest_part() * systems() == static_cast<int>(members_.size()); }
 
  private:
-  std::vector<std::vector<int>> parts_;  // members by system, in rank order
+  std::vector<int> members_;        // by rank
+  std::vector<std::size_t> first_;  // of each system in members_, and the end
   int count_ = 1;
+};
+
+/// The ranks of a group whose systems have as many members each, laid out for FlowSink.
+class RailGroups {
+ public:
+  RailGroups(const Collective& collective, const Channels& channels);
+
+  /// The ranks of one system.
+  std::span<const int> system(int system) const;
+  /// The `rail`-th rank of every system.
+  std::span<const int> rail(int rail) const;
+
+ private:
+  std::size_t systems_, rails_;
+  std::vector<int> by_system_, by_rail_;
 };
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 //   all_gather, reduce_scatter   (n-1)/n S    in n-1 steps
 //   all_reduce                  2(n-1)/n S    in 2(n-1) steps
 //   broadcast                         S       in n-1 steps, pipelined; nothing into the root
+//   reduce                            S       in n-1 steps, pipelined; nothing out of the root
 //
 // Between systems there is one ring per NIC, as NCCL builds them (Hu et al., "Demystifying NCCL",
 // arXiv 2507.04786).
@@ -13,35 +14,48 @@
 #include <vector>
 
 #include "models/collectives/channels.h"
+#include "models/collectives/schedule.h"
 
 namespace orrery {
 namespace {
 
-std::vector<int> ring_order(const Channels& channels, int channel) {
-  std::vector<int> order;
+/// The members in the order of one ring. Where a root is given, it comes first.
+void ring_order(const Channels& channels, int channel, bool from_root, std::vector<int>& order) {
+  order.clear();
   for (int system = 0; system < channels.systems(); ++system) {
-    const std::vector<int> part = channels.visit(system, channel);
-    order.insert(order.end(), part.begin(), part.end());
+    for (int i = 0; i < channels.part_size(system); ++i)
+      order.push_back(channels.member(system, channel, i));
   }
-  return order;
+  if (from_root) std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
+}
+
+bool crosses(const Collective& collective, const std::vector<int>& order, std::size_t hop) {
+  const std::size_t n = order.size();
+  return collective.crosses(order[hop % n], order[(hop + 1) % n]);
+}
+
+/// The `hops` hops from `first` on.
+StepCount chain(const Collective& collective, const std::vector<int>& order, std::size_t first,
+                std::size_t hops) {
+  StepCount steps;
+  for (std::size_t i = first; i < first + hops; ++i)
+    steps = step_after(steps, crosses(collective, order, i));
+  return steps;
 }
 
 /// The chain of `hops` consecutive hops with the most crossings between systems. A chunk waits for
 /// the hop before, but not for other chunks, so the slowest chain is the latency: NCCL's own model
 /// counts one crossing per system and lap.
-StepCount slowest_chain(const std::vector<int>& order, std::size_t hops, const RankLayout& layout) {
-  const std::size_t n = order.size();
-  const auto crosses = [&](std::size_t i) {
-    return layout.system(order[i % n]) != layout.system(order[(i + 1) % n]) ? 1 : 0;
-  };
-  int crossings = 0;
-  for (std::size_t i = 0; i < hops; ++i) crossings += crosses(i);
-  int most = crossings;
-  for (std::size_t start = 1; start < n; ++start) {
-    crossings += crosses(start + hops - 1) - crosses(start - 1);
-    most = std::max(most, crossings);
+StepCount slowest_chain(const Collective& collective, const std::vector<int>& order,
+                        std::size_t hops) {
+  StepCount steps = chain(collective, order, 0, hops);
+  StepCount slowest = steps;
+  for (std::size_t start = 1; start < order.size(); ++start) {
+    --(crosses(collective, order, start - 1) ? steps.scale_out : steps.scale_up);
+    steps = step_after(steps, crosses(collective, order, start + hops - 1));
+    slowest = longer(slowest, steps);
   }
-  return {.scale_up = static_cast<int>(hops) - most, .scale_out = most};
+  return slowest;
 }
 
 class RingAlgorithm final : public CollectiveAlgorithm {
@@ -52,6 +66,7 @@ class RingAlgorithm final : public CollectiveAlgorithm {
       case TransferKind::kAllGather:
       case TransferKind::kReduceScatter:
       case TransferKind::kBroadcast:
+      case TransferKind::kReduce:
         return true;
       default:
         return false;
@@ -60,22 +75,90 @@ class RingAlgorithm final : public CollectiveAlgorithm {
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const Channels channels(collective);
-    const auto n = static_cast<std::size_t>(collective.size());
-    const bool broadcast = collective.kind == TransferKind::kBroadcast;
+    const auto n = collective.group.size();
+    const bool rooted = has_root(collective);
     const double laps = collective.kind == TransferKind::kAllReduce ? 2 : 1;
-    const double passes =
-        broadcast ? 1 : laps * static_cast<double>(n - 1) / static_cast<double>(n);
+    const double passes = rooted ? 1 : laps * static_cast<double>(n - 1) / static_cast<double>(n);
     const Bytes per_link = collective.bytes * (passes / channels.count());
+    StepCount steps;
+    std::vector<int> order;
     for (int channel = 0; channel < channels.count(); ++channel) {
-      const std::vector<int> order = ring_order(channels, channel);
-      for (std::size_t i = 0; i < n; ++i) {
-        const int next = order[(i + 1) % n];
-        if (broadcast && next == collective.group.front()) continue;
-        sink.add(order[i], next, per_link);
+      ring_order(channels, channel, rooted, order);
+      const std::size_t first = first_hop(collective);
+      for (std::size_t i = first; i < first + (rooted ? n - 1 : n); ++i) {
+        sink.add(rank(collective, order[i % n]), rank(collective, order[(i + 1) % n]), per_link);
+      }
+      if (rooted) {
+        steps = longer(steps, chain(collective, order, first, n - 1));
+      } else if (channel == 0) {  // the other rings cross between systems at the same places
+        steps = slowest_chain(collective, order, static_cast<std::size_t>(laps) * (n - 1));
       }
     }
-    return slowest_chain(ring_order(channels, 0), static_cast<std::size_t>(laps) * (n - 1),
-                         collective.layout);
+    return steps;
+  }
+
+  Schedule schedule(const Collective& collective) const override {
+    const Channels channels(collective);
+    const int n = collective.size();
+    Schedule schedule{.chunks = channels.count() * (has_root(collective) ? 1 : n)};
+    std::vector<int> order;
+    for (int channel = 0; channel < channels.count(); ++channel) {
+      ring_order(channels, channel, has_root(collective), order);
+      if (has_root(collective)) {
+        add_chain(collective, order, channel, schedule);
+      } else {
+        add_laps(collective, order, {channel, channels.count()}, schedule);
+      }
+    }
+    return schedule;
+  }
+
+ private:
+  struct Channel {
+    int index = 0, count = 1;
+  };
+
+  static bool has_root(const Collective& collective) {
+    return collective.kind == TransferKind::kBroadcast || collective.kind == TransferKind::kReduce;
+  }
+  static std::size_t first_hop(const Collective& collective) {
+    return collective.kind == TransferKind::kReduce ? 1 : 0;
+  }
+  static int rank(const Collective& collective, int member) {
+    return collective.group[static_cast<std::size_t>(member)];
+  }
+
+  static void add_chain(const Collective& collective, const std::vector<int>& order, int channel,
+                        Schedule& schedule) {
+    const std::size_t n = order.size();
+    const bool reduce = collective.kind == TransferKind::kReduce;
+    for (std::size_t hop = 0; hop + 1 < n; ++hop) {
+      const std::size_t from = hop + first_hop(collective);
+      schedule.messages.push_back({static_cast<int>(hop),
+                                   order[from],
+                                   order[(from + 1) % n],
+                                   {channel, 1},
+                                   reduce ? ChunkOp::kReduce : ChunkOp::kCopy});
+    }
+  }
+
+  /// One lap to reduce every chunk into its owner, one to pass it on to all others.
+  static void add_laps(const Collective& collective, const std::vector<int>& order, Channel channel,
+                       Schedule& schedule) {
+    const int n = collective.size();
+    const auto at = [&](int index) { return order[static_cast<std::size_t>((index + n) % n)]; };
+    const auto chunk_of = [&](int owner) {
+      return ChunkRange{at(owner) * channel.count + channel.index, 1};
+    };
+    const bool reduce = collective.kind != TransferKind::kAllGather;
+    const bool gather = collective.kind != TransferKind::kReduceScatter;
+    for (int i = 0; i < n; ++i) {
+      for (int step = 0; step < n - 1; ++step) {
+        if (reduce) schedule.reduce(step, at(i), at(i + 1), chunk_of(i - 1 - step));
+        if (gather)
+          schedule.copy(step + (reduce ? n - 1 : 0), at(i), at(i + 1), chunk_of(i - step));
+      }
+    }
   }
 };
 

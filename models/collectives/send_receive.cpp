@@ -2,7 +2,7 @@
 // A message: one flow, one step.
 #include <memory>
 
-#include "models/collectives/algorithm.h"
+#include "models/collectives/schedule.h"
 
 namespace orrery {
 namespace {
@@ -15,7 +15,13 @@ class SendReceiveAlgorithm final : public CollectiveAlgorithm {
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     sink.add(collective.group.front(), collective.group.back(), collective.bytes);
-    return collective.spans_systems() ? StepCount{.scale_out = 1} : StepCount{.scale_up = 1};
+    return step_after({}, collective.spans_systems());
+  }
+
+  Schedule schedule(const Collective& collective) const override {
+    Schedule schedule;
+    schedule.copy(0, 0, collective.size() - 1, {});
+    return schedule;
   }
 };
 

@@ -1,90 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce on two complementary binary trees between systems and a chain inside each, as NCCL has
-// it since 2.4: reduce to the roots, then broadcast. Each tree carries half; a system that is an
-// inner node of one tree is a leaf of the other, so that all NICs send at most 2 S (Sanders, Speck,
-// Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
-// 2009). The depth is logarithmic where a ring's is linear.
+// it since 2.4: reduce to the roots, then broadcast. Each tree carries half, so that all NICs send
+// at most 2 S. The depth is logarithmic where a ring's is linear. In a single system there is only
+// the chain: 2(n-1) steps and, inside it, 2 S out of every rank.
 #include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "models/collectives/channels.h"
+#include "models/collectives/double_tree.h"
+#include "models/collectives/schedule.h"
 
 namespace orrery {
 namespace {
 
-constexpr int kNoParent = -1;
+/// The tree that one channel builds: chains inside the systems, double trees between their heads.
+struct ChannelTree {
+  const Channels& channels;
+  const DoubleTree& trees;
+  int channel = 0;
 
-/// An in-order binary tree over 0..n-1 rooted at 0: the lowest set bit of a node is its height
-/// above the leaves, which are the odd numbers. The parent has the next bit set, unless that is
-/// beyond n.
-int first_tree_parent(int node, int n) {
-  if (node == 0) return kNoParent;
-  const int bit = node & -node;
-  const int up = (node ^ bit) | (bit << 1);
-  return up < n ? up : node ^ bit;
-}
+  int head(int system) const { return channels.member(system, channel, 0); }
+};
 
-/// The first tree mirrored (n even) or shifted by one (n odd), which turns its leaves into inner
-/// nodes.
-int second_tree_parent(int node, int n) {
-  const auto rename = [n](int x) { return n % 2 == 0 ? n - 1 - x : (x + 1) % n; };
-  const auto original = [n](int x) { return n % 2 == 0 ? n - 1 - x : (x + n - 1) % n; };
-  const int parent = first_tree_parent(original(node), n);
-  return parent == kNoParent ? kNoParent : rename(parent);
-}
-
-using ParentOf = int (*)(int node, int n);
-
-int depth(ParentOf parent_of, int n) {
-  int deepest = 0;
-  for (int node = 0; node < n; ++node) {
-    int steps = 0;
-    for (int up = parent_of(node, n); up != kNoParent; up = parent_of(up, n)) ++steps;
-    deepest = std::max(deepest, steps);
+/// One half of a channel's data up and down its tree.
+void add_tree(const ChannelTree& on, int tree, Schedule& schedule) {
+  const ChunkRange chunk{DoubleTree::kTrees * on.channel + tree, 1};
+  const int longest = on.channels.largest_part();
+  const int deepest = on.trees.deepest(tree);
+  const int at_heads = longest - 1;          // the step in which the heads have their systems
+  const int at_root = at_heads + deepest;    // all is reduced
+  const int heads_have = at_root + deepest;  // every head has the result
+  for (int system = 0; system < on.channels.systems(); ++system) {
+    for (int i = 1; i < on.channels.part_size(system); ++i) {
+      const int near = on.channels.member(system, on.channel, i - 1);
+      const int far = on.channels.member(system, on.channel, i);
+      schedule.reduce(longest - 1 - i, far, near, chunk);
+      schedule.copy(heads_have + i - 1, near, far, chunk);
+    }
+    const int parent = on.trees.parent(tree, system);
+    if (parent == DoubleTree::kNoParent) continue;
+    const int depth = on.trees.depth(tree, system);
+    schedule.reduce(at_root - depth, on.head(system), on.head(parent), chunk);
+    schedule.copy(at_root + depth - 1, on.head(parent), on.head(system), chunk);
   }
-  return deepest;
-}
-
-void exchange(int a, int b, Bytes bytes, FlowSink& sink) {
-  sink.add(a, b, bytes);
-  sink.add(b, a, bytes);
 }
 
 class TreeAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    return collective.kind == TransferKind::kAllReduce && collective.spans_systems();
+    return collective.kind == TransferKind::kAllReduce;
   }
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const Channels channels(collective);
+    const DoubleTree trees(channels.systems());
     const Bytes share = collective.bytes / channels.count();
+    const auto exchange = [&](int a, int b, Bytes bytes) {
+      const int first = collective.group[static_cast<std::size_t>(a)];
+      const int second = collective.group[static_cast<std::size_t>(b)];
+      sink.add(first, second, bytes);
+      sink.add(second, first, bytes);
+    };
     for (int channel = 0; channel < channels.count(); ++channel) {
-      add_channel(channels, channel, share, sink);
+      const ChannelTree on{channels, trees, channel};
+      for (int system = 0; system < channels.systems(); ++system) {
+        for (int i = 1; i < channels.part_size(system); ++i) {
+          exchange(channels.member(system, channel, i - 1), channels.member(system, channel, i),
+                   share);
+        }
+      }
+      for (int tree = 0; tree < DoubleTree::kTrees; ++tree) {
+        for (int system = 0; system < channels.systems(); ++system) {
+          const int parent = trees.parent(tree, system);
+          if (parent != DoubleTree::kNoParent)
+            exchange(on.head(system), on.head(parent), share / DoubleTree::kTrees);
+        }
+      }
     }
-    const int deepest = std::max(depth(first_tree_parent, channels.systems()),
-                                 depth(second_tree_parent, channels.systems()));
-    return {.scale_up = 2 * (channels.largest_part() - 1), .scale_out = 2 * deepest};
+    return longest_way(channels, trees);
+  }
+
+  Schedule schedule(const Collective& collective) const override {
+    const Channels channels(collective);
+    const DoubleTree trees(channels.systems());
+    Schedule schedule{.chunks = channels.count() * DoubleTree::kTrees};
+    for (int channel = 0; channel < channels.count(); ++channel) {
+      for (int tree = 0; tree < DoubleTree::kTrees; ++tree)
+        add_tree({channels, trees, channel}, tree, schedule);
+    }
+    return schedule;
   }
 
  private:
-  static void add_channel(const Channels& channels, int channel, Bytes share, FlowSink& sink) {
-    const int n = channels.systems();
-    std::vector<int> heads;
-    for (int system = 0; system < n; ++system) {
-      const std::vector<int> chain = channels.visit(system, channel);
-      for (std::size_t i = 1; i < chain.size(); ++i) exchange(chain[i - 1], chain[i], share, sink);
-      heads.push_back(chain.front());
-    }
-    for (const ParentOf parent_of : {first_tree_parent, second_tree_parent}) {
-      for (int system = 0; system < n; ++system) {
-        const int parent = parent_of(system, n);
-        if (parent == kNoParent) continue;
-        exchange(heads[static_cast<std::size_t>(system)], heads[static_cast<std::size_t>(parent)],
-                 share / 2, sink);
+  /// From the end of the longest chain below the deepest system to the root, and back.
+  static StepCount longest_way(const Channels& channels, const DoubleTree& trees) {
+    StepCount longest;
+    for (int tree = 0; tree < DoubleTree::kTrees; ++tree) {
+      for (int system = 0; system < channels.systems(); ++system) {
+        longest = longer(longest, {.scale_up = 2 * (channels.part_size(system) - 1),
+                                   .scale_out = 2 * trees.depth(tree, system)});
       }
     }
+    return longest;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/collectives/user_algorithm.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -91,7 +92,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       scale_out_latency_(system.scale_out.latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
       capacities_(payload_capacities(system, topology_)) {
-  if (forced_algorithm_ != kAuto) AlgorithmRegistry::at("collective", forced_algorithm_);
+  if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
 }
 
 Route FlowModel::route(int source, int destination) const {
@@ -101,6 +102,12 @@ Route FlowModel::route(int source, int destination) const {
   Route route;
   if (source != destination) fabric_->append_route(source, destination, route);
   return route;
+}
+
+Topology FlowModel::drawn() const {
+  Topology drawn = topology_;
+  fabric_->draw(drawn);
+  return drawn;
 }
 
 void FlowModel::check_groups(const Transfer& transfer) const {
@@ -129,9 +136,16 @@ void FlowModel::check_groups(const Transfer& transfer) const {
 }
 
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
-  Collective result = {transfer.kind, transfer.bytes, group, layout_, fabric_->reduces(group)};
-  if (transfer.routing) result.routing = &*transfer.routing;
-  return result;
+  Collective collective{transfer.kind, transfer.bytes, group, layout_};
+  collective.switches_reduce = fabric_->reduces(group);
+  collective.torus = fabric_->torus(group);
+  std::vector<int> first_system;
+  for (const int rank : group) {
+    if (layout_.system(rank) == layout_.system(group.front())) first_system.push_back(rank);
+  }
+  collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
+  if (transfer.routing) collective.routing = &*transfer.routing;
+  return collective;
 }
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
@@ -144,14 +158,17 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
   if (forced_algorithm_ != kAuto) {
-    const auto& forced = AlgorithmRegistry::at("collective", forced_algorithm_);
+    const auto forced = find_algorithm(forced_algorithm_);
     if (serves(*forced, transfer)) return price_with(transfer, forced_algorithm_, *forced);
   }
   std::optional<PricedTransfer> best;
-  for (const auto& [name, item] : AlgorithmRegistry::items()) {
-    if (!serves(*item.entry, transfer)) continue;
-    PricedTransfer priced = price_with(transfer, name, *item.entry);
-    if (!best || priced.isolated_time < best->isolated_time) best = std::move(priced);
+  for (const bool automatic : {true, false}) {
+    if (best) break;
+    for (const auto& [name, item] : AlgorithmRegistry::items()) {
+      if (item.entry->automatic() != automatic || !serves(*item.entry, transfer)) continue;
+      PricedTransfer priced = price_with(transfer, name, *item.entry);
+      if (!best || priced.isolated_time < best->isolated_time) best = std::move(priced);
+    }
   }
   if (!best) {
     throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));

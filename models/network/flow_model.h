@@ -21,7 +21,9 @@ class FlowModel final : public Network {
  public:
   /// @param copies systems joined by the scale-out network
   /// @param algorithm a registered collective algorithm, or "auto": the fastest for each transfer
-  ///        in isolation. A named algorithm that does not serve a transfer leaves it to "auto".
+  ///        in isolation among those that libraries choose from (or, where none of them serves it,
+  ///        among all); or a file of a user-written one. A named algorithm that does not serve a
+  ///        transfer leaves it to "auto".
   /// @throws config::ConfigError for an unknown topology or algorithm, and for sizes that do not
   ///         fit together.
   FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto");
@@ -30,14 +32,19 @@ class FlowModel final : public Network {
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
   PricedTransfer price(const Transfer& transfer) const override;
 
+  /// One group of a transfer, with what the fabric can do among it.
+  Collective collective(const Transfer& transfer, std::span<const int> group) const;
+
   /// Bundles that a message crosses, and the share of its bytes on each.
   /// @throws std::out_of_range for a rank that does not exist.
   Route route(int source, int destination) const;
+  /// The topology with every physical link, which prices do not need.
+  Topology drawn() const;
+  const Fabric& fabric() const { return *fabric_; }
 
  private:
   PricedTransfer price_with(const Transfer& transfer, const std::string& name,
                             const CollectiveAlgorithm& algorithm) const;
-  Collective collective(const Transfer& transfer, std::span<const int> group) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
   void check_groups(const Transfer& transfer) const;
 

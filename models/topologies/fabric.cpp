@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/fabric.h"
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -27,12 +28,24 @@ RankLayout rank_layout(const SystemConfig& system, int systems) {
           .systems = systems};
 }
 
+std::string node_name(const RankLayout& layout, int node) {
+  const int nodes = layout.ranks_per_system / layout.ranks_per_node;
+  return "system" + std::to_string(node / nodes) + "/node" + std::to_string(node % nodes);
+}
+
 std::string rank_name(const RankLayout& layout, int rank) {
-  const int node = rank % layout.ranks_per_system / layout.ranks_per_node;
-  std::string name = "system" + std::to_string(layout.system(rank)) + "/node" +
-                     std::to_string(node) + "/accelerator" + std::to_string(layout.rail(rank));
+  std::string name =
+      node_name(layout, layout.node(rank)) + "/accelerator" + std::to_string(layout.rail(rank));
   if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
   return name;
+}
+
+int Fabric::hops(int source, int destination) const {
+  Route route;
+  append_route(source, destination, route);
+  double crossed = 0;
+  for (const Hop& hop : route) crossed += hop.share;
+  return static_cast<int>(std::lround(crossed));
 }
 
 void Fabric::add_exchange(std::span<const int> group, double bytes,
@@ -57,6 +70,8 @@ void Fabric::append_reduction(std::span<const int> /*group*/, Route& /*route*/) 
 void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) const {
   throw std::logic_error("the switches of this fabric do not multicast");
 }
+
+std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}; }
 
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
                                      Topology& topology) {

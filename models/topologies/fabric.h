@@ -43,10 +43,12 @@ struct RankLayout {
 /// @throws config::ConfigError when counts are not positive or host boards do not divide a system.
 RankLayout rank_layout(const SystemConfig& system, int systems);
 
+/// "system0/node1"
+std::string node_name(const RankLayout& layout, int node);
 /// "system0/node1/accelerator3", with "/die1" where a package has several.
 std::string rank_name(const RankLayout& layout, int rank);
 
-/// Links that have been added to a topology, and the way through them.
+/// Bundles of links that have been added to a topology, and the way through them.
 class Fabric {
  public:
   Fabric() = default;
@@ -56,6 +58,13 @@ class Fabric {
 
   /// Appends the way between two different ranks that this fabric joins.
   virtual void append_route(int source, int destination, Route& route) const = 0;
+
+  /// Links that a message crosses one after the other, those on a package not counted. By default
+  /// what append_route() says, for fabrics whose paths are equally long.
+  virtual int hops(int source, int destination) const;
+
+  /// Adds every physical link to the topology of the constructor, or a copy of it.
+  virtual void draw(Topology& topology) const = 0;
 
   /// Adds to `loads` (bytes by bundle) what every bundle carries when each rank of the group sends
   /// `bytes` to each other one. Walks all pairs; a fabric that can count does better.
@@ -70,20 +79,24 @@ class Fabric {
   /// The same tree downwards: the root switch sends one copy, which multiplies on its way to every
   /// rank of the group. Only where reduces().
   virtual void append_multicast(std::span<const int> group, Route& route) const;
+
+  /// Sizes of the axes of the torus that this group fills in its order, the first axis fastest;
+  /// empty where it is none.
+  virtual std::vector<int> torus(std::span<const int> group) const;
 };
 
-/// Adds the links inside each system to a topology whose ranks exist.
+/// Adds switches and bundles inside each system to a topology whose ranks exist.
 using ScaleUpBuilder = std::unique_ptr<Fabric> (*)(const SystemConfig&, const RankLayout&,
                                                    Topology&);
-/// Adds the links between systems; the fabric returned joins all ranks, using `scale_up` inside
-/// systems.
+/// Adds switches and bundles between systems; the fabric returned joins all ranks, using `scale_up`
+/// inside systems.
 using ScaleOutBuilder = std::unique_ptr<Fabric> (*)(const SystemConfig&, const RankLayout&,
                                                     std::unique_ptr<Fabric> scale_up, Topology&);
 
 using ScaleUpRegistry = Registry<ScaleUpBuilder>;
 using ScaleOutRegistry = Registry<ScaleOutBuilder>;
 
-/// Adds all ranks and links of the machine to an empty topology.
+/// Adds all ranks, switches and bundles of the machine to an empty topology.
 /// @throws config::ConfigError for an unknown kind or sizes that do not fit together.
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
                                      Topology& topology);

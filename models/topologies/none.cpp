@@ -16,6 +16,7 @@ class NoFabric : public Fabric {
   void append_route(int /*source*/, int /*destination*/, Route& /*route*/) const override {
     throw std::logic_error("a fabric of one rank has no routes");
   }
+  void draw(Topology& /*topology*/) const override {}
 };
 
 std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout, Topology&) {

@@ -30,7 +30,7 @@ class UnifiedBusFabric final : public Fabric {
     link_ = port.bandwidth.value / port.links.value;
     add_packages(system.accelerator.die_to_die.value, topology);
     add_bundles(topology);
-    for (int s = 0; s < layout.systems; ++s) add_system(s, topology);
+    add_switches(topology);
   }
 
   void append_route(int source, int destination, Route& route) const override {
@@ -46,7 +46,56 @@ class UnifiedBusFabric final : public Fabric {
     route.push_back({rank_down_[static_cast<std::size_t>(destination)]});
   }
 
+  void add_exchange(std::span<const int> group, double bytes,
+                    std::vector<double>& loads) const override {
+    const auto n = static_cast<double>(group.size());
+    const int first = group.empty() ? 0 : layout_.system(group.front()) * layout_.ranks_per_system;
+    std::vector<std::vector<int>> packages(index(layout_.ranks_per_system / layout_.dies));
+    std::vector<double> nodes(index(layout_.ranks_per_system / layout_.ranks_per_node));
+    for (const int rank : group) {
+      packages[index((rank - first) / layout_.dies)].push_back(rank);
+      nodes[index((rank - first) / layout_.ranks_per_node)] += 1;
+    }
+    for (const std::vector<int>& package : packages) {
+      const double crossing = bytes * (n - static_cast<double>(package.size()));
+      for (const int rank : package) {
+        loads[rank_up_[index(rank)]] += crossing;
+        loads[rank_down_[index(rank)]] += crossing;
+        for (const int other : package) {
+          if (other != rank) loads[package_links_[package_link(rank, other)]] += bytes;
+        }
+      }
+    }
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      const std::size_t number = index(first / layout_.ranks_per_node) + node;
+      loads[node_up_[number]] += bytes * nodes[node] * (n - nodes[node]);
+      loads[node_down_[number]] += bytes * nodes[node] * (n - nodes[node]);
+    }
+  }
+
+  int hops(int source, int destination) const override {
+    if (layout_.package(source) == layout_.package(destination)) return 0;
+    return layout_.node(source) == layout_.node(destination) ? 2 : 4;
+  }
+
+  void draw(Topology& topology) const override {
+    draw_packages(topology);
+    const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
+    for (int s = 0; s < layout_.systems; ++s) {
+      auto vertex = first_switch_ + index(s * planes_ * (l2_switches_ + nodes));
+      for (int plane = 0; plane < planes_; ++plane) {
+        const auto first_l2 = vertex;
+        vertex += index(l2_switches_);
+        for (int node = s * nodes; node < (s + 1) * nodes; ++node) {
+          draw_node(node, vertex++, first_l2, topology);
+        }
+      }
+    }
+  }
+
  private:
+  static std::size_t index(int number) { return static_cast<std::size_t>(number); }
+
   // Links from each die to the others of its package, by rank, then by the other's number in the
   // package.
   std::size_t package_link(int source, int destination) const {
@@ -61,63 +110,71 @@ class UnifiedBusFabric final : public Fabric {
       const int first = layout_.package(source) * layout_.dies;
       for (int other = first; other < first + layout_.dies; ++other) {
         if (other == source) continue;
-        const BundleId bundle = topology.add_bundle(
-            topology.rank_name(source) + "->die" + std::to_string(other % layout_.dies),
-            LinkKind::kOnPackage);
-        topology.add_link(topology.rank_vertex(source), topology.rank_vertex(other), capacity,
-                          bundle);
-        package_links_[package_link(source, other)] = bundle;
+        Bundle bundle{topology.rank_name(source) + "->die" + std::to_string(other % layout_.dies),
+                      LinkKind::kOnPackage, capacity, 1, source};
+        package_links_[package_link(source, other)] = topology.add_bundle(std::move(bundle));
       }
     }
   }
 
   void add_bundles(Topology& topology) {
-    const auto add = [&topology](const std::string& from, const std::string& to) {
-      return topology.add_bundle(from + "->" + to, LinkKind::kScaleUp);
+    const auto add = [&](const std::string& from, const std::string& to, int links, int source) {
+      return topology.add_bundle({from + "->" + to, LinkKind::kScaleUp,
+                                  link_ * static_cast<double>(links), links, source});
     };
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      rank_up_.push_back(add(topology.rank_name(rank), "l1_switches"));
-      rank_down_.push_back(add("l1_switches", topology.rank_name(rank)));
+      rank_up_.push_back(add(topology.rank_name(rank), "l1_switches", planes_, rank));
+      rank_down_.push_back(add("l1_switches", topology.rank_name(rank), planes_, -1));
     }
+    const int links = planes_ * l2_switches_;
     for (int node = 0; node < layout_.nodes(); ++node) {
-      node_up_.push_back(add(node_name(node) + "/l1_switches", "l2_switches"));
-      node_down_.push_back(add("l2_switches", node_name(node) + "/l1_switches"));
+      const std::string l1 = node_name(layout_, node) + "/l1_switches";
+      node_up_.push_back(add(l1, "l2_switches", links, -1));
+      node_down_.push_back(add("l2_switches", l1, links, -1));
     }
   }
 
-  std::string node_name(int node) const {
+  // By system and plane: the L2 chips, then the L1 chips of the nodes.
+  void add_switches(Topology& topology) {
+    first_switch_ = boost::num_vertices(topology.graph());
     const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
-    return "system" + std::to_string(node / nodes) + "/node" + std::to_string(node % nodes);
-  }
-
-  void add_system(int index, Topology& topology) {
-    const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
-    for (int plane = 0; plane < planes_; ++plane) {
-      std::vector<Topology::VertexId> l2;
-      l2.reserve(static_cast<std::size_t>(l2_switches_));
-      for (int j = 0; j < l2_switches_; ++j) {
-        l2.push_back(topology.add_switch("system" + std::to_string(index) + "/plane" +
-                                         std::to_string(plane) + "/l2_switch" + std::to_string(j)));
-      }
-      for (int node = index * nodes; node < (index + 1) * nodes; ++node) {
-        const auto l1 =
-            topology.add_switch(node_name(node) + "/plane" + std::to_string(plane) + "/l1_switch");
-        add_node_links(node, l1, l2, topology);
+    for (int s = 0; s < layout_.systems; ++s) {
+      for (int p = 0; p < planes_; ++p) {
+        const std::string plane = "/plane" + std::to_string(p);
+        for (int j = 0; j < l2_switches_; ++j) {
+          topology.add_switch("system" + std::to_string(s) + plane + "/l2_switch" +
+                              std::to_string(j));
+        }
+        for (int node = s * nodes; node < (s + 1) * nodes; ++node) {
+          topology.add_switch(node_name(layout_, node) + plane + "/l1_switch");
+        }
       }
     }
   }
 
-  void add_node_links(int node, Topology::VertexId l1, const std::vector<Topology::VertexId>& l2,
-                      Topology& topology) {
+  void draw_packages(Topology& topology) const {
+    for (int source = 0; source < layout_.ranks(); ++source) {
+      const int first = layout_.package(source) * layout_.dies;
+      for (int other = first; other < first + layout_.dies; ++other) {
+        if (other == source) continue;
+        const BundleId bundle = package_links_[package_link(source, other)];
+        topology.add_link(topology.rank_vertex(source), topology.rank_vertex(other),
+                          topology.bundles()[bundle].capacity, bundle);
+      }
+    }
+  }
+
+  void draw_node(int node, Topology::VertexId l1, Topology::VertexId first_l2,
+                 Topology& topology) const {
     for (int local = 0; local < layout_.ranks_per_node; ++local) {
       const int rank = node * layout_.ranks_per_node + local;
       const auto die = topology.rank_vertex(rank);
-      topology.add_link(die, l1, link_, rank_up_[static_cast<std::size_t>(rank)]);
-      topology.add_link(l1, die, link_, rank_down_[static_cast<std::size_t>(rank)]);
+      topology.add_link(die, l1, link_, rank_up_[index(rank)]);
+      topology.add_link(l1, die, link_, rank_down_[index(rank)]);
     }
-    for (const auto chip : l2) {
-      topology.add_link(l1, chip, link_, node_up_[static_cast<std::size_t>(node)]);
-      topology.add_link(chip, l1, link_, node_down_[static_cast<std::size_t>(node)]);
+    for (auto chip = first_l2; chip < first_l2 + index(l2_switches_); ++chip) {
+      topology.add_link(l1, chip, link_, node_up_[index(node)]);
+      topology.add_link(chip, l1, link_, node_down_[index(node)]);
     }
   }
 
@@ -125,6 +182,7 @@ class UnifiedBusFabric final : public Fabric {
   int planes_;
   int l2_switches_;
   BytesPerSecond link_;
+  Topology::VertexId first_switch_ = 0;
   std::vector<BundleId> package_links_;
   std::vector<BundleId> rank_up_, rank_down_;
   std::vector<BundleId> node_up_, node_down_;

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "models/collectives/user_algorithm.h"
 #include "models/kernels/calibrated_model.h"
 #include "sim/app/commands.h"
 #include "sim/app/experiment.h"
@@ -41,6 +42,9 @@ void check_file(const std::string& file) {
       break;
     case FileKind::kModel:
       config::load<ModelConfig>(file, config::default_library(), "models").build();
+      break;
+    case FileKind::kAlgorithm:
+      find_algorithm(file);
       break;
     case FileKind::kCalibration:
       CalibratedModel model(load_calibration(file));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
+#include "models/collectives/limit.h"
 #include "models/network/flow_model.h"
 #include "sim/app/components.h"
 #include "sim/app/simulate.h"
@@ -46,6 +47,28 @@ Program one_transfer(const CollectiveConfig& collective, int ranks) {
   return program;
 }
 
+/// What else could be asked for where the algorithm asked for does not do.
+[[noreturn]] void refuse_algorithm(const std::string& algorithm, const Collective& collective) {
+  std::string known;
+  for (const auto& [name, item] : AlgorithmRegistry::items()) {
+    if (item.entry->serves(collective)) known += (known.empty() ? "" : ", ") + name;
+  }
+  throw config::ConfigError("collective.algorithm: " + algorithm + " does not serve " +
+                            to_string(collective.kind) + " among " +
+                            std::to_string(collective.size()) + " ranks " +
+                            (collective.spans_systems() ? "of several systems" : "of one system") +
+                            "; these do: " + known);
+}
+
+void add_figures(const CollectiveConfig& collective, const Collective& group,
+                 const PortRates& ports, double time, RunRecord& record) {
+  const double rate = time > 0 ? collective.bytes.base() / time : 0;
+  add_metric(record, "time_s", time);
+  add_metric(record, "algorithm_bytes_per_s", rate);
+  add_metric(record, "bus_bytes_per_s", rate * bus_factor(collective.kind, group.size()));
+  add_metric(record, "share_of_limit", time > 0 ? least_time(group, ports).base() / time : 0);
+}
+
 }  // namespace
 
 void run_collective(const Experiment& experiment, RunRecord& record) {
@@ -58,7 +81,11 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   }
   const FlowModel network(experiment.system, experiment.nodes, collective.algorithm);
   const Program program = one_transfer(collective, ranks);
-  const PricedTransfer priced = network.price(program.transfers[0]);
+  const Transfer& transfer = program.transfers[0];
+  const Collective group = network.collective(transfer, transfer.groups[0]);
+  const PricedTransfer priced = network.price(transfer);
+  if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
+    refuse_algorithm(collective.algorithm, group);
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
@@ -67,10 +94,7 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   record.components = component_use(network.topology(), program, result);
 
   const double time = to_seconds(result.end).base();
-  const double rate = collective.bytes.base() / time;
-  add_metric(record, "time_s", time);
-  add_metric(record, "algorithm_bytes_per_s", rate);
-  add_metric(record, "bus_bytes_per_s", rate * bus_factor(collective.kind, ranks));
+  add_figures(collective, group, port_rates(experiment.system), time, record);
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", "simple"});
   record.labels.push_back({"bottleneck", priced.bottleneck

@@ -32,6 +32,8 @@ ExitCode explain_command(const ExplainArguments& arguments);
 
 struct DescribeArguments {
   std::vector<std::string> words;
+  int nodes = 1;     ///< of `topology SYSTEM`: copies of the system
+  bool dot = false;  ///< of `topology SYSTEM`: its links in Graphviz's language
   bool json = false;
 };
 ExitCode describe_command(const DescribeArguments& arguments);

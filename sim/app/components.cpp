@@ -35,15 +35,11 @@ void count_busy(const Topology& topology, const Program& program, const ReplayRe
 /// Counts on the links that start at a rank: what passes through a rank of another message's way
 /// counts there too.
 void count_sent(const Topology& topology, const ReplayResult& replay, const Structure& structure) {
-  const Topology::Graph& graph = topology.graph();
-  std::vector<int> source(topology.bundles().size(),
-                          -1);  // rank that the links of a bundle start at
-  for (const auto link : boost::make_iterator_range(edges(graph))) {
-    source[graph[link].bundle] = graph[boost::source(link, graph)].rank;
-  }
-  for (std::size_t bundle = 0; bundle < source.size(); ++bundle) {
-    if (source[bundle] < 0) continue;  // a switch's
-    structure.at(topology.rank_name(source[bundle])).sent += replay.link_bytes[bundle];
+  const std::vector<Bundle>& bundles = topology.bundles();
+  for (std::size_t bundle = 0; bundle < bundles.size(); ++bundle) {
+    const int source = bundles[bundle].source;
+    if (source < 0) continue;  // a switch's
+    structure.at(topology.rank_name(source)).sent += replay.link_bytes[bundle];
   }
 }
 

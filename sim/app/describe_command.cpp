@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "models/collectives/algorithm.h"
 #include "models/topologies/fabric.h"
 #include "sim/app/commands.h"
 #include "sim/app/describe.h"
+#include "sim/app/describe_collective.h"
+#include "sim/app/describe_topology.h"
 #include "sim/app/experiment.h"
 #include "sim/app/sweep_config.h"
 #include "sim/config/load.h"
@@ -66,7 +70,11 @@ Catalog catalog() {
   }
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
-  add_registry<AlgorithmRegistry>(catalog.collectives);
+  for (const auto& [name, item] : AlgorithmRegistry::items()) {
+    const CollectiveAlgorithm& algorithm = *item.entry;
+    catalog.collectives.push_back({name, item.help + ": " + served_kinds(algorithm),
+                                   [&algorithm] { return served_steps(algorithm); }});
+  }
   for (const auto& [kind, info] : operators()) {
     const OperatorInfo& described = info;
     catalog.operators.push_back(
@@ -81,9 +89,33 @@ Catalog catalog() {
   return catalog;
 }
 
+/// The system of `topology SYSTEM`; nothing for other words.
+std::optional<SystemConfig> named_system(const DescribeArguments& arguments) {
+  const std::vector<std::string>& words = arguments.words;
+  if (words.size() != 2 || (words[0] != "topology" && words[0] != "topologies")) return {};
+  const config::Library& library = config::default_library();
+  const std::vector<std::string> known = library.names("systems");
+  const bool is_system = config::Library::is_path(words[1]) ||
+                         std::find(known.begin(), known.end(), words[1]) != known.end();
+  if (!is_system) return {};
+  return config::load<SystemConfig>(library.locate("systems", words[1], ""), library, "systems");
+}
+
 }  // namespace
 
 ExitCode describe_command(const DescribeArguments& arguments) {
+  if (const auto system = named_system(arguments)) {
+    if (arguments.dot) {
+      std::cout << topology_dot(*system, arguments.nodes);
+      return ExitCode::kOk;
+    }
+    const Description links = describe_topology(*system, arguments.nodes);
+    std::cout << (arguments.json ? links.json.dump(2) + "\n" : links.text);
+    return ExitCode::kOk;
+  }
+  if (arguments.dot || arguments.nodes != 1) {
+    throw UsageError("--dot and --nodes are of `describe topology SYSTEM`");
+  }
   const Description description = describe(arguments.words, catalog());
   if (arguments.json) {
     std::cout << description.json.dump(2) << "\n";

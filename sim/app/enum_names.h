@@ -6,6 +6,7 @@
 #include "sim/app/experiment.h"
 #include "sim/config/type.h"
 #include "sim/machine/precision_names.h"
+#include "sim/machine/transfer_names.h"
 #include "workloads/llm/enum_names.h"
 
 /// The names of the experiment's enumerations in YAML.
@@ -24,21 +25,6 @@ template <>
 struct EnumNames<Fidelity> {
   static constexpr std::pair<Fidelity, const char*> values[] = {
       {Fidelity::kAuto, "auto"}, {Fidelity::kClosed, "closed"}, {Fidelity::kTile, "tile"}};
-};
-
-template <>
-struct EnumNames<TransferKind> {
-  static constexpr std::pair<TransferKind, const char*> values[] = {
-      {TransferKind::kAllReduce, "all_reduce"},
-      {TransferKind::kAllGather, "all_gather"},
-      {TransferKind::kReduceScatter, "reduce_scatter"},
-      {TransferKind::kAllToAll, "all_to_all"},
-      {TransferKind::kBroadcast, "broadcast"},
-      {TransferKind::kReduce, "reduce"},
-      {TransferKind::kGather, "gather"},
-      {TransferKind::kScatter, "scatter"},
-      {TransferKind::kBarrier, "barrier"},
-      {TransferKind::kSendReceive, "send_receive"}};
 };
 
 }  // namespace orrery::config

@@ -54,6 +54,8 @@ Failure classify(const std::exception_ptr& error) {
     return {code_of(e.code()), std::string("error: ") + e.what()};
   } catch (const std::bad_alloc&) {
     return {ExitCode::kResource, "error: out of memory"};
+  } catch (const LinkDownError& e) {
+    return {ExitCode::kInfeasible, std::string("error: ") + e.what()};
   } catch (const DeadlockError& e) {
     return {ExitCode::kBug, std::string("error: deadlock: ") + e.what()};
   } catch (const std::exception& e) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiment.h"
 
+#include "models/collectives/user_algorithm.h"
 #include "sim/app/enum_names.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 
@@ -39,12 +42,13 @@ const Schema<CollectiveConfig>& CollectiveConfig::schema() {
   static const auto schema =
       Schema<CollectiveConfig>("collective", "one collective operation")
           .required("kind", &CollectiveConfig::kind, "which collective")
-          .required("bytes", &CollectiveConfig::bytes, "size as nccl-tests prints it",
-                    between(1_B, 1000_TB))
+          .optional("bytes", &CollectiveConfig::bytes,
+                    "size as nccl-tests prints it; a barrier has none", between(1_B, 1000_TB))
           .optional("ranks", &CollectiveConfig::ranks, "the first ranks of the machine; 0: all",
                     between(0, 1e7))
           .optional("algorithm", &CollectiveConfig::algorithm,
-                    "a name of `orrery describe collectives`, or auto: the fastest");
+                    "a name of `orrery describe collectives`, the path of a user-written one, or "
+                    "auto: the fastest");
   return schema;
 }
 
@@ -130,9 +134,42 @@ void check_model_run(const Experiment& e, const config::Node& node,
   }
 }
 
+void check_collective(const Experiment& e, const config::Node& node,
+                      config::Diagnostics& diagnostics) {
+  const CollectiveConfig& collective = *e.collective;
+  const int available = e.system.ranks() * e.nodes;
+  if (collective.ranks > available) {
+    complain(diagnostics, node, "collective.ranks",
+             "the machine has " + std::to_string(available) + " ranks");
+  }
+  const bool barrier = collective.kind == TransferKind::kBarrier;
+  if ((collective.bytes.base() == 0) != barrier) {
+    complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
+             barrier ? "a barrier has no bytes" : "collective.bytes must be given");
+  }
+  if (collective.algorithm == "auto" || config::Library::is_path(collective.algorithm) ||
+      AlgorithmRegistry::items().count(collective.algorithm) > 0) {
+    return;
+  }
+  std::vector<std::string> known = {"auto"};
+  for (const auto& [name, item] : AlgorithmRegistry::items()) known.push_back(name);
+  const config::Node& written = *node.at_path("collective.algorithm");
+  diagnostics.error(written.where(), written.length(),
+                    "unknown collective algorithm '" + collective.algorithm + "'",
+                    nearest_name(collective.algorithm, known),
+                    {"there are: " + config::joined(known)});
+}
+
+/// A user-written algorithm is named relative to the file that names it.
+void locate_algorithm(Experiment& e, const config::Node& node) {
+  if (!e.collective || !config::Library::is_path(e.collective->algorithm)) return;
+  const config::Origin& origin = node.at_path("collective.algorithm")->origin();
+  if (origin.kind == config::Origin::Kind::kFile)
+    e.collective->algorithm = config::relative_to(e.collective->algorithm, *origin.file);
+}
+
 void check_experiment(const Experiment& e, const config::Node& node,
                       config::Diagnostics& diagnostics) {
-  const int available = e.system.ranks() * e.nodes;
   switch (e.kind) {
     case ExperimentKind::kTraining:
     case ExperimentKind::kInference:
@@ -143,24 +180,27 @@ void check_experiment(const Experiment& e, const config::Node& node,
         complain(diagnostics, node, "experiment", "this experiment needs the key 'operator'");
       break;
     case ExperimentKind::kCollective:
-      if (!e.collective) {
+      if (e.collective) {
+        check_collective(e, node, diagnostics);
+      } else {
         complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
-      } else if (e.collective->ranks > available) {
-        complain(diagnostics, node, "collective.ranks",
-                 "the machine has " + std::to_string(available) + " ranks");
       }
       break;
   }
 }
 
-/// Without what only names things: labels, and the names of the model, calibration and measurement
-/// files, whose content is hashed instead.
+/// Without what only names things: labels, and the names of the model, calibration, measurement and
+/// algorithm files, whose content is hashed instead.
 nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
   const auto erase = [](nlohmann::ordered_json& map, std::initializer_list<const char*> keys) {
     if (!map.is_object()) return;
     for (const char* key : keys) map.erase(key);
   };
   erase(configuration, {"name", "calibration", "measured"});
+  const auto collective = configuration.find("collective");
+  if (collective != configuration.end() && collective->is_object() &&
+      config::Library::is_path(collective->value("algorithm", "")))
+    erase(*collective, {"algorithm"});
   erase(configuration["model"], {"hf", "source", "model"});
   erase(configuration["system"], {"system", "name", "remarks"});
   erase(configuration["system"]["accelerator"],
@@ -186,6 +226,7 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   loaded.node = config::complete(node, record, diagnostics, library);
   config::fill(&loaded.experiment, loaded.node, record, diagnostics);
   diagnostics.throw_if_errors();
+  locate_algorithm(loaded.experiment, loaded.node);
   check_experiment(loaded.experiment, loaded.node, diagnostics);
   diagnostics.throw_if_errors();
   const std::vector<std::string>& followed = loaded.experiment.system.accelerator.followed;
@@ -206,6 +247,12 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   }
   for (const FilePath& table : loaded.experiment.measured)
     files.push_back({"measured", sha256_hex_of_file(table.path)});
+  if (loaded.experiment.collective &&
+      config::Library::is_path(loaded.experiment.collective->algorithm)) {
+    const std::string& algorithm = loaded.experiment.collective->algorithm;
+    find_algorithm(algorithm);
+    files.push_back({"algorithm", sha256_hex_of_file(algorithm)});
+  }
   loaded.configuration = config::canonical(loaded.node, record);
   loaded.identity = point_identity(identity_configuration(loaded.configuration), files);
   loaded.warnings = diagnostics.render_warnings();

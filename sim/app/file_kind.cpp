@@ -14,6 +14,7 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   if (node.is_sequence()) return FileKind::kPublished;
   const auto has = [&node](const char* key) { return node.find(key) != nullptr; };
   if (has("calibration") && has("fits")) return FileKind::kCalibration;
+  if (has("collective") && has("steps")) return FileKind::kAlgorithm;
   if (has("sweep")) return FileKind::kSweep;
   if (has("experiment")) return FileKind::kExperiment;
   if (has("scale_out") && has("accelerator") && has("accelerators")) return FileKind::kSystem;
@@ -60,6 +61,8 @@ KindName name_of(FileKind kind) {
       return {"a model", "check"};
     case FileKind::kCalibration:
       return {"a calibration", "describe calibration"};
+    case FileKind::kAlgorithm:
+      return {"a collective algorithm", "check"};
   }
   return {"?", "check"};
 }
@@ -89,7 +92,8 @@ FileKind file_kind(const std::string& path) {
   throw config::ConfigError(
       path +
       ": cannot tell what this is: expected one of the top-level keys experiment, sweep, "
-      "system, accelerator, model, calibration, or a list of published rows");
+      "system, accelerator, model, calibration, steps of a collective, or a list of published "
+      "rows");
 }
 
 }  // namespace orrery

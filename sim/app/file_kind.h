@@ -14,7 +14,8 @@ enum class FileKind : std::uint8_t {
   kSystem,
   kAccelerator,
   kModel,
-  kCalibration
+  kCalibration,
+  kAlgorithm
 };
 
 /// Follows `extends:` where the file alone does not tell.

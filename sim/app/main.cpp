@@ -69,6 +69,9 @@ void add_describe(CLI::App& app, Command& chosen) {
       "KIND", arguments->words,
       "a kind (accelerators, systems, models, topologies, collectives, operators, kernels, "
       "calibrations, metrics, keys), then names");
+  verb->add_option("--nodes", arguments->nodes, "topology SYSTEM: copies of the system")
+      ->check(CLI::Range(1, 1000000));
+  verb->add_flag("--dot", arguments->dot, "topology SYSTEM: physical links for Graphviz");
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, describe_command);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
+#include "models/collectives/user_algorithm.h"
 #include "sim/app/commands.h"
 #include "sim/app/experiment.h"
 #include "sim/app/published.h"
@@ -19,7 +20,8 @@ const std::vector<std::pair<std::string, const config::Record*>>& records() {
       {"system", &SystemConfig::schema().record()},
       {"accelerator", &AcceleratorConfig::schema().record()},
       {"model", &ModelConfig::schema().record()},
-      {"calibration", &Calibration::schema().record()}};
+      {"calibration", &Calibration::schema().record()},
+      {"algorithm", &UserAlgorithm::schema().record()}};
   return all;
 }
 

@@ -2,7 +2,11 @@
 #include "sim/graph/dot.h"
 
 #include <boost/graph/graphviz.hpp>
+#include <map>
 #include <ostream>
+#include <utility>
+
+#include "sim/units/text.h"
 
 namespace orrery {
 
@@ -17,6 +21,34 @@ void write_dot(std::ostream& out, const OperatorGraph& graph, const std::string&
     os << "label=" << boost::escape_dot_string(name) << "\n";
   };
   boost::write_graphviz(out, graph.graph(), vertex, edge, whole);
+}
+
+void write_dot(std::ostream& out, const Topology& topology, const std::string& name) {
+  const Topology::Graph& graph = topology.graph();
+  struct Parallel {
+    int links = 0;
+    BytesPerSecond capacity;
+  };
+  // By the lower and the higher end; the links of one way stand for both.
+  std::map<std::pair<Topology::VertexId, Topology::VertexId>, Parallel> edges;
+  for (auto [link, end] = boost::edges(graph); link != end; ++link) {
+    const auto from = boost::source(*link, graph), to = boost::target(*link, graph);
+    if (from > to) continue;
+    Parallel& edge = edges[{from, to}];
+    ++edge.links;
+    edge.capacity = graph[*link].capacity;
+  }
+  out << "graph " << boost::escape_dot_string(name) << " {\n";
+  for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
+    out << *vertex << " [label=" << boost::escape_dot_string(graph[*vertex].name)
+        << ", shape=" << (graph[*vertex].rank >= 0 ? "box" : "ellipse") << "];\n";
+  }
+  for (const auto& [ends, edge] : edges) {
+    const std::string count = edge.links == 1 ? "" : std::to_string(edge.links) + " x ";
+    out << ends.first << "--" << ends.second
+        << " [label=" << boost::escape_dot_string(count + print(edge.capacity)) << "];\n";
+  }
+  out << "}\n";
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/topology.h"
 
+#include <stdexcept>
 #include <utility>
 
 namespace orrery {
@@ -27,16 +28,14 @@ Topology::VertexId Topology::add_switch(std::string name) {
   return boost::add_vertex(Vertex{std::move(name)}, graph_);
 }
 
-BundleId Topology::add_bundle(std::string name, LinkKind kind) {
-  bundles_.push_back({.name = std::move(name), .kind = kind, .capacity = {}});
+BundleId Topology::add_bundle(Bundle bundle) {
+  bundles_.push_back(std::move(bundle));
   return static_cast<BundleId>(bundles_.size() - 1);
 }
 
 void Topology::add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle) {
-  Bundle& target = bundles_.at(bundle);
+  if (bundle >= bundles_.size()) throw std::out_of_range("a link of no bundle");
   boost::add_edge(from, to, Link{capacity, bundle}, graph_);
-  target.capacity += capacity;
-  target.links += 1;
 }
 
 std::string Topology::name(LinkId link) const {

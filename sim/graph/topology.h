@@ -24,11 +24,13 @@ struct Bundle {
   std::string name;  ///< "system0/node1/accelerator3->nvswitches"
   LinkKind kind = LinkKind::kScaleUp;
   BytesPerSecond capacity;  ///< of all its links, one way, at the published line rate
-  int links = 0;
+  int links = 0;            ///< physical links, one way
+  int source = -1;          ///< the rank that its links start at; -1: a switch, or several ranks
 };
 
-/// The links between ranks and switches, and their bundles. Ranks are numbered in the order they
-/// are added.
+/// Ranks, switches and the bundles of links between them; and, where a fabric has drawn them, the
+/// physical links, which a machine of 100,000 ranks has millions of and no price needs. Ranks are
+/// numbered in the order they are added.
 class Topology {
  public:
   struct Vertex {
@@ -46,7 +48,9 @@ class Topology {
 
   VertexId add_rank(std::string name);
   VertexId add_switch(std::string name);
-  BundleId add_bundle(std::string name, LinkKind kind);
+  BundleId add_bundle(Bundle bundle);
+  /// Draws one physical link of a bundle, whose capacity and count have it already.
+  /// @throws std::out_of_range for a bundle that does not exist.
   void add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle);
 
   const Graph& graph() const { return graph_; }
@@ -57,6 +61,7 @@ class Topology {
   LinkKind kind(LinkId link) const { return bundles_[graph_[link].bundle].kind; }
   /// "system0/node1/accelerator3->system0/nvswitch7"
   std::string name(LinkId link) const;
+  /// Physical links of a kind, one way each, drawn or not.
   std::size_t link_count(LinkKind kind) const;
 
  private:

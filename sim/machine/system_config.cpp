@@ -30,6 +30,22 @@ bool planes_add_up(const SystemConfig& system) {
          system.accelerator.scale_up.links.value;
 }
 
+bool open_axes_exist(const ScaleUpConfig& config) {
+  return std::all_of(config.open_axes.begin(), config.open_axes.end(), [&](int axis) {
+    return axis >= 0 && static_cast<std::size_t>(axis) < config.torus.size();
+  });
+}
+
+/// What does not fit between the torus and the packages; empty: nothing.
+std::string torus_fault(const SystemConfig& system) {
+  if (system.scale_up.kind != "torus") return {};
+  std::int64_t packages = 1;
+  for (const int size : system.scale_up.torus) packages *= size;
+  if (packages == system.accelerators.value) return {};
+  return "the torus has " + std::to_string(packages) + " packages, the system " +
+         std::to_string(system.accelerators.value);
+}
+
 std::string missing_ports(const SystemConfig& system) {
   const bool alone = system.scale_up.kind == "none" && system.accelerators.value == 1;
   if (alone || system.accelerator.scale_up.present()) return {};
@@ -39,26 +55,61 @@ std::string missing_ports(const SystemConfig& system) {
 
 }  // namespace
 
+const Schema<WireConfig>& WireConfig::schema() {
+  using C = WireConfig;
+  static const auto schema =
+      Schema<C>("wire", "parallel links between two vertices, the same both ways")
+          .required("from", &C::from, "accelerator3 of the system, or any name of a switch")
+          .required("to", &C::to, "accelerator3 of the system, or any name of a switch")
+          .optional("links", &C::links, "parallel links", between(1, 1e6))
+          .optional("bandwidth", &C::bandwidth,
+                    "of one link, one way; 0: as a port of the accelerator [GB/s]",
+                    between(BytesPerSecond(0), BytesPerSecond(1e15)))
+          .check(
+              "a wire joins two different ends", [](const C& c) { return c.from != c.to; }, "to");
+  return schema;
+}
+
 const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
   using C = ScaleUpConfig;
   static const auto schema =
       Schema<C>("scale_up", "the fabric inside one system")
-          .required("kind", &C::kind, "topology: nvswitch, unified_bus, none")
+          .required("kind", &C::kind, "topology: nvswitch, unified_bus, mesh, torus, graph, none")
           .optional("links_per_switch", &C::links_per_switch,
                     "nvswitch: links of a package to each switch chip", kCount)
+          .optional("boards", &C::boards, "nvswitch: boards with switch chips of their own",
+                    between(1, 1e3))
+          .optional("trunks", &C::trunks,
+                    "nvswitch: links from a chip to the same one of each other board", kCount)
           .optional("planes", &C::planes, "unified_bus: independent sub-planes", kCount)
           .optional("l2_switches", &C::l2_switches, "unified_bus: second-level chips of a plane",
                     kCount)
+          .optional("torus", &C::torus, "torus: packages by axis", between(1, 1e6))
+          .optional("open_axes", &C::open_axes, "torus: numbers of axes without wrap-around",
+                    between(0, 9))
+          .optional("cube", &C::cube, "torus: edge of the cubes that optical switches join", kCount)
+          .optional("wires", &C::wires, "mesh, graph: links between packages and switches")
           .optional("switch_reduction", &C::switch_reduction,
                     "nvswitch: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
           .required("latency", &C::latency,
                     "of one step of a collective, or of a message, software included [us]",
                     kLatency)
+          .optional("hop_latency", &C::hop_latency, "of one more link on the way [ns]", kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
           .check(
               "nvswitch needs links_per_switch",
               [](const C& c) { return c.kind != "nvswitch" || !c.links_per_switch.empty(); },
+              "kind")
+          .check(
+              "several boards need trunks between them",
+              [](const C& c) { return c.boards == 1 || c.trunks > 0; }, "boards")
+          .check(
+              "torus needs its packages by axis: torus: [4, 4, 4]",
+              [](const C& c) { return c.kind != "torus" || !c.torus.empty(); }, "kind")
+          .check("open_axes must name axes of the torus, from 0 on", open_axes_exist, "open_axes")
+          .check(
+              "graph needs wires", [](const C& c) { return c.kind != "graph" || !c.wires.empty(); },
               "kind")
           .check(
               "unified_bus needs planes and l2_switches",
@@ -73,12 +124,26 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
   using C = ScaleOutConfig;
   static const auto schema =
       Schema<C>("scale_out", "the network between systems")
-          .optional("kind", &C::kind, "topology: rail_optimized")
+          .optional("kind", &C::kind, "topology: rail_optimized, clos, multi_plane")
           .optional("nodes_per_leaf_group", &C::nodes_per_leaf_group,
-                    "nodes whose rails share leaf switches", between(1, 1e6))
+                    "systems whose NICs share leaf switches", between(1, 1e6))
+          .optional("switch_ports", &C::switch_ports,
+                    "of a leaf, spine and core, at the rate of a NIC; empty: as it takes",
+                    between(2, 1e5))
+          .optional("leaf_groups_per_pod", &C::leaf_groups_per_pod,
+                    "groups that share spines; 0: as many as the ports allow", kCount)
+          .optional("oversubscription", &C::oversubscription,
+                    "NIC bandwidth below a leaf, and below a pod, over that upwards",
+                    between(0.01, 1e3))
+          .optional("planes", &C::planes, "multi_plane: trees of their own; 0: one a rail", kCount)
+          .optional("routing", &C::routing, "which of the equally short paths a message takes")
+          .optional("flows", &C::flows, "ecmp: hashed parts of a message", between(1, 1024))
+          .optional("rail_aware", &C::rail_aware,
+                    "messages change rails inside their node (PXN), not on spines")
           .required("latency", &C::latency,
                     "of one step of a collective, or of a message, software included [us]",
                     kLatency)
+          .optional("hop_latency", &C::hop_latency, "of one more link on the way [ns]", kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction);
   return schema;
@@ -119,6 +184,10 @@ const Schema<SystemConfig>& SystemConfig::schema() {
               [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
               "accelerators_per_node")
           .check(missing_ports, "accelerator")
+          .check(torus_fault, "scale_up")
+          .check(
+              "boards must divide accelerators",
+              [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; }, "scale_up")
           .check(
               "links_per_switch must be positive and add up to scale_up.links of the accelerator",
               links_add_up, "scale_up")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,32 +11,73 @@
 
 namespace orrery {
 
+/// Parallel links between two vertices of a `mesh` or `graph`, the same both ways.
+struct WireConfig {
+  std::string from, to;  ///< "accelerator3" (of the system), with "/die1" where a package has
+                         ///< several; any other name is a switch
+  int links = 1;
+  BytesPerSecond bandwidth;  ///< of one link, one way; 0: as the ports of the accelerator
+  static const config::Schema<WireConfig>& schema();
+};
+
 /// The scale-up fabric inside one system. `kind` names a topology (`describe topologies`):
-///  - nvswitch: every package has `links_per_switch[s]` links to switch chip s (DGX H100: 5,4,4,5;
-///  NVL72: 18 x 1);
+///  - nvswitch: every package has `links_per_switch[s]` links to switch chip s of its board (DGX
+///    H100: 5,4,4,5; NVL72: 18 x 1); chip s of each of the `boards` has `trunks` links to chip s of
+///    each other one (DGX-2: 2 boards, 8 trunks);
 ///  - unified_bus: `planes` sub-planes; per plane one L1 chip a node and `l2_switches` L2 chips;
-///  each die has one link
-///    to the L1 chip of each plane, each L1 chip one link to each L2 chip of its plane;
+///    each die has one link to the L1 chip of each plane, each L1 chip one link to each L2 chip of
+///    its plane;
+///  - mesh: `wires` between packages (DGX-1); without any, each to each other (MI300X);
+///  - torus: `torus` packages by axis, neighbours linked, first and last of an axis too unless it
+///    is open (TPU);
+///  - graph: `wires` between packages and switches of any name;
 ///  - none: a system of one rank has no fabric.
 struct ScaleUpConfig {
   std::string kind;
   std::vector<int> links_per_switch;  ///< nvswitch
+  int boards = 1;                     ///< nvswitch
+  int trunks = 0;                     ///< nvswitch: links of a chip to that of another board
   int planes = 0;                     ///< unified_bus
   int l2_switches = 0;                ///< unified_bus, per plane
+  std::vector<int> torus;             ///< torus: packages by axis; rank 1 is next on the first
+  std::vector<int> open_axes;         ///< torus: axes without wrap-around
+  int cube = 0;                       ///< torus: edge of the cubes that optical switches join
+  std::vector<WireConfig> wires;      ///< mesh, graph
   bool switch_reduction = false;      ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds>
       latency;  ///< of one step of a collective or message between two ranks, software included
-  Fact<double> efficiency;  ///< payload share of the link bandwidth that collectives reach
+  Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
+  Fact<double> efficiency;    ///< payload share of the link bandwidth that collectives reach
   static const config::Schema<ScaleUpConfig>& schema();
 };
 
-/// The network between systems. `kind: rail_optimized`: NIC i of every node goes to leaf i of its
-/// unit; leaves and spines form a non-blocking fat tree. Bandwidth per package is the accelerator's
-/// `scale_out`.
+/// Which of the equally short paths through the network between systems a message takes.
+enum class Routing : std::uint8_t {
+  kAdaptive,       ///< all, equally: ideal spraying of packets
+  kEcmp,           ///< that of a hash of source, destination and flow
+  kDeterministic,  ///< that of the destination's number (D-mod-k)
+};
+
+/// The network between systems: NICs, leaves, spines and cores. Bandwidth per package is the
+/// accelerator's `scale_out`. `kind`:
+///  - rail_optimized: NIC i of every node goes to leaf i of its group;
+///  - clos: all NICs of a group go to one leaf (top of the rack);
+///  - multi_plane: as rail_optimized, and the rails have spines of their own.
 struct ScaleOutConfig {
   std::string kind = "rail_optimized";
-  int nodes_per_leaf_group = 32;  ///< nodes whose rails share leaf switches (a scalable unit)
+  int nodes_per_leaf_group = 32;  ///< systems whose NICs share leaf switches (a scalable unit)
+  std::vector<int> switch_ports;  ///< of a leaf, spine and core, at the rate of a NIC; one for all.
+                                  ///< Empty: as many as it takes
+  int leaf_groups_per_pod = 0;    ///< groups that share spines; 0: as many as the ports allow
+  /// NIC bandwidth below a leaf, and below a pod of spines, over that upwards: above 1 is a
+  /// bottleneck.
+  std::vector<double> oversubscription;
+  int planes = 0;                        ///< multi_plane: trees; 0: one a rail
+  Routing routing = Routing::kAdaptive;  ///< of one message
+  int flows = 1;                         ///< ecmp: hashed parts of a message
+  bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
+  Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
   Fact<double> efficiency;
   static const config::Schema<ScaleOutConfig>& schema();
 };
@@ -68,5 +110,18 @@ struct SystemConfig {
   int ranks() const { return accelerators.value * accelerator.dies; }
   int ranks_per_node() const { return accelerators_per_node * accelerator.dies; }
 };
+
+namespace config {
+
+template <>
+struct EnumNames<Routing> {
+  static constexpr std::pair<Routing, const char*> values[] = {
+      {Routing::kAdaptive, "adaptive"},
+      {Routing::kEcmp, "ecmp"},
+      {Routing::kDeterministic, "deterministic"},
+  };
+};
+
+}  // namespace config
 
 }  // namespace orrery

@@ -199,6 +199,11 @@ Bytes FlowNetwork::remaining(std::uint32_t transfer, Picoseconds now) const {
   return Bytes(left(flows_[transfer], sharing_.rate(transfer), now));
 }
 
+double FlowNetwork::part_done(std::uint32_t transfer, Picoseconds now) const {
+  const Flow& flow = flows_[transfer];
+  return flow.in_flight ? 1 - remaining(transfer, now).base() / flow.size : 0;
+}
+
 void FlowNetwork::settle(Picoseconds now) {
   moved_ends_.clear();
   for (const FairShare::Change& change : sharing_.solve()) {

@@ -75,6 +75,8 @@ class FlowNetwork {
   }
   /// Bytes left on its most loaded link at `now`.
   Bytes remaining(std::uint32_t transfer, Picoseconds now) const;
+  /// Part of a transfer in flight that is done at `now`; 0 when not in flight.
+  double part_done(std::uint32_t transfer, Picoseconds now) const;
   std::size_t in_flight() const { return in_flight_; }
   /// A transfer that stands still, and a link of it that is down.
   struct Stall {

@@ -176,6 +176,17 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::cycle() const {
   return {};
 }
 
+std::string Replayer::stall_report() const {
+  const auto stall = network_.stall();
+  if (!stall) {
+    return "";
+  }
+  const bool named = stall->link < costs_.link_names.size();
+  return "transfer '" + program_.transfers[stall->transfer].name + "' stands still: link " +
+         (named ? costs_.link_names[stall->link] : std::to_string(stall->link)) +
+         " is down, and the transfer has no other way";
+}
+
 std::string Replayer::deadlock_report() const { return DeadlockReport(*this).text(); }
 
 }  // namespace orrery

@@ -30,6 +30,10 @@ ReplayResult replay(const Program& program, const Costs& costs, const ReplayOpti
   Replayer replayer(program, costs, options.timeline);
   Simulation::instance().run(replayer);
   if (!replayer.finished()) {
+    const std::string stall = replayer.stall_report();
+    if (!stall.empty()) {
+      throw LinkDownError(stall);
+    }
     throw DeadlockError(replayer.deadlock_report());
   }
   return replayer.result();

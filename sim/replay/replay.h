@@ -51,9 +51,15 @@ class DeadlockError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A transfer stands still for good: a link that it crosses is down, and it has no other way.
+/// what() names both.
+class LinkDownError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// Replays a program on the SystemC kernel of this process.
 /// May be called again: the elaborated model is kept, its data reloaded.
-/// @throws DeadlockError, std::overflow_error (time beyond 2^63 ps).
+/// @throws DeadlockError, LinkDownError, std::overflow_error (time beyond 2^63 ps).
 ReplayResult replay(const Program& program, const Costs& costs, const ReplayOptions& options = {});
 
 }  // namespace orrery

@@ -109,10 +109,8 @@ ReplayResult Replayer::result() const {
     role.breakdown.idle = result.end - role.end;
   }
   result.link_bytes.assign(costs_.links.size(), 0);
-  for (std::size_t t = 0; t < meetings_.size(); ++t) {
-    for (const LinkLoad& load : costs_.transfers[t].loads) {
-      result.link_bytes[load.link] += load.bytes * static_cast<double>(meetings_[t].completed);
-    }
+  for (std::uint32_t t = 0; t < meetings_.size(); ++t) {
+    link_schedule_.add_bytes(t, static_cast<double>(meetings_[t].completed), result.link_bytes);
   }
   return result;
 }

@@ -5,6 +5,14 @@
 #include <stdexcept>
 
 namespace orrery {
+namespace {
+
+/// Merged links are equal only as long as nothing is rerouted.
+FlowNetwork::Links links_for(const Costs& costs) {
+  return costs.link_events.empty() ? FlowNetwork::Links::kMerged : FlowNetwork::Links::kSeparate;
+}
+
+}  // namespace
 
 Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timeline)
     : program_(program),
@@ -12,7 +20,8 @@ Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timelin
       timeline_(timeline),
       streams_(static_cast<std::uint32_t>(program.streams.size())),
       accounts_(program.roles.size()),
-      network_(costs) {
+      network_(costs, links_for(costs)),
+      link_schedule_(costs) {
   check_costs();
   freeze_blocks();
   meetings_.resize(program.transfers.size());
@@ -88,7 +97,12 @@ void Replayer::start_all() {
   network_.settle(0);
 }
 
-Picoseconds Replayer::next_time() const { return std::min(queue_.top_time(), network_.next_end()); }
+Picoseconds Replayer::next_time() const {
+  if (finished()) {
+    return kNever;  // whatever happens to the links later
+  }
+  return std::min({queue_.top_time(), network_.next_end(), link_schedule_.next_time()});
+}
 
 void Replayer::execute(Picoseconds now) {
   do {
@@ -96,6 +110,7 @@ void Replayer::execute(Picoseconds now) {
       ++events_;
       end_transfer(network_.end_next(), now);
     }
+    link_schedule_.apply(now, network_, [this](std::uint32_t t) { return meetings_[t].completed; });
     while (queue_.top_time() <= now) {
       ++events_;
       const Event event = queue_.pop();

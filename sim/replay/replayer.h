@@ -8,6 +8,7 @@
 #include "sim/graph/frozen_block.h"
 #include "sim/kernel/simulation.h"
 #include "sim/network/flow_network.h"
+#include "sim/replay/link_schedule.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
@@ -15,8 +16,8 @@ namespace orrery {
 /// The state of one replay: what replay() puts on the SystemC kernel.
 ///
 /// Programs are templates, so a role keeps only where each of its in-order streams stands. What
-/// happens at one time happens in a fixed order: ends of transfers by id, then events as they were
-/// pushed.
+/// happens at one time happens in a fixed order: ends of transfers by id, then link events as
+/// listed, then events as they were pushed.
 class Replayer final : public Agenda {
  public:
   /// @throws std::logic_error for a program that verify() rejects in a way that would break the
@@ -30,6 +31,8 @@ class Replayer final : public Agenda {
   /// What every stuck role waits for, and the cycle of waits if there is one. For a replay that
   /// stopped unfinished.
   std::string deadlock_report() const;
+  /// Names a transfer that stands still and the link that holds it up; empty if there is none.
+  std::string stall_report() const;
   /// Of a finished replay.
   ReplayResult result() const;
 
@@ -120,6 +123,7 @@ class Replayer final : public Agenda {
   std::vector<Meeting> meetings_;     ///< by transfer
   std::vector<std::uint32_t> posts_;  ///< cursors that wait for a transfer, grouped by transfer
   FlowNetwork network_;
+  LinkSchedule link_schedule_;
   EventQueue queue_;
   std::size_t streams_left_ = 0;
   std::uint64_t events_ = 0;

@@ -47,7 +47,10 @@ std::vector<MetricInfo> make_table() {
        "operator"},
       {"fidelity", "", "how the time was found: closed (form) or tile (blocks as events)",
        "operator"},
-      {"share_of_limit", "1", "time at that limit over the time taken", "operator"},
+      {"share_of_limit", "1",
+       "time at that limit over the time taken; of a collective: the least time that the ports of "
+       "ranks and systems allow",
+       "operator, collective"},
       {"clock_hz", "Hz", "clock of the units while the kernel runs", "operator"},
       {"algorithm", "", "algorithm of the collective", "collective"},
       {"protocol", "", "protocol of the collective", "collective"},

@@ -9,6 +9,8 @@ void add_queue_contest();
 void add_deadline_contest();
 /// G1 to G5: replay of programs, and what it keeps in memory.
 void add_replay_contest();
+/// F4 and F6: transfers that share links; F1 to F3 are a program of their own, simgrid_bench.
+void add_flow_contest();
 /// P1 to P3: times of kernels.
 void add_prediction_contest();
 /// T1 to T3: thread blocks as events, and a model's step priced by them.

@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   orrery::bench::add_queue_contest();
   orrery::bench::add_deadline_contest();
   orrery::bench::add_replay_contest();
+  orrery::bench::add_flow_contest();
   orrery::bench::add_prediction_contest();
   orrery::bench::add_tile_contest();
   return orrery::bench::run_contest(argc, argv);

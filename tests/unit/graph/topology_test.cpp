@@ -22,24 +22,24 @@ TEST(Topology, RanksAreNumberedInTheOrderTheyAreAdded) {
   EXPECT_THROW(topology.rank_vertex(2), std::out_of_range);
 }
 
-TEST(Topology, ABundleAddsUpItsLinks) {
+TEST(Topology, LinksAreCountedByTheirBundlesDrawnOrNot) {
   Topology topology;
   const auto gpu = topology.add_rank("gpu");
-  const auto first = topology.add_switch("s0"), second = topology.add_switch("s1");
-  const BundleId bundle = topology.add_bundle("gpu->switches", LinkKind::kScaleUp);
-  topology.add_link(gpu, first, 25_GBps, bundle);
-  topology.add_link(gpu, second, 50_GBps, bundle);
-  EXPECT_EQ(topology.bundles()[bundle].links, 2);
-  EXPECT_EQ(topology.bundles()[bundle].capacity, 75_GBps);
-  EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 2U);
+  const auto chip = topology.add_switch("chip");
+  const BundleId bundle = topology.add_bundle({"gpu->chip", LinkKind::kScaleUp, 75_GBps, 3, 0});
+  EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 3U);
   EXPECT_EQ(topology.link_count(LinkKind::kScaleOut), 0U);
+  topology.add_link(gpu, chip, 25_GBps, bundle);
+  EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 3U);
+  EXPECT_EQ(topology.bundles()[bundle].capacity, 75_GBps);
 }
 
 TEST(Topology, ALinkIsNamedAfterItsEnds) {
   Topology topology;
   const auto gpu = topology.add_rank("system0/node0/accelerator3");
   const auto chip = topology.add_switch("system0/nvswitch7");
-  topology.add_link(gpu, chip, 50_GBps, topology.add_bundle("up", LinkKind::kScaleUp));
+  topology.add_link(gpu, chip, 50_GBps,
+                    topology.add_bundle({"up", LinkKind::kScaleUp, 50_GBps, 1, 0}));
   const auto link = *boost::edges(topology.graph()).first;
   EXPECT_EQ(topology.name(link), "system0/node0/accelerator3->system0/nvswitch7");
   EXPECT_EQ(topology.kind(link), LinkKind::kScaleUp);
@@ -49,7 +49,7 @@ TEST(Topology, ParallelLinksStayApart) {
   Topology topology;
   const auto gpu = topology.add_rank("gpu");
   const auto chip = topology.add_switch("chip");
-  const BundleId bundle = topology.add_bundle("gpu->chip", LinkKind::kScaleUp);
+  const BundleId bundle = topology.add_bundle({"gpu->chip", LinkKind::kScaleUp, 50_GBps, 2, 0});
   topology.add_link(gpu, chip, 25_GBps, bundle);
   topology.add_link(gpu, chip, 25_GBps, bundle);
   EXPECT_EQ(boost::num_edges(topology.graph()), 2U);

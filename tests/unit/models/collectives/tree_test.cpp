@@ -99,10 +99,21 @@ TEST(Tree, ChainsInsideASystemAreWalkedUpAndDown) {
   EXPECT_EQ(steps.scale_out, 2);
 }
 
-TEST(Tree, ServesOnlyAllReduceBetweenSystems) {
+TEST(Tree, InsideASystemItIsAChainUpAndDown) {
+  const RankLayout layout = rank_layout(dgx_h100(), 1);
+  const std::vector<int> group = range(0, 8);
+  RecordingSink sink;
+  const StepCount steps = tree().run({TransferKind::kAllReduce, 1_MB, group, layout}, sink);
+  EXPECT_EQ(steps.scale_up, 14);
+  EXPECT_EQ(steps.scale_out, 0);
+  EXPECT_DOUBLE_EQ(sink.sent(0), 1e6);  // the head
+  EXPECT_DOUBLE_EQ(sink.sent(3), 2e6);
+  EXPECT_DOUBLE_EQ(sink.sent(7), 1e6);  // the end
+}
+
+TEST(Tree, ServesOnlyAllReduce) {
   const RankLayout layout = rank_layout(dgx_h100(), 2);
-  const std::vector<int> inside = range(0, 8), across = range(0, 16);
-  EXPECT_FALSE(tree().serves({TransferKind::kAllReduce, 1_MB, inside, layout}));
+  const std::vector<int> across = range(0, 16);
   EXPECT_FALSE(tree().serves({TransferKind::kAllGather, 1_MB, across, layout}));
   EXPECT_TRUE(tree().serves({TransferKind::kAllReduce, 1_MB, across, layout}));
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "sim/machine/system_config.h"
 #include "sim/units/units.h"
 
@@ -44,6 +48,65 @@ inline SystemConfig dgx_a100() {
   SystemConfig system = ideal_system(8, 8, 300_GBps, 12, 200_Gbitps);
   system.scale_up.kind = "nvswitch";
   system.scale_up.links_per_switch.assign(6, 2);
+  return system;
+}
+
+/// 8 V100 of 6 links of 25 GB/s in a hybrid cube mesh: two rings of doubled and single links
+/// (NVIDIA DGX-1 with Tesla V100 system architecture, WP-08437). 4 EDR adapters: half of one a GPU.
+inline SystemConfig dgx_1() {
+  SystemConfig system = ideal_system(8, 8, 150_GBps, 6, 50_Gbitps);
+  system.scale_up.kind = "mesh";
+  const auto join = [&system](int a, int b, int links) {
+    system.scale_up.wires.push_back(
+        {"accelerator" + std::to_string(a), "accelerator" + std::to_string(b), links, {}});
+  };
+  for (const int board : {0, 4}) {
+    join(board, board + 1, 1);
+    join(board, board + 2, 1);
+    join(board, board + 3, 2);
+    join(board + 1, board + 2, 2);
+    join(board + 1, board + 3, 1);
+    join(board + 2, board + 3, 1);
+  }
+  for (int gpu = 0; gpu < 4; ++gpu) join(gpu, gpu + 4, 2);
+  return system;
+}
+
+/// 2 boards of 8 V100 and 6 chips, 8 trunks between chip s of both (NVIDIA NVSwitch at Hot Chips
+/// 30).
+inline SystemConfig dgx_2() {
+  SystemConfig system = ideal_system(16, 16, 150_GBps, 6, 100_Gbitps);
+  system.scale_up.kind = "nvswitch";
+  system.scale_up.links_per_switch.assign(6, 1);
+  system.scale_up.boards = 2;
+  system.scale_up.trunks = 8;
+  return system;
+}
+
+/// 8 GPUs, each joined to each other by one link of 64 GB/s (AMD CDNA 3 white paper).
+inline SystemConfig mi300x() {
+  SystemConfig system = ideal_system(8, 8, 448_GBps, 7, 400_Gbitps);
+  system.scale_up.kind = "mesh";
+  return system;
+}
+
+/// 8 GPUs, 9 links of 50 GB/s to each of 2 chips (NVIDIA DGX B200 user guide).
+inline SystemConfig dgx_b200() {
+  SystemConfig system = ideal_system(8, 8, 900_GBps, 18, 400_Gbitps);
+  system.scale_up.kind = "nvswitch";
+  system.scale_up.links_per_switch = {9, 9};
+  return system;
+}
+
+/// TPU packages in a torus, hosts of 4; a link of `link` to each neighbour.
+inline SystemConfig tpu(std::vector<int> sizes, BytesPerSecond link) {
+  const int links = 2 * static_cast<int>(sizes.size());
+  int packages = 1;
+  for (const int size : sizes) packages *= size;
+  SystemConfig system =
+      ideal_system(packages, 4, link * static_cast<double>(links), links, 50_Gbitps);
+  system.scale_up.kind = "torus";
+  system.scale_up.torus = std::move(sizes);
   return system;
 }
 

@@ -24,8 +24,7 @@ std::map<std::string, int> links_by_switch(const Topology& topology, int rank) {
 }
 
 TEST(NvSwitch, Nvl72Has1296LinksEachWay) {
-  const FlowModel network(nvl72(), 1);
-  const Topology& topology = network.topology();
+  const Topology topology = FlowModel(nvl72(), 1).drawn();
   // 72 GPUs x 18 chips = 1296 one way. A link is 4 pairs of copper wires for both ways: 1296 x 4 =
   // 5184 cables.
   const std::size_t one_way = topology.link_count(LinkKind::kScaleUp) / 2;
@@ -38,8 +37,8 @@ TEST(NvSwitch, Nvl72Has1296LinksEachWay) {
 }
 
 TEST(NvSwitch, EveryChipOfNvl72Uses72Ports) {
-  const FlowModel network(nvl72(), 1);
-  const auto& graph = network.topology().graph();
+  const Topology topology = FlowModel(nvl72(), 1).drawn();
+  const auto& graph = topology.graph();
   int switches = 0;
   for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
     if (graph[*vertex].rank >= 0) continue;
@@ -56,13 +55,13 @@ TEST(NvSwitch, DgxH100SpreadsItsLinksFiveFourFourFive) {
                                                  {"system0/nvswitch1", 4},
                                                  {"system0/nvswitch2", 4},
                                                  {"system0/nvswitch3", 5}};
-    EXPECT_EQ(links_by_switch(network.topology(), gpu), expected);
+    EXPECT_EQ(links_by_switch(network.drawn(), gpu), expected);
   }
 }
 
 TEST(NvSwitch, DgxA100HasTwoLinksToEachOfSixChips) {
   const FlowModel network(dgx_a100(), 1);
-  const auto links = links_by_switch(network.topology(), 0);
+  const auto links = links_by_switch(network.drawn(), 0);
   EXPECT_EQ(links.size(), 6U);
   for (const auto& [chip, count] : links) EXPECT_EQ(count, 2) << chip;
   EXPECT_EQ(network.topology().link_count(LinkKind::kScaleUp), 2U * 8U * 12U);
@@ -100,7 +99,7 @@ TEST(NvSwitch, AnUnknownTopologyIsAUserErrorThatListsTheKnown) {
     FAIL() << "no error";
   } catch (const config::ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("'nvswich'"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("nvswitch, unified_bus"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("mesh, none, nvswitch"), std::string::npos);
   }
 }
 

@@ -3,7 +3,9 @@
 // shortest paths and split the bytes equally over the links of every hop.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "tests/unit/models/network/flow_checks.h"
@@ -53,8 +55,8 @@ void spray(const Topology& topology, const std::vector<int>& hops, VertexId at, 
 
 /// Every physical link must carry its share of the bundle that the route names, and no other link
 /// anything.
-void expect_sprayed_evenly(const FlowModel& network, int source, int destination) {
-  const Topology& topology = network.topology();
+void expect_sprayed_evenly(const FlowModel& network, const Topology& topology, int source,
+                           int destination) {
   LinkBytes naive;
   const auto hops = hops_to(topology, topology.rank_vertex(destination));
   spray(topology, hops, topology.rank_vertex(source), 1.0, naive);
@@ -70,10 +72,15 @@ void expect_sprayed_evenly(const FlowModel& network, int source, int destination
   }
 }
 
+void expect_sprayed_evenly(const FlowModel& network, int source, int destination) {
+  expect_sprayed_evenly(network, network.drawn(), source, destination);
+}
+
 void expect_all_pairs_sprayed_evenly(const FlowModel& network) {
+  const Topology drawn = network.drawn();
   for (int source = 0; source < network.topology().ranks(); ++source) {
     for (int destination = 0; destination < network.topology().ranks(); ++destination) {
-      if (source != destination) expect_sprayed_evenly(network, source, destination);
+      if (source != destination) expect_sprayed_evenly(network, drawn, source, destination);
     }
   }
 }
@@ -99,6 +106,64 @@ TEST(Spraying, SameRailRoutesEqualTheNaiveEnumeration) {
   const FlowModel network(system, 4);
   expect_sprayed_evenly(network, 3, 8 + 3);   // one leaf
   expect_sprayed_evenly(network, 3, 24 + 3);  // over the spine
+}
+
+TEST(Spraying, BoardsAndTrunksEqualTheNaiveEnumeration) {
+  expect_all_pairs_sprayed_evenly(FlowModel(dgx_2(), 1));
+}
+
+TEST(Spraying, DiesThatSharePackageLinksEqualTheNaiveEnumeration) {
+  SystemConfig system = nvl72();
+  system.accelerators.value = 4;
+  system.accelerator.dies = 3;
+  system.accelerator.die_to_die.value = 5_TBps;
+  expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
+}
+
+TEST(Spraying, ACubeMeshEqualsTheNaiveEnumeration) {
+  expect_all_pairs_sprayed_evenly(FlowModel(dgx_1(), 1));
+}
+
+TEST(Spraying, AGraphOfSwitchesEqualsTheNaiveEnumeration) {
+  SystemConfig system = dgx_h100();
+  system.accelerators.value = system.accelerators_per_node = 4;
+  system.scale_up.kind = "graph";
+  system.scale_up.wires = {{"accelerator0", "a", 2, 25_GBps}, {"accelerator1", "a", 1, 25_GBps},
+                           {"accelerator2", "b", 1, 25_GBps}, {"accelerator3", "b", 3, 25_GBps},
+                           {"a", "left", 1, 25_GBps},         {"a", "right", 2, 25_GBps},
+                           {"b", "left", 2, 25_GBps},         {"b", "right", 1, 25_GBps}};
+  expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
+}
+
+/// Systems of 2 NICs in groups of 2, on switches of 8 ports.
+SystemConfig small_tree(const char* kind) {
+  SystemConfig system = dgx_h100();
+  system.accelerators.value = system.accelerators_per_node = 2;
+  system.scale_out.kind = kind;
+  system.scale_out.nodes_per_leaf_group = 2;
+  system.scale_out.switch_ports = {8};
+  return system;
+}
+
+TEST(Spraying, TreesOfThreeTiersEqualTheNaiveEnumeration) {
+  for (const char* kind : {"rail_optimized", "clos", "multi_plane"}) {
+    const FlowModel network(small_tree(kind), 32);
+    const Topology drawn = network.drawn();
+    const bool climbs = std::string(kind) == "clos";  // other rails too: the naive way has no PXN
+    for (int destination = 2; destination < 64; destination += climbs ? 1 : 2) {
+      expect_sprayed_evenly(network, drawn, 0, destination);
+    }
+  }
+}
+
+TEST(Spraying, WithoutRailsInsideTheNodeAMessageClimbsToTheSpines) {
+  SystemConfig system = small_tree("rail_optimized");
+  system.scale_out.rail_aware = false;
+  const FlowModel network(system, 8);
+  // Within the group the way over another GPU of the node would be as short.
+  for (int destination = 4; destination < 16; ++destination) {
+    expect_sprayed_evenly(network, 0, destination);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "models/collectives/algorithm.h"
+
+namespace orrery {
+
+/// What leaves a part of a machine at most, one way, at line rate.
+struct PortRates {
+  BytesPerSecond rank_inside;   ///< of a rank, to others of its system
+  BytesPerSecond rank_outside;  ///< of a rank, between systems
+  BytesPerSecond system;        ///< of a system, between systems
+};
+PortRates port_rates(const SystemConfig& system);
+
+/// The least time of a collective, whatever the algorithm: the bytes that must leave or enter every
+/// rank and every system, over what their ports carry. Of a buffer S and parts of p of n ranks,
+/// N parts in all:
+///
+///   all_reduce                    2(N-1)/N S; S where switches reduce
+///   all_gather, reduce_scatter    (n-p)/n S
+///   all_to_all                    p (n-p)/n S
+///   broadcast, reduce             S
+///   gather, scatter               (n-p)/n S, of the root's part
+///
+/// (Thakur et al., IJHPCA 2005; an all_reduce adds N-1 times and spreads N-1 times, each chunk
+/// crossing that many borders.)
+Seconds least_time(const Collective& collective, const PortRates& ports);
+
+}  // namespace orrery

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/collectives/algorithm.h"
+
+namespace orrery {
+
+/// What the receiver does with a chunk: take it, or add it to its own.
+enum class ChunkOp : std::uint8_t { kCopy, kReduce };
+
+/// `count` chunks from `first` on.
+struct ChunkRange {
+  int first = 0;
+  int count = 1;
+};
+
+/// An end of a message that is no member: a group of switches that reduce and multicast. Each
+/// group reduces what is sent to it in a step, sends copies of the result in the same step, and
+/// keeps nothing. Groups are numbered from 0.
+constexpr int switches(int group) { return -1 - group; }
+constexpr bool is_switches(int end) { return end < 0; }
+
+/// One message of a schedule.
+struct Message {
+  int step = 0;  ///< from 0 on; what is received in a step can be sent in the next one
+  int from = 0;  ///< member (position in the group), or switches()
+  int to = 0;
+  ChunkRange chunks;
+  ChunkOp op = ChunkOp::kCopy;
+};
+
+/// What a message waits for.
+enum class Pace : std::uint8_t {
+  kChunk,  ///< its chunks: pipelined algorithms
+  kRank,   ///< everything that its sender received in the steps before
+  kRound,  ///< the slowest message of the step before
+};
+
+/// A collective message by message.
+///
+/// The buffer is cut into equal chunks. In all_gather, reduce_scatter, gather, scatter and barrier
+/// member i of n owns chunks [i C/n, (i+1) C/n); in all_to_all there are n^2 parts of which i n + j
+/// goes from member i to member j. A barrier is an all_gather of nothing: every member learns that
+/// every other has come.
+struct Schedule {
+  int chunks = 1;
+  Pace pace = Pace::kChunk;
+  std::vector<Message> messages = {};  ///< in any order
+
+  void copy(int step, int from, int to, ChunkRange range);
+  void reduce(int step, int from, int to, ChunkRange range);
+};
+
+/// Bytes of one of `chunks` chunks.
+Bytes chunk_bytes(const Collective& collective, int chunks);
+
+/// What is wrong with a schedule.
+struct ScheduleFault {
+  std::optional<std::size_t> message;  ///< index of the message; none: it shows at the end
+  std::string text;                    ///< names step, rank and chunk
+};
+
+/// Runs a schedule on sets of contributions per member and chunk. Proves that every member ends
+/// with exactly what the collective promises, each contribution once, and that nothing is sent
+/// before it is there or written twice in a step.
+std::optional<ScheduleFault> verify_semantics(const Collective& collective,
+                                              const Schedule& schedule);
+
+/// The longest chain of dependent messages. A step through switches is one, up and down.
+StepCount dependent_steps(const Collective& collective, const Schedule& schedule);
+
+}  // namespace orrery

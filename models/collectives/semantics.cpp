@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The symbolic run of a schedule: chunks hold sets of contributions instead of numbers.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "models/collectives/schedule.h"
+
+namespace orrery {
+namespace {
+
+/// How often each member has contributed to a chunk; all 0 where nothing is there.
+using Contributions = std::vector<int>;
+
+/// What a member has at first, or must have at last, of a chunk.
+struct Content {
+  enum class Kind { kNothing, kOne, kAll } kind = Kind::kNothing;
+  int member = 0;  ///< kOne: whose contribution
+};
+
+Content one(int member) { return {Content::Kind::kOne, member}; }
+constexpr Content kNothing{};
+constexpr Content kAll{Content::Kind::kAll, 0};
+
+/// What a collective promises, chunk by chunk.
+class Promise {
+ public:
+  Promise(TransferKind kind, int members, int chunks)
+      : kind_(kind), members_(members), chunks_(chunks) {}
+
+  /// Chunks come in so many equal parts.
+  int parts() const {
+    switch (kind_) {
+      case TransferKind::kAllToAll:
+        return members_ * members_;
+      case TransferKind::kAllGather:
+      case TransferKind::kReduceScatter:
+      case TransferKind::kGather:
+      case TransferKind::kScatter:
+      case TransferKind::kBarrier:
+        return members_;
+      default:
+        return 1;
+    }
+  }
+
+  Content at_first(int member, int chunk) const {
+    const bool root = member == 0;
+    switch (kind_) {
+      case TransferKind::kAllReduce:
+      case TransferKind::kReduceScatter:
+      case TransferKind::kReduce:
+        return one(member);
+      case TransferKind::kAllGather:
+      case TransferKind::kGather:
+      case TransferKind::kBarrier:
+        return part(chunk) == member ? one(member) : kNothing;
+      case TransferKind::kBroadcast:
+      case TransferKind::kScatter:
+      case TransferKind::kSendReceive:
+        return root ? one(0) : kNothing;
+      case TransferKind::kAllToAll:
+        return part(chunk) / members_ == member ? one(member) : kNothing;
+    }
+    return kNothing;
+  }
+
+  /// Nothing: whatever it has does not matter.
+  Content at_last(int member, int chunk) const {
+    const bool root = member == 0;
+    switch (kind_) {
+      case TransferKind::kAllReduce:
+        return kAll;
+      case TransferKind::kReduceScatter:
+        return part(chunk) == member ? kAll : kNothing;
+      case TransferKind::kReduce:
+        return root ? kAll : kNothing;
+      case TransferKind::kAllGather:
+      case TransferKind::kBarrier:
+        return one(part(chunk));
+      case TransferKind::kGather:
+        return root ? one(part(chunk)) : kNothing;
+      case TransferKind::kBroadcast:
+        return one(0);
+      case TransferKind::kScatter:
+        return part(chunk) == member ? one(0) : kNothing;
+      case TransferKind::kSendReceive:
+        return member == members_ - 1 ? one(0) : kNothing;
+      case TransferKind::kAllToAll:
+        return part(chunk) % members_ == member ? one(part(chunk) / members_) : kNothing;
+    }
+    return kNothing;
+  }
+
+ private:
+  int part(int chunk) const { return chunk / (chunks_ / parts()); }
+
+  TransferKind kind_;
+  int members_;
+  int chunks_;
+};
+
+bool empty(const Contributions& contributions) {
+  return std::all_of(contributions.begin(), contributions.end(), [](int n) { return n == 0; });
+}
+
+class SymbolicRun {
+ public:
+  SymbolicRun(const Collective& collective, const Schedule& schedule)
+      : collective_(collective),
+        schedule_(schedule),
+        promise_(collective.kind, collective.size(), schedule.chunks) {}
+
+  std::optional<ScheduleFault> run() {
+    if (schedule_.chunks < 1 || schedule_.chunks % promise_.parts() != 0) {
+      return ScheduleFault{{},
+                           std::to_string(schedule_.chunks) + " chunks cannot be shared out; " +
+                               to_string(collective_.kind) + " among " +
+                               std::to_string(collective_.size()) + " ranks needs a multiple of " +
+                               std::to_string(promise_.parts())};
+    }
+    fill();
+    std::map<int, std::vector<std::size_t>> steps;  // indices of messages
+    for (std::size_t i = 0; i < schedule_.messages.size(); ++i)
+      steps[schedule_.messages[i].step].push_back(i);
+    for (const auto& [step, messages] : steps) {
+      play(messages);
+      if (fault_) return fault_;
+    }
+    check_result();
+    return fault_;
+  }
+
+ private:
+  struct Cell {
+    Contributions has;
+    int written = -1;  ///< last step that wrote it
+    bool copied = false;
+  };
+  struct Arrival {
+    std::size_t message = 0;
+    int chunk = 0;
+    Contributions content;
+  };
+
+  Cell& cell(int member, int chunk) {
+    return cells_[static_cast<std::size_t>(member) * static_cast<std::size_t>(schedule_.chunks) +
+                  static_cast<std::size_t>(chunk)];
+  }
+
+  void fill() {
+    const auto members = collective_.group.size();
+    cells_.resize(members * static_cast<std::size_t>(schedule_.chunks),
+                  {Contributions(members, 0)});
+    for (int member = 0; member < collective_.size(); ++member) {
+      for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+        const Content content = promise_.at_first(member, chunk);
+        if (content.kind == Content::Kind::kOne)
+          cell(member, chunk).has[static_cast<std::size_t>(content.member)] = 1;
+      }
+    }
+  }
+
+  std::string name(int end) const {
+    if (is_switches(end)) return "switches " + std::to_string(-1 - end);
+    return "rank " + std::to_string(collective_.group[static_cast<std::size_t>(end)]);
+  }
+
+  void fail(std::size_t message, const std::string& text) {
+    if (fault_) return;
+    const int step = schedule_.messages[message].step;
+    fault_ = ScheduleFault{message, "step " + std::to_string(step) + ": " + text};
+  }
+
+  bool in_range(std::size_t index) {
+    const Message& m = schedule_.messages[index];
+    const auto exists = [&](int end) {
+      return is_switches(end) ? collective_.switches_reduce || collective_.systems_reduce
+                              : end < collective_.size();
+    };
+    if (!exists(m.from) || !exists(m.to)) {
+      fail(index, "the group has no member " + std::to_string(exists(m.from) ? m.to : m.from));
+    } else if (m.from == m.to || (is_switches(m.from) && is_switches(m.to))) {
+      fail(index, name(m.from) + " sends to itself");
+    } else if (m.chunks.first < 0 || m.chunks.count < 1 ||
+               m.chunks.count > schedule_.chunks - m.chunks.first) {
+      fail(index, "there is no chunk " +
+                      std::to_string(std::max(0, m.chunks.first + m.chunks.count - 1)) + " of " +
+                      std::to_string(schedule_.chunks));
+    }
+    return !fault_;
+  }
+
+  /// All messages of a step: first what ranks send, then what switches send on, then what arrives.
+  void play(const std::vector<std::size_t>& messages) {
+    std::map<std::pair<int, int>, Contributions> switched;  // by group of switches and chunk
+    std::vector<Arrival> arrivals;
+    for (const std::size_t i : messages) {
+      if (!in_range(i)) return;
+      if (!is_switches(schedule_.messages[i].from)) send(i, switched, arrivals);
+    }
+    for (const std::size_t i : messages) {
+      if (is_switches(schedule_.messages[i].from)) send_on(i, switched, arrivals);
+    }
+    for (const Arrival& arrival : arrivals) receive(arrival);
+  }
+
+  void send(std::size_t index, std::map<std::pair<int, int>, Contributions>& switched,
+            std::vector<Arrival>& arrivals) {
+    const Message& m = schedule_.messages[index];
+    for (int chunk = m.chunks.first; chunk < m.chunks.first + m.chunks.count; ++chunk) {
+      const Contributions& content = cell(m.from, chunk).has;
+      if (empty(content)) {
+        fail(index, name(m.from) + " sends chunk " + std::to_string(chunk) + " before it has it");
+        return;
+      }
+      if (!is_switches(m.to)) {
+        arrivals.push_back({index, chunk, content});
+        continue;
+      }
+      Contributions& sum = switched[{m.to, chunk}];
+      sum.resize(content.size());
+      if (m.op == ChunkOp::kCopy && !empty(sum)) {
+        fail(index, name(m.to) + " get two copies of chunk " + std::to_string(chunk));
+      }
+      add(index, chunk, content, sum);
+    }
+  }
+
+  void send_on(std::size_t index, const std::map<std::pair<int, int>, Contributions>& switched,
+               std::vector<Arrival>& arrivals) {
+    const Message& m = schedule_.messages[index];
+    for (int chunk = m.chunks.first; chunk < m.chunks.first + m.chunks.count; ++chunk) {
+      const auto sum = switched.find({m.from, chunk});
+      if (sum == switched.end()) {
+        fail(index, name(m.from) + " send chunk " + std::to_string(chunk) + " to " + name(m.to) +
+                        " without having it");
+        return;
+      }
+      arrivals.push_back({index, chunk, sum->second});
+    }
+  }
+
+  /// Adds contributions; none may be there already.
+  void add(std::size_t index, int chunk, const Contributions& content, Contributions& sum) {
+    const Message& m = schedule_.messages[index];
+    for (std::size_t member = 0; member < content.size(); ++member) {
+      sum[member] += content[member];
+      if (sum[member] <= 1) continue;
+      fail(index, name(m.to) + " gets the contribution of " + name(static_cast<int>(member)) +
+                      " to chunk " + std::to_string(chunk) + " twice (from " + name(m.from) + ")");
+    }
+  }
+
+  void receive(const Arrival& arrival) {
+    const Message& m = schedule_.messages[arrival.message];
+    Cell& target = cell(m.to, arrival.chunk);
+    const bool copy = m.op == ChunkOp::kCopy;
+    const std::string chunk = "chunk " + std::to_string(arrival.chunk);
+    if (target.written == m.step && (copy || target.copied)) {
+      fail(arrival.message, chunk + " of " + name(m.to) + " is written twice in one step");
+    } else if (copy) {
+      target.has = arrival.content;
+    } else if (empty(target.has)) {
+      fail(arrival.message, name(m.to) + " adds to " + chunk + ", which it does not have");
+    } else {
+      add(arrival.message, arrival.chunk, arrival.content, target.has);
+    }
+    target.written = m.step;
+    target.copied = copy;
+  }
+
+  void check_result() {
+    for (int member = 0; member < collective_.size(); ++member) {
+      for (int chunk = 0; chunk < schedule_.chunks; ++chunk) check_cell(member, chunk);
+    }
+  }
+
+  void check_cell(int member, int chunk) {
+    const Content goal = promise_.at_last(member, chunk);
+    if (goal.kind == Content::Kind::kNothing || fault_) return;
+    const Cell& result = cell(member, chunk);
+    for (int other = 0; other < collective_.size(); ++other) {
+      const bool wanted = goal.kind == Content::Kind::kAll || goal.member == other;
+      const bool there = result.has[static_cast<std::size_t>(other)] > 0;
+      if (wanted == there) continue;
+      const std::string when = result.written < 0
+                                   ? "no step wrote it"
+                                   : "last written in step " + std::to_string(result.written);
+      fault_ = ScheduleFault{{},
+                             name(member) + " ends with chunk " + std::to_string(chunk) +
+                                 (wanted ? " without" : " with") + " the contribution of " +
+                                 name(other) + " (" + when + ")"};
+      return;
+    }
+  }
+
+  const Collective& collective_;
+  const Schedule& schedule_;
+  Promise promise_;
+  std::vector<Cell> cells_;  // by member and chunk
+  std::optional<ScheduleFault> fault_;
+};
+
+}  // namespace
+
+std::optional<ScheduleFault> verify_semantics(const Collective& collective,
+                                              const Schedule& schedule) {
+  return SymbolicRun(collective, schedule).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/topologies/fabric.h"
+
+namespace orrery {
+
+/// The links inside one system as a graph: vertices 0..ranks-1 are the ranks, then the switches.
+struct SystemGraph {
+  /// Parallel links, one way.
+  struct Wire {
+    int from = 0, to = 0;
+    int links = 1;
+    BytesPerSecond link;  ///< capacity of one
+    LinkKind kind = LinkKind::kScaleUp;
+  };
+  int ranks = 0;
+  std::vector<std::string> switches;
+  std::vector<Wire> wires;
+
+  int vertices() const { return ranks + static_cast<int>(switches.size()); }
+  /// Adds the same links both ways.
+  void join(Wire wire);
+};
+
+/// Fabric of any graph. A message splits over all shortest paths: at every vertex over the links
+/// that lie on one, in proportion to their bandwidth. Ranks may relay.
+/// @throws config::ConfigError where two ranks are not connected, or the graph has more than 2,048
+///         vertices.
+std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout& layout,
+                                    SystemGraph graph, Topology& topology);
+
+/// Vertices and wires as configured for `mesh` and `graph`.
+/// @throws config::ConfigError for an accelerator that does not exist, or a link without bandwidth.
+SystemGraph configured_graph(const SystemConfig& system, const RankLayout& layout);
+
+}  // namespace orrery

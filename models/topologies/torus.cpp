@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// A torus of any number of axes: TPU v5e and v6e 16 x 16; v4 16 x 16 x 16, v5p 16 x 20 x 28 (Jouppi
+// et al., "TPU v4", ISCA 2023). Packages are counted along the first axis first.
+//
+// Routes take one axis after the other, the shorter way round; where both are equally short, half
+// goes each way. An exchange then needs no walk over pairs: what a line of an axis carries depends
+// only on how many members share its other coordinates.
+//
+// TPU cubes of 4 x 4 x 4 are joined, and axes closed, by optical circuit switches. They are
+// mirrors: a link through one is one link.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "models/topologies/fabric.h"
+#include "sim/config/diagnostics.h"
+#include "sim/machine/system_config.h"
+
+namespace orrery {
+namespace {
+
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+
+class TorusFabric final : public Fabric {
+ public:
+  TorusFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)
+      : layout_(layout), sizes_(system.scale_up.torus), wraps_(sizes_.size(), 1) {
+    for (const int axis : system.scale_up.open_axes) wraps_[index(axis)] = 0;
+    for (std::size_t axis = 0, stride = 1; axis < sizes_.size(); ++axis) {
+      strides_.push_back(static_cast<int>(stride));
+      stride *= index(sizes_[axis]);
+    }
+    const PortConfig& port = system.accelerator.scale_up;
+    per_neighbour_ = port.links.value / (2 * static_cast<int>(sizes_.size()));
+    link_ = port.bandwidth.value / port.links.value;
+    add_bundles(topology);
+  }
+
+  void append_route(int source, int destination, Route& route) const override {
+    int at = source;
+    for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
+      const int from = coordinate(source, axis), to = coordinate(destination, axis);
+      walk(at, axis, from, to, 1, [&](BundleId bundle, double share) {
+        route.push_back({bundle, share});
+      });
+      at += (to - from) * strides_[axis];
+    }
+  }
+
+  int hops(int source, int destination) const override {
+    int links = 0;
+    for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
+      const int apart = std::abs(coordinate(source, axis) - coordinate(destination, axis));
+      links += wraps_[axis] != 0 ? std::min(apart, sizes_[axis] - apart) : apart;
+    }
+    return links;
+  }
+
+  // While messages go along an axis, their earlier coordinates are the destination's and the later
+  // ones the source's. So from x to x' on the line with `before` and `after` go those of all
+  // members with (x, after) to all with (before, x').
+  void add_exchange(std::span<const int> group, double bytes,
+                    std::vector<double>& loads) const override {
+    if (group.empty()) return;
+    const int first = layout_.system(group.front()) * layout_.ranks_per_system;
+    for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
+      const int below = strides_[axis], size = sizes_[axis];
+      const int above = layout_.ranks_per_system / below / size;
+      std::vector<double> sources(index(size * above)), destinations(index(below * size));
+      for (const int rank : group) {
+        sources[index((rank - first) / below)] += 1;
+        destinations[index((rank - first) % (below * size))] += 1;
+      }
+      for (int after = 0; after < above; ++after) {
+        for (int before = 0; before < below; ++before) {
+          const int line = first + before + after * below * size;
+          add_line(line, axis, &sources[index(after * size)], &destinations[index(before)], bytes,
+                   loads);
+        }
+      }
+    }
+  }
+
+  void draw(Topology& topology) const override {
+    for (int rank = 0; rank < layout_.ranks(); ++rank) {
+      for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
+        for (const int step : {1, -1}) {
+          const int neighbour = next(rank, axis, step);
+          for (int link = 0; neighbour >= 0 && link < per_neighbour_; ++link) {
+            topology.add_link(topology.rank_vertex(rank), topology.rank_vertex(neighbour), link_,
+                              bundles_[slot(rank, axis, step)]);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  int coordinate(int rank, std::size_t axis) const {
+    return rank % layout_.ranks_per_system / strides_[axis] % sizes_[axis];
+  }
+  std::size_t slot(int rank, std::size_t axis, int step) const {
+    return (index(rank) * sizes_.size() + axis) * 2 + (step > 0 ? 0 : 1);
+  }
+
+  /// The neighbour along an axis; -1: none.
+  int next(int rank, std::size_t axis, int step) const {
+    const int size = sizes_[axis], to = coordinate(rank, axis) + step;
+    if (size == 1 || (wraps_[axis] == 0 && (to < 0 || to >= size))) return -1;
+    return rank + ((to + size) % size - coordinate(rank, axis)) * strides_[axis];
+  }
+
+  /// Visits the links between two coordinates of the line through `rank`, which is at `from`.
+  template <class Visit>
+  void walk(int rank, std::size_t axis, int from, int to, double share, Visit visit) const {
+    const int size = sizes_[axis], up = (to - from + size) % size;
+    if (up == 0) return;
+    if (wraps_[axis] == 0) {
+      steps(rank, axis, to > from ? 1 : -1, std::abs(to - from), share, visit);
+    } else if (2 * up == size) {
+      steps(rank, axis, 1, up, share / 2, visit);
+      steps(rank, axis, -1, up, share / 2, visit);
+    } else if (2 * up < size) {
+      steps(rank, axis, 1, up, share, visit);
+    } else {
+      steps(rank, axis, -1, size - up, share, visit);
+    }
+  }
+  template <class Visit>
+  void steps(int rank, std::size_t axis, int step, int count, double share, Visit visit) const {
+    for (int i = 0; i < count; ++i, rank = next(rank, axis, step)) {
+      visit(bundles_[slot(rank, axis, step)], share);
+    }
+  }
+
+  /// `sources` is by coordinate; `destinations` too, `strides_[axis]` apart.
+  void add_line(int line, std::size_t axis, const double* sources, const double* destinations,
+                double bytes, std::vector<double>& loads) const {
+    for (int from = 0; from < sizes_[axis]; ++from) {
+      if (sources[from] == 0) continue;
+      for (int to = 0; to < sizes_[axis]; ++to) {
+        const double messages = sources[from] * destinations[to * strides_[axis]];
+        if (messages == 0) continue;
+        walk(line + from * strides_[axis], axis, from, to, bytes * messages,
+             [&](BundleId bundle, double share) { loads[bundle] += share; });
+      }
+    }
+  }
+
+  void add_bundles(Topology& topology) {
+    bundles_.resize(index(layout_.ranks()) * sizes_.size() * 2);
+    for (int rank = 0; rank < layout_.ranks(); ++rank) {
+      for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
+        for (const int step : {1, -1}) {
+          const int neighbour = next(rank, axis, step);
+          if (neighbour < 0) continue;
+          bundles_[slot(rank, axis, step)] = topology.add_bundle(
+              {topology.rank_name(rank) + "->" + topology.rank_name(neighbour), LinkKind::kScaleUp,
+               link_ * static_cast<double>(per_neighbour_), per_neighbour_, rank});
+        }
+      }
+    }
+  }
+
+  RankLayout layout_;
+  std::vector<int> sizes_;
+  std::vector<int> wraps_;    // by axis
+  std::vector<int> strides_;  // ranks from one coordinate to the next
+  int per_neighbour_ = 1;     // parallel links
+  BytesPerSecond link_;
+  std::vector<BundleId> bundles_;  // by rank, axis, direction
+};
+
+std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                              Topology& topology) {
+  const std::vector<int>& sizes = system.scale_up.torus;
+  const int ports = system.accelerator.scale_up.links.value;
+  int packages = 1;
+  for (const int size : sizes) packages *= size;
+  if (sizes.empty() || packages != layout.ranks_per_system) {
+    throw config::ConfigError(system.name + ": the torus has " + std::to_string(packages) +
+                              " packages, the system " + std::to_string(layout.ranks_per_system) +
+                              " ranks");
+  }
+  if (ports < 1 || ports % (2 * static_cast<int>(sizes.size())) != 0) {
+    throw config::ConfigError(system.name + ": a torus of " + std::to_string(sizes.size()) +
+                              " axes needs a multiple of " + std::to_string(2 * sizes.size()) +
+                              " scale-up links, not " + std::to_string(ports));
+  }
+  return std::make_unique<TorusFabric>(system, layout, topology);
+}
+
+const ScaleUpRegistry::Register registered(
+    "torus", "neighbours linked along every axis, closed to rings unless an axis is open", build);
+
+}  // namespace
+}  // namespace orrery
