@@ -19,10 +19,12 @@
 //   low_latency  each pair   B k / n
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
-#include "models/collectives/algorithm.h"
+#include "models/collectives/channels.h"
 #include "models/collectives/expert_reach.h"
+#include "models/collectives/schedule.h"
 
 namespace orrery {
 namespace {
@@ -57,6 +59,11 @@ class TokenFlows {
   }
 
   int systems() const { return static_cast<int>(parts_.size()); }
+  std::size_t largest_system() const {
+    std::size_t largest = 0;
+    for (const auto& part : parts_) largest = std::max(largest, part.size());
+    return largest;
+  }
 
   void low_latency() {
     const double n = count(members_);
@@ -196,12 +203,50 @@ class DispatchCombineAlgorithm final : public CollectiveAlgorithm {
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     TokenFlows flows(collective, sink);
     const bool spans = flows.systems() > 1;
-    if (collective.routing->mode == ExpertRouting::Mode::kLowLatency) {
+    if (straight(collective)) {
       flows.low_latency();
       return spans ? StepCount{.scale_out = 1} : StepCount{.scale_up = 1};
     }
     flows.normal();
-    return spans ? StepCount{.scale_up = 1, .scale_out = 1} : StepCount{.scale_up = 1};
+    if (!spans) return {.scale_up = 1};
+    return {.scale_up = flows.largest_system() > 1 ? 1 : 0, .scale_out = 1};
+  }
+
+  /// Of an all-to-all among the same ranks: which part goes where is up to the router.
+  Schedule schedule(const Collective& collective) const override {
+    const int n = collective.size();
+    const Channels systems(collective);
+    std::vector<int> system_of(static_cast<std::size_t>(n)), place(system_of);
+    for (int s = 0; s < systems.systems(); ++s) {
+      for (int i = 0; i < systems.part_size(s); ++i) {
+        const auto member = static_cast<std::size_t>(systems.part(s)[static_cast<std::size_t>(i)]);
+        system_of[member] = s;
+        place[member] = i;
+      }
+    }
+    /// The member of the system of `near` in the place of `far`.
+    const auto peer = [&](int near, int far) {
+      const std::span<const int> part = systems.part(system_of[static_cast<std::size_t>(near)]);
+      return part[static_cast<std::size_t>(place[static_cast<std::size_t>(far)]) % part.size()];
+    };
+    const bool dispatch = collective.kind == TransferKind::kDispatch;
+    Schedule schedule{.chunks = n * n};
+    for (int from = 0; from < n; ++from) {
+      for (int to = 0; to < n; ++to) {
+        if (from == to) continue;
+        const bool relayed = !straight(collective) && collective.crosses(from, to);
+        const int relay = !relayed ? to : dispatch ? peer(to, from) : peer(from, to);
+        const ChunkRange part{from * n + to, 1};
+        if (relay != from) schedule.copy(0, from, relay, part);
+        if (relay != to) schedule.copy(relay == from ? 0 : 1, relay, to, part);
+      }
+    }
+    return schedule;
+  }
+
+ private:
+  static bool straight(const Collective& collective) {
+    return collective.routing->mode == ExpertRouting::Mode::kLowLatency;
   }
 };
 

@@ -4,6 +4,7 @@
 #include "models/collectives/user_algorithm.h"
 #include "sim/app/enum_names.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/app/token_keys.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
@@ -39,7 +40,7 @@ const Schema<ContentionConfig>& ContentionConfig::schema() {
 }
 
 const Schema<CollectiveConfig>& CollectiveConfig::schema() {
-  static const auto schema =
+  static const auto schema = with_token_keys(
       Schema<CollectiveConfig>("collective", "one collective operation")
           .required("kind", &CollectiveConfig::kind, "which collective")
           .optional("bytes", &CollectiveConfig::bytes,
@@ -48,7 +49,7 @@ const Schema<CollectiveConfig>& CollectiveConfig::schema() {
                     between(0, 1e7))
           .optional("algorithm", &CollectiveConfig::algorithm,
                     "a name of `orrery describe collectives`, the path of a user-written one, or "
-                    "auto: the fastest");
+                    "auto: the fastest"));
   return schema;
 }
 
@@ -143,7 +144,7 @@ void check_collective(const Experiment& e, const config::Node& node,
              "the machine has " + std::to_string(available) + " ranks");
   }
   const bool barrier = collective.kind == TransferKind::kBarrier;
-  if ((collective.bytes.base() == 0) != barrier) {
+  if (!collective.exchanges_tokens() && (collective.bytes.base() == 0) != barrier) {
     complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
              barrier ? "a barrier has no bytes" : "collective.bytes must be given");
   }

@@ -42,7 +42,24 @@ struct CollectiveConfig {
   Bytes bytes;             ///< as nccl-tests counts them: see Transfer
   std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
   std::string algorithm = "auto";
+  // Dispatch and combine have tokens instead of bytes; see ExpertRouting.
+  std::int64_t tokens = 0;  ///< of each rank
+  std::int64_t hidden = 0;
+  Precision precision = Precision::kBf16;  ///< of the tokens on the wire
+  int experts = 0;
+  int top_k = 0;
+  int expert_groups = 0;
+  int top_groups = 0;
+  ExpertRouting::Router router = ExpertRouting::Router::kUniform;
+  ExpertRouting::Mode mode = ExpertRouting::Mode::kNormal;
+  double skew = 1;
   static const config::Schema<CollectiveConfig>& schema();
+
+  bool exchanges_tokens() const {
+    return kind == TransferKind::kDispatch || kind == TransferKind::kCombine;
+  }
+  /// The transfer among these ranks.
+  Transfer transfer(std::vector<int> group) const;
 };
 
 /// One experiment as the user writes it.
