@@ -36,9 +36,6 @@ std::string group_fault(const C& c) {
 config::Schema<C> with_token_keys(config::Schema<C> schema) {
   schema.optional("tokens", &C::tokens, "dispatch, combine: of each rank", between(1, 1e9))
       .optional("hidden", &C::hidden, "dispatch, combine: elements of a token", between(1, 1e6))
-      .optional("precision", &C::precision,
-                "dispatch, combine: of the tokens on the wire; scales of fp8, nvfp4 and int8 come "
-                "on top")
       .optional("experts", &C::experts, "dispatch, combine: routed experts, in order on the ranks",
                 between(1, 1e6))
       .optional("top_k", &C::top_k, "dispatch, combine: experts of a token", between(1, 1e4))
@@ -67,6 +64,7 @@ Transfer CollectiveConfig::transfer(std::vector<int> group) const {
   transfer.bytes = bytes;
   transfer.groups = {std::move(group)};
   transfer.purpose = "collective";
+  transfer.byte_sums = byte_sums();
   if (!exchanges_tokens()) return transfer;
   transfer.bytes =
       token_bytes(precision, hidden) * (static_cast<double>(tokens) * static_cast<double>(top_k));
