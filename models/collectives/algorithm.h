@@ -54,6 +54,7 @@ struct Collective {
   /// Sizes of the axes of the torus that the group fills, in order, the first axis fastest; empty
   /// where it is none.
   std::vector<int> torus = {};
+  const ExpertRouting* routing = nullptr;  ///< of a dispatch or combine
 
   int size() const { return static_cast<int>(group.size()); }
   bool spans_systems() const;

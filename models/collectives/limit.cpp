@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "models/collectives/expert_reach.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -16,6 +17,16 @@ struct Part {
   bool has_root = true;
   bool reduced_by_switches = false;
 };
+
+/// One copy of every token of the part's members to each other part that needs it.
+Bytes token_bytes_outside(const Collective& collective, const Part& part) {
+  const ExpertRouting& routing = *collective.routing;
+  const double n = collective.size();
+  const double slots = std::max<double>(routing.experts, n);
+  const double needed = reach(routing, {0, part.members / n * slots, slots});
+  const double others = (n - part.members) / part.members;
+  return collective.bytes / routing.top_k * (part.members * others * needed);
+}
 
 Bytes least_bytes(const Collective& collective, const Part& part) {
   const double n = collective.size();
@@ -35,6 +46,9 @@ Bytes least_bytes(const Collective& collective, const Part& part) {
     case TransferKind::kReduce:
     case TransferKind::kSendReceive:
       return collective.bytes;
+    case TransferKind::kDispatch:
+    case TransferKind::kCombine:
+      return token_bytes_outside(collective, part);
     case TransferKind::kBarrier:
       break;
   }

@@ -24,6 +24,7 @@ PortRates port_rates(const SystemConfig& system);
 ///   all_to_all                    p (n-p)/n S
 ///   broadcast, reduce             S
 ///   gather, scatter               (n-p)/n S, of the root's part
+///   dispatch, combine             one copy of each token to each other part that needs it
 ///
 /// (Thakur et al., IJHPCA 2005; an all_reduce adds N-1 times and spreads N-1 times, each chunk
 /// crossing that many borders.)

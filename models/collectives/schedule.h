@@ -45,8 +45,8 @@ enum class Pace : std::uint8_t {
 ///
 /// The buffer is cut into equal chunks. In all_gather, reduce_scatter, gather, scatter and barrier
 /// member i of n owns chunks [i C/n, (i+1) C/n); in all_to_all there are n^2 parts of which i n + j
-/// goes from member i to member j. A barrier is an all_gather of nothing: every member learns that
-/// every other has come.
+/// goes from member i to member j; a dispatch or combine is one whose parts differ in size. A
+/// barrier is an all_gather of nothing: every member learns that every other has come.
 struct Schedule {
   int chunks = 1;
   Pace pace = Pace::kChunk;

@@ -61,6 +61,8 @@ class Promise {
       case TransferKind::kSendReceive:
         return root ? one(0) : kNothing;
       case TransferKind::kAllToAll:
+      case TransferKind::kDispatch:
+      case TransferKind::kCombine:
         return part(chunk) / members_ == member ? one(member) : kNothing;
     }
     return kNothing;
@@ -88,6 +90,8 @@ class Promise {
       case TransferKind::kSendReceive:
         return member == members_ - 1 ? one(0) : kNothing;
       case TransferKind::kAllToAll:
+      case TransferKind::kDispatch:
+      case TransferKind::kCombine:
         return part(chunk) % members_ == member ? one(part(chunk) / members_) : kNothing;
     }
     return kNothing;

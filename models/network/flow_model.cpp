@@ -99,6 +99,7 @@ std::optional<Protocol> forced_protocol(const std::string& name) {
 FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm,
                      const std::string& protocol)
     : forced_algorithm_(std::move(algorithm)),
+      expert_exchange_(expert_exchange_price(system)),
       forced_protocol_(forced_protocol(protocol)),
       protocols_(system.scale_up.protocols),
       line_(system.accelerator.scale_up.bandwidth.value),
@@ -161,6 +162,7 @@ Collective FlowModel::collective(const Transfer& transfer, std::span<const int> 
     if (layout_.system(rank) == layout_.system(group.front())) first_system.push_back(rank);
   }
   collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
+  if (transfer.routing) collective.routing = &*transfer.routing;
   return collective;
 }
 
@@ -182,8 +184,8 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
 }
 
 std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
+  if (!protocols_ || (transfer.routing && expert_exchange_)) return {};
   const PricedTransfer priced = price(transfer);
-  if (!protocols_) return {};
   const auto algorithm = find_algorithm(priced.algorithm);
   const PricedTransfer raw = price_with(transfer, priced.algorithm, *algorithm);
   return Carried{parse_protocol(priced.protocol).value(), traffic(transfer, raw)};
@@ -222,7 +224,8 @@ void FlowModel::add_candidates(const Transfer& transfer, const std::string& name
   const PricedTransfer raw = price_with(transfer, name, *algorithm);
   const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
                                  [](const auto& group) { return group.size() == 1; });
-  if (!protocols_ || alone) {
+  const bool by_kernels = transfer.routing && expert_exchange_;  // which have no protocols
+  if (!protocols_ || alone || by_kernels) {
     if (!protocol || *protocol == Protocol::kSimple) candidates.push_back({raw, {}});
     return;
   }
@@ -311,6 +314,8 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   priced.isolated_time = latency + slowest;
   priced.limit = slowest;
   priced.bytes = bytes_by_kind(priced.cost.loads, topology_.bundles());
+  if (transfer.routing && expert_exchange_)
+    expert_exchange_->apply(transfer, topology_, capacities_, priced);
   return priced;
 }
 

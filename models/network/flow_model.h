@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/collectives/algorithm.h"
+#include "models/network/expert_exchange.h"
 #include "models/network/protocols.h"
 #include "models/topologies/fabric.h"
 #include "sim/machine/network.h"
@@ -71,6 +72,7 @@ class FlowModel final : public Network {
   void check_groups(const Transfer& transfer) const;
 
   std::string forced_algorithm_;
+  std::optional<ExpertExchangePrice> expert_exchange_;
   std::optional<Protocol> forced_protocol_;
   std::optional<ProtocolsConfig> protocols_;
   BytesPerSecond line_;

@@ -38,6 +38,8 @@ double own_share(TransferKind kind) {
     case TransferKind::kAllToAll:
     case TransferKind::kGather:
     case TransferKind::kScatter:
+    case TransferKind::kDispatch:
+    case TransferKind::kCombine:
       return 1;
     case TransferKind::kBroadcast:
     case TransferKind::kReduce:
@@ -156,6 +158,8 @@ TrafficClass traffic_class(std::string_view algorithm, TransferKind kind) {
     case TransferKind::kGather:
     case TransferKind::kScatter:
     case TransferKind::kSendReceive:
+    case TransferKind::kDispatch:
+    case TransferKind::kCombine:
       return TrafficClass::kMessages;
     default:
       break;

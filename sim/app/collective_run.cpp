@@ -22,6 +22,8 @@ double bus_factor(TransferKind kind, double ranks) {
     case TransferKind::kAllGather:
     case TransferKind::kReduceScatter:
     case TransferKind::kAllToAll:
+    case TransferKind::kDispatch:
+    case TransferKind::kCombine:
     case TransferKind::kGather:
     case TransferKind::kScatter:
       return (ranks - 1) / ranks;
@@ -40,13 +42,7 @@ Program one_transfer(const CollectiveConfig& collective, int ranks) {
   program.streams = {"communication"};
   std::vector<int> group(static_cast<std::size_t>(ranks));
   std::iota(group.begin(), group.end(), 0);
-  program.transfers.push_back({to_string(collective.kind),
-                               collective.kind,
-                               collective.bytes,
-                               {group},
-                               1,
-                               "collective",
-                               collective.byte_sums()});
+  program.transfers.push_back(collective.transfer(group));
   OperatorGraph graph;
   graph.add(
       {to_string(collective.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
@@ -66,7 +62,7 @@ const ResidualClass& residuals_of(const NetworkCalibration& calibration, double 
 void add_provenance(const Experiment& experiment, int ranks, RunRecord& record) {
   const double time = record.find("time_s")->value;
   ProvenanceTime rests;
-  if (!experiment.network) {
+  if (!experiment.network || experiment.collective->exchanges_tokens()) {
     rests.add(Provenance::kAnalytic, time);
     record.provenance = provenance_json(rests, "");
     return;
@@ -98,12 +94,11 @@ void add_provenance(const Experiment& experiment, int ranks, RunRecord& record) 
                             "; these do: " + known);
 }
 
-void add_figures(const CollectiveConfig& collective, const Collective& group,
-                 const PortRates& ports, double time, RunRecord& record) {
-  const double rate = time > 0 ? collective.bytes.base() / time : 0;
+void add_figures(const Collective& group, const PortRates& ports, double time, RunRecord& record) {
+  const double rate = time > 0 ? group.bytes.base() / time : 0;
   add_metric(record, "time_s", time);
   add_metric(record, "algorithm_bytes_per_s", rate);
-  add_metric(record, "bus_bytes_per_s", rate * bus_factor(collective.kind, group.size()));
+  add_metric(record, "bus_bytes_per_s", rate * bus_factor(group.kind, group.size()));
   add_metric(record, "share_of_limit", time > 0 ? least_time(group, ports).base() / time : 0);
 }
 
@@ -133,7 +128,7 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   record.components = component_use(network.topology(), program, result);
 
   const double time = to_seconds(result.end).base();
-  add_figures(collective, group, port_rates(experiment.system), time, record);
+  add_figures(group, port_rates(experiment.system), time, record);
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", priced.protocol});
   record.labels.push_back({"bottleneck", priced.bottleneck

@@ -50,8 +50,10 @@ std::optional<Answer> ask(const CollectiveAlgorithm& algorithm, TransferKind kin
   std::vector<int> group(static_cast<std::size_t>(layout.ranks()));
   std::iota(group.begin(), group.end(), 0);
   if (kind == TransferKind::kSendReceive) group = {group.front(), group.back()};
+  const ExpertRouting routing{.experts = 256, .top_k = 8};
   for (const Ability ability : kAbilities) {
     Collective collective{kind, Bytes(1), group, layout};
+    collective.routing = &routing;
     collective.switches_reduce = collective.systems_reduce = ability == Ability::kReduces;
     if (ability == Ability::kTorus) collective.torus = {4, 2};
     NoSink sink;

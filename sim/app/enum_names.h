@@ -22,6 +22,18 @@ struct EnumNames<ExperimentKind> {
 };
 
 template <>
+struct EnumNames<ExpertRouting::Router> {
+  static constexpr std::pair<ExpertRouting::Router, const char*> values[] = {
+      {ExpertRouting::Router::kUniform, "uniform"}, {ExpertRouting::Router::kPerfect, "perfect"}};
+};
+
+template <>
+struct EnumNames<ExpertRouting::Mode> {
+  static constexpr std::pair<ExpertRouting::Mode, const char*> values[] = {
+      {ExpertRouting::Mode::kNormal, "normal"}, {ExpertRouting::Mode::kLowLatency, "low_latency"}};
+};
+
+template <>
 struct EnumNames<Fidelity> {
   static constexpr std::pair<Fidelity, const char*> values[] = {
       {Fidelity::kAuto, "auto"}, {Fidelity::kClosed, "closed"}, {Fidelity::kTile, "tile"}};

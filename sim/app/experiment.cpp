@@ -5,6 +5,7 @@
 #include "sim/app/enum_names.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/network_pricing.h"
+#include "sim/app/token_keys.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
@@ -40,7 +41,7 @@ const Schema<ContentionConfig>& ContentionConfig::schema() {
 }
 
 const Schema<CollectiveConfig>& CollectiveConfig::schema() {
-  static const auto schema =
+  static const auto schema = with_token_keys(
       Schema<CollectiveConfig>("collective", "one collective operation")
           .required("kind", &CollectiveConfig::kind, "which collective")
           .optional("bytes", &CollectiveConfig::bytes,
@@ -53,7 +54,9 @@ const Schema<CollectiveConfig>& CollectiveConfig::schema() {
           .optional("protocol", &CollectiveConfig::protocol,
                     "ll, ll128, simple, or auto: what the library takes")
           .optional("precision", &CollectiveConfig::precision,
-                    "of the elements; bytes (int8) are not reduced in switches");
+                    "of the elements; bytes (int8) are not reduced in switches; dispatch, combine: "
+                    "of the "
+                    "tokens on the wire, to which scales of fp8, nvfp4 and int8 come"));
   return schema;
 }
 
@@ -149,7 +152,7 @@ void check_collective(const Experiment& e, const config::Node& node,
              "the machine has " + std::to_string(available) + " ranks");
   }
   const bool barrier = collective.kind == TransferKind::kBarrier;
-  if ((collective.bytes.base() == 0) != barrier) {
+  if (!collective.exchanges_tokens() && (collective.bytes.base() == 0) != barrier) {
     complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
              barrier ? "a barrier has no bytes" : "collective.bytes must be given");
   }

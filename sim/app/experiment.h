@@ -45,8 +45,24 @@ struct CollectiveConfig {
   std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
   std::string algorithm = "auto";
   std::string protocol = "auto";
-  Precision precision = Precision::kBf16;  ///< int8: sums of bytes
+  Precision precision = Precision::kBf16;  ///< of the elements; int8: sums of bytes
+  // Dispatch and combine have tokens instead of bytes; see ExpertRouting.
+  std::int64_t tokens = 0;  ///< of each rank
+  std::int64_t hidden = 0;
+  int experts = 0;
+  int top_k = 0;
+  int expert_groups = 0;
+  int top_groups = 0;
+  ExpertRouting::Router router = ExpertRouting::Router::kUniform;
+  ExpertRouting::Mode mode = ExpertRouting::Mode::kNormal;
+  double skew = 1;
   static const config::Schema<CollectiveConfig>& schema();
+
+  bool exchanges_tokens() const {
+    return kind == TransferKind::kDispatch || kind == TransferKind::kCombine;
+  }
+  /// The transfer among these ranks.
+  Transfer transfer(std::vector<int> group) const;
 
   bool byte_sums() const { return precision == Precision::kInt8; }
 };

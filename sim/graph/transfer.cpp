@@ -25,6 +25,10 @@ const char* to_string(TransferKind kind) {
       return "barrier";
     case TransferKind::kSendReceive:
       return "send_receive";
+    case TransferKind::kDispatch:
+      return "dispatch";
+    case TransferKind::kCombine:
+      return "combine";
   }
   return "?";
 }

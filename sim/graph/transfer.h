@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/graph/expert_routing.h"
 #include "sim/units/units.h"
 
 namespace orrery {
@@ -21,6 +23,8 @@ enum class TransferKind : std::uint8_t {
   kScatter,
   kBarrier,
   kSendReceive,
+  kDispatch,  ///< tokens to the ranks of their experts
+  kCombine,   ///< their results back
 };
 const char* to_string(TransferKind kind);
 
@@ -29,7 +33,8 @@ const char* to_string(TransferKind kind);
 /// `bytes` is the size as nccl-tests prints it: all_reduce: the buffer of each rank; all_gather and
 /// reduce_scatter: the whole (gathered, unscattered) buffer; all_to_all: what each rank sends in
 /// total, its own share included; broadcast, reduce and send_receive: the message; gather and
-/// scatter: the whole buffer at the root; barrier: nothing, 0 bytes. The first rank of a group is
+/// scatter: the whole buffer at the root; barrier: nothing, 0 bytes; dispatch and combine: one copy
+/// of the tokens of each rank per expert that they take. The first rank of a group is
 /// its root.
 ///
 /// Folding: a role stands for several ranks that run in lockstep, so a transfer stands for one
@@ -47,6 +52,7 @@ struct Transfer {
   std::string purpose;  ///< "tp", "dp", "pp", "ep", ...: class in breakdowns
   /// Sums of single bytes (int8), which switches do not reduce and kernels add more slowly.
   bool byte_sums = false;
+  std::optional<ExpertRouting> routing = std::nullopt;  ///< of a dispatch or combine
 };
 
 }  // namespace orrery

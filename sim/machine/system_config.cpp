@@ -184,6 +184,9 @@ const Schema<SystemConfig>& SystemConfig::schema() {
                     "packages behind one host board", between(1, 1e6))
           .required("scale_up", &C::scale_up, "the fabric inside the system")
           .required("scale_out", &C::scale_out, "the network between systems")
+          .optional("expert_exchange", &C::expert_exchange,
+                    "kernels of dispatch and combine; absent: they cost the latencies and "
+                    "efficiencies of the fabrics")
           .required("host", &C::host, "the CPUs of the system")
           .optional("remarks", &C::remarks, "notes for readers of published tables")
           .required("all_in_power", &C::all_in_power,

@@ -8,6 +8,7 @@
 
 #include "sim/graph/topology.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/machine/expert_exchange_config.h"
 #include "sim/machine/protocols_config.h"
 
 namespace orrery {
@@ -109,6 +110,8 @@ struct SystemConfig {
   int accelerators_per_node = 8;  ///< packages behind one host board
   ScaleUpConfig scale_up;
   ScaleOutConfig scale_out;
+  /// Of dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
+  std::optional<ExpertExchangeConfig> expert_exchange;
   HostConfig host;
   Fact<Watts> all_in_power;  ///< everything the system draws, network and storage included: a
                              ///< published input

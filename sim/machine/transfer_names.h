@@ -20,7 +20,9 @@ struct EnumNames<TransferKind> {
       {TransferKind::kGather, "gather"},
       {TransferKind::kScatter, "scatter"},
       {TransferKind::kBarrier, "barrier"},
-      {TransferKind::kSendReceive, "send_receive"}};
+      {TransferKind::kSendReceive, "send_receive"},
+      {TransferKind::kDispatch, "dispatch"},
+      {TransferKind::kCombine, "combine"}};
 };
 
 }  // namespace orrery::config

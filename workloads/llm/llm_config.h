@@ -41,6 +41,9 @@ struct MlpConfig {
 struct MoeConfig {
   std::int64_t experts = 0;  ///< routed
   std::int64_t experts_per_token = 0;
+  /// Node-limited routing: those of a token are in `top_groups` of `groups` groups; 0: no limit.
+  std::int64_t groups = 0;
+  std::int64_t top_groups = 0;
   std::int64_t intermediate = 0;
   std::int64_t shared_experts = 0;
   std::int64_t shared_intermediate = 0;  ///< of all shared experts together

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixture of experts on one rank's share of the tokens: route, send every token to the ranks of its
-// experts, compute, send back, add up. Routing is balanced: a rank receives as many rows as it
-// sends. Rows are not de-duplicated, so the all-to-all is an upper bound where two experts of a
-// token share a rank or node. Router and shared experts are whole on every rank (each works on its
-// own tokens).
+// experts (dispatch), compute, send back, add up (combine). Routing is balanced: a rank receives as
+// many rows as it sends. Router and shared experts are whole on every rank (each works on its own
+// tokens).
 #include <algorithm>
 #include <cmath>
 
@@ -59,16 +58,39 @@ Linear router_of(const LayerTask& task) {
           unquantised(task.work.precision)};
 }
 
-/// Tokens go out in the format of the experts' matrices (scales of blocks not counted); results
-/// come back unquantised.
-void exchange(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
+/// Decoding sends each copy straight, as kernels for few tokens do; everything else sends a token
+/// once to a rank.
+ExpertRouting routing_of(const LayerTask& task) {
+  const MoeConfig& moe = task.model.moe;
+  const bool decode = task.work.phase == Phase::kDecode;
+  return {.experts = static_cast<int>(moe.experts),
+          .top_k = static_cast<int>(moe.experts_per_token),
+          .groups = static_cast<int>(moe.groups),
+          .top_groups = static_cast<int>(moe.top_groups),
+          .mode = decode ? ExpertRouting::Mode::kLowLatency : ExpertRouting::Mode::kNormal};
+}
+
+void exchange(StepList& steps, const std::string& name, TransferKind kind, const LayerTask& task,
+              Precision precision) {
   if (task.work.ep == 1) return;
   LayerCollective collective;
   collective.name = name;
-  collective.kind = TransferKind::kAllToAll;
+  collective.kind = kind;
   collective.scope = Scope::kExpert;
-  collective.bytes = Bytes(real(routed_rows(task)) * real(task.model.hidden) * bytes);
+  collective.bytes = token_bytes(precision, task.model.hidden) * real(routed_rows(task));
+  collective.routing = routing_of(task);
   steps.then(collective);
+}
+
+/// Tokens, or the gradients of the results, to the experts.
+void dispatch(StepList& steps, const std::string& name, const LayerTask& task,
+              Precision precision) {
+  exchange(steps, name, TransferKind::kDispatch, task, precision);
+}
+
+/// Results, or the gradients of the tokens, back and added up.
+void combine(StepList& steps, const std::string& name, const LayerTask& task) {
+  exchange(steps, name, TransferKind::kCombine, task, unquantised(task.work.precision));
 }
 
 Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_element) {
@@ -125,8 +147,7 @@ void experts_backward(StepList& steps, const LayerTask& task) {
                                  task.model.moe.intermediate));
   gradient = steps.cursor();
   steps.then(grouped_data_gradient("expert up", precision, expert_up(task)));
-  const double bytes = activation_bytes(precision);
-  exchange(steps, "dispatch backward", task, bytes);
+  combine(steps, "dispatch backward", task);
   // After the exchange in issue order, so that it runs beside it.
   steps.aside(grouped_weight_gradient("expert up", precision, expert_up(task)), {gradient});
 }
@@ -149,13 +170,13 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   const double copies = real(task.model.moe.experts_per_token);
   const std::size_t input = steps.cursor();
   route_forward(steps, task);
-  exchange(steps, "dispatch", task, std::min(bytes, element_bytes(w.precision)));
+  dispatch(steps, "dispatch", task, w.precision);  // in the format of the experts' matrices
   std::vector<std::size_t> shared;
   if (task.model.moe.shared_intermediate > 0) {
     shared.push_back(shared_forward(steps, task, input));
   }
   experts_forward(steps, task);
-  exchange(steps, "combine", task, bytes);
+  combine(steps, "combine", task);
   const double shared_read = shared.empty() ? 0 : bytes;
   steps.join(combine_copies(w.split_tokens(), task.model.hidden, copies, bytes, shared_read),
              shared);
@@ -171,7 +192,7 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   // Gradients of the gates need the experts' outputs.
   steps.then(move_rows("combine add backward", task,
                        {bytes + copies * bytes, copies * bytes, 2 * copies}));
-  exchange(steps, "combine backward", task, bytes);
+  dispatch(steps, "combine backward", task, unquantised(task.work.precision));
   experts_backward(steps, task);
   if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);
   steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));

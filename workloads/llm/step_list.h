@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +21,7 @@ struct LayerCollective {
   TransferKind kind = TransferKind::kAllReduce;
   Scope scope = Scope::kTensor;
   Bytes bytes;
+  std::optional<ExpertRouting> routing = std::nullopt;  ///< of a dispatch or combine
 };
 
 struct Step {

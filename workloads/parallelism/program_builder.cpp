@@ -43,6 +43,7 @@ TransferId ProgramBuilder::collective(const LayerCollective& collective, int sta
   transfer.name = transfer_name(transfer.purpose, collective.kind, stage, collective.bytes);
   transfer.kind = collective.kind;
   transfer.bytes = collective.bytes;
+  transfer.routing = collective.routing;
   transfer.groups = tensor ? mesh_.tensor_groups(stage) : mesh_.expert_groups(stage);
   return this->transfer(std::move(transfer));
 }

@@ -111,7 +111,7 @@ TEST(BuildInference, ExpertsSpanTensorAndDataRanks) {
   const Program program = build_inference(model, decode(8, 16, {.tp = 2, .dp = 4, .ep = 8}));
   const auto exchange =
       std::find_if(program.transfers.begin(), program.transfers.end(),
-                   [](const Transfer& t) { return t.kind == TransferKind::kAllToAll; });
+                   [](const Transfer& t) { return t.kind == TransferKind::kDispatch; });
   ASSERT_NE(exchange, program.transfers.end());
   EXPECT_THAT(exchange->groups,
               ::testing::ElementsAre(::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));

@@ -11,6 +11,8 @@ void read_experts(FieldReader& reader, LlmConfig& model) {
   MoeConfig& moe = model.moe;
   moe.experts = reader.size({"n_routed_experts"}, llm_limits::kExperts);
   moe.experts_per_token = read_top_k(reader, moe.experts);
+  moe.groups = reader.count_or({"n_group"}, llm_limits::kExperts, 0);
+  moe.top_groups = reader.count_or({"topk_group"}, llm_limits::kExperts, 0);
   moe.intermediate = reader.size({"moe_intermediate_size"}, llm_limits::kIntermediate);
   moe.shared_experts = reader.count_or({"n_shared_experts"}, llm_limits::kSharedExperts, 0);
   moe.shared_intermediate = moe.shared_experts * moe.intermediate;

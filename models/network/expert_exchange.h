@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/machine/expert_exchange_config.h"
+#include "sim/machine/network.h"
+
+namespace orrery {
+
+struct SystemConfig;
+
+/// Prices dispatch and combine by the kernels of the system (ExpertExchangeConfig).
+class ExpertExchangePrice {
+ public:
+  explicit ExpertExchangePrice(const SystemConfig& system);
+
+  /// Replaces latency, loads, time and bottleneck of a dispatch or combine whose loads are the
+  /// payload; the bytes by kind stay. A link whose payload capacity assumes another efficiency than
+  /// the kernel reaches gets as much more load, so that the replay shares it rightly.
+  void apply(const Transfer& transfer, const Topology& topology,
+             const std::vector<BytesPerSecond>& capacities, PricedTransfer& priced) const;
+
+ private:
+  ExpertExchangeConfig kernels_;
+  double scale_up_efficiency_;  // that payload capacities assume
+  double scale_out_efficiency_;
+};
+
+/// Empty where the system does not say what its kernels do.
+std::optional<ExpertExchangePrice> expert_exchange_price(const SystemConfig& system);
+
+}  // namespace orrery
