@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "models/kernels/cache_parts.h"
 #include "models/kernels/device_numbers.h"
 #include "models/kernels/residual_table.h"
 #include "sim/config/diagnostics.h"
@@ -45,6 +46,15 @@ bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& acce
          other(rates.power.base(), accelerator.power.cap().base());
 }
 
+/// Whether the parts of its L2 or its way to load are not those of the device that was measured.
+bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig& accelerator) {
+  const auto async = [](const AcceleratorConfig& a) { return !a.core || a.core->async_copy.value; };
+  return far_wait_us(measured) != far_wait_us(accelerator) ||
+         cache_copies(measured) != cache_copies(accelerator) ||
+         crossing_rate(measured) != crossing_rate(accelerator) ||
+         async(measured) != async(accelerator);
+}
+
 bool inside(const std::vector<std::int64_t>& range, std::int64_t value) {
   return range[0] <= value && value <= range[1];
 }
@@ -55,11 +65,11 @@ const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   return fit.residuals.back();
 }
 
-/// Packed weights and tiles that a user asks for are in no table.
+/// Packed weights, tiles and clusters that a user asks for and backward passes are in no table.
 bool inside(const ShapeRange& range, const Kernel& kernel) {
   return kernel.weights == WeightFormat{} && kernel.tile == std::array<std::int64_t, 2>{} &&
-         inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
-         inside(range.n, kernel.n) && inside(range.k, kernel.k);
+         kernel.cluster == 0 && !kernel.attention.backward && inside(range.batch, kernel.batch) &&
+         inside(range.m, kernel.m) && inside(range.n, kernel.n) && inside(range.k, kernel.k);
 }
 
 /// Where the cost of a kernel is kept.
@@ -218,6 +228,7 @@ std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* ent
 bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
   if (another_machine(rates, accelerator)) return true;
+  if (fitted_on_ && other_structure(*fitted_on_, accelerator)) return true;
   if (precision == Precision::kInt8) return true;  // by the fit of fp8
   const auto rate = rates.matrix.find(precision);
   const auto* peak = find_precision(accelerator.compute.matrix, precision);
@@ -293,6 +304,8 @@ KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& 
   cost.duration =
       checked_add(cost.launch, to_picoseconds(Seconds((time.total_us - time.launch_us) / kMicro)));
   cost.bound = time.bound;
+  cost.clock = time.clock;
+  cost.cache = Bytes(time.cache_bytes);
   if (from.entry != nullptr) {
     cost.provenance = prediction.extrapolated ? Provenance::kExtrapolated : Provenance::kCalibrated;
   }

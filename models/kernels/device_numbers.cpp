@@ -2,8 +2,11 @@
 #include "models/kernels/device_numbers.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
+
+#include "sim/units/hash.h"
 
 namespace orrery {
 namespace {
@@ -14,6 +17,7 @@ constexpr double kAbsent = -1;
 constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
 constexpr std::size_t kTables = 5;
 
+double number(bool value) { return value ? 1 : 0; }
 double number(int value) { return value; }
 double number(double value) { return value; }
 template <Dimension D>
@@ -27,6 +31,19 @@ double number(const Fact<T>& fact) {
 template <class T>
 double number(const std::optional<Fact<T>>& fact) {
   return fact ? number(*fact) : kAbsent;
+}
+
+/// One number for the sizes of all groups; different for different ones, but for one chance in
+/// 2^52.
+double number_of(const std::optional<UnitGroupsConfig>& groups) {
+  if (!groups) return kAbsent;
+  constexpr int kMantissa = 52;
+  std::uint64_t hash = 0;
+  for (const int size : groups->sizes) {
+    hash ^= static_cast<std::uint64_t>(size);
+    hash = next_random(hash);
+  }
+  return static_cast<double>(hash >> (64 - kMantissa));
 }
 
 /// Writes numbers one after the other; absent groups leave their places alone, so that every number
@@ -53,8 +70,9 @@ class Writer {
 };
 
 void write(Writer& to, const CoreConfig& core) {
-  to.all(core.registers, core.accumulators, core.shared_memory, core.shared_bandwidth,
-         core.max_blocks, core.max_warps, core.max_cluster);
+  to.all(number_of(core.groups), core.async_copy, core.registers, core.accumulators,
+         core.shared_memory, core.shared_bandwidth, core.max_blocks, core.max_warps,
+         core.max_cluster);
   if (core.matrix_tile) {
     to.all(core.matrix_tile->rows, core.matrix_tile->columns, core.matrix_tile->depth);
   } else {
@@ -65,7 +83,7 @@ void write(Writer& to, const CoreConfig& core) {
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kPrecisions + 52 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kPrecisions + 60 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);
@@ -83,8 +101,13 @@ DeviceNumbers device_numbers(const AcceleratorConfig& a) {
          a.power.floor_clock, a.power.floor_voltage, a.power.response,
          static_cast<double>(a.power.state), a.sold ? 1.0 : kAbsent);
   to.all(a.energy.vector, a.energy.memory, a.energy.cache);
-  a.core ? write(to, *a.core) : to.skip(10);
-  a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth) : to.skip(3);
+  a.core ? write(to, *a.core) : to.skip(12);
+  a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth,
+                   a.cache->far_bandwidth, a.cache->far_latency, a.cache->duplicated)
+          : to.skip(6);
+  a.copy_engines
+      ? to.all(a.copy_engines->count, a.copy_engines->directions, a.copy_engines->bandwidth)
+      : to.skip(3);
   if (a.launch) to.all(a.launch->host, a.launch->stream, a.launch->graph);
   return numbers;
 }

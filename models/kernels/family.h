@@ -25,6 +25,8 @@ struct KernelTime {
   double total_us = 0;
   double launch_us = 0;  ///< the part of it that is launch overhead
   Bound bound = Bound::kMemory;
+  double clock = 1;        ///< of the units over the boost clock, by the throttle of the family
+  double cache_bytes = 0;  ///< that the L2 gives the units; 0: what the memory moves
 };
 
 /// Where a kernel stands among those whose errors resemble its own: coordinates in which distance

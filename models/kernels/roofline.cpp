@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/cache_parts.h"
 #include "models/kernels/dram.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
@@ -16,12 +17,12 @@ constexpr double kMicro = 1e6;
 
 /// What a kernel does, as times at the peak rates of one die, in microseconds.
 struct Work {
-  double matrix = 0, vector = 0, read = 0, written = 0, host = 0;
+  double matrix = 0, vector = 0, read = 0, written = 0, host = 0, engine = 0;
 };
 
 Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   const double dies = accelerator.dies;
-  const double memory = accelerator.memory.bandwidth.value.base() / dies / kMicro;
+  const double memory = memory_rate(accelerator);
   Work work;
   if (kernel.matrix_flops.base() > 0) {
     work.matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro;
@@ -36,6 +37,7 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
       throw config::ConfigError(accelerator.name + ": host_link is not configured");
     work.host = (kernel.host / (link / dies)).base() * kMicro;
   }
+  work.engine = engine_time(kernel, accelerator).base() * kMicro;
   return work;
 }
 
@@ -108,22 +110,30 @@ std::vector<double> RooflineFamily::priors(const AcceleratorConfig& accelerator,
 
 KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                 const double* values) const {
-  if (kernel.tile[0] > 0 || kernel.tile[1] > 0)
-    throw config::ConfigError("operator: tile: the roofline, which predicts this kernel on " +
-                              accelerator.name + ", knows no tiles; leave the tile out");
+  const bool tiled = kernel.tile[0] > 0 || kernel.tile[1] > 0;
+  if (tiled || kernel.cluster > 0) {
+    const std::string what = tiled ? "tile" : "cluster";
+    throw config::ConfigError("operator: " + what +
+                              ": the roofline, which predicts this kernel on " + accelerator.name +
+                              ", knows no " + what + "s; leave the " + what + " out");
+  }
   Work work = work_of(kernel, accelerator);
   // Efficiencies hold under the power cap of the device as sold.
   if (accelerator.sold && work.matrix > 0)
     work.matrix *= sustained_change(accelerator, kernel.precision);
   const Terms terms = terms_of(work, values);
-  const double body = p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
+  const double moved =
+      p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
+  // What an engine copies in a time has the memory's share of it in it.
+  const double body = std::max(moved, work.engine);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
-  return {launch + body, launch, bound_of(terms, body, launch)};
+  const bool engine = work.engine > moved && launch <= body;
+  return {launch + body, launch, engine ? Bound::kEngine : bound_of(terms, body, launch)};
 }
 
 double textbook_roofline(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   const Work work = work_of(kernel, accelerator);
-  return std::max({work.matrix, work.vector, work.read + work.written, work.host});
+  return std::max({work.matrix, work.vector, work.read + work.written, work.host, work.engine});
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include "models/network/flow_model.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -59,6 +60,8 @@ BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<
       case LinkKind::kScaleOut:
         bytes.scale_out += Bytes(load.bytes);
         break;
+      case LinkKind::kHost:
+        break;  // in the power of the host
     }
   }
   return bytes;
@@ -82,10 +85,25 @@ std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
   return capacities;
 }
 
+std::optional<Protocol> forced_protocol(const std::string& name) {
+  if (name == kAuto) return {};
+  const auto protocol = parse_protocol(name);
+  if (!protocol)
+    throw config::ConfigError("there is no protocol '" + name +
+                              "'; allowed: auto, ll, ll128, simple");
+  return protocol;
+}
+
 }  // namespace
 
-FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm)
+FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm,
+                     const std::string& protocol)
     : forced_algorithm_(std::move(algorithm)),
+      forced_protocol_(forced_protocol(protocol)),
+      protocols_(system.scale_up.protocols),
+      line_(system.accelerator.scale_up.bandwidth.value),
+      cache_(system.accelerator.cache ? system.accelerator.cache->capacity.value : Bytes(0)),
+      scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
       scale_up_latency_(system.scale_up.latency.value),
       scale_out_latency_(system.scale_out.latency.value),
@@ -155,23 +173,113 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
-  if (forced_algorithm_ != kAuto) {
-    const auto forced = find_algorithm(forced_algorithm_);
-    if (serves(*forced, transfer)) return price_with(transfer, forced_algorithm_, *forced);
-  }
-  std::optional<PricedTransfer> best;
-  for (const bool automatic : {true, false}) {
-    if (best) break;
-    for (const auto& [name, item] : AlgorithmRegistry::items()) {
-      if (item.entry->automatic() != automatic || !serves(*item.entry, transfer)) continue;
-      PricedTransfer priced = price_with(transfer, name, *item.entry);
-      if (!best || priced.isolated_time < best->isolated_time) best = std::move(priced);
+  for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
+    for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
+      if (auto priced = best(transfer, algorithm, protocol)) return *std::move(priced);
     }
   }
-  if (!best) {
-    throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+  throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+}
+
+std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
+  const PricedTransfer priced = price(transfer);
+  if (!protocols_) return {};
+  const auto algorithm = find_algorithm(priced.algorithm);
+  const PricedTransfer raw = price_with(transfer, priced.algorithm, *algorithm);
+  return Carried{parse_protocol(priced.protocol).value(), traffic(transfer, raw)};
+}
+
+std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
+                                              const std::string& algorithm,
+                                              std::optional<Protocol> protocol) const {
+  std::vector<Candidate> candidates;
+  if (algorithm != kAuto) {
+    add_candidates(transfer, algorithm, protocol, candidates);
+  } else {
+    for (const bool automatic : {true, false}) {
+      if (!candidates.empty()) break;
+      for (const auto& [name, item] : AlgorithmRegistry::items()) {
+        if (item.entry->automatic() != automatic) continue;
+        add_candidates(transfer, name, protocol, candidates);
+      }
+    }
   }
-  return *std::move(best);
+  if (candidates.empty()) return {};
+  // What the library knows goes before what it does not; without a library, the fastest.
+  const auto rank = [](const Candidate& c) {
+    return std::pair(!c.expected, c.expected.value_or(c.priced.isolated_time));
+  };
+  return std::min_element(candidates.begin(), candidates.end(),
+                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); })
+      ->priced;
+}
+
+void FlowModel::add_candidates(const Transfer& transfer, const std::string& name,
+                               std::optional<Protocol> protocol,
+                               std::vector<Candidate>& candidates) const {
+  const auto algorithm = find_algorithm(name);
+  if (!serves(*algorithm, transfer)) return;
+  const PricedTransfer raw = price_with(transfer, name, *algorithm);
+  const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
+                                 [](const auto& group) { return group.size() == 1; });
+  if (!protocols_ || alone) {
+    if (!protocol || *protocol == Protocol::kSimple) candidates.push_back({raw, {}});
+    return;
+  }
+  const Traffic carried = traffic(transfer, raw);
+  for (const Protocol p : protocols_of(*protocols_, carried.traffic_class)) {
+    if (protocol && *protocol != p) continue;
+    candidates.push_back(
+        {carried_by(p, carried, raw), nominal_time(*protocols_, p, name, carried)});
+  }
+}
+
+Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& priced) const {
+  Traffic t;
+  t.kind = transfer.kind;
+  t.traffic_class = traffic_class(priced.algorithm, transfer.kind);
+  t.tree = priced.algorithm == "tree";
+  t.bytes = transfer.bytes;
+  t.steps = {priced.scale_up_steps, priced.scale_out_steps};
+  t.byte_sums = transfer.byte_sums;
+  t.line = line_;
+  t.cache = cache_;
+  t.efficiency = scale_up_efficiency_;
+  const auto& largest =
+      *std::max_element(transfer.groups.begin(), transfer.groups.end(),
+                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  t.ranks = static_cast<int>(largest.size());
+  std::set<int> systems;
+  for (const int rank : largest) systems.insert(layout_.system(rank));
+  t.systems = static_cast<int>(systems.size());
+  for (const LinkLoad& load : priced.cost.loads) {
+    const Seconds time = Bytes(load.bytes) / capacities_[load.link];
+    if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {
+      t.scale_out_time = std::max(t.scale_out_time, time);
+    } else {
+      t.scale_up_time = std::max(t.scale_up_time, time * scale_up_efficiency_);
+    }
+  }
+  return t;
+}
+
+PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
+                                     PricedTransfer priced) const {
+  const ProtocolCost cost = protocol_cost(*protocols_, protocol, traffic);
+  priced.protocol = to_string(protocol);
+  Seconds slowest;
+  priced.bottleneck.reset();
+  for (LinkLoad& load : priced.cost.loads) {
+    const bool out = topology_.bundles()[load.link].kind == LinkKind::kScaleOut;
+    load.bytes *= out ? cost.scale_out : cost.scale_up * scale_up_efficiency_;
+    const Seconds time = Bytes(load.bytes) / capacities_[load.link];
+    if (time <= slowest) continue;
+    slowest = time;
+    priced.bottleneck = load.link;
+  }
+  priced.cost.latency = to_picoseconds(cost.latency);
+  priced.isolated_time = cost.latency + slowest;
+  return priced;
 }
 
 PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string& name,
@@ -201,6 +309,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   }
   priced.cost.latency = to_picoseconds(latency);
   priced.isolated_time = latency + slowest;
+  priced.limit = slowest;
   priced.bytes = bytes_by_kind(priced.cost.loads, topology_.bundles());
   return priced;
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "models/collectives/algorithm.h"
+#include "models/network/protocols.h"
 #include "models/topologies/fabric.h"
 #include "sim/machine/network.h"
 
@@ -22,13 +24,22 @@ class FlowModel final : public Network {
   ///        in isolation among those that libraries choose from (or, where none of them serves it,
   ///        among all); or a file of a user-written one. A named algorithm that does not serve a
   ///        transfer leaves it to "auto".
-  /// @throws config::ConfigError for an unknown topology or algorithm, and for sizes that do not
-  ///         fit together.
-  FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto");
+  /// @param protocol "ll", "ll128", "simple", or "auto". Where the system's fabric has protocols,
+  ///        "auto" takes algorithm and protocol as the library would, by its own cost model, and
+  ///        prices them by the measured parameters. A named protocol that does not serve a transfer
+  ///        leaves it to "auto".
+  /// @throws config::ConfigError for an unknown topology, algorithm or protocol, and for sizes that
+  ///         do not fit together.
+  FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto",
+            const std::string& protocol = "auto");
 
   const Topology& topology() const override { return topology_; }
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
   PricedTransfer price(const Transfer& transfer) const override;
+
+  /// How a transfer is carried out. Empty where the fabric has no protocols.
+  /// @throws as price()
+  std::optional<Carried> carried(const Transfer& transfer) const;
 
   /// One group of a transfer, with what the fabric can do among it.
   Collective collective(const Transfer& transfer, std::span<const int> group) const;
@@ -41,12 +52,30 @@ class FlowModel final : public Network {
   const Fabric& fabric() const { return *fabric_; }
 
  private:
+  /// A way to carry out a transfer.
+  struct Candidate {
+    PricedTransfer priced;
+    /// What the library expects of it; it chooses the least. Empty: it does not know it.
+    std::optional<Seconds> expected;
+  };
+
+  std::optional<PricedTransfer> best(const Transfer& transfer, const std::string& algorithm,
+                                     std::optional<Protocol> protocol) const;
+  void add_candidates(const Transfer& transfer, const std::string& name,
+                      std::optional<Protocol> protocol, std::vector<Candidate>& candidates) const;
   PricedTransfer price_with(const Transfer& transfer, const std::string& name,
                             const CollectiveAlgorithm& algorithm) const;
+  Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
+  PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
   void check_groups(const Transfer& transfer) const;
 
   std::string forced_algorithm_;
+  std::optional<Protocol> forced_protocol_;
+  std::optional<ProtocolsConfig> protocols_;
+  BytesPerSecond line_;
+  Bytes cache_;
+  double scale_up_efficiency_;
   RankLayout layout_;
   Seconds scale_up_latency_;
   Seconds scale_out_latency_;

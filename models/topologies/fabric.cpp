@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/fabric.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "models/topologies/host_links.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 
@@ -38,6 +41,11 @@ std::string rank_name(const RankLayout& layout, int rank) {
       node_name(layout, layout.node(rank)) + "/accelerator" + std::to_string(layout.rail(rank));
   if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
   return name;
+}
+
+void Fabric::append_host_route(int /*rank*/, HostEnd /*end*/, bool /*outward*/,
+                               Route& /*route*/) const {
+  throw std::logic_error("this network has no links to host boards");
 }
 
 int Fabric::hops(int source, int destination) const {
@@ -73,15 +81,45 @@ void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) 
 
 std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}; }
 
+void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
+  if (share <= 0) {
+    throw config::ConfigError("the link " + topology.bundles()[bundle].name +
+                              " is down, and there is no other way between its ends");
+  }
+  topology.scale(bundle, share);
+}
+
+namespace {
+
+BundleId find_bundle(const Topology& topology, const std::string& name) {
+  const std::vector<Bundle>& bundles = topology.bundles();
+  const auto found = std::find_if(bundles.begin(), bundles.end(),
+                                  [&](const Bundle& bundle) { return bundle.name == name; });
+  if (found != bundles.end()) return static_cast<BundleId>(found - bundles.begin());
+  std::vector<std::string> names;
+  for (const Bundle& bundle : bundles) names.push_back(bundle.name);
+  const std::string meant = nearest_name(name, names);
+  throw config::ConfigError("there is no link '" + name + "'" +
+                            (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+}
+
+}  // namespace
+
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
-                                     Topology& topology) {
+                                     Topology& topology, std::span<const LinkFault> faults) {
   for (int rank = 0; rank < layout.ranks(); ++rank) topology.add_rank(rank_name(layout, rank));
   const ScaleUpBuilder scale_up = ScaleUpRegistry::at("scale-up topology", system.scale_up.kind);
   std::unique_ptr<Fabric> fabric = scale_up(system, layout, topology);
-  if (layout.systems == 1) return fabric;
-  const ScaleOutBuilder scale_out =
-      ScaleOutRegistry::at("scale-out topology", system.scale_out.kind);
-  return scale_out(system, layout, std::move(fabric), topology);
+  if (layout.systems > 1) {
+    const ScaleOutBuilder scale_out =
+        ScaleOutRegistry::at("scale-out topology", system.scale_out.kind);
+    fabric = scale_out(system, layout, std::move(fabric), topology);
+  }
+  if (system.host.links) fabric = add_host_links(system, layout, std::move(fabric), topology);
+  for (const LinkFault& fault : faults) {
+    fabric->degrade(find_bundle(topology, fault.link), fault.share, topology);
+  }
+  return fabric;
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,15 @@ std::string node_name(const RankLayout& layout, int node);
 /// "system0/node1/accelerator3", with "/die1" where a package has several.
 std::string rank_name(const RankLayout& layout, int rank);
 
+/// A bundle that has lost links or speed.
+struct LinkFault {
+  std::string link;  ///< name of the bundle
+  double share = 0;  ///< of its capacity that is left; 0: it is down
+};
+
+/// Where a message of an accelerator can go besides another one.
+enum class HostEnd : std::uint8_t { kHost, kStorage };
+
 /// Bundles of links that have been added to a topology, and the way through them.
 class Fabric {
  public:
@@ -59,9 +69,20 @@ class Fabric {
   /// Appends the way between two different ranks that this fabric joins.
   virtual void append_route(int source, int destination, Route& route) const = 0;
 
+  /// Appends the way between a rank and its host board, or the storage behind it: outward or to the
+  /// rank.
+  /// @throws std::logic_error where host links are not part of the network (`host.links`);
+  ///         config::ConfigError where nothing leads to storage.
+  virtual void append_host_route(int rank, HostEnd end, bool outward, Route& route) const;
+
   /// Links that a message crosses one after the other, those on a package not counted. By default
   /// what append_route() says, for fabrics whose paths are equally long.
   virtual int hops(int source, int destination) const;
+
+  /// Leaves a bundle of this fabric a share of its capacity, and routes around one that is down
+  /// where there is a way. By default there is none.
+  /// @throws config::ConfigError naming two ends that are cut off.
+  virtual void degrade(BundleId bundle, double share, Topology& topology);
 
   /// Adds every physical link to the topology of the constructor, or a copy of it.
   virtual void draw(Topology& topology) const = 0;
@@ -97,8 +118,9 @@ using ScaleUpRegistry = Registry<ScaleUpBuilder>;
 using ScaleOutRegistry = Registry<ScaleOutBuilder>;
 
 /// Adds all ranks, switches and bundles of the machine to an empty topology.
-/// @throws config::ConfigError for an unknown kind or sizes that do not fit together.
+/// @throws config::ConfigError for an unknown kind, sizes that do not fit together, a fault of a
+///         link that does not exist, and ends that faults cut off.
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
-                                     Topology& topology);
+                                     Topology& topology, std::span<const LinkFault> faults = {});
 
 }  // namespace orrery

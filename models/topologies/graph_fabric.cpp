@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/graph_fabric.h"
 
-#include <algorithm>
+#include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,24 +14,39 @@ namespace orrery {
 namespace {
 
 constexpr int kMostVertices = 2048;
-constexpr int kFar = -1;
+constexpr int kFar = std::numeric_limits<int>::max();
+constexpr int kHostDetour = 1000;  // a link to the host counts as that many others
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
+/// The graph of one system with its faults, and how far everything is.
+struct SystemWays {
+  std::vector<double> capacities;           // by wire; 0: down
+  std::vector<std::vector<int>> distances;  // by destination rank, then vertex
+};
+
 class GraphFabric final : public Fabric {
  public:
-  GraphFabric(const std::string& system, const RankLayout& layout, SystemGraph graph,
-              Topology& topology)
-      : layout_(layout), graph_(std::move(graph)), out_(index(graph_.vertices())) {
+  GraphFabric(std::string system, const RankLayout& layout, SystemGraph graph, Topology& topology)
+      : name_(std::move(system)),
+        layout_(layout),
+        graph_(std::move(graph)),
+        out_(index(graph_.vertices())),
+        in_(index(graph_.vertices())),
+        ways_of_(index(layout.systems)) {
+    SystemWays healthy;
     for (std::size_t wire = 0; wire < graph_.wires.size(); ++wire) {
-      out_[index(graph_.wires[wire].from)].push_back(wire);
+      const SystemGraph::Wire& added = graph_.wires[wire];
+      out_[index(added.from)].push_back(wire);
+      in_[index(added.to)].push_back(wire);
+      healthy.capacities.push_back(added.link.base() * added.links);
     }
-    for (int rank = 0; rank < graph_.ranks; ++rank) distances_.push_back(distances_to(rank));
-    check_connected(system, topology);
+    ways_.push_back(std::move(healthy));
+    find_ways(ways_.back(), 0, topology);
     first_switch_ = boost::num_vertices(topology.graph());
     for (int s = 0; s < layout.systems; ++s) {
-      for (const std::string& name : graph_.switches) {
-        topology.add_switch("system" + std::to_string(s) + "/" + name);
+      for (const std::string& switch_name : graph_.switches) {
+        topology.add_switch("system" + std::to_string(s) + "/" + switch_name);
       }
     }
     first_bundle_ = static_cast<BundleId>(topology.bundles().size());
@@ -39,91 +55,105 @@ class GraphFabric final : public Fabric {
 
   void append_route(int source, int destination, Route& route) const override {
     const int system = layout_.system(source);
-    const std::vector<int>& distance = distances_[index(destination % layout_.ranks_per_system)];
-    // Bytes still to go by vertex, farthest first: all that reaches a vertex has arrived before it
+    const SystemWays& ways = ways_[ways_of_[index(system)]];
+    const std::vector<int>& distance = ways.distances[index(destination % graph_.ranks)];
+    // Shares still to go by vertex, farthest first: all that reaches a vertex has arrived before it
     // is passed on.
     std::map<std::pair<int, int>, double> pending;
     const auto add = [&](int vertex, double share) {
       pending[{-distance[index(vertex)], vertex}] += share;
     };
-    add(source % layout_.ranks_per_system, 1);
+    add(source % graph_.ranks, 1);
     while (pending.begin()->first.first < 0) {
       const auto [place, share] = *pending.begin();
       pending.erase(pending.begin());
-      const int at = place.second;
       double all = 0;
-      for (const std::size_t wire : out_[index(at)]) {
-        if (shortens(wire, distance)) all += capacity(wire);
+      for (const std::size_t wire : out_[index(place.second)]) {
+        if (shortens(wire, ways, distance)) all += ways.capacities[wire];
       }
-      for (const std::size_t wire : out_[index(at)]) {
-        if (!shortens(wire, distance)) continue;
-        const double part = share * capacity(wire) / all;
+      for (const std::size_t wire : out_[index(place.second)]) {
+        if (!shortens(wire, ways, distance)) continue;
+        const double part = share * ways.capacities[wire] / all;
         route.push_back({bundle(system, wire), part});
         add(graph_.wires[wire].to, part);
       }
     }
   }
 
-  int hops(int source, int destination) const override {
-    return distances_[index(destination % layout_.ranks_per_system)]
-                     [index(source % layout_.ranks_per_system)];
+  void degrade(BundleId bundle, double share, Topology& topology) override {
+    const std::size_t number = bundle - first_bundle_;
+    const std::size_t system = number / graph_.wires.size(), wire = number % graph_.wires.size();
+    if (ways_of_[system] == 0) {  // still the healthy one
+      ways_.push_back(ways_.front());
+      ways_of_[system] = ways_.size() - 1;
+    }
+    SystemWays& ways = ways_[ways_of_[system]];
+    ways.capacities[wire] *= share;
+    find_ways(ways, static_cast<int>(system), topology);
+    if (share > 0) topology.scale(bundle, share);  // else no route has it
   }
 
   void draw(Topology& topology) const override {
     for (int s = 0; s < layout_.systems; ++s) {
       for (std::size_t wire = 0; wire < graph_.wires.size(); ++wire) {
         const SystemGraph::Wire& drawn = graph_.wires[wire];
-        for (int link = 0; link < drawn.links; ++link) {
-          topology.add_link(vertex(topology, s, drawn.from), vertex(topology, s, drawn.to),
-                            drawn.link, bundle(s, wire));
+        const BytesPerSecond link(ways_[ways_of_[index(s)]].capacities[wire] / drawn.links);
+        for (int i = 0; i < drawn.links && link.base() > 0; ++i) {
+          topology.add_link(vertex(topology, s, drawn.from), vertex(topology, s, drawn.to), link,
+                            bundle(s, wire));
         }
       }
     }
   }
 
  private:
-  double capacity(std::size_t wire) const {
-    return graph_.wires[wire].link.base() * graph_.wires[wire].links;
+  int length(std::size_t wire) const {
+    return graph_.wires[wire].kind == LinkKind::kHost ? kHostDetour : 1;
   }
-  bool shortens(std::size_t wire, const std::vector<int>& distance) const {
+  bool shortens(std::size_t wire, const SystemWays& ways, const std::vector<int>& distance) const {
     const SystemGraph::Wire& taken = graph_.wires[wire];
-    return distance[index(taken.to)] != kFar &&
-           distance[index(taken.to)] + 1 == distance[index(taken.from)];
+    return ways.capacities[wire] > 0 && distance[index(taken.to)] != kFar &&
+           distance[index(taken.to)] + length(wire) == distance[index(taken.from)];
   }
   BundleId bundle(int system, std::size_t wire) const {
     return first_bundle_ + static_cast<BundleId>(index(system) * graph_.wires.size() + wire);
   }
   Topology::VertexId vertex(const Topology& topology, int system, int number) const {
-    if (number < graph_.ranks) {
-      return topology.rank_vertex(system * layout_.ranks_per_system + number);
-    }
+    if (number < graph_.ranks) return topology.rank_vertex(system * graph_.ranks + number);
     return first_switch_ + index(system) * graph_.switches.size() + index(number - graph_.ranks);
   }
 
-  /// Links on the shortest way from every vertex, by a search from the destination backwards. Links
-  /// come in pairs, so out_ serves as the way in.
-  std::vector<int> distances_to(int destination) const {
+  void find_ways(SystemWays& ways, int system, const Topology& topology) const {
+    ways.distances.clear();
+    for (int to = 0; to < graph_.ranks; ++to) {
+      ways.distances.push_back(distances_to(to, ways));
+      for (int from = 0; from < graph_.ranks; ++from) {
+        if (ways.distances.back()[index(from)] != kFar) continue;
+        throw config::ConfigError(name_ + ": no way from " +
+                                  topology.rank_name(system * graph_.ranks + from) + " to " +
+                                  topology.rank_name(system * graph_.ranks + to));
+      }
+    }
+  }
+
+  /// Length of the shortest way from every vertex (Dijkstra's algorithm, from the destination
+  /// backwards).
+  std::vector<int> distances_to(int destination, const SystemWays& ways) const {
     std::vector<int> distance(out_.size(), kFar);
     distance[index(destination)] = 0;
-    std::vector<int> queue = {destination};
-    for (std::size_t next = 0; next < queue.size(); ++next) {
-      const int at = queue[next];
-      for (const std::size_t wire : out_[index(at)]) {
-        const int neighbour = graph_.wires[wire].to;
-        if (distance[index(neighbour)] != kFar) continue;
-        distance[index(neighbour)] = distance[index(at)] + 1;
-        queue.push_back(neighbour);
+    std::set<std::pair<int, int>> queue = {{0, destination}};
+    while (!queue.empty()) {
+      const auto [way, at] = *queue.begin();
+      queue.erase(queue.begin());
+      for (const std::size_t wire : in_[index(at)]) {
+        const int before = graph_.wires[wire].from;
+        if (ways.capacities[wire] <= 0 || distance[index(before)] <= way + length(wire)) continue;
+        queue.erase({distance[index(before)], before});
+        distance[index(before)] = way + length(wire);
+        queue.insert({distance[index(before)], before});
       }
     }
     return distance;
-  }
-
-  void check_connected(const std::string& system, const Topology& topology) const {
-    for (int rank = 0; rank < graph_.ranks; ++rank) {
-      if (distances_[0][index(rank)] != kFar) continue;
-      throw config::ConfigError(system + ": no way from " + topology.rank_name(0) + " to " +
-                                topology.rank_name(rank));
-    }
   }
 
   void add_bundles(int system, Topology& topology) const {
@@ -137,10 +167,12 @@ class GraphFabric final : public Fabric {
     }
   }
 
+  std::string name_;
   RankLayout layout_;
   SystemGraph graph_;
-  std::vector<std::vector<std::size_t>> out_;  // wires by the vertex they start at
-  std::vector<std::vector<int>> distances_;    // by destination rank, then vertex
+  std::vector<std::vector<std::size_t>> out_, in_;  // wires by the vertex they leave or reach
+  std::vector<SystemWays> ways_;                    // the healthy system first
+  std::vector<std::size_t> ways_of_;                // by system
   Topology::VertexId first_switch_ = 0;
   BundleId first_bundle_ = 0;
 };
@@ -207,7 +239,7 @@ SystemGraph configured_graph(const SystemConfig& system, const RankLayout& layou
                                 " to " + wire.to + " needs a bandwidth");
     }
     const int from = names.number(wire.from);
-    graph.join({from, names.number(wire.to), wire.links, link, LinkKind::kScaleUp});
+    graph.join({from, names.number(wire.to), wire.links, link, wire.kind});
   }
   return graph;
 }

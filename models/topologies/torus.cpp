@@ -8,6 +8,8 @@
 //
 // TPU cubes of 4 x 4 x 4 are joined, and axes closed, by optical circuit switches. They are
 // mirrors: a link through one is one link.
+#include "models/topologies/torus.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -81,13 +83,17 @@ class TorusFabric final : public Fabric {
     }
   }
 
+  // Whole systems whose axes are all rings.
   std::vector<int> torus(std::span<const int> group) const override {
-    const bool closed = std::count(wraps_.begin(), wraps_.end(), 0) == 0;
-    const bool whole = static_cast<int>(group.size()) == layout_.ranks_per_system &&
-                       group.front() % layout_.ranks_per_system == 0 &&
-                       group.back() - group.front() == layout_.ranks_per_system - 1 &&
-                       std::is_sorted(group.begin(), group.end());
-    return closed && whole ? sizes_ : std::vector<int>();
+    const auto ranks = index(layout_.ranks_per_system);
+    if (group.size() != ranks || group.front() % layout_.ranks_per_system != 0 ||
+        std::count(wraps_.begin(), wraps_.end(), 0) != 0) {
+      return {};
+    }
+    for (std::size_t i = 1; i < ranks; ++i) {
+      if (group[i] != group[i - 1] + 1) return {};
+    }
+    return sizes_;
   }
 
   void draw(Topology& topology) const override {
@@ -203,4 +209,17 @@ const ScaleUpRegistry::Register registered(
     "torus", "neighbours linked along every axis, closed to rings unless an axis is open", build);
 
 }  // namespace
+TorusOptics torus_optics(const ScaleUpConfig& config) {
+  if (config.cube < 1) return {};
+  TorusOptics optics{.cubes = 1, .switches = static_cast<int>(config.torus.size())};
+  for (std::size_t axis = 0; axis < config.torus.size(); ++axis) {
+    if (config.torus[axis] % config.cube != 0) return {};
+    optics.cubes *= config.torus[axis] / config.cube;
+    if (axis > 0) optics.switches *= config.cube;
+  }
+  optics.ports = 2 * optics.cubes;
+  optics.links_per_cube = 2 * optics.switches;
+  return optics;
+}
+
 }  // namespace orrery

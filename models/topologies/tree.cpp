@@ -116,10 +116,10 @@ class TreeFabric final : public Fabric {
 
   // Switches between systems do not reduce; those inside may.
   bool reduces(std::span<const int> group) const override {
-    return std::all_of(
-               group.begin(), group.end(),
-               [&](int rank) { return layout_.system(rank) == layout_.system(group.front()); }) &&
-           scale_up_->reduces(group);
+    return is_inside(group) && scale_up_->reduces(group);
+  }
+  std::vector<int> torus(std::span<const int> group) const override {
+    return is_inside(group) ? scale_up_->torus(group) : std::vector<int>();
   }
   void append_reduction(std::span<const int> group, Route& route) const override {
     scale_up_->append_reduction(group, route);
@@ -130,6 +130,12 @@ class TreeFabric final : public Fabric {
 
   std::vector<int> torus(std::span<const int> group) const override {
     return scale_up_->torus(group);
+  }
+
+  void degrade(BundleId bundle, double share, Topology& topology) override {
+    const bool between = topology.bundles()[bundle].kind == LinkKind::kScaleOut;
+    between ? Fabric::degrade(bundle, share, topology)
+            : scale_up_->degrade(bundle, share, topology);
   }
 
   void draw(Topology& topology) const override {
@@ -169,6 +175,11 @@ class TreeFabric final : public Fabric {
     return layout_.node(source) * layout_.ranks_per_node + destination % layout_.ranks_per_node;
   }
 
+  bool is_inside(std::span<const int> group) const {
+    return std::all_of(group.begin(), group.end(), [&](int rank) {
+      return layout_.system(rank) == layout_.system(group.front());
+    });
+  }
   int leaf_of(int rank) const { return tree_leaf(layout_, shape_, rank); }
   int pod(int leaf) const { return leaf / shape_.rails / shape_.groups_per_pod; }
   int plane(int leaf) const { return leaf % shape_.rails % shape_.planes; }

@@ -197,6 +197,7 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
 }  // namespace
 
 ExitCode calibrate_command(const CalibrateArguments& arguments) {
+  if (!arguments.systems.empty()) return calibrate_collectives_command(arguments);
   const std::vector<Calibration> calibrations = fit_all(arguments);
   if (arguments.output.ends_with(".yaml") && calibrations.size() > 1)
     throw UsageError("one output file for " + std::to_string(calibrations.size()) + " devices");

@@ -10,6 +10,7 @@
 #include "sim/app/published.h"
 #include "sim/app/sweep_config.h"
 #include "sim/config/load.h"
+#include "sim/machine/network_calibration.h"
 
 namespace orrery {
 namespace {
@@ -22,6 +23,8 @@ void check_experiment_file(const std::string& file) {
   if (e.kind == ExperimentKind::kTraining) require_supported(e.model.build(), training_config(e));
   if (e.kind == ExperimentKind::kInference) require_supported(e.model.build(), inference_config(e));
 }
+
+void check_calibration(const std::string& file) { CalibratedModel model(load_calibration(file)); }
 
 void check_file(const std::string& file) {
   switch (file_kind(file)) {
@@ -47,7 +50,13 @@ void check_file(const std::string& file) {
       find_algorithm(file);
       break;
     case FileKind::kCalibration:
-      CalibratedModel model(load_calibration(file));
+      check_calibration(file);
+      break;
+    case FileKind::kProtocols:
+      config::load<ProtocolsConfig>(file, config::default_library(), "protocols");
+      break;
+    case FileKind::kNetworkCalibration:
+      load_network_calibration(file);
       break;
   }
 }

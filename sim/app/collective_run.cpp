@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "models/collectives/limit.h"
 #include "models/network/flow_model.h"
 #include "sim/app/components.h"
+#include "sim/app/intervals.h"
 #include "sim/app/simulate.h"
+#include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
@@ -36,8 +40,13 @@ Program one_transfer(const CollectiveConfig& collective, int ranks) {
   program.streams = {"communication"};
   std::vector<int> group(static_cast<std::size_t>(ranks));
   std::iota(group.begin(), group.end(), 0);
-  program.transfers.push_back(
-      {to_string(collective.kind), collective.kind, collective.bytes, {group}, 1, "collective"});
+  program.transfers.push_back({to_string(collective.kind),
+                               collective.kind,
+                               collective.bytes,
+                               {group},
+                               1,
+                               "collective",
+                               collective.byte_sums()});
   OperatorGraph graph;
   graph.add(
       {to_string(collective.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
@@ -45,6 +54,35 @@ Program one_transfer(const CollectiveConfig& collective, int ranks) {
   program.block_names = {"collective"};
   program.roles.push_back({"all ranks", {0}, group});
   return program;
+}
+
+/// Measured collectives of one size of time: what the calibration left out of its fit.
+const ResidualClass& residuals_of(const NetworkCalibration& calibration, double time_us) {
+  const auto below = [&](const ResidualClass& r) { return r.below_us > time_us; };
+  const auto at = std::find_if(calibration.residuals.begin(), calibration.residuals.end(), below);
+  return at == calibration.residuals.end() ? calibration.residuals.back() : *at;
+}
+
+void add_provenance(const Experiment& experiment, int ranks, RunRecord& record) {
+  const double time = record.find("time_s")->value;
+  ProvenanceTime rests;
+  if (!experiment.network) {
+    rests.add(Provenance::kAnalytic, time);
+    record.provenance = provenance_json(rests, "");
+    return;
+  }
+  const NetworkCalibration& calibration = *experiment.network;
+  const bool inside =
+      calibration.system == experiment.system.id && ranks <= experiment.system.ranks();
+  const bool covered = inside && calibration.covers(experiment.collective->bytes, ranks);
+  rests.add(covered ? Provenance::kCalibrated : Provenance::kExtrapolated, time);
+  record.provenance = provenance_json(rests, calibration.id);
+  if (calibration.residuals.empty()) return;
+  // Beyond what was measured nothing is known of the spread: take the whole of what is.
+  const ResidualClass& spread = residuals_of(calibration, time * 1e6);
+  std::vector<double> factors = normal_draws(experiment.seed, "collective " + calibration.id);
+  for (double& factor : factors) factor = std::exp(spread.median + spread.sigma * factor);
+  add_time_intervals(record, factors);
 }
 
 /// What else could be asked for where the algorithm asked for does not do.
@@ -79,7 +117,8 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   if (collective.kind == TransferKind::kSendReceive && ranks != 2) {
     throw config::ConfigError("collective.ranks: send_receive needs 2 ranks");
   }
-  const FlowModel network(experiment.system, experiment.nodes, collective.algorithm);
+  const FlowModel network(experiment.system, experiment.nodes, collective.algorithm,
+                          collective.protocol);
   const Program program = one_transfer(collective, ranks);
   const Transfer& transfer = program.transfers[0];
   const Collective group = network.collective(transfer, transfer.groups[0]);
@@ -96,12 +135,13 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   const double time = to_seconds(result.end).base();
   add_figures(collective, group, port_rates(experiment.system), time, record);
   record.labels.push_back({"algorithm", priced.algorithm});
-  record.labels.push_back({"protocol", "simple"});
+  record.labels.push_back({"protocol", priced.protocol});
   record.labels.push_back({"bottleneck", priced.bottleneck
                                              ? network.topology().bundles()[*priced.bottleneck].name
                                              : "latency"});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", static_cast<double>(result.events));
+  add_provenance(experiment, ranks, record);
 }
 
 }  // namespace orrery

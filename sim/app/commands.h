@@ -55,16 +55,27 @@ struct OperatorsArguments {
 };
 ExitCode validate_operators_command(const OperatorsArguments& arguments);
 
+struct CollectivesArguments {
+  std::vector<std::string> files;
+  std::string rows;                  ///< file for the rows with their predictions; empty: none
+  std::string calibration = "auto";  ///< of the network: auto, none, a name or a path
+  bool held_out = false;             ///< only rows that fits leave out
+  bool json = false;
+};
+ExitCode validate_collectives_command(const CollectivesArguments& arguments);
+
 struct CalibrateArguments {
   std::vector<std::string> files;
+  std::vector<std::string> systems;  ///< fit protocols of these; empty: kernels of accelerators
   std::vector<std::string> accelerators;  ///< empty: all that the tables have
-  std::string output;                     ///< empty: the library's calibrations folder
+  std::string output;                     ///< empty: a folder of the library
   std::string source, date;
   std::string model = "tiles";  ///< of kernels
   bool check = false;           ///< compare with the file that is there, write nothing
   bool json = false;
 };
 ExitCode calibrate_command(const CalibrateArguments& arguments);
+ExitCode calibrate_collectives_command(const CalibrateArguments& arguments);
 
 struct SweepArguments {
   std::string file, db;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "models/network/flow_model.h"
+#include "models/topologies/torus.h"
 #include "sim/graph/dot.h"
 #include "sim/results/table.h"
 
@@ -152,6 +153,13 @@ Description describe_topology(const SystemConfig& system, int copies) {
   Lines lines;
   lines.add("ranks", std::to_string(drawn.ranks()), drawn.ranks());
   add_chips(drawn, lines);
+  if (const TorusOptics optics = torus_optics(system.scale_up); optics.switches > 0) {
+    lines.add("optical switches",
+              std::to_string(optics.switches) + " a system, " + std::to_string(optics.ports) +
+                  " ports in use each, " + std::to_string(optics.cubes) + " cubes of " +
+                  std::to_string(optics.links_per_cube) + " optical links",
+              {{"switches", optics.switches}, {"ports", optics.ports}, {"cubes", optics.cubes}});
+  }
   for (const auto& [kind, total] : count_links(drawn)) {
     lines.add(std::string(to_string(kind)) + " links",
               std::to_string(total.links) + ", both ways counted, " +

@@ -4,6 +4,7 @@
 #include "models/collectives/user_algorithm.h"
 #include "sim/app/enum_names.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/app/network_pricing.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
@@ -48,7 +49,11 @@ const Schema<CollectiveConfig>& CollectiveConfig::schema() {
                     between(0, 1e7))
           .optional("algorithm", &CollectiveConfig::algorithm,
                     "a name of `orrery describe collectives`, the path of a user-written one, or "
-                    "auto: the fastest");
+                    "auto: what the library takes where the system has protocols, else the fastest")
+          .optional("protocol", &CollectiveConfig::protocol,
+                    "ll, ll128, simple, or auto: what the library takes")
+          .optional("precision", &CollectiveConfig::precision,
+                    "of the elements; bytes (int8) are not reduced in switches");
   return schema;
 }
 
@@ -203,6 +208,7 @@ nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configurati
     erase(*collective, {"algorithm"});
   erase(configuration["model"], {"hf", "source", "model"});
   erase(configuration["system"], {"system", "name", "remarks"});
+  erase(configuration["system"]["scale_up"], {"calibration"});
   erase(configuration["system"]["accelerator"],
         {"accelerator", "name", "vendor", "architecture", "calibration", "approximations"});
   return configuration;
@@ -244,6 +250,13 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   if (!calibration.empty()) {
     loaded_calibration(calibration);  // here, because points may run in processes of their own
     files.push_back({"calibration", sha256_hex_of_file(calibration)});
+  }
+  const std::string network = network_calibration_file(
+      loaded.experiment.calibration == "none" ? "none" : "auto", loaded.experiment.system);
+  if (!network.empty()) {
+    loaded.experiment.network = loaded_network_calibration(network);
+    loaded.experiment.network->apply(loaded.experiment.system);
+    files.push_back({"network_calibration", sha256_hex_of_file(network)});
   }
   for (const FilePath& table : loaded.experiment.measured)
     files.push_back({"measured", sha256_hex_of_file(table.path)});

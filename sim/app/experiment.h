@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "sim/config/output.h"
 #include "sim/config/schema.h"
 #include "sim/graph/costs.h"
+#include "sim/machine/network_calibration.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/identity.h"
 #include "sim/results/run_record.h"
@@ -42,7 +44,11 @@ struct CollectiveConfig {
   Bytes bytes;             ///< as nccl-tests counts them: see Transfer
   std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
   std::string algorithm = "auto";
+  std::string protocol = "auto";
+  Precision precision = Precision::kBf16;  ///< int8: sums of bytes
   static const config::Schema<CollectiveConfig>& schema();
+
+  bool byte_sums() const { return precision == Precision::kInt8; }
 };
 
 /// One experiment as the user writes it.
@@ -70,6 +76,8 @@ struct Experiment {
   std::int64_t seed = 0;
   std::optional<config::OneOf<OperatorConfig>> op;
   std::optional<CollectiveConfig> collective;
+  /// Of the collectives of the system, already applied to it; none: not calibrated.
+  std::shared_ptr<const NetworkCalibration> network;
   static const config::Schema<Experiment>& schema();
 
   int ranks() const { return parallel.ranks(); }

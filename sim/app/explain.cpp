@@ -128,19 +128,18 @@ void explain_operator(const Experiment& e, ordered_json& explanation) {
   const auto model = kernel_model(e);
   const std::vector<Kernel> kernels = (*e.op)->kernels(e.precision);
   ordered_json rows = ordered_json::array();
-  Seconds time;
+  std::vector<KernelCost> costs;
   for (const Kernel& kernel : kernels) {
-    const KernelCost cost = model->cost(kernel, e.system.accelerator);
-    rows.push_back(explain_kernel(kernel, cost, 1, e.system.accelerator));
-    time += to_seconds(cost.duration);
+    costs.push_back(model->cost(kernel, e.system.accelerator));
+    rows.push_back(explain_kernel(kernel, costs.back(), 1, e.system.accelerator));
   }
-  const EnergyUse energy = operator_power(kernels, e.system.accelerator, *model, time).energy;
+  const EnergyUse energy = operator_power(kernels, costs, e.system.accelerator).energy;
   explanation["operator"] = e.op->name;
   explanation["kernels"] = std::move(rows);
-  explanation["energy_j"] = {{"static", energy.idle.base()},
-                             {"matrix", energy.matrix.base()},
-                             {"vector", energy.vector.base()},
-                             {"memory", energy.memory.base()}};
+  explanation["energy_j"] = {
+      {"static", energy.idle.base()},   {"matrix", energy.matrix.base()},
+      {"vector", energy.vector.base()}, {"memory", energy.memory.base()},
+      {"cache", energy.cache.base()},   {"shared_memory", energy.shared.base()}};
   explanation["fusion_saves"] = explain_fusion(e);
 }
 

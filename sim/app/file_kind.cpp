@@ -14,6 +14,8 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   if (node.is_sequence()) return FileKind::kPublished;
   const auto has = [&node](const char* key) { return node.find(key) != nullptr; };
   if (has("calibration") && has("fits")) return FileKind::kCalibration;
+  if (has("network_calibration")) return FileKind::kNetworkCalibration;
+  if (has("protocols")) return FileKind::kProtocols;
   if (has("collective") && has("steps")) return FileKind::kAlgorithm;
   if (has("sweep")) return FileKind::kSweep;
   if (has("experiment")) return FileKind::kExperiment;
@@ -61,6 +63,10 @@ KindName name_of(FileKind kind) {
       return {"a model", "check"};
     case FileKind::kCalibration:
       return {"a calibration", "describe calibration"};
+    case FileKind::kProtocols:
+      return {"protocols of a collective library", "check"};
+    case FileKind::kNetworkCalibration:
+      return {"a network calibration", "check"};
     case FileKind::kAlgorithm:
       return {"a collective algorithm", "check"};
   }

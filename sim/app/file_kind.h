@@ -15,6 +15,8 @@ enum class FileKind : std::uint8_t {
   kAccelerator,
   kModel,
   kCalibration,
+  kProtocols,
+  kNetworkCalibration,
   kAlgorithm
 };
 

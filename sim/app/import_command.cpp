@@ -40,6 +40,10 @@ ImportedTable import_files(const Importer& importer, const ImportArguments& argu
       all.rows.push_back(std::move(row));
     }
     all.notes.insert(all.notes.end(), table.notes.begin(), table.notes.end());
+    if (!table.document.empty() && arguments.files.size() > 1) {
+      throw UsageError(std::string(importer.kind) + " reads one file");
+    }
+    all.document = std::move(table.document);
   }
   all.columns.emplace_back("file");
   return all;
@@ -131,7 +135,11 @@ ExitCode import_command(const ImportArguments& arguments) {
   const ImportedTable table = import_files(find_importer(arguments.kind), arguments);
   if (!arguments.output.empty()) {
     AtomicFile file(arguments.output);
-    write_csv(table, file.stream());
+    if (table.document.empty()) {
+      write_csv(table, file.stream());
+    } else {
+      file.stream() << table.document;
+    }
     file.commit();
   }
   if (arguments.json) {

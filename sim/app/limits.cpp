@@ -8,8 +8,8 @@
 namespace orrery {
 namespace {
 
-constexpr Bound kRates[] = {Bound::kTensor, Bound::kVector, Bound::kCache, Bound::kMemory,
-                            Bound::kHost};
+constexpr Bound kRates[] = {Bound::kTensor, Bound::kVector, Bound::kCache,
+                            Bound::kMemory, Bound::kHost,   Bound::kEngine};
 
 /// 0 where the kernel does not use it, or the device has none.
 double time_at_rate(const Kernel& kernel, const AcceleratorConfig& a, Bound bound) {
@@ -28,6 +28,8 @@ double time_at_rate(const Kernel& kernel, const AcceleratorConfig& a, Bound boun
     case Bound::kHost:
       if (kernel.host.base() == 0) return 0;
       return (kernel.host / (a.host_link.bandwidth.published() / dies)).base();
+    case Bound::kEngine:
+      return engine_time(kernel, a).base();
     case Bound::kLatency:
       break;
   }

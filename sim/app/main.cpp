@@ -93,6 +93,19 @@ void add_validate_operators(CLI::App& validate, Command& chosen) {
   choose(verb, chosen, arguments, validate_operators_command);
 }
 
+void add_validate_collectives(CLI::App& validate, Command& chosen) {
+  const auto arguments = std::make_shared<CollectivesArguments>();
+  CLI::App* verb = validate.add_subcommand("collectives", "tables of measured collectives");
+  verb->add_option("FILE", arguments->files, "tables (CSV, plain or gzip)")->required();
+  verb->add_option("--rows", arguments->rows, "write the rows with predictions to this CSV");
+  verb->add_option("--calibration,--from", arguments->calibration,
+                   "auto (default: of the system itself), none (priors), that of another system "
+                   "such as dgx_h100, or a path");
+  verb->add_flag("--held-out", arguments->held_out, "only rows that no fit has seen");
+  verb->add_flag("--json", arguments->json, "print JSON");
+  choose(verb, chosen, arguments, validate_collectives_command);
+}
+
 void add_calibrate(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<CalibrateArguments>();
   CLI::App* verb =
@@ -101,8 +114,11 @@ void add_calibrate(CLI::App& app, Command& chosen) {
       ->required();
   verb->add_option("--accelerator", arguments->accelerators,
                    "only these devices; default: all that the tables have");
+  verb->add_option("--system", arguments->systems,
+                   "fit the collective protocols of these systems instead, such as dgx_h200");
   verb->add_option("-o,--output", arguments->output,
-                   "folder or file to write; default: configs/calibrations");
+                   "folder or file to write; default: configs/calibrations, for systems "
+                   "configs/network_calibrations");
   verb->add_option("--source", arguments->source, "who measured, and with what");
   verb->add_option("--date", arguments->date, "of the measurement; default: today");
   verb->add_option("--model", arguments->model, "kernel model: tiles (default) or roofline");
@@ -116,6 +132,7 @@ void add_validate(CLI::App& app, Command& chosen) {
   CLI::App* verb = app.add_subcommand("validate", "predicted against measured");
   verb->require_subcommand(1);
   add_validate_operators(*verb, chosen);
+  add_validate_collectives(*verb, chosen);
   CLI::App* published = verb->add_subcommand("published", "published figures of real systems");
   published->add_option("FILE", arguments->files, "lists of published rows (YAML)")->required();
   published->add_flag("--json", arguments->json, "print JSON");

@@ -9,19 +9,23 @@ namespace orrery {
 namespace {
 
 /// What the kernels keep busy on average; the other dies of a package do the same.
-Activity activity_of(const std::vector<Kernel>& kernels, Seconds time, double dies) {
+Activity activity_of(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,
+                     Seconds time, double dies) {
   Flops matrix, vector;
-  Bytes bytes;
-  for (const Kernel& kernel : kernels) {
-    matrix += kernel.matrix_flops;
-    vector += kernel.vector_flops;
-    bytes += kernel.read + kernel.written;
+  Bytes bytes, cached;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const Bytes moved = kernels[i].read + kernels[i].written;
+    matrix += kernels[i].matrix_flops;
+    vector += kernels[i].vector_flops;
+    bytes += moved;
+    cached += std::max(Bytes(), costs[i].cache - moved);
   }
   Activity activity;
   activity.precision = kernels.front().precision;
   activity.matrix = matrix / time * dies;
   activity.vector = vector / time * dies;
   activity.memory = bytes / time * dies;
+  activity.cache = cached / time * dies;
   activity.with_clock = false;  // these are the rates at whatever clock it is
   return activity;
 }
@@ -29,22 +33,24 @@ Activity activity_of(const std::vector<Kernel>& kernels, Seconds time, double di
 }  // namespace
 
 OperatorPower operator_power(const std::vector<Kernel>& kernels,
-                             const AcceleratorConfig& accelerator, const KernelModel& model,
-                             Seconds time) {
-  AcceleratorConfig boosted = accelerator;
-  boosted.power.state = PowerState::kBoost;
-  boosted.power.response.value = Seconds(1e6);
-  Seconds shortest;
-  for (const Kernel& kernel : kernels) shortest += to_seconds(model.cost(kernel, boosted).duration);
-  const Activity activity = activity_of(kernels, time, accelerator.dies);
+                             const std::vector<KernelCost>& costs,
+                             const AcceleratorConfig& accelerator) {
+  Seconds time, at_boost;
+  for (const KernelCost& cost : costs) {
+    const Seconds duration = to_seconds(cost.duration);
+    time += duration;
+    at_boost += duration * cost.clock;
+  }
+  const Activity activity = activity_of(kernels, costs, time, accelerator.dies);
   const Hertz boost = boost_clock(accelerator);
-  double share = std::min(1.0, shortest / time);
+  double share = std::min(1.0, at_boost / time);
   if (accelerator.power.state != PowerState::kBoost)
     share = std::min(share, sustained_clock(accelerator, activity).clock / boost);
-  OperatorPower power{boost * share, kernel_energy(kernels, accelerator, time)};
+  OperatorPower power{boost * share, kernel_energy(kernels, costs, accelerator)};
   const double voltage = energy_of_voltage(accelerator, activity.precision, share);
-  power.energy.matrix = power.energy.matrix * voltage;
-  power.energy.vector = power.energy.vector * voltage;
+  for (Joules EnergyUse::*part :
+       {&EnergyUse::matrix, &EnergyUse::vector, &EnergyUse::cache, &EnergyUse::shared})
+    power.energy.*part = power.energy.*part * voltage;
   return power;
 }
 

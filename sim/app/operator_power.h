@@ -14,12 +14,11 @@ struct OperatorPower {
   EnergyUse energy;
 };
 
-/// The clock follows from how much longer the kernels take than they would at the boost clock, and,
-/// but for the state `boost`, is one that keeps the power cap: tables are measured by replaying a
-/// kernel for long enough. Energies of units follow the square of the voltage at that clock.
-/// @param time of all kernels together
+/// Kernels run one after the other. The clock is the mean of theirs (KernelCost::clock) and, but
+/// for the state `boost`, one that keeps the power cap: tables are measured by replaying a kernel
+/// for long enough. Energies of units and caches follow the square of the voltage at that clock.
 OperatorPower operator_power(const std::vector<Kernel>& kernels,
-                             const AcceleratorConfig& accelerator, const KernelModel& model,
-                             Seconds time);
+                             const std::vector<KernelCost>& costs,
+                             const AcceleratorConfig& accelerator);
 
 }  // namespace orrery

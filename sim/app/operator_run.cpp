@@ -97,8 +97,7 @@ void run_operator(const Experiment& experiment, const SimulateOptions& options, 
     rests.add(priced.costs[i].provenance, priced.seconds(i));
   }
   const double bytes = traffic(priced.kernels).base();
-  const auto [clock, energy] =
-      operator_power(priced.kernels, accelerator, *model, Seconds(priced.time));
+  const auto [clock, energy] = operator_power(priced.kernels, priced.costs, accelerator);
   add_metric(record, "time_s", priced.time);
   add_metric(record, "flops", flops);
   add_metric(record, "flops_per_s", flops / priced.time);

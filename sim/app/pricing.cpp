@@ -18,23 +18,31 @@ JoulesPerFlop matrix_energy(const AcceleratorConfig& accelerator, Precision prec
   return most;
 }
 
-void add_kernel(EnergyUse& use, const Kernel& kernel, const AcceleratorConfig& accelerator,
-                double runs) {
+void add_kernel(EnergyUse& use, const Kernel& kernel, const KernelCost& cost,
+                const AcceleratorConfig& accelerator, double runs) {
   // Of 2:4 sparse weights, which are counted as if dense, half the products are computed.
   const double computed = kernel.weights.sparse ? 0.5 : 1;
-  use.matrix +=
+  const Joules matrix =
       kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * (computed * runs);
+  const Joules shared =
+      std::min(matrix, shared_reads(kernel, accelerator) * accelerator.energy.shared.value * runs);
+  const Bytes moved = kernel.read + kernel.written;
+  use.matrix += matrix - shared;
+  use.shared += shared;
   use.vector += kernel.vector_flops * accelerator.energy.vector.value * runs;
-  use.memory += (kernel.read + kernel.written) * accelerator.energy.memory.value * runs;
+  use.memory += moved * accelerator.energy.memory.value * runs;
+  use.cache += std::max(Bytes(), cost.cache - moved) * accelerator.energy.cache.value * runs;
 }
 
-void add_kernels(EnergyUse& use, const Program& program, const Role& role,
-                 const std::vector<std::uint64_t>& counts, const AcceleratorConfig& accelerator) {
+void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& priced,
+                 const Role& role, const std::vector<std::uint64_t>& counts,
+                 const AcceleratorConfig& accelerator) {
   const double ranks = static_cast<double>(role.ranks.size());
   for (std::size_t id = 0; id < counts.size(); ++id) {
     if (counts[id] == 0) continue;
     const Kernel& kernel = program.kernels[id];
-    add_kernel(use, kernel, accelerator, static_cast<double>(counts[id]) * ranks);
+    add_kernel(use, kernel, priced.costs.kernels[id], accelerator,
+               static_cast<double>(counts[id]) * ranks);
   }
 }
 
@@ -87,12 +95,23 @@ ExecutionCounts count_executions(const Program& program, const Role& role) {
   return counts;
 }
 
-EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
-                        Seconds time) {
+EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,
+                        const AcceleratorConfig& accelerator) {
   EnergyUse use;
-  use.idle = accelerator.power.idle.value * time / accelerator.dies;
-  for (const Kernel& kernel : kernels) add_kernel(use, kernel, accelerator, 1);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    use.idle += accelerator.power.idle.value * to_seconds(costs[i].duration) / accelerator.dies;
+    add_kernel(use, kernels[i], costs[i], accelerator, 1);
+  }
   return use;
+}
+
+Bytes shared_reads(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  if (!accelerator.core || !accelerator.core->matrix_tile) return {};
+  // Instructions of fewer rows read registers, which a warp fills for a tile of 64 x 64.
+  constexpr int kOfWarp = 64;
+  const MatrixTileConfig& tile = *accelerator.core->matrix_tile;
+  const double sides = 1.0 / std::max(kOfWarp, tile.rows) + 1.0 / std::max(kOfWarp, tile.columns);
+  return Bytes(kernel.matrix_flops.base() * element_bytes(kernel.precision) * sides / 2);
 }
 
 EnergyUse step_energy(const Program& program, const PricedProgram& priced,
@@ -104,7 +123,7 @@ EnergyUse step_energy(const Program& program, const PricedProgram& priced,
   std::vector<double> runs(program.transfers.size());
   for (const Role& role : program.roles) {
     const ExecutionCounts counts = count_executions(program, role);
-    add_kernels(use, program, role, counts.kernels, accelerator);
+    add_kernels(use, program, priced, role, counts.kernels, accelerator);
     for (std::size_t id = 0; id < runs.size(); ++id) {
       const Transfer& transfer = program.transfers[id];
       const bool message = transfer.kind == TransferKind::kSendReceive;

@@ -29,23 +29,32 @@ ExecutionCounts count_executions(const Program& program, const Role& role);
 /// What a step uses above idle, by where it goes; all ranks together.
 struct EnergyUse {
   Joules idle;
-  Joules matrix;
+  Joules matrix;  ///< without `shared`
   Joules vector;
   Joules memory;
+  Joules cache;   ///< of what the last cache gives beyond what comes from the memory
+  Joules shared;  ///< of the operands of matrix instructions, which EnergyConfig::matrix has in it
   Joules scale_up;
   Joules scale_out;
 
-  Joules total() const { return idle + matrix + vector + memory + scale_up + scale_out; }
+  Joules total() const {
+    return idle + matrix + vector + memory + cache + shared + scale_up + scale_out;
+  }
 };
 
 /// First energy model: idle power of every package used over the whole step, plus energy per FLOP
-/// by precision and per byte of memory and links. Traffic between the dies of a package is not
-/// charged.
+/// by precision and per byte by memory level and link. A byte from the memory pays its whole way
+/// once; tiles that read it again pay the way from the last cache. Traffic between the dies of a
+/// package is not charged.
 EnergyUse step_energy(const Program& program, const PricedProgram& priced,
                       const AcceleratorConfig& accelerator, Seconds step);
 
-/// The same of kernels on one rank that take `time` together.
-EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
-                        Seconds time);
+/// The same of kernels on one rank that run one after the other.
+EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,
+                        const AcceleratorConfig& accelerator);
+
+/// Bytes that matrix instructions read from the shared memory: rows and columns of each instruction
+/// for every step of its depth (CoreConfig::matrix_tile). 0 where units have none.
+Bytes shared_reads(const Kernel& kernel, const AcceleratorConfig& accelerator);
 
 }  // namespace orrery

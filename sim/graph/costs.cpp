@@ -15,6 +15,8 @@ const char* to_string(Bound bound) {
       return "HBM";
     case Bound::kHost:
       return "host";
+    case Bound::kEngine:
+      return "copy engine";
     case Bound::kLatency:
       return "latency";
   }

@@ -17,6 +17,7 @@ enum class Bound : std::uint8_t {
   kCache,    ///< L2
   kMemory,   ///< device memory of whatever kind; "HBM" in results
   kHost,     ///< link to the host
+  kEngine,   ///< copy engines
   kLatency,  ///< no rate: launch, filling and draining pipelines, steps that wait for each other
 };
 const char* to_string(Bound bound);
@@ -45,6 +46,10 @@ struct KernelCost {
   Bound bound = Bound::kMemory;
   Provenance provenance = Provenance::kAnalytic;
   Fidelity fidelity = Fidelity::kClosed;  ///< what the duration comes from
+  /// Of the units while the kernel runs, over the boost clock, as far as what was fitted tells.
+  double clock = 1;
+  /// That the last cache gives the units, from itself or from the memory; 0: what the memory moves.
+  Bytes cache = Bytes();
 };
 
 /// Bytes that a transfer puts on one link.

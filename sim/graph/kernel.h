@@ -31,7 +31,7 @@ enum class KernelClass : std::uint8_t {
   kSoftmax,
   kOptimizer,
   kQuantize,  ///< activations to a narrower format, scales included
-  kCopy,      ///< by a copy engine, on a stream of its own; no SM takes part
+  kCopy,      ///< by copy engines, on a stream of its own; no SM takes part
 };
 const char* to_string(KernelClass kind);
 
@@ -41,6 +41,7 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;  ///< heads of keys and values on this rank
   std::int64_t window = 0;    ///< earlier tokens that a query sees; 0: all
   bool wide_queries = false;  ///< 16-bit queries over an 8-bit cache
+  bool backward = false;      ///< the gradients of queries, keys and values
 
   bool operator==(const AttentionShape&) const = default;
 };
@@ -83,6 +84,7 @@ ExpertLoad even_load(double active, double rows, double experts);
 /// usage:
 ///  - gemm: (m x k) * (k x n), `batch` independent ones; grouped: `batch` = active experts, m per
 ///  expert;
+///  - copy: `batch` = copies that run at the same time, one way; bytes are those of all together;
 ///  - attention: m = query length, n = key length, k = head dimension, batch = sequences * query
 ///  heads.
 /// FLOPs: a multiply-add is 2, sparse weights count as dense. Bytes: compulsory HBM traffic (each
@@ -101,7 +103,9 @@ struct Kernel {
   WeightFormat weights;                ///< products: of the k x n matrix
   std::array<std::int64_t, 2> tile{};  ///< products: rows and columns of results that a thread
                                        ///< block makes; 0: the library chooses
-  ExpertLoad load;                     ///< grouped products
+  std::int64_t cluster = 0;  ///< products: blocks that are launched together and read operands for
+                             ///< each other; 0: the library chooses
+  ExpertLoad load;           ///< grouped products
 
   bool operator==(const Kernel&) const = default;
 };

@@ -14,6 +14,8 @@ const char* to_string(LinkKind kind) {
       return "scale_up";
     case LinkKind::kScaleOut:
       return "scale_out";
+    case LinkKind::kHost:
+      return "host";
   }
   return "?";
 }

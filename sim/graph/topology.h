@@ -12,7 +12,7 @@
 namespace orrery {
 
 /// What a link is made of: decides its efficiency and its energy per byte.
-enum class LinkKind : std::uint8_t { kOnPackage, kScaleUp, kScaleOut };
+enum class LinkKind : std::uint8_t { kOnPackage, kScaleUp, kScaleOut, kHost };
 const char* to_string(LinkKind kind);
 
 using BundleId = std::uint32_t;
@@ -49,6 +49,8 @@ class Topology {
   VertexId add_rank(std::string name);
   VertexId add_switch(std::string name);
   BundleId add_bundle(Bundle bundle);
+  /// Leaves a bundle that share of its capacity. Its links are still counted.
+  void scale(BundleId bundle, double share) { bundles_.at(bundle).capacity *= share; }
   /// Draws one physical link of a bundle, whose capacity and count have it already.
   /// @throws std::out_of_range for a bundle that does not exist.
   void add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle);

@@ -45,6 +45,8 @@ struct Transfer {
   /// a message).
   int participants = 1;
   std::string purpose;  ///< "tp", "dp", "pp", "ep", ...: class in breakdowns
+  /// Sums of single bytes (int8), which switches do not reduce and kernels add more slowly.
+  bool byte_sums = false;
 };
 
 }  // namespace orrery

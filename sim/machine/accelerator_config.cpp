@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sim/machine/partition.h"
 #include "sim/machine/what_if.h"
@@ -71,6 +72,16 @@ bool nearer_is_cheaper(const EnergyConfig& energy) {
   return energy.cache.value <= energy.memory.value &&
          energy.shared.value <=
              (energy.cache.value.base() > 0 ? energy.cache.value : energy.memory.value);
+}
+
+/// Groups of a what-if of the units are those of the device as sold.
+std::string groups_fault(const AcceleratorConfig& a) {
+  if (!a.core || !a.core->groups || a.compute.units.source.empty()) return {};
+  const std::vector<int>& sizes = a.core->groups->sizes;
+  const int sum = std::accumulate(sizes.begin(), sizes.end(), 0);
+  if (sum == a.compute.units.value) return {};
+  return "the groups must have all units: " + std::to_string(sum) + " of " +
+         std::to_string(a.compute.units.value);
 }
 
 std::string partition_fault(const AcceleratorConfig& a) {
@@ -244,6 +255,8 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
           .optional("scale_out", &C::scale_out,
                     "ports to the network between systems; absent: none")
           .optional("host_link", &C::host_link, "link to the host processor, for copies")
+          .optional("copy_engines", &C::copy_engines,
+                    "engines that copy; absent: they keep up with links and memory")
           .required("power", &C::power, "electrical power")
           .required("energy", &C::energy, "energy of work")
           .required("kernel", &C::kernel, "kernel model")
@@ -276,6 +289,7 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
                        (!c.scale_out.present() || c.energy.scale_out.value.base() > 0);
               },
               "energy")
+          .check(groups_fault, "core")
           .check(partition_fault, "partition")
           .derive(derive);
   return schema;

@@ -98,8 +98,8 @@ struct PowerConfig {
 /// that is found there; `scale_up` and `scale_out` are per byte of a message, for the whole way
 /// between two packages.
 struct EnergyConfig {
-  /// Of a matrix operation with all that belongs to it: operands from the registers, instruction,
-  /// clock tree, leakage under load.
+  /// Of a matrix operation with all that belongs to it: operands from registers and shared memory,
+  /// instruction, clock tree, leakage under load.
   std::map<Precision, Fact<JoulesPerFlop>> matrix;
   /// The multiply-adds of the matrix unit alone, a part of `matrix`; what DRAM is compared with
   /// (energy_rule.h). Absent: unknown.
@@ -148,6 +148,7 @@ struct AcceleratorConfig {
   PortConfig scale_up;
   PortConfig scale_out;
   PortConfig host_link;  ///< PCIe or chip-to-chip; what copy engines reach over it
+  std::optional<CopyEngineConfig> copy_engines;  ///< absent: they keep up with links and memory
   PowerConfig power;
   EnergyConfig energy;
   KernelConfig kernel;

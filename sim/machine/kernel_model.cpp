@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine/kernel_model.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
@@ -20,6 +23,17 @@ FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision preci
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, const Kernel& kernel) {
   const FlopsPerSecond dense = matrix_peak(accelerator, kernel.precision);
   return kernel.weights.sparse ? dense * accelerator.compute.structured_sparsity.value : dense;
+}
+
+Seconds engine_time(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  if (kernel.kind != KernelClass::kCopy || !accelerator.copy_engines) return {};
+  const CopyEngineConfig& engines = *accelerator.copy_engines;
+  const auto copies = std::max<std::int64_t>(1, kernel.batch);
+  const auto used = std::min<std::int64_t>(copies, engines.of_direction());
+  const auto rounds = static_cast<double>((copies + used - 1) / used);
+  const Bytes moved = kernel.host.base() > 0 ? kernel.host : kernel.written;
+  return moved * (rounds / static_cast<double>(copies)) /
+         (engines.bandwidth.value / accelerator.dies);
 }
 
 }  // namespace orrery

@@ -35,6 +35,11 @@ FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision preci
 /// The same for a kernel: FLOPs of 2:4 sparse weights, counted as dense, at the sparse rate.
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, const Kernel& kernel);
 
+/// How long copy engines take for a copy at least: copies that run at the same time are dealt out
+/// to the engines of their direction. 0 where the device tells nothing about its engines, and for
+/// kernels that no engine runs.
+Seconds engine_time(const Kernel& kernel, const AcceleratorConfig& accelerator);
+
 /// The entry of a per-precision table that serves `precision`, or null.
 template <class T>
 const Fact<T>* find_precision(const std::map<Precision, Fact<T>>& table, Precision precision) {

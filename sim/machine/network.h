@@ -21,11 +21,13 @@ struct BytesByKind {
 
 /// Everything the network model knows about one transfer that has the machine for itself.
 struct PricedTransfer {
-  std::string algorithm;   ///< "ring", "direct", ...
-  int scale_up_steps = 0;  ///< dependent steps inside a system, on the longest chain
+  std::string algorithm;            ///< "ring", "direct", ...
+  std::string protocol = "simple";  ///< or "ll", "ll128"
+  int scale_up_steps = 0;           ///< dependent steps inside a system, on the longest chain
   int scale_out_steps = 0;
   TransferCost cost;
-  Seconds isolated_time;                    ///< latency + the largest load over capacity
+  Seconds isolated_time;  ///< latency + the largest load over capacity
+  Seconds limit;          ///< the largest payload over capacity: what no protocol beats
   std::optional<std::uint32_t> bottleneck;  ///< the link (index into Costs::links) of that load
   BytesByKind bytes;
 };

@@ -42,7 +42,9 @@ void take_part(AcceleratorConfig& device) {
   if (device.cache) {
     scale(device.cache->capacity, memory);
     scale(device.cache->bandwidth, memory);
+    scale(device.cache->far_bandwidth, memory);
   }
+  if (device.copy_engines) scale(device.copy_engines->bandwidth, memory);
   scale(device.host_link.bandwidth, memory);
   scale(device.scale_out.bandwidth, memory);
   if (units < 1 || memory < 1) device.scale_up = {};

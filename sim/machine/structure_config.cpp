@@ -30,6 +30,27 @@ const Schema<MatrixTileConfig>& MatrixTileConfig::schema() {
   return schema;
 }
 
+double UnitGroupsConfig::filled(std::int64_t cluster) const {
+  if (cluster <= 1) return 1;
+  std::int64_t all = 0, places = 0;
+  for (const int size : sizes) {
+    all += size;
+    places += size / cluster * cluster;
+  }
+  return static_cast<double>(places) / static_cast<double>(all);
+}
+
+const Schema<UnitGroupsConfig>& UnitGroupsConfig::schema() {
+  using C = UnitGroupsConfig;
+  static const auto schema =
+      Schema<C>("groups", "groups of units that a cluster of blocks stays within")
+          .required("sizes", &C::sizes, "units of each group", kCount)
+          .required("source", &C::source, "document that says so")
+          .check(
+              "at least one group is needed", [](const C& c) { return !c.sizes.empty(); }, "sizes");
+  return schema;
+}
+
 const Schema<CoreConfig>& CoreConfig::schema() {
   using C = CoreConfig;
   static const auto schema =
@@ -50,6 +71,11 @@ const Schema<CoreConfig>& CoreConfig::schema() {
                     "warps resident at a time; 1: a single instruction stream", kCount)
           .optional("max_cluster", &C::max_cluster,
                     "blocks that reach each other's shared memory; 1: none", kCount)
+          .optional("groups", &C::groups,
+                    "groups that a cluster stays within (GPCs); absent: clusters fill all units")
+          .optional("async_copy", &C::async_copy,
+                    "loads into shared memory run beside the block that asked for them; false: "
+                    "only other blocks of the unit compute meanwhile")
           .optional("matrix_tile", &C::matrix_tile,
                     "block of one matrix instruction; absent: no matrix unit");
   return schema;
@@ -62,7 +88,27 @@ const Schema<CacheConfig>& CacheConfig::schema() {
           .required("capacity", &C::capacity, "of all parts [MiB]", kCapacity)
           .optional("partitions", &C::partitions, "parts that are nearest to some of the units",
                     kCount)
-          .required("bandwidth", &C::bandwidth, "reads, of all parts together [TB/s]", kBandwidth);
+          .required("bandwidth", &C::bandwidth, "reads, of all parts together [TB/s]", kBandwidth)
+          .optional("far_bandwidth", &C::far_bandwidth,
+                    "between the parts, all ways together; absent: it holds nothing up [TB/s]",
+                    kBandwidth)
+          .optional("far_latency", &C::far_latency,
+                    "by which a hit in another part takes longer [ns]", kLatency)
+          .optional("duplicated", &C::duplicated,
+                    "each part keeps copies of what its units read from the others");
+  return schema;
+}
+
+const Schema<CopyEngineConfig>& CopyEngineConfig::schema() {
+  using C = CopyEngineConfig;
+  static const auto schema =
+      Schema<C>("copy_engines", "engines that copy between memories beside the units")
+          .optional("count", &C::count, "engines", kCount)
+          .optional("directions", &C::directions,
+                    "kinds of copies that engines are dealt out to: to the host, from it, others; "
+                    "1: any engine takes any copy",
+                    between(1, 3))
+          .required("bandwidth", &C::bandwidth, "of one engine, bytes copied [GB/s]", kBandwidth);
   return schema;
 }
 

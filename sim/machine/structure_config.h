@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
@@ -23,6 +25,17 @@ struct MatrixTileConfig {
   static const config::Schema<MatrixTileConfig>& schema();
 };
 
+/// Groups of units with a network of their own, such as GPCs: all blocks of a cluster run in one of
+/// them, so what a cluster's size does not divide stays empty.
+struct UnitGroupsConfig {
+  std::vector<int> sizes;  ///< units of each group
+  std::string source;
+  /// Share of the units that clusters of so many blocks, a block on each unit, can fill. 1 without
+  /// groups. With other units than the groups have together, each has its share of them.
+  double filled(std::int64_t cluster) const;
+  static const config::Schema<UnitGroupsConfig>& schema();
+};
+
 /// One unit of the package as kernels see it: an SM, an AI core, a TensorCore, a processor core.
 struct CoreConfig {
   /// Register file that blocks share; absent: not a limit that software knows.
@@ -37,6 +50,11 @@ struct CoreConfig {
   Fact<int> max_blocks{.value = 1};       ///< resident at a time
   Fact<int> max_warps{.value = 1};        ///< resident at a time; 1: a single instruction stream
   Fact<int> max_cluster{.value = 1};      ///< blocks that reach each other's shared memory
+  /// Absent: clusters find a place on all units.
+  std::optional<UnitGroupsConfig> groups;
+  /// Whether loads into the shared memory run beside the block that asked for them (cp.async, TMA,
+  /// the DMA of an NPU). Where they do not, only other blocks of the unit compute meanwhile.
+  Fact<bool> async_copy{.value = true};
   /// Absent: no matrix unit, products run on the vector lanes.
   std::optional<MatrixTileConfig> matrix_tile;
   static const config::Schema<CoreConfig>& schema();
@@ -48,7 +66,30 @@ struct CacheConfig {
   /// Parts with a nearest unit each; a unit reads the other parts over a slower way.
   Fact<int> partitions{.value = 1};
   Fact<BytesPerSecond> bandwidth;  ///< of all parts together, reads
+  /// Between the parts, all ways together; absent: they hold nothing up.
+  std::optional<Fact<BytesPerSecond>> far_bandwidth;
+  Fact<Seconds> far_latency;  ///< by which a hit in another part takes longer
+  /// Whether each part keeps copies of what its units read from the others: reads of the same data
+  /// cross once, and every part holds the same.
+  Fact<bool> duplicated{.value = false};
+
+  /// Of reads that know no part: (p - 1) / p.
+  double far_share() const { return 1 - 1.0 / partitions.value; }
+  /// How often data that all units read lie in the cache.
+  double copies() const { return duplicated.value ? partitions.value : 1; }
   static const config::Schema<CacheConfig>& schema();
+};
+
+/// Engines that copy between memories while the units compute.
+struct CopyEngineConfig {
+  Fact<int> count{.value = 1};
+  /// Kinds of copies among which engines are dealt out: to the host, from it, and on the device or
+  /// to others. 1: any engine takes any copy.
+  Fact<int> directions{.value = 1};
+  Fact<BytesPerSecond> bandwidth;  ///< of one engine: bytes that it has copied, read and written
+  /// Engines that copies of one direction find.
+  int of_direction() const { return std::max(1, count.value / directions.value); }
+  static const config::Schema<CopyEngineConfig>& schema();
 };
 
 /// How a step's kernels get to the device. `graph`: replayed as one graph, as kernels are measured.

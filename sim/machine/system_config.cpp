@@ -61,6 +61,7 @@ const Schema<WireConfig>& WireConfig::schema() {
       Schema<C>("wire", "parallel links between two vertices, the same both ways")
           .required("from", &C::from, "accelerator3 of the system, or any name of a switch")
           .required("to", &C::to, "accelerator3 of the system, or any name of a switch")
+          .optional("kind", &C::kind, "messages take links to the host only where they must")
           .optional("links", &C::links, "parallel links", between(1, 1e6))
           .optional("bandwidth", &C::bandwidth,
                     "of one link, one way; 0: as a port of the accelerator [GB/s]",
@@ -97,6 +98,11 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .optional("hop_latency", &C::hop_latency, "of one more link on the way [ns]", kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
+          .optional("calibration", &C::calibration,
+                    "network calibration that tells about the protocols; empty: none")
+          .optional_reference("protocols", &C::protocols, "protocols",
+                              "of the collective library; absent: a step costs the latency, bytes "
+                              "the efficiency")
           .check(
               "nvswitch needs links_per_switch",
               [](const C& c) { return c.kind != "nvswitch" || !c.links_per_switch.empty(); },
@@ -155,7 +161,14 @@ const Schema<HostConfig>& HostConfig::schema() {
       Schema<C>("host", "the CPUs of the system")
           .required("processors", &C::processors, "CPUs of the system", between(1, 1e6))
           .optional("memory_kind", &C::memory_kind, "LPDDR5X, DDR5, ...")
-          .required("memory", &C::memory, "of all CPUs together [TB]", between(1_MB, Bytes(1e17)));
+          .required("memory", &C::memory, "of all CPUs together [TB]", between(1_MB, Bytes(1e17)))
+          .optional("links", &C::links,
+                    "the accelerators' links to their host board are part of the network")
+          .optional("packages_per_switch", &C::packages_per_switch,
+                    "packages that share a PCIe switch and its link to the host; 0: none do",
+                    kCount)
+          .optional("network", &C::network, "of a host board, to storage and control [Gb/s]",
+                    between(BytesPerSecond(0), BytesPerSecond(1e15)));
   return schema;
 }
 

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/graph/topology.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/machine/protocols_config.h"
 
 namespace orrery {
 
@@ -13,6 +16,7 @@ namespace orrery {
 struct WireConfig {
   std::string from, to;  ///< "accelerator3" (of the system), with "/die1" where a package has
                          ///< several; any other name is a switch
+  LinkKind kind = LinkKind::kScaleUp;  ///< messages take links to the host only where they must
   int links = 1;
   BytesPerSecond bandwidth;  ///< of one link, one way; 0: as the ports of the accelerator
   static const config::Schema<WireConfig>& schema();
@@ -46,6 +50,10 @@ struct ScaleUpConfig {
       latency;  ///< of one step of a collective or message between two ranks, software included
   Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
   Fact<double> efficiency;    ///< payload share of the link bandwidth that collectives reach
+  /// Of the collective library; where they are present, they replace `latency` and refine
+  /// `efficiency`.
+  std::optional<ProtocolsConfig> protocols;
+  std::string calibration;  ///< network calibration that tells about the protocols; empty: none
   static const config::Schema<ScaleUpConfig>& schema();
 };
 
@@ -84,6 +92,11 @@ struct HostConfig {
   Fact<int> processors;  ///< CPUs in the system
   std::string memory_kind;
   Fact<Bytes> memory;  ///< of all of them
+  bool links = false;  ///< the accelerators' links to their host board are part of the network
+  /// Packages behind one PCIe switch, which has one link of a package's bandwidth to the host board
+  /// (DGX A100: 2); 0: each has its own.
+  int packages_per_switch = 0;
+  BytesPerSecond network;  ///< of a host board, to storage and control; 0: none
   static const config::Schema<HostConfig>& schema();
 };
 
@@ -108,6 +121,16 @@ struct SystemConfig {
 };
 
 namespace config {
+
+template <>
+struct EnumNames<LinkKind> {
+  static constexpr std::pair<LinkKind, const char*> values[] = {
+      {LinkKind::kOnPackage, "on_package"},
+      {LinkKind::kScaleUp, "scale_up"},
+      {LinkKind::kScaleOut, "scale_out"},
+      {LinkKind::kHost, "host"},
+  };
+};
 
 template <>
 struct EnumNames<Routing> {

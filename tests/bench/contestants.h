@@ -15,5 +15,7 @@ void add_flow_contest();
 void add_prediction_contest();
 /// T1 to T3: thread blocks as events, and a model's step priced by them.
 void add_tile_contest();
+/// N1 to N3: collectives of whole clusters.
+void add_network_contest();
 
 }  // namespace orrery::bench

@@ -15,12 +15,12 @@ namespace {
 
 using Resolve = FlowNetwork::Resolve;
 
-/// A fat tree of two tiers without oversubscription: 4,096 hosts, 128 leaves, 32 spines. In step k
-/// host h sends to h + 1000 + k over the spine that a hash chooses, so that messages collide; when
-/// it has been sent, the next follows.
+/// A fat tree of two tiers without oversubscription: 4,096 hosts, 128 leaves, 32 spines. In step
+/// k of an all-to-all in pairs, host h sends to h + 1000 + 37 k over the spine that a hash chooses,
+/// so that messages collide; when it has been sent, the next follows.
 class EcmpSteps {
  public:
-  EcmpSteps(int steps, Resolve resolve)
+  EcmpSteps(std::uint32_t steps, Resolve resolve)
       : steps_(steps),
         sent_(kHosts, 0),
         network_(costs(), FlowNetwork::Links::kSeparate, resolve) {}
@@ -43,11 +43,10 @@ class EcmpSteps {
       if (++settled % 1000 == 0 && network_.audit() > 1e-9) {
         throw std::runtime_error("rates are not max-min fair");
       }
-      end_ = now;
     }
-    return std::uint64_t{kHosts} * static_cast<std::uint64_t>(steps_);
+    return std::uint64_t{kHosts} * steps_;
   }
-  Picoseconds end() const { return end_; }
+  double work() const { return static_cast<double>(network_.rates_computed()); }
 
  private:
   static constexpr std::uint32_t kHosts = 4096, kLeaves = 128, kSpines = 32;
@@ -65,13 +64,9 @@ class EcmpSteps {
     if (sent_[host] == steps_) {
       return;
     }
-    const std::uint32_t to = (host + 1000 + static_cast<std::uint32_t>(sent_[host])) % kHosts;
-    Random random(std::uint64_t{host} * 1009 + static_cast<std::uint64_t>(++sent_[host]));
-    for (int i = 0; i < 4; ++i) {
-      random(2);
-    }
-    const auto spine = static_cast<std::uint32_t>(random(kSpines));
-    const double bytes = 1e6 * (0.9 + 0.2 * static_cast<double>(random(1024)) / 1024);
+    const std::uint32_t to = (host + 1000 + 37 * sent_[host]++) % kHosts;
+    const auto spine = static_cast<std::uint32_t>(random_(kSpines));
+    const double bytes = 1e6 * (0.9 + 0.2 * static_cast<double>(random_(1U << 20)) / (1U << 20));
     TransferCost cost;
     cost.loads = {{host, bytes},
                   {kHosts + to, bytes},
@@ -85,18 +80,19 @@ class EcmpSteps {
     network_.start(message, now);
   }
 
-  int steps_;
-  std::vector<int> sent_;               ///< by host
+  std::uint32_t steps_;
+  Random random_{7};
+  std::vector<std::uint32_t> sent_;     ///< by host
   std::vector<std::uint32_t> host_of_;  ///< by message
   FlowNetwork network_;
-  Picoseconds end_ = 0;
 };
 
 Sample ecmp(Resolve resolve) {
-  EcmpSteps steps(2, resolve);
+  EcmpSteps steps(4, resolve);
   const double begin = cpu_seconds();
   const std::uint64_t messages = steps.run();
-  return {(cpu_seconds() - begin) / static_cast<double>(messages), 0};
+  return {(cpu_seconds() - begin) / static_cast<double>(messages), 0,
+          steps.work() / static_cast<double>(messages)};
 }
 
 /// Collectives as one activity each that loads all links of a rail-optimised cluster: into and out

@@ -17,11 +17,13 @@ struct ImportedTable {
   std::vector<std::string> columns;
   std::vector<std::vector<ImportedCell>> rows;
   std::vector<std::string> notes;  ///< what was left out, and why
+  std::string document;            ///< of an importer that makes YAML: what `-o` writes
 };
 
 /// What the files may not tell themselves.
 struct ImportOptions {
-  std::string system;      ///< accelerator measured; empty: the name that the tool prints
+  std::string system;      ///< accelerator measured, or the system that a topology extends; empty:
+                           ///< what the file tells
   std::string collective;  ///< of nccl-tests, where the text does not name the program
 };
 
@@ -48,6 +50,7 @@ ImportedTable import_nccl_tests(const std::string& path, const ImportOptions& op
 ImportedTable import_nsys(const std::string& path, const ImportOptions& options);
 ImportedTable import_ncu(const std::string& path, const ImportOptions& options);
 ImportedTable import_vllm(const std::string& path, const ImportOptions& options);
+ImportedTable import_nccl_topology(const std::string& path, const ImportOptions& options);
 ImportedTable import_sglang(const std::string& path, const ImportOptions& options);
 
 }  // namespace orrery

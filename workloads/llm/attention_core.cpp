@@ -43,6 +43,7 @@ void flash_backward(StepList& steps, const LayerTask& task) {
   const AttentionCore core = core_of(task);
   const CoreSize size = core_size(core);
   Kernel kernel = flash_attention("attention backward", core);
+  kernel.attention.backward = true;
   kernel.matrix_flops = Flops(2 * size.pairs * real(3 * core.qk_dim + 2 * core.v_dim));
   kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
   kernel.read = size.query + size.keys + size.values + 2 * size.output;

@@ -40,6 +40,7 @@ struct Gemm final : OperatorConfig {
       all.push_back(orrery::quantize("quantize", precision, m * batch, k));
     all.push_back(gemm("gemm", precision, {m, n, k, batch}, format()));
     if (!tile.empty()) all.back().tile = {tile[0], tile[1]};
+    all.back().cluster = cluster;
     return all;
   }
 
@@ -53,6 +54,7 @@ struct Gemm final : OperatorConfig {
   Packing weights = Packing::kAsPrecision;
   Sparsity sparsity = Sparsity::kDense;
   std::vector<std::int64_t> tile;
+  std::int64_t cluster = 0;
   bool quantize = false;
 
   static const config::Schema<Gemm>& schema();
@@ -73,6 +75,10 @@ const config::Schema<Gemm>& Gemm::schema() {
                     "of the second operand; FLOPs are counted as if it were dense")
           .optional("tile", &Gemm::tile, "rows and columns of a thread block; empty: the library's",
                     between(8, 1024))
+          .optional("cluster", &Gemm::cluster,
+                    "thread blocks that are launched together within a group of units; 0: the "
+                    "library's",
+                    between(0, 64))
           .optional("quantize", &Gemm::quantize,
                     "in formats of 8 bits and fewer: with the quantisation of a 16-bit input")
           .check(

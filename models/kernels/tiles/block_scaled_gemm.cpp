@@ -82,17 +82,22 @@ KernelTime block_scaled_time(const Kernel& kernel, const AcceleratorConfig& acce
   const double columns = std::min(tile.columns, layout.columns);
   const double matrix = 2 * tile.rows * tile.columns * kStepDepth / unit_rate(p, d, accelerator, v);
   const TileTraffic traffic = tile_traffic(rows, columns, kStepDepth, tile);
-  const double load =
-      (traffic.inputs * p.bytes.input + traffic.weights * p.bytes.weight) / loading_rate(d, active);
+  const double loaded = traffic.inputs * p.bytes.input + traffic.weights * p.bytes.weight;
+  const double load = loaded / loading_rate(d, active);
   const double latency =
       v[kStepLatency] * 1e-3 * kStepDepth * (layout.swapped ? v[kSwappedStep] : 1);
-  const double step =
-      std::sqrt(matrix * matrix + load * load + latency * latency) + padding_us(layout, active, v);
+  const double blocks = d.hiding.resident(loaded, tile.rows * tile.columns, tiles / d.units);
+  const double step = d.hiding.step_us(std::sqrt(matrix * matrix + load * load + latency * latency),
+                                       matrix + load + latency, blocks) +
+                      padding_us(layout, active, v);
   const double epilogue = v[kEpilogue] * rows * columns / 16384;
   const double compute = tiles_us(step * std::ceil(p.k / kStepDepth), epilogue, waves, v);
   const double memory = streaming(p, kernel, d, v, v[kWriteEfficiency]).time_us;
   const double body = std::cbrt(compute * compute * compute + memory * memory * memory);
-  return product_time(body, memory, v);
+  KernelTime time = product_time(body, memory, v);
+  time.clock = 1 / clock_loss(p, d, accelerator, v);
+  time.cache_bytes = tiles * loaded * std::ceil(p.k / kStepDepth) / d.multicast;
+  return time;
 }
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
@@ -56,10 +57,11 @@ DecodeProblem device_of(const AcceleratorConfig& accelerator) {
   DecodeProblem p;
   p.units = static_cast<double>(accelerator.compute.units.value) / dies;
   p.kclk = unit_kclk_us(accelerator);
-  p.memory = accelerator.memory.bandwidth.value.base() / dies / 1e6;
+  p.memory = memory_rate(accelerator);
   if (accelerator.cache) {
     p.cache = accelerator.cache->capacity.value.base() / dies;
-    p.cache_rate = accelerator.cache->bandwidth.value.base() / dies / 1e6;
+    p.cache_rate =
+        cache_hit_rate(accelerator, accelerator.cache->bandwidth.value.base() / dies / 1e6);
   }
   return p;
 }

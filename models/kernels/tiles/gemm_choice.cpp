@@ -70,10 +70,11 @@ struct Ways {
   std::size_t count = 0;
   std::array<const Tile*, 2 * TileMenu::kMost> tile;
   Values tiles, depth, waves, matrix, load, loop, epilogue, steady, split, time;
+  Values exposed{};
 
   GemmCandidate operator[](std::size_t i) const {
-    return {*tile[i], tiles[i],    depth[i],  waves[i], matrix[i], load[i],
-            loop[i],  epilogue[i], steady[i], split[i], time[i]};
+    return {*tile[i], tiles[i],   depth[i],    waves[i],  matrix[i], load[i],
+            loop[i],  exposed[i], epilogue[i], steady[i], split[i],  time[i]};
   }
 };
 
@@ -90,7 +91,7 @@ void list_ways(const GemmJob& job, const TileMenu& menu, GemmValues v, Ways& way
     if (tile.columns != before.columns) across = std::ceil(p.n / tile.columns);
     before = tile;
     const double rows = std::min(tile.rows, p.m), columns = std::min(tile.columns, p.n);
-    const double bytes = rows * p.bytes.input + columns * p.bytes.weight;  // an element of depth
+    const double bytes = tile_bytes(p, tile);
     const double epilogue = v[kEpilogue] * rows * columns * (1.0 / 16384);
     double matrix = 2 * tile.rows * tile.columns * job.matrix;
     if (p.widening_us > 0) matrix = Norm::joined(matrix, columns * p.widening_us, 0);
@@ -114,10 +115,24 @@ void list_ways(const GemmJob& job, const TileMenu& menu, GemmValues v, Ways& way
   ways.count = i;
 }
 
+/// Makes main loops wait for their loads where the other blocks of the unit do not hide them.
+void expose_loads(const GemmJob& job, Ways& ways) {
+  const LoadHiding& hiding = job.device.hiding;
+  for (std::size_t i = 0; i < ways.count; ++i) {
+    const Tile& tile = *ways.tile[i];
+    const double blocks = hiding.resident(tile_bytes(job.product, tile) * kStepDepth,
+                                          tile.rows * tile.columns, ways.tiles[i] * job.per_unit);
+    const double serial = ways.depth[i] * (ways.matrix[i] + ways.load[i] + job.step);
+    ways.exposed[i] = hiding.step_us(ways.loop[i], serial, blocks) - ways.loop[i];
+    ways.loop[i] += ways.exposed[i];
+  }
+}
+
 template <class Norm>
 void price(const GemmJob& job, GemmValues v, Ways& ways) {
   for (std::size_t i = 0; i < ways.count; ++i)
     ways.loop[i] = ways.depth[i] * Norm::joined(ways.matrix[i], ways.load[i], job.step);
+  if (!job.device.hiding.async_copy) expose_loads(job, ways);
   for (std::size_t i = 0; i < ways.count; ++i) {
     ways.steady[i] = steady_us(ways.loop[i], ways.epilogue[i], v);
     const double compute =
@@ -152,12 +167,17 @@ GemmJob gemm_job(const Kernel& kernel, const AcceleratorConfig& accelerator, Gem
   job.matrix = 1 / unit_rate(p, d, accelerator, v);
   job.per_unit = 1 / d.units;
   job.load = 1 / loading_rate(d, 0);
-  job.crowd = 1 / (kMulticast * d.cache_rate);
+  job.crowd = 1 / (d.multicast * d.cache_rate);
   job.step = v[kStepLatency] * 1e-3;
   job.depth = steps(p.k);
   job.split = v[kSplit];
   job.split_traffic = v[kSplitTraffic] * 2 * p.batch * p.m * p.n * 4 / (0.5 * d.cache_rate);
   return job;
+}
+
+double tile_bytes(const MatrixProduct& p, Tile tile) {
+  const double rows = std::min(tile.rows, p.m), columns = std::min(tile.columns, p.n);
+  return rows * p.bytes.input + columns * p.bytes.weight;
 }
 
 GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v) {

@@ -31,6 +31,7 @@ struct GemmCandidate {
   double depth = 0;  ///< of the summed dimension that a tile takes
   double waves = 0;
   double matrix = 0, load = 0, loop = 0;  ///< of an element of depth, twice; of a main loop
+  double exposed = 0;                     ///< of the main loop: loads that nothing hides
   double epilogue = 0, steady = 0;        ///< steady: of a tile between others
   double split = 0;                       ///< adding up
   double time = 0;                        ///< without launch
@@ -42,6 +43,9 @@ struct GemmChoice {
   GemmCandidate best;
   double expected = 0;  ///< us
 };
+
+/// Loads of one tile and element of depth, in bytes.
+double tile_bytes(const MatrixProduct& product, Tile tile);
 
 GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "models/kernels/tiles/grouped_product.h"
+#include "models/kernels/tiles/matrix_product.h"
 
 namespace orrery {
 namespace {
@@ -34,7 +35,7 @@ Group group_of(const GroupedJob& job, double tiles, double rows, double bytes, G
       steps * std::cbrt(t.matrix * t.matrix * t.matrix + t.latency * t.latency * t.latency);
   kind.cache_bytes = steps * t.load * job.device.unit_load;
   kind.memory_bytes = group.count > 0 ? bytes / static_cast<double>(group.count) : 0;
-  kind.fixed_us = t.steady - t.loop;
+  kind.fixed_us = t.steady - t.loop + t.exposed;
   kind.epilogue_us = std::max(0.0, t.loop + t.epilogue - t.steady);
   kind.flops = 2 * c.height * c.width * p.k;
   return group;
@@ -160,6 +161,11 @@ KernelTime GroupedGemmFamily::time(const Kernel& kernel, const AcceleratorConfig
   KernelTime time;
   time.launch_us = v[kLaunch];
   time.total_us = time.launch_us + body;
+  // Blocks read their operands from the L2, clusters once for several of them as in products.
+  const GroupedChoice& c = job.choice;
+  const GroupedProduct& p = job.product;
+  time.cache_bytes =
+      c.blocks * std::ceil(p.n / c.width) * (c.height + c.width) * p.k * p.element / kMulticast;
   time.bound = time.launch_us > body                      ? Bound::kLatency
                : product.memory + job.passes > 0.5 * body ? Bound::kMemory
                                                           : Bound::kTensor;

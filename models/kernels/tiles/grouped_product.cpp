@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "models/kernels/cache_parts.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -46,7 +47,8 @@ GroupedDevice device_of(const AcceleratorConfig& a, Precision precision, Grouped
   GroupedDevice d;
   d.units = static_cast<double>(a.compute.units.value) / a.dies;
   d.ideal_rate = matrix_peak(a, precision).base() / 1e6;
-  d.memory = a.memory.bandwidth.value.base() / a.dies / 1e6;
+  d.memory = memory_rate(a);
+  d.hiding = load_hiding(a);
   d.cache = a.cache ? v[kCacheShare] * a.cache->capacity.value.base() / a.dies : 0;
   d.unit_load = v[kLoad] * a.compute.clock.value.base() / 1e6;
   return d;
@@ -85,9 +87,15 @@ GroupedTile grouped_tile(const GroupedProduct& p, const GroupedDevice& d, double
   t.matrix = 2 * height * width * step_depth / p.rate;
   t.load = (rows + std::min(width, p.n)) * kGroupedStepBytes / d.unit_load;
   t.latency = v[kStepLatency] * 1e-3 * kGroupedStepBytes;
-  const double step = std::cbrt(t.matrix * t.matrix * t.matrix + t.load * t.load * t.load +
-                                t.latency * t.latency * t.latency);
-  t.loop = std::ceil(p.k / step_depth) * step;
+  const double overlapped = std::cbrt(t.matrix * t.matrix * t.matrix + t.load * t.load * t.load +
+                                      t.latency * t.latency * t.latency);
+  const double tiles = std::max(p.active, p.rows / height) * std::ceil(p.n / width);
+  const double resident =
+      d.hiding.resident((height + width) * kGroupedStepBytes, height * width, tiles / d.units);
+  const double step = d.hiding.step_us(overlapped, t.matrix + t.load + t.latency, resident);
+  const double steps = std::ceil(p.k / step_depth);
+  t.loop = steps * step;
+  t.exposed = steps * (step - overlapped);
   t.epilogue = v[kEpilogue] * height * width / 16384;
   t.steady = std::max(t.loop, t.epilogue) + v[kOverlapLoss] * std::min(t.loop, t.epilogue);
   return t;
@@ -211,8 +219,18 @@ GroupedJob grouped_job(const Kernel& kernel, const AcceleratorConfig& accelerato
   const GroupedDevice& d = job.device = device_of(accelerator, kernel.precision, v);
   const ExpertLoad& load = job.load = grouped_load(kernel);
   const GroupedProduct& p = job.product = product_of(kernel, load, d, v);
-  const bool rule = kernel.precision == Precision::kFp8Block;
-  job.choice = rule ? by_rule(p, d, load, v) : profiled(p, d, load, v);
+  const auto chosen = [&](const GroupedDevice& on) {
+    const bool rule = kernel.precision == Precision::kFp8Block;
+    return rule ? by_rule(p, on, load, v) : profiled(p, on, load, v);
+  };
+  job.choice = chosen(d);
+  if (!d.hiding.async_copy) {
+    // What suits a device without asynchronous copies is not better chosen than for others.
+    GroupedDevice overlapped = d;
+    overlapped.hiding.async_copy = true;
+    const GroupedTime other = chosen(overlapped).expected;
+    if (other.body > job.choice.expected.body) job.choice.expected = other;
+  }
   job.passes = 2 * p.rows * (v[kInputs] * p.k + v[kOutputs] * p.n) / d.memory;
   job.sorting = (v[kSortCopies] * load.copies + v[kSortChoices] * load.choices) * 1e-3 +
                 v[kExpert] * load.experts;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "models/kernels/tiles/resident_blocks.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
 
@@ -44,6 +45,7 @@ inline constexpr double kGroupedStepBytes = 128;
 /// A device as tiles see it; us and bytes.
 struct GroupedDevice {
   double units = 0, ideal_rate = 0, memory = 0, cache = 0, unit_load = 0;
+  LoadHiding hiding;
 };
 
 /// One product and the rows of its experts.
@@ -57,7 +59,8 @@ struct GroupedProduct {
 struct GroupedTile {
   double matrix = 0, load = 0, latency = 0;  ///< of a step
   double loop = 0, epilogue = 0;
-  double steady = 0;  ///< of a tile between others
+  double exposed = 0;  ///< of the main loop: loads that nothing hides
+  double steady = 0;   ///< of a tile between others
 };
 
 /// @param rows of tokens that the tile loads

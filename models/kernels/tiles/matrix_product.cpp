@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "models/kernels/cache_parts.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -33,22 +34,45 @@ int instruction_rows(const AcceleratorConfig& a) {
   return a.core && a.core->matrix_tile ? a.core->matrix_tile->rows : 64;
 }
 
+/// Share of the units that clusters which are asked for can fill.
+double filled_units(const AcceleratorConfig& a, std::int64_t cluster) {
+  if (cluster <= 1) return 1;
+  const int most = a.core ? a.core->max_cluster.value : 1;
+  if (cluster > most) {
+    throw config::ConfigError("operator: cluster: " + a.name + " has clusters of up to " +
+                              std::to_string(most) + " blocks, not " + std::to_string(cluster));
+  }
+  return a.core->groups ? a.core->groups->filled(cluster) : 1;
+}
+
 }  // namespace
 
 double cache_rate(const AcceleratorConfig& a) {
-  return (instruction_rows(a) >= 128 ? 10240 : 5120) * a.compute.clock.value.base() / 1e6;
+  const double clock = a.compute.clock.value.base() / 1e6;
+  return cache_hit_rate(a, (instruction_rows(a) >= 128 ? 10240 : 5120) * clock);
+}
+
+double multicast_of(std::int64_t cluster) {
+  std::int64_t rows = 1;
+  for (std::int64_t r = 2; r * r <= cluster; ++r)
+    if (cluster % r == 0) rows = r;
+  return 2 /
+         (1 / static_cast<double>(rows) + static_cast<double>(rows) / static_cast<double>(cluster));
 }
 
 TileDevice tile_device(const AcceleratorConfig& a, const Kernel& kernel) {
   TileDevice d;
-  d.units = static_cast<double>(a.compute.units.value) / a.dies;
-  d.rate = matrix_peak(a, kernel).base() / 1e6;
-  d.vector_rate = a.compute.vector.value.base() / a.dies / d.units / 1e6;
-  d.memory = a.memory.bandwidth.value.base() / a.dies / 1e6;
+  const double all = static_cast<double>(a.compute.units.value) / a.dies;
+  d.units = std::max(1.0, std::round(all * filled_units(a, kernel.cluster)));
+  d.rate = matrix_peak(a, kernel).base() / 1e6 * (d.units / all);
+  d.vector_rate = a.compute.vector.value.base() / a.dies / all / 1e6;
+  d.memory = memory_rate(a);
   d.cache = a.cache ? a.cache->capacity.value.base() / a.dies : 0;
   d.instruction_rows = instruction_rows(a);
   d.cache_rate = cache_rate(a);
   d.unit_load = 400 * a.compute.clock.value.base() / 1e6;
+  d.multicast = kernel.cluster > 0 ? multicast_of(kernel.cluster) : kMulticast;
+  d.hiding = load_hiding(a);
   return d;
 }
 
@@ -90,14 +114,19 @@ Streaming streaming(const MatrixProduct& p, const Kernel& kernel, const TileDevi
           wait, read + outputs * activations};
 }
 
-double unit_rate(const MatrixProduct& p, const TileDevice& d, const AcceleratorConfig& accelerator,
-                 GemmValues v) {
+double clock_loss(const MatrixProduct& p, const TileDevice& d, const AcceleratorConfig& accelerator,
+                  GemmValues v) {
   using enum GemmParameter;
   const double ideal = 2 * p.batch * p.m * p.n * p.k / d.rate;
   const double reached =
       throttle_reached(accelerator.power, ideal, 1 - std::exp(-ideal / v[kThrottleTime]));
   const double throttle = throttle_here(accelerator, p.precision, v[kThrottle]);
-  return d.rate / d.units * v[kEfficiency] / (1 + throttle * reached);
+  return 1 + throttle * reached;
+}
+
+double unit_rate(const MatrixProduct& p, const TileDevice& d, const AcceleratorConfig& accelerator,
+                 GemmValues v) {
+  return d.rate / d.units * v[GemmParameter::kEfficiency] / clock_loss(p, d, accelerator, v);
 }
 
 KernelTime product_time(double body_us, double memory_us, GemmValues v) {

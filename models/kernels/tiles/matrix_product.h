@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "models/kernels/family.h"
+#include "models/kernels/tiles/resident_blocks.h"
 #include "models/kernels/tiles/tile_menu.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
@@ -46,18 +48,27 @@ struct TileDevice {
   double units = 0, rate = 0;  ///< FLOP/us of all units at the peak of the kernel's operands
   double vector_rate = 0;      ///< FLOP/us of one unit
   double memory = 0, cache = 0, cache_rate = 0, unit_load = 0;
+  double multicast = 0;  ///< units that a byte read from the L2 serves
+  LoadHiding hiding;
   int instruction_rows = 64;
 };
 
 /// Bytes/us that the L2 of one rank gives all units together: 5,120 a clock (NVIDIA A100
-/// whitepaper), twice that where the chip is two dies, an assumption.
+/// whitepaper), twice that where the chip is two dies, an assumption; less where what lies between
+/// its parts lets no more through.
 double cache_rate(const AcceleratorConfig& accelerator);
 
+/// Of clusters that are asked for, only units count that they can fill.
+/// @throws config::ConfigError for larger clusters than the device has.
 TileDevice tile_device(const AcceleratorConfig& accelerator, const Kernel& kernel);
 
-/// Clusters read a byte of the L2 once for several units: the mean that fits want, on Ampere too,
-/// where the L1 does a part of it.
+/// Clusters read a byte of the L2 once for several units: the mean that fits want of the clusters
+/// that libraries choose, on Ampere too, where the L1 does a part of it.
 inline constexpr double kMulticast = 3;
+/// The same of a cluster of so many blocks, r x c of them as square as it can be: rows are read
+/// once for c, columns once for r, on the mean 2 / (1 / r + 1 / c) for square tiles. Fits that want
+/// kMulticast do not say how much of it is the cluster's.
+double multicast_of(std::int64_t cluster);
 
 /// A product beside its tiles.
 struct MatrixProduct {
@@ -82,7 +93,10 @@ struct Streaming {
 Streaming streaming(const MatrixProduct& product, const Kernel& kernel, const TileDevice& device,
                     GemmValues v, double write_efficiency);
 
-/// FLOP/us of one unit: long products lose clock to the power limit.
+/// Boost clock over that of the product: long ones lose clock to the power limit.
+double clock_loss(const MatrixProduct& product, const TileDevice& device,
+                  const AcceleratorConfig& accelerator, GemmValues v);
+/// FLOP/us of one unit at that clock.
 double unit_rate(const MatrixProduct& product, const TileDevice& device,
                  const AcceleratorConfig& accelerator, GemmValues v);
 
@@ -95,7 +109,7 @@ inline double counted_waves(double tiles, double units, GemmValues v) {
 /// Bytes/us that a tile loads at, `active` of them running on average: what L2 and multicast give
 /// all of them together, or what a unit takes in.
 inline double loading_rate(const TileDevice& d, double active) {
-  return std::min(d.unit_load, kMulticast * d.cache_rate / active);
+  return std::min(d.unit_load, d.multicast * d.cache_rate / active);
 }
 
 /// A tile between others on one unit: while one computes its main loop, the results of the one

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/dispatch_tail.h"
 #include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/unit_clock.h"
@@ -51,7 +52,7 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   // Two groups of 64 rows on Hopper and of 128 on Blackwell; wide heads leave room for 64 keys.
   if (a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128) p.rows = 256;
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
-  p.memory = a.memory.bandwidth.value.base() / a.dies / 1e6;
+  p.memory = memory_rate(a);
   p.kclk = unit_kclk_us(a);
   const double rate = matrix_peak(a, kernel.precision).base() / 1e6 / p.units;
   p.ideal_step = 2 * p.rows * p.columns * (p.key_dim + p.value_dim) / rate;
@@ -149,6 +150,7 @@ KernelTime MlaPrefillFamily::time(const Kernel& kernel, const AcceleratorConfig&
 
 std::optional<ResidualPoint> MlaPrefillFamily::residual_point(const Kernel& kernel,
                                                               const AcceleratorConfig& on) const {
+  if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
   const Problem p = problem_of(kernel, on);
   ResidualPoint point;
   point.part = p.narrow ? 1 : 0;

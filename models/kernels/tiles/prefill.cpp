@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/dispatch_tail.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -133,7 +134,7 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.steps = closed ? causal_steps(p.query, p.tile) : steps_of(p.query, p.window, p.tile);
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
   p.tiles = static_cast<double>(kernel.batch) * std::ceil(p.query / p.tile.rows);
-  p.memory = a.memory.bandwidth.value.base() / a.dies / 1e6;
+  p.memory = memory_rate(a);
   const double rate = matrix_peak(a, kernel.precision).base() / 1e6 / p.units;  // FLOP/us of a unit
   // The 8-bit kernel of Hopper computes 192 columns as 256.
   const bool padded = p.narrow && kernel.k == 192 && p.tile.rows == 128;
@@ -214,16 +215,21 @@ double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core,
   return throttle_here(a, kernel.precision, v[kPowerLoss] * (1 - free)) * busy * reached;
 }
 
-/// How much longer the tiles of a kernel take together: multiprocessors in each other's way, and
-/// clock lost to the power limit.
-double losses_of(const Kernel& kernel, const AcceleratorConfig& accelerator, const Problem& p,
+/// How much longer the tiles of a kernel take together.
+struct Losses {
+  double all = 1;    ///< multiprocessors in each other's way, and clock
+  double clock = 1;  ///< of it, lost to the power limit
+};
+
+Losses losses_of(const Kernel& kernel, const AcceleratorConfig& accelerator, const Problem& p,
                  const TileWork& work, double core, const double* v) {
   const double busy = work.all / p.units / core;
   const double steps = p.steps.before + p.steps.last;
   const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
   const double excess = std::max(0.0, matrix - v[kPowerFree]);
-  return (1 + v[kLoadLoss] * busy) *
-         (1 + v[kMatrixLoss] * excess + power_loss(kernel, accelerator, core, excess, v));
+  const double matrix_loss = 1 + v[kMatrixLoss] * excess;
+  const double limited = matrix_loss + power_loss(kernel, accelerator, core, excess, v);
+  return {(1 + v[kLoadLoss] * busy) * limited, limited / matrix_loss};
 }
 
 /// Time beside the tiles: the kernel before, and until all multiprocessors have started.
@@ -284,9 +290,13 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
   KernelTime time;
   time.launch_us = launch_of(p, v);
-  const double body =
-      beside_tiles(p, v) + core * losses_of(kernel, accelerator, p, work, core, v) * p.more_work;
+  const Losses losses = losses_of(kernel, accelerator, p, work, core, v);
+  const double body = beside_tiles(p, v) + core * losses.all * p.more_work;
   time.total_us = time.launch_us + body;
+  time.clock = 1 / losses.clock;
+  // Each tile of queries reads the keys and values of its steps.
+  time.cache_bytes = (p.steps.before + p.steps.last) * p.sequences * p.heads * p.tile.columns *
+                     p.dim * 2 * p.bytes * p.more_work;
   const double steps = (p.steps.before + p.steps.last) * p.sequences * p.heads / p.units;
   if (time.launch_us > body || steps * t.step * p.more_work < 0.5 * body) {
     time.bound = Bound::kLatency;
@@ -300,7 +310,7 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
 std::optional<ResidualPoint> PrefillFamily::residual_point(const Kernel& kernel,
                                                            const AcceleratorConfig& on) const {
   const Problem p = problem_of(kernel, on);
-  if (p.more_work > 1) return std::nullopt;  // tables have forward passes only
+  if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
   // Scales by which errors stay alike on H200, where half and twice of them do as well within
   // 0.05 %. A cached prefix, which no table has, takes a kernel away from the measured ones.
   const double prefix = static_cast<double>(std::max(kernel.n, kernel.m)) / std::max(1.0, p.query);
@@ -351,7 +361,7 @@ std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
   // the times differ by.
   const TileWork work = tile_work(p, t);
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
-  plan.scale = losses_of(kernel, accelerator, p, work, core, v) * p.more_work;
+  plan.scale = losses_of(kernel, accelerator, p, work, core, v).all * p.more_work;
   plan.launch_us = launch_of(p, v);
   plan.extra_us = beside_tiles(p, v);
   return plan;

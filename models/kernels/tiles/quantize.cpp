@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/matrix_product.h"
 
 namespace orrery {
@@ -36,7 +37,7 @@ std::vector<double> QuantizeFamily::priors(const AcceleratorConfig& accelerator,
 
 KernelTime QuantizeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                 const double* v) const {
-  const double memory = accelerator.memory.bandwidth.value.base() / accelerator.dies / 1e6;
+  const double memory = memory_rate(accelerator);
   const double columns = static_cast<double>(std::max<std::int64_t>(1, kernel.n));
   const double bytes =
       (kernel.read + kernel.written).base() * std::max(columns, v[kShortRow]) / columns;

@@ -28,31 +28,7 @@ constexpr std::array<Tile, 14> kLibrary = {{{16, 64},
 constexpr std::array<Tile, 2> kWidening = {{{16, 128}, {16, 256}}};
 /// Loads of one step run beside the matrix instructions of another.
 constexpr double kFewestStages = 2;
-constexpr double kResultBytes = 4;
 constexpr double kResultShare = 0.5;  ///< of the registers
-
-/// What a core has for tiles, in bytes; no limit where it is not known.
-struct Room {
-  double shared = INFINITY, results = INFINITY;
-  bool together = false;  ///< results lie in the shared memory too
-  const char* place = "registers for results";
-};
-
-Room room_of(const AcceleratorConfig& accelerator) {
-  Room room;
-  if (!accelerator.core) return room;
-  const CoreConfig& core = *accelerator.core;
-  room.shared = core.shared_memory.value.base();
-  if (core.accumulators) {
-    room.results = core.accumulators->value.base();
-    room.place = "accumulators";
-  } else if (core.registers) {
-    room.results = kResultShare * core.registers->value.base();
-  } else {
-    room.together = true;
-  }
-  return room;
-}
 
 /// Bytes of the stages of a row of inputs and of a column of weights.
 OperandBytes stage_bytes(Precision precision, OperandBytes bytes) {
@@ -66,7 +42,7 @@ double operand_bytes(Tile tile, OperandBytes stages) {
 
 double result_bytes(Tile tile) { return tile.rows * tile.columns * kResultBytes; }
 
-bool fits(Tile tile, const Room& room, OperandBytes stages) {
+bool fits(Tile tile, const TileRoom& room, OperandBytes stages) {
   const double results = result_bytes(tile);
   return operand_bytes(tile, stages) + (room.together ? results : 0) <= room.shared &&
          results <= room.results;
@@ -83,7 +59,7 @@ std::string grouped(double value) {
 std::string kibibytes(double bytes) { return grouped(bytes / 1024) + " KiB"; }
 
 /// "a tile of 256x256 with 2 stages of 64 bf16 elements needs 131,072 bytes of shared memory; ..."
-std::string arithmetic(Tile tile, const Room& room, const Kernel& kernel, OperandBytes stages) {
+std::string arithmetic(Tile tile, const TileRoom& room, const Kernel& kernel, OperandBytes stages) {
   std::string text = "a tile of " + grouped(tile.rows) + "x" + grouped(tile.columns);
   const double operands = operand_bytes(tile, stages), results = result_bytes(tile);
   if (operands + (room.together ? results : 0) > room.shared) {
@@ -99,6 +75,22 @@ std::string arithmetic(Tile tile, const Room& room, const Kernel& kernel, Operan
 
 }  // namespace
 
+TileRoom tile_room(const AcceleratorConfig& accelerator) {
+  TileRoom room;
+  if (!accelerator.core) return room;
+  const CoreConfig& core = *accelerator.core;
+  room.shared = core.shared_memory.value.base();
+  if (core.accumulators) {
+    room.results = core.accumulators->value.base();
+    room.place = "accumulators";
+  } else if (core.registers) {
+    room.results = kResultShare * core.registers->value.base();
+  } else {
+    room.together = true;
+  }
+  return room;
+}
+
 bool is_widened(const Kernel& kernel) {
   return kernel.weights.bits > 0 &&
          static_cast<double>(kernel.weights.bits) < 8 * element_bytes(kernel.precision);
@@ -111,7 +103,7 @@ TileTraffic tile_traffic(double m, double n, double k, Tile tile) {
 double stage_depth(Precision precision) { return 128 / element_bytes(precision); }
 
 TileMenu tile_menu(const Kernel& kernel, const AcceleratorConfig& accelerator, OperandBytes bytes) {
-  const Room room = room_of(accelerator);
+  const TileRoom room = tile_room(accelerator);
   const OperandBytes stages = stage_bytes(kernel.precision, bytes);
   TileMenu menu;
   const bool asked = kernel.tile[0] > 0 || kernel.tile[1] > 0;

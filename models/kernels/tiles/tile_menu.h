@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 
 #include "sim/graph/kernel.h"
@@ -24,6 +25,16 @@ struct TileTraffic {
 /// product, 2 m n k (Lam, Rothberg and Wolf, ASPLOS 1991). Tiles at the edge read no more than
 /// there is.
 TileTraffic tile_traffic(double m, double n, double k, Tile tile);
+
+inline constexpr double kResultBytes = 4;  ///< of a result until it is written
+
+/// What a core has for tiles, in bytes; no limit where it is not known.
+struct TileRoom {
+  double shared = INFINITY, results = INFINITY;
+  bool together = false;  ///< results lie in the shared memory too
+  const char* place = "registers for results";
+};
+TileRoom tile_room(const AcceleratorConfig& accelerator);
 
 /// Bytes of one element of each operand, as a kernel keeps them in shared memory.
 struct OperandBytes {

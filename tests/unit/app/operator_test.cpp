@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "sim/app/experiment.h"
+#include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
 #include "sim/config/load.h"
 #include "sim/machine/clock.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
@@ -29,16 +31,52 @@ Ran run(const std::string& op, const std::string& more = "",
 
 constexpr const char* kGemm = "m: 4096, n: 4096, k: 4096";
 
-TEST(Operator, EnergyIsStaticPowerFlopsAtTheirVoltageAndBytes) {
-  const Ran gemm = run(kGemm);
+TEST(Operator, EnergyIsStaticPowerFlopsAtTheirVoltageAndBytesByLevel) {
+  const Ran gemm = run(std::string(kGemm) + ", tile: [128, 256]");
   const AcceleratorConfig& device = gemm.experiment.system.accelerator;
   const double voltage =
       energy_of_voltage(device, Precision::kBf16, gemm["clock_hz"] / boost_clock(device).base());
-  const double flops = device.energy.matrix.at(Precision::kBf16).value.base() * gemm["flops"];
-  const double expected = device.power.idle.value.base() * gemm["time_s"] + flops * voltage +
-                          device.energy.memory.value.base() * gemm["bytes"];
+  const EnergyConfig& energy = device.energy;
+  const double flops = energy.matrix.at(Precision::kBf16).value.base() * gemm["flops"];
+  // 16 tiles along the columns read the inputs, 32 along the rows the weights; clusters read for
+  // three blocks. What comes from the memory has paid.
+  const double cached = 2.0 * 4096 * 4096 * (16 + 32) / 3 - gemm["bytes"];
+  const double expected = device.power.idle.value.base() * gemm["time_s"] +
+                          energy.memory.value.base() * gemm["bytes"] +
+                          (flops + energy.cache.value.base() * cached) * voltage;
   EXPECT_NEAR(gemm["energy_j"], expected, 1e-9 * expected);
   EXPECT_NEAR(gemm["average_power_w"], gemm["energy_j"] / gemm["time_s"], 1e-9);
+  EXPECT_LE(gemm["average_power_w"], device.power.cap().base() * (1 + 1e-9));
+}
+
+// wgmma reads 64 x 16 and 256 x 16 elements of 2 bytes for 2 x 64 x 256 x 16 FLOP; mma.sync reads
+// registers, which a warp fills for 64 x 64.
+TEST(Operator, OperandsOfMatrixInstructionsAreAPartOfTheirEnergy) {
+  Kernel kernel;
+  kernel.matrix_flops = Flops(2.0 * 64 * 256 * 16);
+  const std::vector<KernelCost> costs(1);
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
+  EXPECT_EQ(shared_reads(kernel, h100), Bytes(16 * (64 + 256) * 2));
+  EXPECT_EQ(shared_reads(kernel, shipped_accelerator("a100_sxm")), Bytes(16 * (256 + 256) * 2));
+  EXPECT_EQ(shared_reads(kernel, shipped_accelerator("stm32f746")), Bytes(0));
+  const EnergyUse use = kernel_energy({kernel}, costs, h100);
+  EXPECT_EQ(use.shared, shared_reads(kernel, h100) * h100.energy.shared.value);
+  EXPECT_NEAR((use.matrix + use.shared).base(),
+              (kernel.matrix_flops * h100.energy.matrix.at(Precision::kBf16).value).base(), 1e-18);
+}
+
+TEST(Operator, CopiesOfOneDirectionShareAndUnitsCopyWithoutEngines) {
+  const std::string copy = "kind: copy_device_to_device, bytes: 1 GB";
+  const Ran engine = run(copy, "", "dgx_h100");
+  // 1.25 TB/s of an engine; three of them are for three directions.
+  EXPECT_NEAR(engine["time_s"], 1 / 1250.0, 0.02 / 1250);
+  EXPECT_EQ(engine.record.labels.front().value, "copy engine");
+  EXPECT_NEAR(run(copy + ", copies: 3", "", "dgx_h100")["time_s"], 3 * engine["time_s"], 1e-5);
+  EXPECT_LT(run(copy + ", engine: sm", "", "dgx_h100")["time_s"], engine["time_s"]);
+  // A link is filled by one.
+  const std::string in = "kind: copy_host_to_device, bytes: 1 GB";
+  EXPECT_NEAR(run(in + ", copies: 4", "", "dgx_h100")["time_s"],
+              4 * run(in, "", "dgx_h100")["time_s"], 1e-5);
 }
 
 TEST(Operator, ADieHasItsShareOfTheStaticPower) {

@@ -101,6 +101,7 @@ const auto kCases =
                     Case{"collectives", "collective.csv", read_collective_table},
                     Case{"nccl_tests", "all_reduce.log", importing(import_nccl_tests)},
                     Case{"nccl_tests_old", "all_gather_old.log", importing(import_nccl_tests)},
+                    Case{"nccl_topology", "nccl_topology.xml", importing(import_nccl_topology)},
                     Case{"nsys", "", importing(import_nsys)},
                     Case{"ncu_details", "ncu_details.csv", importing(import_ncu)},
                     Case{"ncu_raw", "ncu_raw.csv", importing(import_ncu)},

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace orrery {
 namespace {
@@ -61,6 +62,33 @@ TEST(DeadlineHeap, EqualsASortedSetForRandomUpdates) {
   heap.clear();
   EXPECT_TRUE(heap.empty());
   EXPECT_FALSE(heap.contains(0));
+}
+
+TEST(DeadlineHeap, SettingManyAtOnceEqualsSettingThemOneByOne) {
+  std::mt19937_64 random(3);
+  constexpr std::uint32_t kIds = 200;
+  DeadlineHeap<> one_by_one(kIds);
+  DeadlineHeap<> at_once;
+  at_once.extend(kIds);
+  for (int round = 0; round < 200; ++round) {
+    // From a few, which are moved, to all, for which the heap is built anew.
+    std::vector<DeadlineHeap<>::Entry> entries;
+    const std::uint64_t part = 1 + random() % 20;
+    for (std::uint32_t id = 0; id < kIds; ++id) {
+      if (random() % part == 0) {
+        entries.push_back({1 + random() % 100, id});
+        one_by_one.set(id, entries.back().key);
+      }
+    }
+    at_once.set_all(entries);
+    for (int popped = 0; popped < 5 && !one_by_one.empty(); ++popped) {
+      ASSERT_EQ(at_once.top(), one_by_one.top());
+      ASSERT_EQ(at_once.top_key(), one_by_one.top_key());
+      at_once.erase(at_once.top());
+      one_by_one.erase(one_by_one.top());
+    }
+    ASSERT_EQ(at_once.size(), one_by_one.size());
+  }
 }
 
 }  // namespace

@@ -242,6 +242,20 @@ TEST(Operators, ACopyCrossesWhatItsDirectionSays) {
   EXPECT_EQ(bytes(on), 2e6);
 }
 
+TEST(Operators, CopiesThatStartTogetherAreOneKernelForAllEngines) {
+  const Kernel three = only("kind: copy_device_to_host, bytes: 1 MB, copies: 3");
+  EXPECT_EQ(three.batch, 3);
+  EXPECT_EQ(three.host.base(), 3e6);
+  EXPECT_EQ(three.read.base(), 3e6);
+  EXPECT_EQ(three.kind, KernelClass::kCopy);
+  EXPECT_NE(only("kind: copy_device_to_host, bytes: 1 MB, engine: sm").kind, KernelClass::kCopy);
+}
+
+TEST(Operators, AProductLaunchesTheClustersThatItIsToldTo) {
+  EXPECT_EQ(only("m: 64, n: 64, k: 64, cluster: 4").cluster, 4);
+  EXPECT_EQ(only("m: 64, n: 64, k: 64").cluster, 0);
+}
+
 /// The kernel of that name in a layer of small_llama, prefill of two sequences of 48.
 Kernel of_layer(const std::string& name) {
   const LlmConfig model = small_llama(1);

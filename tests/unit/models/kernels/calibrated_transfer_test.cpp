@@ -87,5 +87,33 @@ TEST(CalibratedTransfer, FormatsOfOneWidthAndRateShareAFit) {
   EXPECT_EQ(model.cost(product(Precision::kTf32), h200).provenance, Provenance::kAnalytic);
 }
 
+TEST(CalibratedTransfer, OtherPartsOfTheCacheOrNoAsynchronousCopiesAreExtrapolated) {
+  const CalibratedModel model(fitted());
+  AcceleratorConfig parted = device("h200_sxm"), apart = parted, narrow = parted, waiting = parted;
+  parted.cache->partitions.value = 4;
+  apart.cache->duplicated.value = false;
+  narrow.cache->far_bandwidth = Fact<BytesPerSecond>{.value = BytesPerSecond(3e12)};
+  waiting.core->async_copy.value = false;
+  for (const AcceleratorConfig& changed : {parted, apart, narrow, waiting})
+    EXPECT_EQ(model.cost(product(Precision::kBf16), changed).provenance, Provenance::kExtrapolated);
+}
+
+TEST(CalibratedTransfer, ABackwardPassOfAttentionIsExtrapolated) {
+  Calibration calibration = fitted();
+  KernelFit& fit = calibration.fits.front();
+  fit.table = "attention_prefill";
+  fit.parameters = {{"attention_prefill.tile", {2, "us", 0.01, ParameterProvenance::kFitted}}};
+  fit.shapes = {{KernelClass::kAttentionPrefill, {{1, 512}, {1, 8192}, {1, 8192}, {64, 256}}}};
+  const CalibratedModel model(calibration);
+  Kernel kernel = product(Precision::kBf16);
+  kernel.kind = KernelClass::kAttentionPrefill;
+  kernel.batch = 32;
+  kernel.k = 128;
+  kernel.attention = {.sequences = 1, .kv_heads = 8};
+  EXPECT_EQ(model.cost(kernel, device("h200_sxm")).provenance, Provenance::kCalibrated);
+  kernel.attention.backward = true;
+  EXPECT_EQ(model.cost(kernel, device("h200_sxm")).provenance, Provenance::kExtrapolated);
+}
+
 }  // namespace
 }  // namespace orrery

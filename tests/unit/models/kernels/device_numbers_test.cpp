@@ -5,6 +5,7 @@
 
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
@@ -22,7 +23,8 @@ config::Node* at(config::Node& node, const std::string& path) {
   config::Node* found = &node;
   for (std::size_t begin = 0; found != nullptr && begin <= path.size();) {
     const std::size_t dot = std::min(path.find('.', begin), path.size());
-    found = found->find(path.substr(begin, dot - begin));
+    const std::string key = path.substr(begin, dot - begin);
+    found = found->is_sequence() ? &found->item(std::stoul(key)) : found->find(key);
     begin = dot + 1;
   }
   return found;
@@ -64,6 +66,15 @@ TEST(DeviceNumbers, EveryNumberThatAKernelCanDependOnCounts) {
     }
   }
   EXPECT_GT(numbers, 80U);
+}
+
+TEST(DeviceNumbers, FlagsCountToo) {
+  const AcceleratorConfig device = shipped_accelerator("h200_sxm");
+  AcceleratorConfig waiting = device, apart = device;
+  waiting.core->async_copy.value = false;
+  apart.cache->duplicated.value = false;
+  EXPECT_NE(device_numbers(waiting), device_numbers(device));
+  EXPECT_NE(device_numbers(apart), device_numbers(device));
 }
 
 }  // namespace

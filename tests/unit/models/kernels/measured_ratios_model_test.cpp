@@ -126,10 +126,11 @@ TEST(MeasuredRatios, AnotherAcceleratorIsNotMistakenForTheLastOne) {
 
 TEST(MeasuredRatios, OfDenseProductsTellNothingAboutPackedWeightsAndOtherTiles) {
   const CalibratedModel with(slower()), without(without_ratios(slower()));
-  Kernel packed = product(64, 4096, 4096), tiled = packed;
+  Kernel packed = product(64, 4096, 4096), tiled = packed, clustered = packed;
   packed.weights.bits = 4;
   tiled.tile = {64, 128};
-  for (const Kernel& kernel : {packed, tiled}) {
+  clustered.cluster = 4;
+  for (const Kernel& kernel : {packed, tiled, clustered}) {
     EXPECT_EQ(with.cost(kernel, h200()).duration, without.cost(kernel, h200()).duration);
     EXPECT_EQ(with.cost(kernel, h200()).provenance, Provenance::kExtrapolated);
   }
@@ -153,9 +154,7 @@ TEST(ResidualPoint, OfAttentionKeepsCodePathsApart) {
   EXPECT_NE(part(windowed), part(kernel));
   EXPECT_NE(part(wider), part(kernel));
   EXPECT_EQ(part(unwindowed), part(kernel));
-  // A backward pass is no forward pass.
-  kernel.matrix_flops = Flops(2.5 * 4 * 128 * 64 * 1024.0 * 1025 / 2);
-  kernel.vector_flops = Flops(1);
+  kernel.attention.backward = true;  // no table has one
   EXPECT_FALSE(PrefillFamily().residual_point(kernel, accelerator));
 }
 

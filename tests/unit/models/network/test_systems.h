@@ -57,8 +57,11 @@ inline SystemConfig dgx_1() {
   SystemConfig system = ideal_system(8, 8, 150_GBps, 6, 50_Gbitps);
   system.scale_up.kind = "mesh";
   const auto join = [&system](int a, int b, int links) {
-    system.scale_up.wires.push_back(
-        {"accelerator" + std::to_string(a), "accelerator" + std::to_string(b), links, {}});
+    system.scale_up.wires.push_back({"accelerator" + std::to_string(a),
+                                     "accelerator" + std::to_string(b),
+                                     LinkKind::kScaleUp,
+                                     links,
+                                     {}});
   };
   for (const int board : {0, 4}) {
     join(board, board + 1, 1);

@@ -123,6 +123,15 @@ TEST(DrawnLinks, AreThoseOfTheBundles) {
   }
 }
 
+TEST(DrawnLinks, OfHostsAreThoseOfTheirBundles) {
+  SystemConfig system = unified_bus(2, 4, 3, 4);
+  system.accelerator.host_link.bandwidth.value = 160_GBps;
+  system.host.links = true;
+  system.host.packages_per_switch = 2;
+  system.host.network = 400_Gbitps;
+  expect_drawn_as_bundled(system, 2);
+}
+
 TEST(DrawnLinks, OfDiesStartAtThePackage) {
   SystemConfig system = nvl72();
   system.accelerator.dies = 4;

@@ -2,11 +2,12 @@
 // Chips, ports and links of the machines against what is published of them.
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "models/topologies/torus.h"
 #include "models/topologies/tree_shape.h"
 #include "sim/config/diagnostics.h"
 #include "tests/unit/models/network/flow_checks.h"
@@ -129,6 +130,25 @@ TEST(PublishedCounts, KyberHas576DiesIn144Packages) {
   EXPECT_EQ(network.fabric().hops(0, 4), 2);
 }
 
+// 7 planes x 16 second-level chips.
+TEST(PublishedCounts, CloudMatrix384Has112EqualPathsBetweenNodes) {
+  const FlowModel network(cm384(), 1);
+  const Topology drawn = network.drawn();
+  const auto& graph = drawn.graph();
+  std::map<Topology::VertexId, int> ways = {{drawn.rank_vertex(0), 1}};
+  for (int hop = 0; hop < 4; ++hop) {
+    std::map<Topology::VertexId, int> next;
+    for (const auto& [at, count] : ways) {
+      for (auto [link, end] = boost::out_edges(at, graph); link != end; ++link) {
+        next[boost::target(*link, graph)] += count;
+      }
+    }
+    ways = std::move(next);
+  }
+  EXPECT_EQ(ways[drawn.rank_vertex(767)], 112);
+  EXPECT_EQ(network.fabric().hops(0, 767), 4);
+}
+
 TEST(PublishedCounts, TpuV4Has4096PackagesOf6LinksAndDiameter24) {
   const FlowModel network(tpu({16, 16, 16}, 50_GBps), 1);
   EXPECT_EQ(network.topology().ranks(), 4096);
@@ -145,6 +165,18 @@ TEST(PublishedCounts, TpuV5eIs16By16WithFourLinksAPackage) {
   const FlowModel network(tpu({16, 16}, 45_GBps), 1);
   EXPECT_EQ(network.topology().link_count(LinkKind::kScaleUp), 256U * 4U);
   EXPECT_EQ(leaving(network, 17), 180_GBps);
+}
+
+// Jouppi et al., "TPU v4", ISCA 2023: 64 cubes of 96 optical links, 48 switches with 128 of 136
+// ports in use.
+TEST(PublishedCounts, TpuV4Has64CubesOn48OpticalSwitches) {
+  SystemConfig system = tpu({16, 16, 16}, 50_GBps);
+  system.scale_up.cube = 4;
+  const TorusOptics optics = torus_optics(system.scale_up);
+  EXPECT_EQ(optics.cubes, 64);
+  EXPECT_EQ(optics.switches, 48);
+  EXPECT_EQ(optics.ports, 128);
+  EXPECT_EQ(optics.links_per_cube, 96);
 }
 
 // A slice that is not closed loses the links around.

@@ -128,10 +128,17 @@ TEST(Spraying, AGraphOfSwitchesEqualsTheNaiveEnumeration) {
   SystemConfig system = dgx_h100();
   system.accelerators.value = system.accelerators_per_node = 4;
   system.scale_up.kind = "graph";
-  system.scale_up.wires = {{"accelerator0", "a", 2, 25_GBps}, {"accelerator1", "a", 1, 25_GBps},
-                           {"accelerator2", "b", 1, 25_GBps}, {"accelerator3", "b", 3, 25_GBps},
-                           {"a", "left", 1, 25_GBps},         {"a", "right", 2, 25_GBps},
-                           {"b", "left", 2, 25_GBps},         {"b", "right", 1, 25_GBps}};
+  const auto join = [&system](const char* from, const char* to, int links) {
+    system.scale_up.wires.push_back({from, to, LinkKind::kScaleUp, links, 25_GBps});
+  };
+  join("accelerator0", "a", 2);
+  join("accelerator1", "a", 1);
+  join("accelerator2", "b", 1);
+  join("accelerator3", "b", 3);
+  join("a", "left", 1);
+  join("a", "right", 2);
+  join("b", "left", 2);
+  join("b", "right", 1);
   expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
 }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/machine/protocols_config.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMicro = 1e-6;
+
+}  // namespace
+
+double ProtocolParameter::get(const ProtocolsConfig& protocols) const {
+  if (const auto* time = std::get_if<0>(&member)) return (protocols.**time).value.base() / kMicro;
+  return (protocols.*std::get<1>(member)).value;
+}
+
+void ProtocolParameter::set(ProtocolsConfig& protocols, double value) const {
+  if (const auto* time = std::get_if<0>(&member)) {
+    (protocols.**time).value = Seconds(value * kMicro);
+  } else {
+    (protocols.*std::get<1>(member)).value = value;
+  }
+}
+
+const std::vector<ProtocolParameter>& protocol_parameters() {
+  using P = ProtocolsConfig;
+  static const std::vector<ProtocolParameter> all = {
+      {"launch", "a collective kernel from start to end without a step", 1, 30, &P::launch},
+      {"ll_hop", "one step of LL between two ranks", 0.1, 10, &P::ll_hop},
+      {"ll_spread", "more channels, once every thread has a line to send", 0.01, 10, &P::ll_spread},
+      {"ll_efficiency", "payload rate of LL, whose flags double the bytes", 0.05, 0.5,
+       &P::ll_efficiency},
+      {"ll128_setup", "what LL128 needs before its first byte, beyond the launch", 0.1, 50,
+       &P::ll128_setup},
+      {"ll128_efficiency", "payload rate of LL128", 0.1, 0.9375, &P::ll128_efficiency},
+      {"simple_setup", "what Simple needs before its first byte, beyond the launch", 0.1, 50,
+       &P::simple_setup},
+      {"simple_hop", "one step of Simple: a chunk has to arrive before it goes on", 0.1, 30,
+       &P::simple_hop},
+      {"simple_efficiency", "payload rate of Simple", 0.1, 1, &P::simple_efficiency},
+      {"own_copy", "time to move a rank's own share into its output, over the time on the line",
+       0.01, 3, &P::own_copy},
+      {"byte_sums", "extra time of sums of bytes, over the time on the line", 0.001, 0.5,
+       &P::byte_sums},
+      {"beyond_cache",
+       "extra time of what does not fit into half of the last cache, over the time on the line",
+       1e-4, 2, &P::beyond_cache},
+      {"nvls_efficiency", "rate at which switches reduce and multicast", 0.1, 0.95,
+       &P::nvls_efficiency},
+      {"nvls_fill", "time to fill the window of all ranks before switches stream", 0.01, 5,
+       &P::nvls_fill},
+      {"p2p_peer", "each peer of grouped sends and receives", 0.001, 5, &P::p2p_peer},
+      {"p2p_efficiency", "payload rate of grouped sends and receives", 0.1, 1, &P::p2p_efficiency},
+      {"p2p_own_copy", "time to copy the message to oneself, over the time on the line", 0.01, 3,
+       &P::p2p_own_copy},
+      {"p2p_fill", "time to fill the window of a peer before its messages stream", 0.01, 5,
+       &P::p2p_fill},
+      {"one_shot_launch", "a one-shot all-reduce kernel with its barriers", 0.5, 30,
+       &P::one_shot_launch},
+      {"one_shot_efficiency", "rate at which a rank reads the buffers of all others", 0.1, 1,
+       &P::one_shot_efficiency},
+  };
+  return all;
+}
+
+const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
+  using C = ProtocolsConfig;
+  using config::between;
+  const auto build = [] {
+    config::Schema<C> s("protocols", "how a collective library moves bytes inside a system");
+    const auto time = between(Seconds(0), Seconds(1e-3));
+    s.named("protocols", &C::library)
+        .optional("channels", &C::channels, "thread blocks that the library uses at most",
+                  between(1, 1024))
+        .optional("ll128", &C::ll128, "whether the library has LL128 on this hardware")
+        .optional("in_switch_ranks", &C::in_switch_ranks,
+                  "from how many ranks of a system on NCCL reduces in switches; 0: never",
+                  between(0, 1e6))
+        .optional("one_shot_limit", &C::one_shot_limit,
+                  "largest all-reduce of the one-shot kernels", between(Bytes(0), Bytes(1e12)))
+        .optional("nominal_ll", &C::nominal_ll, "line share that NCCL's tuner gives LL",
+                  between(0.01, 1))
+        .optional("nominal_nvls", &C::nominal_nvls, "and in-switch reduction", between(0.01, 1))
+        .optional("nvls_setup", &C::nvls_setup, "of an in-switch reduction, beyond the launch [us]",
+                  time)
+        .optional("net_ll", &C::net_ll, "one step of LL between systems [us]", time)
+        .optional("net_ll128", &C::net_ll128, "of LL128 [us]", time)
+        .optional("net_simple", &C::net_simple, "of Simple [us]", time);
+    for (const ProtocolParameter& p : protocol_parameters()) {
+      std::visit(
+          [&](auto member) {
+            constexpr bool is_time = std::is_same_v<decltype(member), Fact<Seconds> C::*>;
+            if constexpr (is_time) {
+              s.optional(p.name, member, std::string(p.meaning) + " [us]", time);
+            } else {
+              s.optional(p.name, member, p.meaning, between(0, 5));
+            }
+          },
+          p.member);
+    }
+    return s;
+  };
+  static const config::Schema<C> schema = build();
+  return schema;
+}
+
+}  // namespace orrery

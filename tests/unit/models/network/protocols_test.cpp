@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/network/protocols.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "models/network/flow_model.h"
+#include "sim/config/diagnostics.h"
+#include "tests/unit/models/network/flow_checks.h"
+#include "tests/unit/models/network/test_systems.h"
+
+namespace orrery {
+namespace {
+
+using namespace orrery::testing;
+
+SystemConfig with_nccl(SystemConfig system) {
+  system.scale_up.protocols.emplace();
+  system.scale_up.protocols->in_switch_ranks = 5;
+  system.scale_up.efficiency.value = 0.8;
+  system.scale_up.switch_reduction = true;
+  return system;
+}
+
+Transfer all_reduce(Bytes bytes, int ranks = 8) {
+  return transfer(TransferKind::kAllReduce, bytes, {range(0, ranks)});
+}
+
+double microseconds(Seconds time) { return time.base() * 1e6; }
+
+TEST(Protocols, ASmallRingOfLlIsItsLaunchAndItsHops) {
+  // 14 steps of 0.9 us and 4 us; 8 bytes a rank leave threads idle and the rest is negligible.
+  SystemConfig system = with_nccl(dgx_h100());
+  system.scale_up.protocols->launch.value = 4_us;
+  system.scale_up.protocols->ll_hop.value = 0.9_us;
+  const PricedTransfer priced = FlowModel(system, 1).price(all_reduce(64_B));
+  EXPECT_EQ(priced.algorithm, "ring");
+  EXPECT_EQ(priced.protocol, "ll");
+  EXPECT_NEAR(microseconds(priced.isolated_time), 16.6, 0.05);
+}
+
+TEST(Protocols, ALargeRingOfSimpleReachesItsShareOfTheLine) {
+  SystemConfig system = with_nccl(dgx_h100());
+  const ProtocolsConfig& protocols = *system.scale_up.protocols;
+  const double bytes = 8e9;
+  const PricedTransfer priced =
+      FlowModel(system, 1, "ring", "simple").price(all_reduce(Bytes(bytes)));
+  const double wire = 2 * 7.0 / 8 * bytes / (450e9 * protocols.simple_efficiency.value);
+  EXPECT_NEAR(priced.isolated_time.base() / wire, 1, 0.06);
+  EXPECT_GT(priced.isolated_time.base(), wire);
+}
+
+TEST(Protocols, TheLibraryTakesLlThenLl128ThenSimple) {
+  const FlowModel network(with_nccl(dgx_h100()), 1);
+  const auto protocol = [&](Bytes bytes) {
+    return network.price(transfer(TransferKind::kAllGather, bytes, {range(0, 8)})).protocol;
+  };
+  EXPECT_EQ(protocol(1_MiB), "ll");
+  EXPECT_EQ(protocol(16_MiB), "ll128");
+  EXPECT_EQ(protocol(256_MiB), "simple");
+}
+
+TEST(Protocols, SwitchesReduceFromAThresholdOnAndNoBytes) {
+  const FlowModel network(with_nccl(dgx_h100()), 1);
+  EXPECT_EQ(network.price(all_reduce(1_GiB, 8)).algorithm, "nvls");
+  EXPECT_EQ(network.price(all_reduce(1_GiB, 5)).algorithm, "nvls");
+  EXPECT_EQ(network.price(all_reduce(1_GiB, 4)).algorithm, "ring");
+  Transfer sums = all_reduce(1_GiB);
+  sums.byte_sums = true;
+  EXPECT_EQ(network.price(sums).algorithm, "ring");
+}
+
+TEST(Protocols, SumsOfBytesTakeLongerAndGathersOfBytesDoNot) {
+  const FlowModel network(with_nccl(dgx_h100()), 1, "ring", "simple");
+  for (const TransferKind kind : {TransferKind::kReduceScatter, TransferKind::kAllGather}) {
+    const Transfer words = transfer(kind, 1_GiB, {range(0, 8)});
+    Transfer bytes = words;
+    bytes.byte_sums = true;
+    const double ratio = network.isolated_time(bytes) / network.isolated_time(words);
+    if (kind == TransferKind::kReduceScatter) {
+      EXPECT_GT(ratio, 1.01);
+    } else {
+      EXPECT_EQ(ratio, 1);
+    }
+  }
+}
+
+TEST(Protocols, NoProtocolBeatsTheLinks) {
+  const SystemConfig system = with_nccl(dgx_h100());
+  for (const char* protocol : {"ll", "ll128", "simple"}) {
+    const FlowModel network(system, 1, "ring", protocol);
+    for (double bytes = 256; bytes < 1e10; bytes *= 3) {
+      const PricedTransfer priced = network.price(all_reduce(Bytes(bytes)));
+      EXPECT_GE(priced.isolated_time.base(), 2 * 7.0 / 8 * bytes / 450e9) << protocol << bytes;
+    }
+  }
+}
+
+TEST(Protocols, MoreBytesOfOneProtocolAreNeverFaster) {
+  const SystemConfig system = with_nccl(dgx_h100());
+  for (const char* protocol : {"ll", "ll128", "simple"}) {
+    const FlowModel network(system, 1, "ring", protocol);
+    for (const TransferKind kind :
+         {TransferKind::kAllReduce, TransferKind::kAllGather, TransferKind::kReduceScatter}) {
+      Seconds before;
+      for (double bytes = 64; bytes < 1e10; bytes *= 1.3) {
+        const Seconds time = network.isolated_time(transfer(kind, Bytes(bytes), {range(0, 8)}));
+        EXPECT_GE(time, before) << protocol << ' ' << to_string(kind) << ' ' << bytes;
+        before = time;
+      }
+    }
+  }
+}
+
+TEST(Protocols, LoadsAndLatencyAddUpToTheIsolatedTime) {
+  const FlowModel network(with_nccl(dgx_h100()), 2);
+  for (const int ranks : {4, 8, 16}) {
+    const PricedTransfer priced = network.price(all_reduce(256_MiB, ranks));
+    double slowest = 0;
+    for (const LinkLoad& load : priced.cost.loads)
+      slowest = std::max(slowest, load.bytes / network.capacities()[load.link].base());
+    EXPECT_NEAR(to_seconds(priced.cost.latency).base() + slowest, priced.isolated_time.base(),
+                2e-12);
+  }
+}
+
+TEST(Protocols, AStepBetweenSystemsCostsMoreThanOneInside) {
+  const SystemConfig system = with_nccl(dgx_h100());
+  const double inside =
+      microseconds(FlowModel(system, 1, "ring", "ll").isolated_time(all_reduce(64_B)));
+  const Transfer across = transfer(TransferKind::kAllReduce, 64_B, {{0, 1, 2, 3, 8, 9, 10, 11}});
+  EXPECT_GT(microseconds(FlowModel(system, 2, "ring", "ll").isolated_time(across)), inside + 4);
+}
+
+TEST(Protocols, AnUnknownProtocolIsAUserError) {
+  EXPECT_THROW(FlowModel(dgx_h100(), 1, "auto", "ll64"), config::ConfigError);
+}
+
+}  // namespace
+}  // namespace orrery
