@@ -128,10 +128,6 @@ class TreeFabric final : public Fabric {
     scale_up_->append_multicast(group, route);
   }
 
-  std::vector<int> torus(std::span<const int> group) const override {
-    return scale_up_->torus(group);
-  }
-
   void degrade(BundleId bundle, double share, Topology& topology) override {
     const bool between = topology.bundles()[bundle].kind == LinkKind::kScaleOut;
     between ? Fabric::degrade(bundle, share, topology)
