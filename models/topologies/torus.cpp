@@ -83,13 +83,17 @@ class TorusFabric final : public Fabric {
     }
   }
 
+  // Whole systems whose axes are all rings.
   std::vector<int> torus(std::span<const int> group) const override {
-    const bool closed = std::count(wraps_.begin(), wraps_.end(), 0) == 0;
-    const bool whole = static_cast<int>(group.size()) == layout_.ranks_per_system &&
-                       group.front() % layout_.ranks_per_system == 0 &&
-                       group.back() - group.front() == layout_.ranks_per_system - 1 &&
-                       std::is_sorted(group.begin(), group.end());
-    return closed && whole ? sizes_ : std::vector<int>();
+    const auto ranks = index(layout_.ranks_per_system);
+    if (group.size() != ranks || group.front() % layout_.ranks_per_system != 0 ||
+        std::count(wraps_.begin(), wraps_.end(), 0) != 0) {
+      return {};
+    }
+    for (std::size_t i = 1; i < ranks; ++i) {
+      if (group[i] != group[i - 1] + 1) return {};
+    }
+    return sizes_;
   }
 
   void draw(Topology& topology) const override {
