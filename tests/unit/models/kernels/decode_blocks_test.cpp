@@ -56,7 +56,8 @@ Kernel over(const Lengths& lengths, std::int64_t heads) {
   kernel.m = 1;
   kernel.n = tokens / sequences;
   kernel.attention.sequences = sequences;
-  if (lengths != Lengths(lengths.size(), lengths.front())) kernel.attention.lengths = lengths;
+  const auto differs = [&](std::int64_t length) { return length != lengths.front(); };
+  if (std::any_of(lengths.begin(), lengths.end(), differs)) kernel.attention.lengths = lengths;
   return kernel;
 }
 
