@@ -170,6 +170,40 @@ TEST(Operators, DecodeReadsTheCacheOnceForAGroupOfHeads) {
   EXPECT_EQ(windowed.precision, Precision::kBf16);
 }
 
+TEST(Operators, CachesOfUnequalLengthsAddUp) {
+  const Kernel kernel =
+      only("kind: attention_decode, batch: 4, kv_lengths: [1000, 50], heads: 32, kv_heads: 4");
+  EXPECT_THAT(kernel.attention.lengths, testing::ElementsAre(1000, 50, 1000, 50));
+  EXPECT_EQ(kernel.n, 525);
+  EXPECT_EQ(kernel.batch, 4 * 32);
+  EXPECT_EQ(kernel.matrix_flops.base(), 2.0 * 32 * (1000 + 50) * 4 * 128);
+  EXPECT_EQ(kernel.read.base(), 2.0 * (4 * 32 * 128 + 2 * (1000 + 50) * 4 * 256));
+  const Kernel latent = only("kind: mla_decode, kv_lengths: [1000, 50, 300], heads: 16");
+  EXPECT_EQ(latent.attention.sequences, 3);  // one for each length
+  EXPECT_EQ(latent.matrix_flops.base(), 16.0 * 1350 * 2 * (576 + 512));
+  EXPECT_EQ(latent.read.base(), 2.0 * (3 * 16 * 576 + 1350 * 576));
+}
+
+TEST(Operators, LengthsThatDoNotDifferAreOne) {
+  const std::string rest = "batch: 4, heads: 32, kv_heads: 4";
+  EXPECT_EQ(only("kind: attention_decode, kv_lengths: [1000, 1000], " + rest),
+            only("kind: attention_decode, kv_length: 1000, " + rest));
+}
+
+TEST(Operators, LengthsOfCachesHaveToFitTheBatch) {
+  for (const std::string kind : {"attention_decode", "mla_decode"}) {
+    const auto with = [&](const std::string& keys) {
+      return fault("kind: " + kind + ", heads: 8, " + keys);
+    };
+    EXPECT_THAT(with("batch: 4, kv_lengths: [1, 2, 3]"),
+                testing::HasSubstr("batch must be a multiple of the number of kv_lengths"));
+    EXPECT_THAT(with("batch: 4"), testing::HasSubstr("wants either kv_length or kv_lengths"));
+    EXPECT_THAT(with("kv_length: 8, kv_lengths: [8, 9]"),
+                testing::HasSubstr("wants either kv_length or kv_lengths"));
+    EXPECT_THAT(with("kv_lengths: [0, 9]"), testing::HasSubstr("kv_lengths"));
+  }
+}
+
 TEST(Operators, LatentAttentionIsExpandedOverPromptsAndAbsorbedInDecode) {
   const Kernel prefill = only("kind: mla_prefill, query: 100, heads: 16");
   EXPECT_EQ(prefill.matrix_flops.base(), 16.0 * 5050 * 2 * (192 + 128));
