@@ -72,6 +72,7 @@ TEST(ExitCodes, SortErrorsAsDocumented) {
   EXPECT_EQ(code(ResourceError("")), ExitCode::kResource);
   EXPECT_EQ(code(std::bad_alloc()), ExitCode::kResource);
   EXPECT_EQ(code(DeadlockError("")), ExitCode::kBug);
+  EXPECT_EQ(code(LinkDownError("")), ExitCode::kInfeasible);
   EXPECT_EQ(code(std::logic_error("")), ExitCode::kBug);
 }
 

@@ -247,6 +247,52 @@ TEST(FlowNetwork, ALocalSolutionIsThatOfTheWholeComponent) {
   EXPECT_LT(local_work * 2, component_work);
 }
 
+/// An all-to-all of 20 in which every message has its own size: a change concerns half of all.
+Costs dense_costs(std::mt19937_64& random) {
+  std::uniform_real_distribution<double> uniform(0.9, 1.1);
+  constexpr std::uint32_t kRanks = 20;
+  Costs costs = make_costs(std::vector<BytesPerSecond>(kRanks * 2, 10_GBps), {});
+  for (std::uint32_t from = 0; from < kRanks; ++from) {
+    for (std::uint32_t to = 0; to < kRanks; ++to) {
+      const double bytes = 1e8 * uniform(random);
+      TransferCost cost;
+      cost.loads = {{from, bytes}, {kRanks + to, bytes}};
+      costs.transfers.push_back(cost);
+    }
+  }
+  return costs;
+}
+
+TEST(FlowNetwork, DenseTrafficIsSolvedFromTheLowestRateConcerned) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    std::mt19937_64 random(seed);
+    const Costs costs = dense_costs(random);
+    FlowNetwork local(costs);
+    FlowNetwork component(costs, FlowNetwork::Links::kMerged, FlowNetwork::Resolve::kComponent);
+    std::mt19937_64 events(seed);
+    // Links degrade and recover on the way, the same in both.
+    const auto disturb = [&events](FlowNetwork& network, Picoseconds now) {
+      if (events() % 10 == 0) {
+        const auto link = static_cast<std::uint32_t>(events() % 40);
+        network.set_capacity(link, events() % 3 == 0 ? 2_GBps : 10_GBps);
+        network.settle(now);
+      }
+    };
+    const auto a = drive(local, costs.transfers.size(), seed, [&](Picoseconds now) {
+      disturb(local, now);
+      ASSERT_LE(local.audit(), 1e-9);
+    });
+    events.seed(seed);
+    const auto b = drive(component, costs.transfers.size(), seed,
+                         [&](Picoseconds now) { disturb(component, now); });
+    for (std::size_t t = 0; t < a.size(); ++t) {
+      // Sums in another order may round a time to the next picosecond.
+      ASSERT_NEAR(static_cast<double>(a[t]), static_cast<double>(b[t]), 1) << "seed " << seed;
+    }
+    EXPECT_LT(local.rates_computed(), component.rates_computed());
+  }
+}
+
 TEST(FlowNetwork, ALimitedTransferLeavesTheRestToOthers) {
   Costs costs = make_costs({12_GBps}, {{{0, 1e9}}, {{0, 1e9}}, {{0, 1e9}}});
   costs.transfers[0].rate_limit = 2_GBps;
