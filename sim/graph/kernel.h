@@ -42,10 +42,10 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;  ///< heads of keys and values on this rank
   std::int64_t window = 0;    ///< earlier tokens that a query sees; 0: all
   bool wide_queries = false;  ///< 16-bit queries over an 8-bit cache
-  bool backward = false;      ///< the gradients of queries, keys and values
   /// New tokens over a cache: keys of each sequence, as they come, where they differ; n is their
   /// mean, rounded. Empty: n for all.
   std::vector<std::int64_t> lengths{};
+  bool backward = false;  ///< the gradients of queries, keys and values
 
   bool operator==(const AttentionShape&) const = default;
 };

@@ -17,7 +17,7 @@ struct ImportedTable {
   std::vector<std::string> columns;
   std::vector<std::vector<ImportedCell>> rows;
   std::vector<std::string> notes;  ///< what was left out, and why
-  std::string document;            ///< of an importer that makes YAML: what `-o` writes
+  std::string document{};          ///< of an importer that makes YAML: what `-o` writes
 };
 
 /// What the files may not tell themselves.
