@@ -241,7 +241,7 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
   Traffic t;
   t.kind = transfer.kind;
   t.traffic_class = traffic_class(priced.algorithm, transfer.kind);
-  t.tree = priced.algorithm == "tree";
+  t.tree = priced.algorithm == "tree" || priced.algorithm == "nvls_tree";
   t.bytes = transfer.bytes;
   t.steps = {priced.scale_up_steps, priced.scale_out_steps};
   t.byte_sums = transfer.byte_sums;

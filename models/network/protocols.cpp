@@ -26,6 +26,9 @@ constexpr double kLlWire = 2;  // 4 bytes of flag with 4 of data
 constexpr double kLl128Wire = 128 / 120.0;
 /// Of an all-reduce a rank's own share is read once for both halves, reduction and gather.
 constexpr double kAllReduceOwnShare = 0.75;
+/// What NCCL counts on of the links between systems with trees, whose inner nodes take from two
+/// children (NCCL 5067397 src/graph/tuning.cc).
+constexpr double kTreeRate = 0.85;
 /// A message is posted and acknowledged: two steps of LL.
 constexpr int kMessageHops = 2;
 
@@ -114,18 +117,42 @@ ProtocolCost one_shot_cost(const ProtocolsConfig& c, const Traffic& t) {
           .scale_up = 1 / c.one_shot_efficiency.value};
 }
 
+/// The price without what trees between systems lose.
+ProtocolCost cost_of_class(const ProtocolsConfig& config, Protocol protocol,
+                           const Traffic& traffic) {
+  switch (traffic.traffic_class) {
+    case TrafficClass::kInSwitch:
+      return in_switch_cost(config, traffic);
+    case TrafficClass::kMessages:
+      return message_cost(config, traffic);
+    case TrafficClass::kOneShot:
+      return one_shot_cost(config, traffic);
+    case TrafficClass::kChain:
+      break;
+  }
+  switch (protocol) {
+    case Protocol::kLl:
+      return ll_cost(config, traffic);
+    case Protocol::kLl128:
+      return ll128_cost(config, traffic);
+    case Protocol::kSimple:
+      break;
+  }
+  return simple_cost(config, traffic);
+}
+
 /// Constants of NCCL's tuner, by protocol: LL, LL128, Simple.
 struct Nominal {
   std::array<double, 3> base, hop, net;  // microseconds
 };
 constexpr Nominal kRing = {{6.6, 14.0, 8.4}, {0.6, 1.9, 3.4}, {2.7, 4.0, 14.0}};
 constexpr Nominal kTree = {{6.8, 14.0, 8.4}, {0.6, 1.25, 4.0}, {5.0, 8.5, 14.0}};
-constexpr double kNvls = 25, kNvlsNet = 18;  // microseconds
-constexpr double kRingLl128 = 0.92;          // share of the rate of Simple
-constexpr double kTreeSimple = 0.92 * 0.85;  // likewise, of two trees
-constexpr double kTreeLl = 1 / 3.8;          // likewise
-constexpr double kPlateau = 1.4;             // of Simple's latency, rings between systems
-constexpr Bytes kPlateauFrom = 64_B;         // a channel's share of a rank
+constexpr double kNvls = 25, kNvlsNet = 18;       // microseconds
+constexpr double kRingLl128 = 0.92;               // share of the rate of Simple
+constexpr double kTreeSimple = 0.92 * kTreeRate;  // likewise, of two trees
+constexpr double kTreeLl = 1 / 3.8;               // likewise
+constexpr double kPlateau = 1.4;                  // of Simple's latency, rings between systems
+constexpr Bytes kPlateauFrom = 64_B;              // a channel's share of a rank
 
 double nominal_share(const ProtocolsConfig& c, Protocol protocol, bool tree) {
   switch (protocol) {
@@ -182,25 +209,9 @@ std::vector<Protocol> protocols_of(const ProtocolsConfig& config, TrafficClass t
 
 ProtocolCost protocol_cost(const ProtocolsConfig& config, Protocol protocol,
                            const Traffic& traffic) {
-  switch (traffic.traffic_class) {
-    case TrafficClass::kInSwitch:
-      return in_switch_cost(config, traffic);
-    case TrafficClass::kMessages:
-      return message_cost(config, traffic);
-    case TrafficClass::kOneShot:
-      return one_shot_cost(config, traffic);
-    case TrafficClass::kChain:
-      break;
-  }
-  switch (protocol) {
-    case Protocol::kLl:
-      return ll_cost(config, traffic);
-    case Protocol::kLl128:
-      return ll128_cost(config, traffic);
-    case Protocol::kSimple:
-      break;
-  }
-  return simple_cost(config, traffic);
+  ProtocolCost cost = cost_of_class(config, protocol, traffic);
+  if (traffic.tree) cost.scale_out /= kTreeRate;
+  return cost;
 }
 
 std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol protocol,

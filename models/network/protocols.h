@@ -33,7 +33,7 @@ TrafficClass traffic_class(std::string_view algorithm, TransferKind kind);
 struct Traffic {
   TransferKind kind = TransferKind::kAllReduce;
   TrafficClass traffic_class = TrafficClass::kChain;
-  bool tree = false;  ///< of the chains: a tree rather than a ring
+  bool tree = false;  ///< trees rather than rings between ranks or systems
   Bytes bytes;        ///< as in Transfer
   int ranks = 2;      ///< of the largest group
   int systems = 1;    ///< that it spans

@@ -69,17 +69,12 @@ std::vector<Carried> CollectivePredictor::carried(CollectiveTableKind kind,
 
 std::string measured_system(const std::string& accelerator) {
   const config::Library& library = config::default_library();
-  std::string found;
-  int fewest = 0;
-  for (const std::string& name : library.names("systems")) {
-    const auto system =
-        config::load<SystemConfig>(library.locate("systems", name, ""), library, "systems");
-    if (system.accelerator.id != accelerator || !system.scale_up.protocols) continue;
-    if (!found.empty() && system.ranks() >= fewest) continue;
-    found = name;
-    fewest = system.ranks();
+  for (const std::string& name : library.names("network_calibrations")) {
+    const std::string file = library.locate("systems", name, "");
+    const auto system = config::load<SystemConfig>(file, library, "systems");
+    if (system.accelerator.id == accelerator) return name;
   }
-  return found;
+  return {};
 }
 
 bool is_held_out(const CollectiveRow& row) {

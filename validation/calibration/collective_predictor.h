@@ -32,8 +32,8 @@ class CollectivePredictor {
   FlowModel library_, one_shot_;
 };
 
-/// The system of the library whose first ranks a table means by the name of an accelerator: the
-/// smallest one with protocols. Empty: there is none.
+/// The system of the library whose first ranks a table means by the name of an accelerator: the one
+/// that a network calibration of the library is of. Empty: there is none.
 std::string measured_system(const std::string& accelerator);
 
 /// Whether fits leave the row out: one in four, by the hash of collective, ranks and bytes, so the
