@@ -223,7 +223,9 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
     return wire;
   }
   if (algorithm == "nvls") {
-    if (config.in_switch_ranks == 0 || t.ranks < config.in_switch_ranks || t.byte_sums) return {};
+    // Gathers and scatters only from buffers that are registered with the library.
+    if (t.kind != TransferKind::kAllReduce || t.byte_sums) return {};
+    if (config.in_switch_ranks == 0 || t.ranks < config.in_switch_ranks) return {};
     return Seconds((kNvls + kNvlsNet * std::min(1, t.steps.scale_out)) * 1e-6) +
            wire / config.nominal_nvls.value;
   }
