@@ -8,6 +8,7 @@
 #include "models/network/flow_model.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
+#include "sim/machine/system_config.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"
 
