@@ -23,7 +23,8 @@ constexpr TransferKind kKinds[] = {TransferKind::kAllReduce,     TransferKind::k
                                    TransferKind::kReduceScatter, TransferKind::kAllToAll,
                                    TransferKind::kBroadcast,     TransferKind::kReduce,
                                    TransferKind::kGather,        TransferKind::kScatter,
-                                   TransferKind::kBarrier,       TransferKind::kSendReceive};
+                                   TransferKind::kBarrier,       TransferKind::kSendReceive,
+                                   TransferKind::kDispatch,      TransferKind::kCombine};
 
 /// A machine and a group on it.
 struct Place {
@@ -70,6 +71,10 @@ Collective collective_at(const Place& place, TransferKind kind, bool reduces) {
   collective.switches_reduce = reduces;
   collective.systems_reduce = reduces;
   collective.torus = place.torus;
+  // Each copy straight to its expert is an all-to-all byte for byte.
+  static const ExpertRouting routing{
+      .experts = 256, .top_k = 8, .mode = ExpertRouting::Mode::kLowLatency};
+  collective.routing = &routing;
   return collective;
 }
 
