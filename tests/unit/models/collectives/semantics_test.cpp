@@ -19,12 +19,11 @@ using namespace orrery::literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr TransferKind kKinds[] = {TransferKind::kAllReduce,     TransferKind::kAllGather,
-                                   TransferKind::kReduceScatter, TransferKind::kAllToAll,
-                                   TransferKind::kBroadcast,     TransferKind::kReduce,
-                                   TransferKind::kGather,        TransferKind::kScatter,
-                                   TransferKind::kBarrier,       TransferKind::kSendReceive,
-                                   TransferKind::kDispatch,      TransferKind::kCombine};
+constexpr TransferKind kKinds[] = {
+    TransferKind::kAllReduce,   TransferKind::kAllGather, TransferKind::kReduceScatter,
+    TransferKind::kAllToAll,    TransferKind::kBroadcast, TransferKind::kReduce,
+    TransferKind::kGather,      TransferKind::kScatter,   TransferKind::kBarrier,
+    TransferKind::kSendReceive, TransferKind::kDispatch,  TransferKind::kCombine};
 
 /// A machine and a group on it.
 struct Place {
