@@ -17,7 +17,9 @@ void Schedule::reduce(int step, int from, int to, ChunkRange range) {
 }
 
 Bytes chunk_bytes(const Collective& collective, int chunks) {
-  const bool all_pairs = collective.kind == TransferKind::kAllToAll;
+  const bool all_pairs = collective.kind == TransferKind::kAllToAll ||
+                         collective.kind == TransferKind::kDispatch ||
+                         collective.kind == TransferKind::kCombine;
   return collective.bytes * (static_cast<double>(all_pairs ? collective.size() : 1) / chunks);
 }
 

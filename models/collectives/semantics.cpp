@@ -33,6 +33,8 @@ class Promise {
   int parts() const {
     switch (kind_) {
       case TransferKind::kAllToAll:
+      case TransferKind::kDispatch:
+      case TransferKind::kCombine:
         return members_ * members_;
       case TransferKind::kAllGather:
       case TransferKind::kReduceScatter:

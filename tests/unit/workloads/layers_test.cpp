@@ -290,7 +290,7 @@ TEST(Experts, QuantisedDispatchSendsOneByteAndCombineTwo) {
   work.ep = 4;
   work.precision = Precision::kInt8;
   const StepList list = layer_forward(model, model.layers[0], work);
-  EXPECT_EQ(collective_bytes(list, "dispatch"), 8.0 * 2 * 66);  // a scale a block of 128
+  EXPECT_EQ(collective_bytes(list, "dispatch"), 8.0 * 2 * 68);  // a scale of 4 bytes a token
   EXPECT_EQ(collective_bytes(list, "combine"), 8.0 * 2 * 64 * 2);
   EXPECT_EQ(collective_bytes(list, "expert output all-gather"), 16.0 * 64 * 2);
   EXPECT_EQ(kernel(list, "router").precision, Precision::kBf16);

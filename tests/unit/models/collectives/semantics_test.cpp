@@ -19,11 +19,11 @@ using namespace orrery::literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr TransferKind kKinds[] = {TransferKind::kAllReduce,     TransferKind::kAllGather,
-                                   TransferKind::kReduceScatter, TransferKind::kAllToAll,
-                                   TransferKind::kBroadcast,     TransferKind::kReduce,
-                                   TransferKind::kGather,        TransferKind::kScatter,
-                                   TransferKind::kBarrier,       TransferKind::kSendReceive};
+constexpr TransferKind kKinds[] = {
+    TransferKind::kAllReduce,   TransferKind::kAllGather, TransferKind::kReduceScatter,
+    TransferKind::kAllToAll,    TransferKind::kBroadcast, TransferKind::kReduce,
+    TransferKind::kGather,      TransferKind::kScatter,   TransferKind::kBarrier,
+    TransferKind::kSendReceive, TransferKind::kDispatch,  TransferKind::kCombine};
 
 /// A machine and a group on it.
 struct Place {
@@ -70,6 +70,10 @@ Collective collective_at(const Place& place, TransferKind kind, bool reduces) {
   collective.switches_reduce = reduces;
   collective.systems_reduce = reduces;
   collective.torus = place.torus;
+  // Each copy straight to its expert is an all-to-all byte for byte.
+  static const ExpertRouting routing{
+      .experts = 256, .top_k = 8, .mode = ExpertRouting::Mode::kLowLatency};
+  collective.routing = &routing;
   return collective;
 }
 
