@@ -21,7 +21,8 @@ using ::testing::HasSubstr;
 /// Writes a file of its own for every text.
 std::string file_with(const std::string& text) {
   static int count = 0;
-  const std::string path = ::testing::TempDir() + "algorithm_" + std::to_string(count++) + ".yaml";
+  const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string path = ::testing::TempDir() + test + std::to_string(count++) + ".yaml";
   std::ofstream(path) << text;
   return path;
 }
