@@ -226,8 +226,9 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
     // Gathers and scatters only from buffers that are registered with the library.
     if (t.kind != TransferKind::kAllReduce || t.byte_sums) return {};
     if (config.in_switch_ranks == 0 || t.ranks < config.in_switch_ranks) return {};
+    const Seconds line = t.bytes / (t.line * t.efficiency);
     return Seconds((kNvls + kNvlsNet * std::min(1, t.steps.scale_out)) * 1e-6) +
-           wire / config.nominal_nvls.value;
+           line / config.nominal_nvls.value;
   }
   if (algorithm != "ring" && algorithm != "tree") return {};
   const Nominal& nominal = t.tree ? kTree : kRing;
