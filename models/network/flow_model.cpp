@@ -76,7 +76,9 @@ std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
     const bool scale_out = bundle.kind == LinkKind::kScaleOut;
     const Fact<double>& efficiency =
         scale_out ? system.scale_out.efficiency : system.scale_up.efficiency;
-    capacities.push_back(bundle.capacity * efficiency.value);
+    // Links to hosts are configured with what reaches payload.
+    const double share = bundle.kind == LinkKind::kHost ? 1 : efficiency.value;
+    capacities.push_back(bundle.capacity * share);
     if (!(capacities.back().base() > 0)) {
       throw config::ConfigError(system.name + ": bandwidth and efficiency of " + bundle.name +
                                 " must be positive");

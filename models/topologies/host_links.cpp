@@ -73,8 +73,11 @@ class HostedFabric final : public Fabric {
   }
 
   void degrade(BundleId bundle, double share, Topology& topology) override {
-    bundle >= ranks_.front().out ? Fabric::degrade(bundle, share, topology)
-                                 : fabric_->degrade(bundle, share, topology);
+    if (bundle >= ranks_.front().out) {
+      Fabric::degrade(bundle, share, topology);
+    } else {
+      fabric_->degrade(bundle, share, topology);
+    }
   }
 
   // Between accelerators.

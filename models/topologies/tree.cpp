@@ -50,8 +50,8 @@ class TreeFabric final : public Fabric {
         const std::string spine = adaptive()
                                       ? pod_name(pod(leaf), plane(leaf)) + "spines"
                                       : spine_name(pod(leaf), plane(leaf), spine_of_uplink(lane));
-        add_pair(leaf_name(leaf), spine, shape_.leaf_up, shape_.leaf_uplinks, leaf_up_, leaf_down_,
-                 topology);
+        add_pair(leaf_name(leaf), spine, {shape_.leaf_up, shape_.leaf_uplinks}, leaf_up_,
+                 leaf_down_, topology);
       }
     }
     for (int p = 0; p < shape_.pods * shape_.planes && shape_.pods > 1; ++p) {
@@ -60,7 +60,7 @@ class TreeFabric final : public Fabric {
         const int pod = p / shape_.planes, plane = p % shape_.planes;
         const std::string spine = adaptive() ? pod_name(pod, plane) + "spines"
                                              : spine_name(pod, plane, lane / shape_.spine_uplinks);
-        add_pair(spine, "cores", shape_.pod_up, uplinks, pod_up_, pod_down_, topology);
+        add_pair(spine, "cores", {shape_.pod_up, uplinks}, pod_up_, pod_down_, topology);
       }
     }
   }
@@ -129,9 +129,11 @@ class TreeFabric final : public Fabric {
   }
 
   void degrade(BundleId bundle, double share, Topology& topology) override {
-    const bool between = topology.bundles()[bundle].kind == LinkKind::kScaleOut;
-    between ? Fabric::degrade(bundle, share, topology)
-            : scale_up_->degrade(bundle, share, topology);
+    if (topology.bundles()[bundle].kind == LinkKind::kScaleOut) {
+      Fabric::degrade(bundle, share, topology);
+    } else {
+      scale_up_->degrade(bundle, share, topology);
+    }
   }
 
   void draw(Topology& topology) const override {
@@ -258,15 +260,20 @@ class TreeFabric final : public Fabric {
     }
   }
 
-  /// One bundle each way; `capacity` and `links` are those of all lanes.
-  void add_pair(const std::string& below, const std::string& above, BytesPerSecond capacity,
-                int links, std::vector<BundleId>& up, std::vector<BundleId>& down,
-                Topology& topology) {
-    const int lanes = this->lanes(links);
+  struct Uplinks {  // of a switch, all lanes
+    BytesPerSecond capacity;
+    int links = 0;
+  };
+
+  /// One bundle each way, which is one lane.
+  void add_pair(const std::string& below, const std::string& above, const Uplinks& all,
+                std::vector<BundleId>& up, std::vector<BundleId>& down, Topology& topology) {
+    const int count = lanes(all.links);
+    const BytesPerSecond capacity = all.capacity / count;
     up.push_back(topology.add_bundle(
-        {below + "->" + above, LinkKind::kScaleOut, capacity / lanes, links / lanes, -1}));
+        {below + "->" + above, LinkKind::kScaleOut, capacity, all.links / count, -1}));
     down.push_back(topology.add_bundle(
-        {above + "->" + below, LinkKind::kScaleOut, capacity / lanes, links / lanes, -1}));
+        {above + "->" + below, LinkKind::kScaleOut, capacity, all.links / count, -1}));
   }
 
   static void draw_pair(VertexId below, VertexId above, BytesPerSecond capacity, BundleId up,

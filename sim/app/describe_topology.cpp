@@ -84,13 +84,8 @@ struct Farthest {
   double paths = 0;  ///< shortest, over physical links
 };
 
-/// The rank with the longest way from the first, and the shortest paths there.
-Farthest farthest(const FlowModel& network, const Topology& drawn) {
-  Farthest found;
-  for (int rank = 1; rank < drawn.ranks(); ++rank) {
-    const int hops = network.fabric().hops(0, rank);
-    if (hops > found.hops) found = {rank, hops, 0};
-  }
+/// Shortest paths from the first rank to another, over hosts or not.
+double shortest_paths(const Topology& drawn, int rank, bool over_hosts) {
   const auto& graph = drawn.graph();
   std::vector<int> distance(boost::num_vertices(graph), -1);
   std::vector<double> paths(distance.size());
@@ -100,6 +95,7 @@ Farthest farthest(const FlowModel& network, const Topology& drawn) {
   for (std::size_t next = 0; next < queue.size(); ++next) {
     const auto at = queue[next];
     for (auto [link, end] = boost::out_edges(at, graph); link != end; ++link) {
+      if (drawn.kind(*link) == LinkKind::kHost && !over_hosts) continue;
       const auto to = boost::target(*link, graph);
       if (distance[to] < 0) {
         distance[to] = distance[at] + 1;
@@ -108,8 +104,26 @@ Farthest farthest(const FlowModel& network, const Topology& drawn) {
       if (distance[to] == distance[at] + 1) paths[to] += paths[at];
     }
   }
-  found.paths = paths[drawn.rank_vertex(found.rank)];
+  return paths[drawn.rank_vertex(rank)];
+}
+
+/// The rank with the longest way from the first, and the shortest paths there.
+Farthest farthest(const FlowModel& network, const Topology& drawn) {
+  Farthest found;
+  for (int rank = 1; rank < drawn.ranks(); ++rank) {
+    const int hops = network.fabric().hops(0, rank);
+    if (hops > found.hops) found = {rank, hops, 0};
+  }
+  found.paths = shortest_paths(drawn, found.rank, false);
+  if (found.paths == 0) found.paths = shortest_paths(drawn, found.rank, true);
   return found;
+}
+
+/// The system with its links to host boards, which simulations leave out unless they are asked for.
+/// A graph has them among its wires, or has none.
+SystemConfig with_hosts(SystemConfig system) {
+  system.host.links = system.accelerator.host_link.present() && system.scale_up.kind != "graph";
+  return system;
 }
 
 std::string whole(double value) { return std::to_string(static_cast<long long>(value)); }
@@ -148,7 +162,7 @@ void add_chips(const Topology& drawn, Lines& lines) {
 }  // namespace
 
 Description describe_topology(const SystemConfig& system, int copies) {
-  const FlowModel network(system, copies);
+  const FlowModel network(with_hosts(system), copies);
   const Topology drawn = network.drawn();
   Lines lines;
   lines.add("ranks", std::to_string(drawn.ranks()), drawn.ranks());
@@ -182,7 +196,7 @@ Description describe_topology(const SystemConfig& system, int copies) {
 
 std::string topology_dot(const SystemConfig& system, int copies) {
   std::ostringstream out;
-  write_dot(out, FlowModel(system, copies).drawn(), system.name);
+  write_dot(out, FlowModel(with_hosts(system), copies).drawn(), system.name);
   return out.str();
 }
 

@@ -9,6 +9,7 @@
 // GPU. It becomes a system of kind `graph` that extends one of the library, which has what NCCL
 // does not write down: the accelerator, latencies, power.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -44,10 +45,14 @@ struct Generation {
   BytesPerSecond nvlink;
   const char* system;  ///< null: the library has none
 };
-constexpr Generation kGenerations[] = {
-    {60, 20_GBps, nullptr},    {70, 25_GBps, nullptr},     {80, 25_GBps, "dgx_a100"},
-    {90, 25_GBps, "dgx_h100"}, {100, 50_GBps, "dgx_b200"}, {103, 50_GBps, "dgx_b300"},
-};
+constexpr auto kGenerations = std::to_array<Generation>({
+    {60, 20_GBps, nullptr},
+    {70, 25_GBps, nullptr},
+    {80, 25_GBps, "dgx_a100"},
+    {90, 25_GBps, "dgx_h100"},
+    {100, 50_GBps, "dgx_b200"},
+    {103, 50_GBps, "dgx_b300"},
+});
 
 class TopologyReader {
  public:
@@ -72,7 +77,7 @@ class TopologyReader {
     int cpus = 0;
     for (const pugi::xml_node cpu : system_.children("cpu")) {
       const std::string name = "cpu" + std::to_string(cpus++);
-      if (cpus > 1) wires.push_back({"cpu0", name, "host", 1, between_cpus(cpu)});
+      if (cpus > 1) wires_.push_back({"cpu0", name, "host", 1, between_cpus(cpu)});
       for (const pugi::xml_node pci : cpu.children("pci")) add_pci(pci, name, name, 0);
     }
     if (cpus == 0) fail(system_, "there is no <cpu>");
@@ -82,17 +87,15 @@ class TopologyReader {
   /// @throws config::ConfigError for a GPU of another generation than the first.
   const Generation& generation(const pugi::xml_node& gpu) const {
     const std::int64_t sm = number(gpu, "sm", 0, 10000);
-    const auto* found = std::find_if(std::begin(kGenerations), std::end(kGenerations),
-                                     [sm](const Generation& g) { return g.sm == sm; });
-    if (found == std::end(kGenerations)) {
-      fail(gpu, "the NVLink rate of sm " + std::to_string(sm) + " is not known");
+    for (const Generation& known : kGenerations) {
+      if (known.sm == sm) return known;
     }
-    return *found;
+    fail(gpu, "the NVLink rate of sm " + std::to_string(sm) + " is not known");
   }
   const Generation& generation() const { return generation(gpus_.front()); }
 
-  std::vector<Wire> wires;
-  std::vector<std::string> notes;
+  const std::vector<Wire>& wires() const { return wires_; }
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   [[noreturn]] void fail(std::ptrdiff_t offset, const std::string& what) const {
@@ -138,8 +141,8 @@ class TopologyReader {
     double transfers = 0;  // GT/s
     std::from_chars(speed.data(), speed.data() + speed.size(), transfers);
     if (!(transfers > 0 && transfers <= 1000)) {
-      notes.push_back(std::string("bus ") + pci.attribute("busid").value() +
-                      " tells no link_speed: taken for 8 GT/s");
+      notes_.push_back(std::string("bus ") + pci.attribute("busid").value() +
+                       " tells no link_speed: taken for 8 GT/s");
       transfers = 8;
     }
     const bool given = !std::string_view(pci.attribute("link_width").value()).empty();
@@ -158,18 +161,18 @@ class TopologyReader {
 
   void add_pci(const pugi::xml_node& pci, const std::string& parent, const std::string& cpu,
                int depth) {
-    if (depth > kMostDepth || wires.size() > kMostVertices) fail(pci, "too many PCI devices");
+    if (depth > kMostDepth || wires_.size() > kMostVertices) fail(pci, "too many PCI devices");
     const BytesPerSecond rate = pci_rate(pci);
     if (const pugi::xml_node gpu = pci.child("gpu")) {
       const std::string name = by_bus_.at(pci.attribute("busid").value());
-      wires.push_back({parent, name, "host", 1, rate});
+      wires_.push_back({parent, name, "host", 1, rate});
       add_gpu_links(gpu, name, cpu);
       return;
     }
     const bool is_nic = !pci.child("nic").empty();
     const std::string name =
         is_nic ? "nic" + std::to_string(nics_++) : "pci" + std::to_string(bridges_++);
-    wires.push_back({parent, name, "host", 1, rate});
+    wires_.push_back({parent, name, "host", 1, rate});
     for (const pugi::xml_node below : pci.children("pci")) add_pci(below, name, cpu, depth + 1);
   }
 
@@ -180,22 +183,22 @@ class TopologyReader {
       const std::string_view type = link.attribute("tclass").value();
       const BytesPerSecond rate = generation(gpu).nvlink;
       if (type == "0x068001") {
-        wires.push_back({cpu, name, "host", count, rate});
+        wires_.push_back({cpu, name, "host", count, rate});
       } else if (type == "0x068000") {
         const auto known = switches_.emplace(target, "nvswitch" + std::to_string(switches_.size()));
-        wires.push_back({name, known.first->second, "scale_up", count, rate});
+        wires_.push_back({name, known.first->second, "scale_up", count, rate});
       } else {
         const auto other = by_bus_.find(target);
         if (other == by_bus_.end()) fail(link, "there is no GPU on bus '" + target + "'");
         if (other->second == name) fail(link, "a GPU has no link to itself");
         const bool first = other->second.size() != name.size() ? name.size() < other->second.size()
                                                                : name < other->second;
-        if (first) wires.push_back({name, other->second, "scale_up", count, rate});
+        if (first) wires_.push_back({name, other->second, "scale_up", count, rate});
       }
     }
     for (const pugi::xml_node link : gpu.children("c2c")) {  // bw in MB/s
       const auto rate = static_cast<double>(number(link, "bw", 1, 100000000)) * 1e6;
-      wires.push_back(
+      wires_.push_back(
           {cpu, name, "host", number(link, "count", 1, kMostLinks), BytesPerSecond(rate)});
     }
   }
@@ -207,6 +210,8 @@ class TopologyReader {
   std::map<std::string, std::string> by_bus_;    // names of GPUs
   std::map<std::string, std::string> switches_;  // names by bus
   int nics_ = 0, bridges_ = 0;
+  std::vector<Wire> wires_;
+  std::vector<std::string> notes_;
 };
 
 std::string to_yaml(const TopologyReader& topology, const std::string& base) {
@@ -217,7 +222,7 @@ std::string to_yaml(const TopologyReader& topology, const std::string& base) {
       << "accelerators: {value: " << topology.gpus() << ", source: the topology of NCCL}\n"
       << "accelerators_per_node: " << topology.gpus() << "\n\n"
       << "scale_up:\n  kind: graph\n  wires:\n";
-  for (const Wire& wire : topology.wires) {
+  for (const Wire& wire : topology.wires()) {
     out << "    - {from: " << wire.from << ", to: " << wire.to << ", kind: " << wire.kind
         << ", links: " << wire.links << ", bandwidth: " << print(wire.bandwidth) << "}\n";
   }
@@ -241,11 +246,11 @@ ImportedTable import_nccl_topology(const std::string& path, const ImportOptions&
   }
   ImportedTable table;
   table.columns = {"from", "to", "kind", "links", "bytes_per_s"};
-  for (const Wire& wire : topology.wires) {
+  for (const Wire& wire : topology.wires()) {
     table.rows.push_back(
         {wire.from, wire.to, std::string(wire.kind), wire.links, wire.bandwidth.base()});
   }
-  table.notes = topology.notes;
+  table.notes = topology.notes();
   table.document = to_yaml(topology, base);
   return table;
 }

@@ -84,7 +84,7 @@ TEST(Ring, AllNicsOfANodeCarryTheSame) {
       dense_loads(network, network.cost(transfer(TransferKind::kAllReduce, 32_MB, {range(0, 32)})));
   int nics = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    if (network.topology().bundles()[i].kind != LinkKind::kScaleOut) continue;
+    if (!is_nic(network.topology().bundles()[i])) continue;
     EXPECT_NEAR(loads[i], 7.75e6, 1e-3) << network.topology().bundles()[i].name;
     ++nics;
   }
@@ -100,7 +100,7 @@ TEST(Ring, AllNicsOfARackCarryTheSame) {
         dense_loads(network, network.cost(transfer(TransferKind::kAllReduce, 1_GB, {range(0, n)})));
     const double expected = 2e9 * (n - 1) / n / (n / 3);
     for (std::size_t i = 0; i < loads.size(); ++i) {
-      if (network.topology().bundles()[i].kind != LinkKind::kScaleOut) continue;
+      if (!is_nic(network.topology().bundles()[i])) continue;
       EXPECT_NEAR(loads[i], expected, 1e-3) << network.topology().bundles()[i].name;
     }
   }

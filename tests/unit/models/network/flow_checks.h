@@ -42,6 +42,11 @@ inline std::size_t link(const FlowModel& network, const std::string& name) {
   throw std::out_of_range("no link " + name);
 }
 
+/// Whether links are a NIC's, one way; those between switches are not.
+inline bool is_nic(const Bundle& bundle) {
+  return bundle.kind == LinkKind::kScaleOut && bundle.name.find("accelerator") != std::string::npos;
+}
+
 struct RecordedFlow {
   int source = 0, destination = 0;
   double bytes = 0;

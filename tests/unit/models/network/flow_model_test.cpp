@@ -79,16 +79,17 @@ TEST(FlowModel, WhatEntersTheSwitchesLeavesThem) {
   // Conservation on every cut around a tier: all bytes up = all bytes down.
   for (const SystemConfig& system : {dgx_h100(), unified_bus(4, 2, 3, 4)}) {
     const FlowModel network(system, 3);
-    const int ranks = network.topology().ranks();
+    const Topology topology = network.drawn();
+    const auto& graph = topology.graph();
+    const int ranks = topology.ranks();
     for (const TransferKind kind : kCollectives) {
       const auto loads =
           dense_loads(network, network.cost(transfer(kind, 1_GB, {range(0, ranks)})));
       double into = 0, out_of = 0;
-      for (auto [edge, end] = boost::edges(network.topology().graph()); edge != end; ++edge) {
-        const auto& graph = network.topology().graph();
+      for (auto [edge, end] = boost::edges(graph); edge != end; ++edge) {
         const BundleId bundle = graph[*edge].bundle;
         const double bytes =
-            loads[bundle] * (graph[*edge].capacity / network.topology().bundles()[bundle].capacity);
+            loads[bundle] * (graph[*edge].capacity / topology.bundles()[bundle].capacity);
         if (graph[boost::source(*edge, graph)].rank < 0) out_of += bytes;
         if (graph[boost::target(*edge, graph)].rank < 0) into += bytes;
       }
@@ -100,7 +101,7 @@ TEST(FlowModel, WhatEntersTheSwitchesLeavesThem) {
 
 TEST(FlowModel, EveryRouteStartsAndEndsAtItsRanks) {
   const FlowModel network(unified_bus(2, 4, 3, 8), 2);
-  const Topology& topology = network.topology();
+  const Topology topology = network.drawn();
   const auto& graph = topology.graph();
   // The ends of each bundle: any of its links tells the side that is a rank.
   std::vector<int> from(topology.bundles().size(), -1), to(topology.bundles().size(), -1);

@@ -114,11 +114,7 @@ TEST(RailOptimized, AnAllToAllOfDiesLoadsAllRailsAlike) {
       dense_loads(network, network.cost(transfer(TransferKind::kAllToAll, 32_MB, {range(0, 32)})));
   int ports = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    const Bundle& bundle = network.topology().bundles()[i];
-    if (bundle.kind != LinkKind::kScaleOut ||
-        bundle.name.find("accelerator") == std::string::npos) {
-      continue;  // not a NIC
-    }
+    if (!is_nic(network.topology().bundles()[i])) continue;
     EXPECT_NEAR(loads[i], 16e6, 1) << network.topology().bundles()[i].name;
     ++ports;
   }
