@@ -96,8 +96,9 @@ class TokenFlows {
 
   /// Places of experts on all ranks; those without an expert of the model hold replicas.
   double slots() const {
-    const double n = count(members_);
-    return std::max(n, n * ((routing_.experts + static_cast<int>(n) - 1) / static_cast<int>(n)));
+    const int n = static_cast<int>(members_.size());
+    const int each = (routing_.experts + n - 1) / n;
+    return std::max(n, n * each);
   }
 
   SlotRange range(std::size_t first, std::size_t members) const {
