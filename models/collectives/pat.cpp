@@ -53,16 +53,23 @@ class PatAlgorithm final : public CollectiveAlgorithm {
       for (int owner = 0; owner < n; ++owner) {
         for (int from_owner = 0; from_owner + distance < n; from_owner += 2 * distance) {
           const int near = (owner + from_owner) % n;
-          const int far = (near + distance) % n;
-          if (gather) {
-            schedule.copy(round, near, far, {owner, 1});
-          } else {
-            schedule.reduce(round, far, near, {owner, 1});
-          }
+          send(schedule, round, gather, {near, (near + distance) % n, owner});
         }
       }
     }
     return schedule;
+  }
+
+ private:
+  struct Message {
+    int near, far, chunk;
+  };
+  static void send(Schedule& schedule, int round, bool gather, Message m) {
+    if (gather) {
+      schedule.copy(round, m.near, m.far, {m.chunk, 1});
+    } else {
+      schedule.reduce(round, m.far, m.near, {m.chunk, 1});
+    }
   }
 };
 

@@ -255,6 +255,7 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
 CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accelerator) const {
   const DeviceNumbers numbers = device_numbers(accelerator);
   // Bit by bit, which is faster: two zeros that differ only start anew.
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   if (!device_ || std::memcmp(&device_->numbers, &numbers, sizeof numbers) != 0) {
     device_ = std::make_unique<Device>();
     device_->numbers = numbers;

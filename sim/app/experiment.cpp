@@ -85,10 +85,11 @@ Schema<Experiment> experiment_schema() {
       .optional("flash_attention", &Experiment::flash_attention,
                 "attention without scores in memory")
       .optional("dropout", &Experiment::dropout, "training: dropout kernels and masks")
-      .optional("fidelity", &Experiment::fidelity,
-                "of the kernel model: closed form, tile (thread blocks as discrete events: products, "
-                "experts, attention and latent attention; others in closed form), or auto, whichever "
-                "predicts a kernel better")
+      .optional(
+          "fidelity", &Experiment::fidelity,
+          "of the kernel model: closed form, tile (thread blocks as discrete events: products, "
+          "experts, attention and latent attention; others in closed form), or auto, whichever "
+          "predicts a kernel better")
       .optional("calibration", &Experiment::calibration,
                 "parameters of the kernel model: auto (what the accelerator names), none (priors), "
                 "a calibration of the library, or a path")

@@ -151,18 +151,17 @@ TEST(Physics, AScaledMachineScalesTheStep) {
   // All rates times 2 and all latencies over 2 halve the step, to the rounding of picoseconds. A
   // calibration's launches would stay.
   const RunRecord base = run("deepseek_r1_decode", {"calibration=none"});
-  const RunRecord twice =
-      run("deepseek_r1_decode",
-          {"calibration=none", "system.accelerator.memory.bandwidth=16 TB/s",
-           "system.accelerator.compute.vector=160 TFLOP/s",
-           "system.accelerator.compute.matrix.fp8=10000 TFLOP/s",
-           "system.accelerator.compute.matrix.bf16=5000 TFLOP/s",
-           "system.accelerator.scale_up.bandwidth=1800 GB/s",
-           "system.accelerator.kernel.launch=1.025 us", "system.scale_up.latency=0.95 us",
-           "system.expert_exchange.dispatch_start=6.25 us",
-           "system.expert_exchange.dispatch_floor=3 us",
-           "system.expert_exchange.combine_start=9.25 us",
-           "system.expert_exchange.combine_floor=6.5 us"});
+  const RunRecord twice = run(
+      "deepseek_r1_decode",
+      {"calibration=none", "system.accelerator.memory.bandwidth=16 TB/s",
+       "system.accelerator.compute.vector=160 TFLOP/s",
+       "system.accelerator.compute.matrix.fp8=10000 TFLOP/s",
+       "system.accelerator.compute.matrix.bf16=5000 TFLOP/s",
+       "system.accelerator.scale_up.bandwidth=1800 GB/s",
+       "system.accelerator.kernel.launch=1.025 us", "system.scale_up.latency=0.95 us",
+       "system.expert_exchange.dispatch_start=6.25 us",
+       "system.expert_exchange.dispatch_floor=3 us", "system.expert_exchange.combine_start=9.25 us",
+       "system.expert_exchange.combine_floor=6.5 us"});
   EXPECT_NEAR(metric(twice, "step_time_s") / metric(base, "step_time_s"), 0.5, 2e-3);
 }
 
