@@ -97,6 +97,7 @@ BundleId find_bundle(const Topology& topology, const std::string& name) {
                                   [&](const Bundle& bundle) { return bundle.name == name; });
   if (found != bundles.end()) return static_cast<BundleId>(found - bundles.begin());
   std::vector<std::string> names;
+  names.reserve(bundles.size());
   for (const Bundle& bundle : bundles) names.push_back(bundle.name);
   const std::string meant = nearest_name(name, names);
   throw config::ConfigError("there is no link '" + name + "'" +

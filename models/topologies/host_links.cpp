@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/host_links.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,11 +50,8 @@ class HostedFabric final : public Fabric {
     std::vector<Pair> way = {ranks_[index(rank)]};
     if (per_switch_ > 0) way.push_back(switches_[index(switch_of(rank))]);
     if (end == HostEnd::kStorage) way.push_back(nodes_[index(layout_.node(rank))]);
-    if (outward) {
-      for (const Pair& pair : way) route.push_back({pair.out});
-    } else {
-      for (auto pair = way.rbegin(); pair != way.rend(); ++pair) route.push_back({pair->in});
-    }
+    if (!outward) std::reverse(way.begin(), way.end());
+    for (const Pair& pair : way) route.push_back({outward ? pair.out : pair.in});
   }
 
   void draw(Topology& topology) const override {

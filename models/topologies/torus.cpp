@@ -99,18 +99,19 @@ class TorusFabric final : public Fabric {
   void draw(Topology& topology) const override {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
-        for (const int step : {1, -1}) {
-          const int neighbour = next(rank, axis, step);
-          for (int link = 0; neighbour >= 0 && link < per_neighbour_; ++link) {
-            topology.add_link(topology.rank_vertex(rank), topology.rank_vertex(neighbour), link_,
-                              bundles_[slot(rank, axis, step)]);
-          }
-        }
+        for (const int step : {1, -1}) draw_links(rank, axis, step, topology);
       }
     }
   }
 
  private:
+  void draw_links(int rank, std::size_t axis, int step, Topology& topology) const {
+    const int neighbour = next(rank, axis, step);
+    for (int link = 0; neighbour >= 0 && link < per_neighbour_; ++link) {
+      topology.add_link(topology.rank_vertex(rank), topology.rank_vertex(neighbour), link_,
+                        bundles_[slot(rank, axis, step)]);
+    }
+  }
   int coordinate(int rank, std::size_t axis) const {
     return rank % layout_.ranks_per_system / strides_[axis] % sizes_[axis];
   }
@@ -154,7 +155,7 @@ class TorusFabric final : public Fabric {
     for (int from = 0; from < sizes_[axis]; ++from) {
       if (sources[from] == 0) continue;
       for (int to = 0; to < sizes_[axis]; ++to) {
-        const double messages = sources[from] * destinations[to * strides_[axis]];
+        const double messages = sources[from] * destinations[index(to) * index(strides_[axis])];
         if (messages == 0) continue;
         walk(line + from * strides_[axis], axis, from, to, bytes * messages,
              [&](BundleId bundle, double share) { loads[bundle] += share; });

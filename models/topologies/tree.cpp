@@ -236,10 +236,12 @@ class TreeFabric final : public Fabric {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       const std::string& name = topology.rank_name(rank);
       const std::string leaf = leaf_name(leaf_of(rank));
-      port_up_.push_back(
-          topology.add_bundle({name + "->" + leaf, LinkKind::kScaleOut, port, 1, rank}));
+      std::string up = name, down = leaf;
+      up.append("->").append(leaf);
+      down.append("->").append(name);
+      port_up_.push_back(topology.add_bundle({std::move(up), LinkKind::kScaleOut, port, 1, rank}));
       port_down_.push_back(
-          topology.add_bundle({leaf + "->" + name, LinkKind::kScaleOut, port, 1, -1}));
+          topology.add_bundle({std::move(down), LinkKind::kScaleOut, port, 1, -1}));
     }
   }
 

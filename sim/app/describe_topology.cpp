@@ -150,7 +150,7 @@ void add_chips(const Topology& drawn, Lines& lines) {
   for (const auto& [kind, total] : count_chips(drawn)) {
     std::string ports = std::to_string(total.most_ports);
     if (total.least_ports != total.most_ports) {
-      ports = std::to_string(total.least_ports) + " to " + ports;
+      ports.insert(0, std::to_string(total.least_ports) + " to ");
     }
     lines.add(kind, std::to_string(total.chips) + ", " + ports + " ports in use each",
               {{"chips", total.chips},

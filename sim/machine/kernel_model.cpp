@@ -30,7 +30,8 @@ Seconds engine_time(const Kernel& kernel, const AcceleratorConfig& accelerator) 
   const CopyEngineConfig& engines = *accelerator.copy_engines;
   const auto copies = std::max<std::int64_t>(1, kernel.batch);
   const auto used = std::min<std::int64_t>(copies, engines.of_direction());
-  const auto rounds = static_cast<double>((copies + used - 1) / used);
+  const std::int64_t whole = (copies + used - 1) / used;
+  const auto rounds = static_cast<double>(whole);
   const Bytes moved = kernel.host.base() > 0 ? kernel.host : kernel.written;
   return moved * (rounds / static_cast<double>(copies)) /
          (engines.bandwidth.value / accelerator.dies);

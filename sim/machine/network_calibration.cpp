@@ -12,8 +12,9 @@ using config::Schema;
 
 std::string unknown_parameter(const NetworkCalibration& calibration) {
   const auto& known = protocol_parameters();
-  for (const auto& [name, parameter] : calibration.parameters) {
-    const auto same = [&](const ProtocolParameter& p) { return name == p.name; };
+  for (const auto& [key, parameter] : calibration.parameters) {
+    const std::string& name = key;
+    const auto same = [&name](const ProtocolParameter& p) { return name == p.name; };
     const auto at = std::find_if(known.begin(), known.end(), same);
     if (at == known.end()) return "there is no parameter '" + name + "' of protocols";
     if (parameter.unit != at->unit())

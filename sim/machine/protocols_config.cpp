@@ -62,6 +62,27 @@ const std::vector<ProtocolParameter>& protocol_parameters() {
   return all;
 }
 
+namespace {
+
+/// The parameters that can be fitted, each as a key.
+void add_parameters(config::Schema<ProtocolsConfig>& schema, const config::Bounds& time) {
+  for (const ProtocolParameter& p : protocol_parameters()) {
+    std::visit(
+        [&](auto member) {
+          constexpr bool is_time =
+              std::is_same_v<decltype(member), Fact<Seconds> ProtocolsConfig::*>;
+          if constexpr (is_time) {
+            schema.optional(p.name, member, std::string(p.meaning) + " [us]", time);
+          } else {
+            schema.optional(p.name, member, p.meaning, config::between(0, 5));
+          }
+        },
+        p.member);
+  }
+}
+
+}  // namespace
+
 const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
   using C = ProtocolsConfig;
   using config::between;
@@ -85,18 +106,7 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
         .optional("net_ll", &C::net_ll, "one step of LL between systems [us]", time)
         .optional("net_ll128", &C::net_ll128, "of LL128 [us]", time)
         .optional("net_simple", &C::net_simple, "of Simple [us]", time);
-    for (const ProtocolParameter& p : protocol_parameters()) {
-      std::visit(
-          [&](auto member) {
-            constexpr bool is_time = std::is_same_v<decltype(member), Fact<Seconds> C::*>;
-            if constexpr (is_time) {
-              s.optional(p.name, member, std::string(p.meaning) + " [us]", time);
-            } else {
-              s.optional(p.name, member, p.meaning, between(0, 5));
-            }
-          },
-          p.member);
-    }
+    add_parameters(s, time);
     return s;
   };
   static const config::Schema<C> schema = build();

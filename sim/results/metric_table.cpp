@@ -32,8 +32,8 @@ void add_latencies(std::vector<MetricInfo>& table) {
   }
 }
 
-std::vector<MetricInfo> make_table() {
-  std::vector<MetricInfo> table = {
+std::vector<MetricInfo> of_kernels_and_transfers() {
+  return {
       {"time_s", "s", "duration", "operator, collective, replay"},
       {"flops", "FLOP", "work of the kernels on matrix units, a multiply-add counts 2", "operator"},
       {"flops_per_s", "FLOP/s", "rate of the kernels", "operator"},
@@ -56,7 +56,11 @@ std::vector<MetricInfo> make_table() {
       {"protocol", "", "protocol of the collective", "collective"},
       {"algorithm_bytes_per_s", "B/s", "bytes over time, as nccl-tests counts them", "collective"},
       {"bus_bytes_per_s", "B/s", "the same by what a ring puts on the busiest link", "collective"},
-      {"bottleneck", "", "link that limits the collective", "collective"},
+      {"bottleneck", "", "link that limits the collective", "collective"}};
+}
+
+std::vector<MetricInfo> of_steps_and_serving() {
+  return {
       {"step_time_s", "s", "one step", kSteps},
       {"forward_time_s", "s", "forward part of the step", "training"},
       {"backward_time_s", "s", "backward part of the step", "training"},
@@ -69,8 +73,10 @@ std::vector<MetricInfo> make_table() {
       {"request_goodput", "1/s", "requests within their latency targets over time", "serving"},
       {"output_throughput", "1/s", "output tokens over time", "serving"},
       {"total_token_throughput", "1/s", "input and output tokens over time", "serving"}};
-  add_latencies(table);
-  const std::vector<MetricInfo> rest = {
+}
+
+std::vector<MetricInfo> of_whole_runs() {
+  return {
       {"iterations", "1", "scheduler iterations", "serving"},
       {"output_throughput_per_accelerator", "1/s", "output tokens over time and packages",
        "serving"},
@@ -103,7 +109,16 @@ std::vector<MetricInfo> make_table() {
       {"simulated_time_s", "s", "simulated time", kAll},
       {"wall_time_s", "s", "time that the simulation took", kAll},
       {"events", "1", "events of the simulation", kAll}};
-  table.insert(table.end(), rest.begin(), rest.end());
+}
+
+std::vector<MetricInfo> make_table() {
+  std::vector<MetricInfo> table = of_kernels_and_transfers();
+  const auto append = [&table](const std::vector<MetricInfo>& more) {
+    table.insert(table.end(), more.begin(), more.end());
+  };
+  append(of_steps_and_serving());
+  add_latencies(table);
+  append(of_whole_runs());
   return table;
 }
 

@@ -138,6 +138,7 @@ Solution solve(const ProtocolsConfig& start, const std::vector<Sample>& samples)
 std::vector<Comparison> compare(const ProtocolsConfig& protocols,
                                 const std::vector<Sample>& samples) {
   std::vector<Comparison> comparisons;
+  comparisons.reserve(samples.size());
   for (const Sample& sample : samples)
     comparisons.push_back({predicted_us(protocols, sample), sample.measured_us});
   return comparisons;
