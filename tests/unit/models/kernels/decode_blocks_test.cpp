@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "models/kernels/tiles/tile_model.h"
 #include "sim/config/load.h"
@@ -106,10 +109,21 @@ Kernel latent_prompt(std::int64_t sequences, std::int64_t query, std::int64_t he
   return kernel;
 }
 
-double time_us(const std::string& name, const Kernel& kernel, Fidelity fidelity,
-               Contention contention = {}) {
-  const TileModel model(calibrated(name), fidelity, contention);
+double us(const TileModel& model, const std::string& name, const Kernel& kernel) {
   return to_seconds(model.cost(kernel, device(name)).duration).base() * 1e6;
+}
+
+/// Of a kernel that has the device for itself.
+double time_us(const std::string& name, const Kernel& kernel, Fidelity fidelity) {
+  static std::map<std::pair<std::string, Fidelity>, std::unique_ptr<TileModel>> models;
+  std::unique_ptr<TileModel>& model = models[{name, fidelity}];
+  if (!model) model = std::make_unique<TileModel>(calibrated(name), fidelity);
+  return us(*model, name, kernel);
+}
+
+double time_us(const std::string& name, const Kernel& kernel, Fidelity fidelity,
+               Contention contention) {
+  return us(TileModel(calibrated(name), fidelity, contention), name, kernel);
 }
 
 /// Tiles over closed form.
