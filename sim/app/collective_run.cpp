@@ -120,6 +120,11 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   const PricedTransfer priced = network.price(transfer);
   if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
     refuse_algorithm(collective.algorithm, group);
+  if (collective.protocol != "auto" && priced.protocol != collective.protocol) {
+    throw config::ConfigError("collective.protocol: " + collective.protocol + " carries no " +
+                              to_string(collective.kind) + " by " + priced.algorithm + " on " +
+                              experiment.system.name + "; " + priced.protocol + " does");
+  }
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);

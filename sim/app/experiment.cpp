@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiment.h"
 
+#include <algorithm>
+
 #include "models/collectives/user_algorithm.h"
 #include "sim/app/enum_names.h"
 #include "sim/app/kernel_pricing.h"
@@ -144,6 +146,20 @@ void check_model_run(const Experiment& e, const config::Node& node,
   }
 }
 
+/// A key whose value is one of a list of names.
+struct NamedKey {
+  const char* path;
+  const char* what;
+};
+void check_name(NamedKey key, const std::string& name, const std::vector<std::string>& known,
+                const config::Node& node, config::Diagnostics& diagnostics) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  const config::Node& written = *node.at_path(key.path);
+  diagnostics.error(written.where(), written.length(),
+                    "unknown " + std::string(key.what) + " '" + name + "'",
+                    nearest_name(name, known), {"there are: " + config::joined(known)});
+}
+
 void check_collective(const Experiment& e, const config::Node& node,
                       config::Diagnostics& diagnostics) {
   const CollectiveConfig& collective = *e.collective;
@@ -157,17 +173,13 @@ void check_collective(const Experiment& e, const config::Node& node,
     complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
              barrier ? "a barrier has no bytes" : "collective.bytes must be given");
   }
-  if (collective.algorithm == "auto" || config::Library::is_path(collective.algorithm) ||
-      AlgorithmRegistry::items().count(collective.algorithm) > 0) {
-    return;
-  }
+  check_name({"collective.protocol", "protocol"}, collective.protocol,
+             {"auto", "ll", "ll128", "simple"}, node, diagnostics);
+  if (config::Library::is_path(collective.algorithm)) return;
   std::vector<std::string> known = {"auto"};
   for (const auto& [name, item] : AlgorithmRegistry::items()) known.push_back(name);
-  const config::Node& written = *node.at_path("collective.algorithm");
-  diagnostics.error(written.where(), written.length(),
-                    "unknown collective algorithm '" + collective.algorithm + "'",
-                    nearest_name(collective.algorithm, known),
-                    {"there are: " + config::joined(known)});
+  check_name({"collective.algorithm", "collective algorithm"}, collective.algorithm, known, node,
+             diagnostics);
 }
 
 /// A user-written algorithm is named relative to the file that names it.

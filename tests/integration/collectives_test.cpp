@@ -79,6 +79,26 @@ TEST_F(Collectives, AnAlgorithmThatDoesNotServeIsAnError) {
                                  "these do: direct, pairwise"));
 }
 
+TEST_F(Collectives, AnUnknownProtocolIsShownWhereItIsWritten) {
+  const std::string file = write("typo.yaml",
+                                 "experiment: collective\nsystem: dgx_h200\n"
+                                 "collective: {kind: all_reduce, bytes: 1 GiB, protocol: ll1}\n");
+  const Outcome run = orrery("run " + file);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("typo.yaml:3:"), HasSubstr("unknown protocol 'll1'"),
+                             HasSubstr("did you mean 'll'?")));
+}
+
+TEST_F(Collectives, AProtocolThatDoesNotCarryTheAlgorithmIsAnError) {
+  const std::string file =
+      write("nvls.yaml",
+            "experiment: collective\nsystem: dgx_h200\n"
+            "collective: {kind: all_reduce, bytes: 1 GiB, algorithm: nvls, protocol: ll}\n");
+  const Outcome run = orrery("run " + file);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("collective.protocol: ll carries no all_reduce by nvls"));
+}
+
 TEST_F(Collectives, AnUnknownAlgorithmIsShownWhereItIsWritten) {
   const Outcome run =
       orrery("check " + experiment("kind: all_reduce, bytes: 1 MiB, algorithm: rnig"));
