@@ -89,15 +89,14 @@ Catalog catalog() {
   return catalog;
 }
 
-/// The system of `topology SYSTEM`; nothing for other words.
+/// The system of `topology SYSTEM`; nothing for a kind of topology and for other words.
+/// @throws config::ConfigError for a name that is neither
 std::optional<SystemConfig> named_system(const DescribeArguments& arguments) {
   const std::vector<std::string>& words = arguments.words;
   if (words.size() != 2 || (words[0] != "topology" && words[0] != "topologies")) return {};
+  if (ScaleUpRegistry::items().count(words[1]) + ScaleOutRegistry::items().count(words[1]) > 0)
+    return {};
   const config::Library& library = config::default_library();
-  const std::vector<std::string> known = library.names("systems");
-  const bool is_system = config::Library::is_path(words[1]) ||
-                         std::find(known.begin(), known.end(), words[1]) != known.end();
-  if (!is_system) return {};
   return config::load<SystemConfig>(library.locate("systems", words[1], ""), library, "systems");
 }
 
