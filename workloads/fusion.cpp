@@ -172,7 +172,7 @@ void KernelGraph::add(Kernel kernel, std::vector<TensorUse> reads, std::vector<T
     for (const GraphKernel& earlier : kernels)
       if (has(earlier.writes, write.tensor))
         throw std::logic_error("tensor '" + write.tensor + "' is written twice");
-  GraphKernel node{std::move(kernel), std::move(reads), std::move(writes), scores};
+  GraphKernel node{std::move(kernel), std::move(reads), std::move(writes), std::move(scores)};
   count_bytes(node);
   kernels.push_back(std::move(node));
 }
