@@ -17,6 +17,7 @@ constexpr std::size_t kMostKinds = 64;
 
 /// us of a unit's pipe that a block takes.
 double pipe_us(const DecodeTime& time, double units) {
+  if (time.rounds > 0) return time.work / time.rounds;
   return time.work * units / std::max(time.blocks, units);
 }
 
@@ -31,6 +32,7 @@ BlockKind kind_of(const DecodeTime& time, double units, double miss) {
 
 /// Whole places, so that blocks come in equal waves in which waits hide.
 std::int64_t places(const DecodeTime& time, double units, double blocks) {
+  if (time.rounds > 0) return std::llround(std::ceil(blocks / time.rounds - 1e-9));
   const double hidden =
       std::max(time.least_blocks, std::ceil(time.wait / pipe_us(time, units) - 1e-9));
   const double waves = std::max(1.0, std::floor(blocks / (units * hidden)));

@@ -56,6 +56,8 @@ struct DecodeTime {
   double miss = 1;          ///< share of them that comes from memory
   double blocks = 1;        ///< of all sequences
   double splits = 1;        ///< blocks for each head of a sequence
+  /// Of blocks that each have a unit for themselves, in `work`; 0: all on a unit share its pipe.
+  double rounds = 0;
   double after = 0;         ///< of the body, once all blocks have ended
   double least_blocks = 1;  ///< that a unit holds at once
 };

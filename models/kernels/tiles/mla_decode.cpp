@@ -47,6 +47,8 @@ struct Problem {
   double sequences = 0, heads = 0, key = 0, context = 0;
   double steps = 0;  ///< of 64 tokens of a sequence, on average
   double bytes = 0;
+  double longest = 0;  ///< context of which the rules are asked how all are split
+  double splits = 0;   ///< parts of a context; 0: by the rules
   bool narrow = false, parts = false;
 };
 
@@ -88,8 +90,10 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
 /// us of one kernel beside launch and traffic.
 struct Work {
   double work = 0, after = 0;
-  double miss = 0;    ///< share of the bytes that comes from memory
-  double blocks = 1;  ///< of even shares
+  double miss = 0;  ///< share of the bytes that comes from memory
+  double blocks = 1;
+  double splits = 1;  ///< parts of a context
+  double rounds = 0;  ///< of blocks that each have a unit for themselves; 0: of even shares
 };
 
 /// All steps of 64 tokens of all sequences, and a few more a sequence, in even shares; a block
@@ -125,10 +129,23 @@ double step_kclk(const LatentBlocks& plan, bool narrow, const double* v) {
   }
 }
 
+LatentBlocks division_of(const Problem& p) {
+  const double longest = std::max(p.longest, p.context);
+  LatentBlocks plan = latent_blocks(p.sequences, p.heads, longest, p.device.units);
+  if (p.splits > 0) {
+    plan.blocks *= p.splits / plan.parts;
+    plan.parts = p.splits;
+  }
+  return plan;
+}
+
 /// Rounds of equal blocks, each a part of a context.
 Work context_parts(const Problem& p, const double* v) {
-  const LatentBlocks plan = latent_blocks(p.sequences, p.heads, p.context, p.device.units);
+  const LatentBlocks plan = division_of(p);
   Work work;
+  work.blocks = plan.blocks;
+  work.splits = plan.parts;
+  work.rounds = plan.rounds;
   // Read over and over in the same order, a cache keeps what is a little smaller than itself and
   // loses what is a little larger: twice as steep as missed().
   const double kept = v[kCacheShare] * p.device.cache / p.bytes;
@@ -174,8 +191,25 @@ DecodeTime as_decode(const Problem& p, const Sum& sum) {
   time.launch = sum.launch;
   time.after = work.after + sum.rows;
   time.body = sum.body + time.after;
-  keep_parts(time, {work.work, 0, sum.memory}, {p.bytes, work.miss, work.blocks, 1});
+  keep_parts(time, {work.work, 0, sum.memory}, {p.bytes, work.miss, work.blocks, work.splits});
+  time.rounds = work.rounds;
   return time;
+}
+
+/// Steps as the sequences have them, each of its own length.
+Problem all_steps(Problem p, const Kernel& kernel) {
+  const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
+  double tokens = 0, steps = 0;
+  for (const std::int64_t length : lengths) {
+    Problem one = p;
+    look_back(one, kernel, static_cast<double>(length));
+    tokens += one.context;
+    steps += one.steps;
+  }
+  const auto count = static_cast<double>(lengths.size());
+  look_back(p, kernel, tokens / count);
+  p.steps = steps / count;
+  return p;
 }
 
 }  // namespace
@@ -236,29 +270,26 @@ KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& 
   return time;
 }
 
-// Blackwell's kernels have none: the closed form counts their rounds, and what clusters leave idle,
-// itself.
 std::optional<BlockPlan> MlaDecodeFamily::blocks(const Kernel& kernel,
                                                  const AcceleratorConfig& accelerator,
                                                  const double* v) const {
-  Problem p = problem_of(kernel, accelerator);
-  if (p.parts) return std::nullopt;
+  const Problem p = problem_of(kernel, accelerator);
   const DecodeTime of = as_decode(p, sum_of(p, v));
   DecodeProblem device = p.device;
   device.sequences = p.sequences;
   const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
-  if (lengths.empty()) return even_plan(kernel, device, of, of);
-  double tokens = 0, steps = 0;
-  for (const std::int64_t length : lengths) {
-    Problem one = p;
-    look_back(one, kernel, static_cast<double>(length));
-    tokens += one.context;
-    steps += one.steps;
+  if (!p.parts) {
+    const Problem all = lengths.empty() ? p : all_steps(p, kernel);
+    return even_plan(kernel, device, of, as_decode(all, sum_of(all, v)));
   }
-  const auto count = static_cast<double>(lengths.size());
-  look_back(p, kernel, tokens / count);
-  p.steps = steps / count;
-  return even_plan(kernel, device, of, as_decode(p, sum_of(p, v)));
+  return decode_plan(kernel, device, of, [&](double tokens, double splits) {
+    Problem alike = p;
+    look_back(alike, kernel, tokens);
+    if (!lengths.empty())
+      alike.longest = static_cast<double>(*std::max_element(lengths.begin(), lengths.end()));
+    alike.splits = splits;
+    return as_decode(alike, sum_of(alike, v));
+  });
 }
 
 std::optional<ResidualPoint> MlaDecodeFamily::residual_point(const Kernel& kernel,

@@ -175,11 +175,6 @@ TEST(DecodeBlocks, BlocksDoTheFlopsAndMoveTheBytesOfTheKernel) {
     for (const Lengths& lengths : {equal(64, 4096), with_long_ones(64, 4, 50176), many})
       for (const Kernel& kernel : {decode(lengths, 32, 4), decode(lengths, 32, 4, 1),
                                    decode(lengths, 8, 8), latent(lengths, 16)}) {
-        // Blackwell's kernels over latents have no blocks.
-        if (!calibrated(name)->structure(kernel, device(name)).blocks) {
-          EXPECT_EQ(kernel.kind, KernelClass::kMlaDecode) << name;
-          continue;
-        }
         const BlockSchedule schedule = play(plan_of(name, kernel));
         const double bytes = (kernel.read + kernel.written).base();
         EXPECT_NEAR(schedule.flops, kernel.matrix_flops.base(), 1e-9 * schedule.flops) << name;
@@ -237,11 +232,18 @@ TEST(DecodeBlocks, LongSequencesTakeLongerTheLaterTheyStart) {
 }
 
 TEST(DecodeBlocks, EvenSharesOfLatentsDoNotMindTheLengths) {
-  // Hopper's kernel deals the steps of all sequences out in even shares. Blackwell's does not, and
-  // has no blocks here.
+  // Hopper's kernel deals the steps of all sequences out in even shares.
+  EXPECT_NEAR(ratio("h200_sxm", latent(with_long_ones(64, 4, 50176), 16)), 1, 0.02);
+}
+
+TEST(DecodeBlocks, PartsOfLatentsDoMindThem) {
+  // Blackwell's blocks take whole contexts here, so the longest of 49 times the others counts.
   const Lengths lengths = with_long_ones(64, 4, 50176);
-  EXPECT_NEAR(ratio("h200_sxm", latent(lengths, 16)), 1, 0.02);
-  EXPECT_FALSE(calibrated("b200_sxm")->structure(latent(lengths, 16), device("b200_sxm")).blocks);
+  EXPECT_GT(ratio("b200_sxm", latent(lengths, 16)), 1.5);
+  const BlockPlan plan = plan_of("b200_sxm", latent(lengths, 16));
+  double longest = 0;
+  for (const BlockKind& kind : plan.kinds) longest = std::max(longest, kind.pipe_us);
+  EXPECT_GE(play(plan).duration_us, longest);
 }
 
 TEST(DecodeBlocks, AutoTakesTilesForUnequalSequencesAlone) {
