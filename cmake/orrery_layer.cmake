@@ -8,7 +8,7 @@ function(orrery_options target)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(ORRERY_SANITIZE)
     target_compile_options(${target} PRIVATE
-      -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+      -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
     target_link_options(${target} PRIVATE -fsanitize=${ORRERY_SANITIZE})
   endif()
   if(ORRERY_COVERAGE)
