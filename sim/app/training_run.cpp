@@ -31,7 +31,7 @@ void run_training(const Experiment& experiment, const SimulateOptions& options, 
   step.model_flops = model_flops(model, training);
   const auto model_of_kernels = kernel_model(experiment, options.tiles);
   const StepOutcome outcome =
-      replay_step(experiment, *model_of_kernels, step.program, options.trace);
+      replay_step(experiment, *model_of_kernels, step.program, options);
   report_step(experiment, step, outcome, record);
 
   const auto stage = static_cast<std::size_t>(outcome.replay.last_role);
