@@ -21,7 +21,8 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
 /// @throws config::ConfigError as load_calibration()
 std::shared_ptr<const Calibration> loaded_calibration(const std::string& file);
 
-/// The parameters of that calibration alone, without the ratios that were measured on whole devices.
+/// The parameters of that calibration alone, without the ratios that were measured on whole
+/// devices.
 std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
                                                        const AcceleratorConfig& accelerator);
 

@@ -10,10 +10,7 @@ namespace orrery {
 
 KernelSlowdowns::KernelSlowdowns(const Experiment& experiment, const Program& program,
                                  TileMemo* tiles)
-    : experiment_(experiment),
-      program_(program),
-      tiles_(tiles),
-      alone_(program.kernels.size()) {}
+    : experiment_(experiment), program_(program), tiles_(tiles), alone_(program.kernels.size()) {}
 
 KernelSlowdowns::~KernelSlowdowns() = default;
 

@@ -48,8 +48,8 @@ class DeviceSharing {
     bool active = false;
     std::uint16_t event = 0;  ///< argument of the event that counts (65,536 ones later it recurs)
     Picoseconds begun = 0;
-    Picoseconds since = 0;  ///< `left` is as of then
-    Picoseconds end = 0;    ///< if nothing changes
+    Picoseconds since = 0;   ///< `left` is as of then
+    Picoseconds end = 0;     ///< if nothing changes
     Picoseconds queued = 0;  ///< time of the event that counts
     double left = 0;         ///< of the time alone
     double slowdown = 1;

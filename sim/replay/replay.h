@@ -25,7 +25,7 @@ class SlowdownModel {
 
 /// Where the time of a role went; the parts add up to the end of the run, to the picosecond.
 struct TimeBreakdown {
-  Picoseconds compute = 0;                ///< kernels, without their launch
+  Picoseconds compute = 0;     ///< kernels, without their launch
   Picoseconds contention = 0;  ///< what they take longer because transfers run beside them
   Picoseconds exposed_communication = 0;  ///< compute stream waits for bytes in flight
   Picoseconds bubble = 0;  ///< compute stream waits for a peer that has not started to send
@@ -52,7 +52,7 @@ struct ReplayResult {
 };
 
 struct ReplayOptions {
-  Timeline* timeline = nullptr;  ///< receives one span per operator, if given
+  Timeline* timeline = nullptr;        ///< receives one span per operator, if given
   SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
 };
 

@@ -45,14 +45,16 @@ Kernel stream(Bytes bytes) {
 /// A large product and a kernel that only streams memory, on an A100.
 class Slowdowns : public testing::Test {
  protected:
-  Slowdowns() {
-    program_.kernels = {product(8192, 8192, 8192), stream(Bytes(4e9))};
+  static Program both() {
+    Program program;
+    program.kernels = {product(8192, 8192, 8192), stream(Bytes(4e9))};
+    return program;
   }
   double product_beside(DeviceLoad load) { return slowdowns_.slowdown(0, load); }
   double stream_beside(DeviceLoad load) { return slowdowns_.slowdown(1, load); }
 
   LoadedExperiment loaded_ = load("selene_22b_layer");
-  Program program_;
+  Program program_ = both();
   KernelSlowdowns slowdowns_{loaded_.experiment, program_, nullptr};
 };
 

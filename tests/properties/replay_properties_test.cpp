@@ -184,18 +184,15 @@ TEST_P(ReplayProperties, SlowedKernelsMoveTheSameBytesAndTheirBreakdownAddsUp) {
   const ReplayResult slowed = replay_slowed(program_, costs_);
   EXPECT_EQ(slowed.operators, plain.operators);
   EXPECT_EQ(slowed.link_bytes, plain.link_bytes);
-  Picoseconds contention = 0;
   for (std::size_t r = 0; r < slowed.roles.size(); ++r) {
     const TimeBreakdown& b = slowed.roles[r].breakdown;
     EXPECT_EQ(b.compute + b.contention + b.exposed_communication + b.bubble + b.optimizer + b.host +
                   b.idle,
               slowed.end);
-    contention += b.contention;
   }
   const ReplayResult again = replay_slowed(program_, costs_);
   EXPECT_EQ(again.end, slowed.end);
   EXPECT_EQ(again.events, slowed.events);
-  if (contention == 0) EXPECT_EQ(slowed.end, plain.end);
 }
 
 TEST_P(ReplayProperties, WithoutLoadsOnDevicesNothingChanges) {
@@ -232,7 +229,7 @@ TEST(ReplayBounds, AStepTakesFromTheLongerToTheSumOfComputeAndCommunicationAndIt
       const Picoseconds contention = result.roles[0].breakdown.contention;
       EXPECT_GE(result.end, std::max(compute + contention, communication));
       EXPECT_LE(result.end, compute + communication + contention);
-      if (units > 0) EXPECT_GT(contention, 0U);
+      EXPECT_EQ(contention > 0, units > 0);
     }
   }
 }
