@@ -21,11 +21,13 @@ DeviceSharing::DeviceSharing(const Program& program, const Costs& costs, Slowdow
 
 void DeviceSharing::begin(std::uint32_t stream, KernelId kernel, Picoseconds begin) {
   Work& work = work_[stream];
+  Device& device = devices_[stream / streams_];
+  ++device.kernels;
   work.kernel = kernel;
   work.active = true;
   work.begun = work.since = begin;
   work.left = static_cast<double>(costs_.kernels[kernel].duration);
-  work.slowdown = slowdown(devices_[stream / streams_], kernel);
+  work.slowdown = slowdown(device, kernel);
   work.end = end_of(work);
   queue_end(stream);
 }
@@ -38,6 +40,7 @@ bool DeviceSharing::ends(const Event& event) {
     return false;
   }
   work.active = false;
+  --devices_[event.target / streams_].kernels;
   return true;
 }
 
@@ -53,16 +56,23 @@ void DeviceSharing::load(std::uint32_t role, const DeviceLoad& load, bool begins
   } else {
     device.load -= load;
   }
-  const auto [entry, is_new] =
-      levels_.try_emplace(device.load, static_cast<std::uint32_t>(slowdowns_.size()));
-  if (is_new) slowdowns_.emplace_back(costs_.kernels.size(), 0.0);
-  device.level = entry->second;
+  device.level = device.load.none() ? kFree : kUnknown;
+  if (device.kernels == 0) return;
   for (std::uint32_t stream = role * streams_; stream < (role + 1) * streams_; ++stream) {
     if (work_[stream].active) change_speed(stream, slowdown(device, work_[stream].kernel), now);
   }
 }
 
-double DeviceSharing::slowdown(const Device& device, KernelId kernel) {
+std::uint32_t DeviceSharing::level_of(const DeviceLoad& load) {
+  const auto [entry, is_new] =
+      levels_.try_emplace(load, static_cast<std::uint32_t>(slowdowns_.size()));
+  if (is_new) slowdowns_.emplace_back(costs_.kernels.size(), 0.0);
+  return entry->second;
+}
+
+double DeviceSharing::slowdown(Device& device, KernelId kernel) {
+  if (device.level == kFree) return 1;
+  if (device.level == kUnknown) device.level = level_of(device.load);
   double& known = slowdowns_[device.level][kernel];
   if (known == 0) {
     known = model_.slowdown(kernel, device.load);

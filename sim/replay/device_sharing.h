@@ -38,10 +38,12 @@ class DeviceSharing {
 
  private:
   static constexpr std::uint32_t kFree = 0;  ///< the level without a load
+  static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
 
   struct Device {
     DeviceLoad load;
-    std::uint32_t level = kFree;  ///< index of `load` in slowdowns_
+    std::uint32_t level = kFree;  ///< index of `load` in slowdowns_, once a kernel asks
+    std::uint32_t kernels = 0;    ///< that run
   };
   struct Work {
     KernelId kernel = 0;
@@ -55,7 +57,8 @@ class DeviceSharing {
     double slowdown = 1;
   };
 
-  double slowdown(const Device& device, KernelId kernel);
+  double slowdown(Device& device, KernelId kernel);
+  std::uint32_t level_of(const DeviceLoad& load);
   Picoseconds end_of(const Work& work) const;
   void change_speed(std::uint32_t stream, double slowdown, Picoseconds now);
   void queue_end(std::uint32_t stream);

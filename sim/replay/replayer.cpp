@@ -144,25 +144,22 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
     cursor.state = State::kComputing;
     Picoseconds& enqueued = accounts_[cursor.role].enqueued;
     enqueued = checked_add(enqueued, costs_.enqueue);
-    run_kernel(index, std::max(now, enqueued));
+    const Picoseconds begin = std::max(now, enqueued);
+    const KernelId kernel = cursor.head->work;
+    if (sharing_) {
+      sharing_->begin(index, kernel, begin);
+    } else {
+      queue_.push({begin + costs_.kernels[kernel].duration, index, kComputeEnd, 0});
+    }
   } else {
     cursor.state = State::kPosted;
     post(index, now);
   }
 }
 
-void Replayer::run_kernel(std::uint32_t index, Picoseconds begin) {
-  const KernelId kernel = cursors_[index].head->work;
-  if (sharing_) {
-    sharing_->begin(index, kernel, begin);
-  } else {
-    queue_.push({begin + costs_.kernels[kernel].duration, index, kComputeEnd, 0});
-  }
-}
-
 /// A transfer, posted by all, begins or ends to take its share of the devices of its roles.
 void Replayer::load_devices(std::uint32_t transfer, Picoseconds now, bool begins) {
-  if (!sharing_ || costs_.transfers[transfer].device.none()) return;
+  if (costs_.transfers[transfer].device.none()) return;
   const Meeting& meeting = meetings_[transfer];
   for (std::uint32_t i = 0; i < meeting.participants; ++i) {
     const std::uint32_t role = cursors_[posts_[meeting.first_post + i]].role;
@@ -216,7 +213,7 @@ void Replayer::post(std::uint32_t cursor, Picoseconds now) {
   }
   meeting.in_flight = true;
   meeting.started = now;
-  load_devices(transfer, now, true);
+  if (sharing_) load_devices(transfer, now, true);
   const Picoseconds latency = costs_.transfers[transfer].latency;
   // Without latency too: then all that starts at this time enters the network together.
   queue_.push({now + latency, transfer, kLatencyEnd, 0});
@@ -232,7 +229,7 @@ void Replayer::begin_bytes(std::uint32_t transfer, Picoseconds now) {
 
 void Replayer::end_transfer(std::uint32_t transfer, Picoseconds now) {
   Meeting& meeting = meetings_[transfer];
-  load_devices(transfer, now, false);
+  if (sharing_) load_devices(transfer, now, false);
   meeting.in_flight = false;
   meeting.posted = 0;
   ++meeting.completed;

@@ -106,7 +106,6 @@ class Replayer final : public Agenda {
   bool end_blocked(Cursor& cursor, Picoseconds now);
   void await(Cursor& cursor, StreamId stream, std::uint64_t position, Picoseconds now);
   void post(std::uint32_t cursor, Picoseconds now);
-  void run_kernel(std::uint32_t cursor, Picoseconds begin);
   void load_devices(std::uint32_t transfer, Picoseconds now, bool begins);
   void begin_bytes(std::uint32_t transfer, Picoseconds now);
   void end_transfer(std::uint32_t transfer, Picoseconds now);
