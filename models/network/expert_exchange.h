@@ -22,6 +22,9 @@ class ExpertExchangePrice {
   void apply(const Transfer& transfer, const Topology& topology,
              const std::vector<BytesPerSecond>& capacities, PricedTransfer& priced) const;
 
+  /// SMs that the kernels hold.
+  int units() const { return kernels_.units.value; }
+
  private:
   ExpertExchangeConfig kernels_;
   double scale_up_efficiency_;  // that payload capacities assume

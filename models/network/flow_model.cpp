@@ -2,6 +2,7 @@
 #include "models/network/flow_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -15,35 +16,50 @@ namespace {
 
 constexpr const char* kAuto = "auto";
 
-/// Adds up the bytes on every bundle.
+/// Adds up the bytes on every bundle, and those that each rank reads from its memory to send them
+/// or writes there as they arrive.
 class LoadSink final : public FlowSink {
  public:
-  LoadSink(const Fabric& fabric, std::size_t bundles) : fabric_(fabric), loads_(bundles) {}
+  LoadSink(const Fabric& fabric, std::size_t bundles, int ranks)
+      : fabric_(fabric), loads_(bundles), memory_(static_cast<std::size_t>(ranks)) {}
 
   void add(int source, int destination, Bytes bytes) override {
     route_.clear();
     fabric_.append_route(source, destination, route_);
-    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+    add_route(bytes);
+    count(source, bytes);
+    count(destination, bytes);
   }
   void exchange(std::span<const int> group, Bytes bytes) override {
     fabric_.add_exchange(group, bytes.base(), loads_);
+    // Out and in.
+    for (const int rank : group) count(rank, 2.0 * static_cast<double>(group.size() - 1) * bytes);
   }
   void reduce(std::span<const int> group, Bytes bytes) override {
     route_.clear();
     fabric_.append_reduction(group, route_);
-    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+    add_route(bytes);
+    for (const int rank : group) count(rank, bytes);
   }
   void multicast(std::span<const int> group, Bytes bytes) override {
     route_.clear();
     fabric_.append_multicast(group, route_);
-    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+    add_route(bytes);
+    for (const int rank : group) count(rank, bytes);
   }
 
   const std::vector<double>& loads() const { return loads_; }
+  Bytes most_memory() const { return Bytes(*std::max_element(memory_.begin(), memory_.end())); }
 
  private:
+  void add_route(Bytes bytes) {
+    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+  }
+  void count(int rank, Bytes bytes) { memory_[static_cast<std::size_t>(rank)] += bytes.base(); }
+
   const Fabric& fabric_;
   std::vector<double> loads_;
+  std::vector<double> memory_;  ///< by rank
   Route route_;
 };
 
@@ -179,10 +195,28 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
   for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
     for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
-      if (auto priced = best(transfer, algorithm, protocol)) return *std::move(priced);
+      auto priced = best(transfer, algorithm, protocol);
+      if (!priced) continue;
+      priced->cost.device = device_load(transfer, *priced);
+      return *std::move(priced);
     }
   }
   throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+}
+
+/// Bytes move at an even rate over the whole of the transfer. Where no kernel is known to move
+/// them, engines do, which take no SM.
+DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer& priced) const {
+  DeviceLoad load;
+  if (priced.cost.loads.empty() || !(priced.isolated_time > Seconds(0))) return load;
+  load.memory = std::llround((priced.memory / priced.isolated_time).base());
+  if (transfer.routing && expert_exchange_) {
+    load.units = expert_exchange_->units();
+  } else if (protocols_) {
+    load.units = channels_of(*protocols_, parse_protocol(priced.protocol).value(),
+                             traffic(transfer, priced));
+  }
+  return load;
 }
 
 std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
@@ -291,7 +325,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
                                      const CollectiveAlgorithm& algorithm) const {
   PricedTransfer priced;
   priced.algorithm = name;
-  LoadSink sink(*fabric_, capacities_.size());
+  LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
   Seconds latency;
   for (const std::vector<int>& group : transfer.groups) {
     if (group.size() == 1) continue;
@@ -316,6 +350,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   priced.isolated_time = latency + slowest;
   priced.limit = slowest;
   priced.bytes = bytes_by_kind(priced.cost.loads, topology_.bundles());
+  priced.memory = sink.most_memory();
   if (transfer.routing && expert_exchange_)
     expert_exchange_->apply(transfer, topology_, capacities_, priced);
   return priced;

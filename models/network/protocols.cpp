@@ -22,6 +22,11 @@ constexpr Bytes kP2pAllChannels = 1_MiB;
 /// NCCL's buffer of a channel's connection: what is in flight between two ranks.
 constexpr Bytes kWindow = 4_MiB;
 
+/// Fewer bytes a channel are not worth its block: 512 threads with 64 bytes each of Simple, 8 of LL
+/// and LL128, which rings multiply by the ranks (NCCL src/enqueue.cc, src/graph/tuning.cc).
+constexpr Bytes kSimpleBlock = Bytes(512 * 64);
+constexpr Bytes kLlBlock = Bytes(512 * 8);
+
 constexpr double kLlWire = 2;  // 4 bytes of flag with 4 of data
 constexpr double kLl128Wire = 128 / 120.0;
 /// Of an all-reduce a rank's own share is read once for both halves, reduction and gather.
@@ -212,6 +217,26 @@ ProtocolCost protocol_cost(const ProtocolsConfig& config, Protocol protocol,
   ProtocolCost cost = cost_of_class(config, protocol, traffic);
   if (traffic.tree) cost.scale_out /= kTreeRate;
   return cost;
+}
+
+int channels_of(const ProtocolsConfig& config, Protocol protocol, const Traffic& t) {
+  int most = config.channels;
+  switch (t.traffic_class) {
+    case TrafficClass::kChain:
+      break;
+    case TrafficClass::kInSwitch:
+      most = config.in_switch_channels;
+      break;
+    case TrafficClass::kOneShot:
+      return config.one_shot_blocks;
+    case TrafficClass::kMessages:
+      if (t.systems > 1) most = std::min(most, config.net_peer_channels * (t.ranks - 1));
+      break;
+  }
+  Bytes block = protocol == Protocol::kSimple ? kSimpleBlock : kLlBlock;
+  if (protocol == Protocol::kLl && !t.tree) block *= t.ranks;
+  const double busy = std::floor(t.bytes / block);
+  return std::min(most, static_cast<int>(std::clamp(busy, 1.0, static_cast<double>(most))));
 }
 
 std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol protocol,

@@ -71,6 +71,11 @@ std::vector<Protocol> protocols_of(const ProtocolsConfig& config, TrafficClass t
 ProtocolCost protocol_cost(const ProtocolsConfig& config, Protocol protocol,
                            const Traffic& traffic);
 
+/// SMs that the kernel of a collective holds on each rank: NCCL starts a thread block for each
+/// channel, none of which shares its SM with another kernel (NVIDIA/nccl issue 689), and as many
+/// channels as the bytes keep busy.
+int channels_of(const ProtocolsConfig& config, Protocol protocol, const Traffic& traffic);
+
 /// The time that NCCL's own cost model expects (NCCL 5067397 src/graph/tuning.cc): what it chooses
 /// algorithm and protocol by, right or wrong. Empty where it has no such algorithm.
 std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol protocol,

@@ -71,7 +71,8 @@ std::vector<ComponentUse> component_use(const Topology& topology, const Program&
   for (std::size_t role = 0; role < program.roles.size(); ++role) {
     const TimeBreakdown& time = replay.roles[role].breakdown;
     for (const int rank : program.roles[role].ranks) {
-      modules[static_cast<std::size_t>(rank)]->busy += time.compute + time.optimizer + time.host;
+      modules[static_cast<std::size_t>(rank)]->busy +=
+          time.compute + time.contention + time.optimizer + time.host;
     }
   }
   count_sent(topology, replay, modules);

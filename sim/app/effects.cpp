@@ -32,7 +32,8 @@ std::string fingerprint(const Experiment& e, const KernelModel& model, const Pro
   for (const KernelCost& cost : priced.costs.kernels)
     text << cost.duration << ' ' << cost.launch << ' ';
   for (const TransferCost& cost : priced.costs.transfers)
-    text << cost.latency << ' ' << cost.loads.size() << ' ';
+    text << cost.latency << ' ' << cost.loads.size() << ' ' << cost.device.units << ' '
+         << cost.device.memory << ' ';
   for (const BytesPerSecond link : priced.costs.links) text << link.base() << ' ';
   text << priced.costs.enqueue << ' ' << usable_memory(e).base() << ' '
        << matrix_peak(e.system.accelerator, e.precision).base() << ' '

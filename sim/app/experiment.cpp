@@ -35,10 +35,13 @@ const Schema<BatchConfig>& BatchConfig::schema() {
 
 const Schema<ContentionConfig>& ContentionConfig::schema() {
   static const auto schema =
-      Schema<ContentionConfig>("contention", "what kernels beside an operator leave to it")
-          .optional("units", &ContentionConfig::units, "share of the SMs", between(0.001, 1))
-          .optional("memory", &ContentionConfig::memory, "share of the memory bandwidth",
-                    between(0.001, 1));
+      Schema<ContentionConfig>("contention", "what runs beside kernels and what it leaves to them")
+          .optional("units", &ContentionConfig::units, "operator: share of the SMs",
+                    between(0.001, 1))
+          .optional("memory", &ContentionConfig::memory, "operator: share of the memory bandwidth",
+                    between(0.001, 1))
+          .optional("transfers", &ContentionConfig::transfers,
+                    "training, inference: whether transfers slow the kernels beside them");
   return schema;
 }
 
@@ -100,7 +103,7 @@ Schema<Experiment> experiment_schema() {
           "operator tables (CSV) of this accelerator: kernels that they have take the measured "
           "time")
       .optional("contention", &Experiment::contention,
-                "experiment operator: what kernels beside it leave to it")
+                "what kernels beside an operator leave to it; whether transfers slow kernels")
       .optional("memory_reserve", &Experiment::memory_reserve,
                 "share of device memory left to contexts, communication buffers and fragmentation; "
                 "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",

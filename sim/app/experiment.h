@@ -32,10 +32,11 @@ struct BatchConfig {
   static const config::Schema<BatchConfig>& schema();
 };
 
-/// What kernels that run beside it leave to an operator.
+/// What runs beside kernels and what it leaves to them.
 struct ContentionConfig {
-  double units = 1;   ///< share of the SMs
-  double memory = 1;  ///< share of the memory bandwidth
+  double units = 1;       ///< operator: share of the SMs
+  double memory = 1;      ///< operator: share of the memory bandwidth
+  bool transfers = true;  ///< training, inference: transfers slow the kernels beside them
   static const config::Schema<ContentionConfig>& schema();
 };
 

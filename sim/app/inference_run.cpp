@@ -19,8 +19,7 @@ void run_inference(const Experiment& experiment, const SimulateOptions& options,
   step.tokens = sequences * static_cast<double>(inference.sequence);
   step.model_flops = model_flops(model, inference);
   const auto model_of_kernels = kernel_model(experiment, options.tiles);
-  const StepOutcome outcome =
-      replay_step(experiment, *model_of_kernels, step.program, options.trace);
+  const StepOutcome outcome = replay_step(experiment, *model_of_kernels, step.program, options);
   report_step(experiment, step, outcome, record);
   add_metric(record, "tokens_per_s_per_user",
              static_cast<double>(inference.sequence) / to_seconds(outcome.replay.end).base());

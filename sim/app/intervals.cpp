@@ -108,7 +108,8 @@ StepDraws step_draws(const Experiment& experiment, const KernelModel& model, con
   const std::vector<double> sum = longer(experiment, model, program, seconds);
   const TimeBreakdown& time =
       outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
-  const double busy = to_seconds(time.compute + time.optimizer + time.host).base();
+  const double busy =
+      to_seconds(time.compute + time.contention + time.optimizer + time.host).base();
   const double working = busy + to_seconds(time.exposed_communication).base();
   const double all = total(seconds);
   // Kernels on other streams of the rank overlap: only as much counts as the rank was busy.

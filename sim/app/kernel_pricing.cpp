@@ -34,6 +34,15 @@ std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
   return calibration;
 }
 
+std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
+                                                       const AcceleratorConfig& accelerator) {
+  const std::string file = calibration_file(choice, accelerator);
+  if (file.empty()) return std::make_shared<const CalibratedModel>();
+  Calibration calibration = *loaded_calibration(file);
+  for (KernelFit& fit : calibration.fits) fit.ratios.clear();
+  return std::make_shared<const CalibratedModel>(calibration);
+}
+
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           const AcceleratorConfig& accelerator, Fidelity fidelity,
                                           Contention contention, TileMemo* memo) {

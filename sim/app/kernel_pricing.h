@@ -21,6 +21,11 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
 /// @throws config::ConfigError as load_calibration()
 std::shared_ptr<const Calibration> loaded_calibration(const std::string& file);
 
+/// The parameters of that calibration alone, without the ratios that were measured on whole
+/// devices.
+std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
+                                                       const AcceleratorConfig& accelerator);
+
 /// The kernel model with the parameters of that file, or with the accelerator's priors.
 /// @param memo of tile results; may be null
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,

@@ -10,6 +10,7 @@
 #include "sim/app/components.h"
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/app/kernel_slowdowns.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/results/timeline.h"
@@ -66,6 +67,7 @@ void add_breakdown(const ReplayResult& replay, RunRecord& record) {
     add_metric(record, name, to_seconds(part).base());
   };
   add("breakdown.compute_s", time.compute);
+  add("breakdown.contention_s", time.contention);
   add("breakdown.exposed_communication_s", time.exposed_communication);
   add("breakdown.bubble_s", time.bubble);
   add("breakdown.optimizer_s", time.optimizer);
@@ -126,15 +128,18 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
 }
 
 StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
-                        const Program& program, const std::string& trace) {
+                        const Program& program, const SimulateOptions& simulate_options) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
   const FlowModel network(experiment.system, experiment.nodes);
   StepOutcome outcome;
   outcome.priced = price(program, experiment.system.accelerator, model, network);
+  KernelSlowdowns slowdowns(experiment, program, simulate_options.tiles);
+  const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   ReplayOptions options;
   options.timeline = timeline.get();
+  if (experiment.contention.transfers) options.slowdowns = &slowdowns;
   elaborate(network.topology());
   outcome.replay = replay(program, outcome.priced.costs, options);
   outcome.components = component_use(network.topology(), program, outcome.replay);

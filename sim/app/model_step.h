@@ -34,9 +34,10 @@ Bytes usable_memory(const Experiment& experiment);
 bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record);
 
-/// Prices a program on the experiment's machine and replays it.
+/// Prices a program on the experiment's machine and replays it, kernels slowed by the transfers
+/// beside them unless `contention.transfers` is off.
 StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
-                        const Program& program, const std::string& trace = {});
+                        const Program& program, const SimulateOptions& options = {});
 
 /// Adds the metrics that every experiment with a model has, and the breakdown by operator class.
 void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,

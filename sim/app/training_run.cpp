@@ -30,8 +30,7 @@ void run_training(const Experiment& experiment, const SimulateOptions& options, 
   step.tokens = static_cast<double>(training.global_batch * training.sequence);
   step.model_flops = model_flops(model, training);
   const auto model_of_kernels = kernel_model(experiment, options.tiles);
-  const StepOutcome outcome =
-      replay_step(experiment, *model_of_kernels, step.program, options.trace);
+  const StepOutcome outcome = replay_step(experiment, *model_of_kernels, step.program, options);
   report_step(experiment, step, outcome, record);
 
   const auto stage = static_cast<std::size_t>(outcome.replay.last_role);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -58,6 +59,25 @@ struct LinkLoad {
   double bytes = 0;
 };
 
+/// What transfers take of the device of each of their ranks while they are in flight.
+struct DeviceLoad {
+  std::int64_t units = 0;   ///< SMs that their kernels hold, latency included
+  std::int64_t memory = 0;  ///< of the device memory, read and written [bytes/s]
+
+  bool none() const { return units == 0 && memory == 0; }
+  DeviceLoad& operator+=(const DeviceLoad& other) {
+    units += other.units;
+    memory += other.memory;
+    return *this;
+  }
+  DeviceLoad& operator-=(const DeviceLoad& other) {
+    units -= other.units;
+    memory -= other.memory;
+    return *this;
+  }
+  auto operator<=>(const DeviceLoad&) const = default;
+};
+
 /// Price of one transfer, from the network model: a fixed latency, then a fluid that loads links in
 /// fixed proportion and shares them max-min fairly with whatever else is in flight.
 struct TransferCost {
@@ -66,6 +86,7 @@ struct TransferCost {
   /// The most that a protocol, or a copy engine, carries on the most loaded link; 0: no limit. What
   /// the transfer leaves of a link goes to the others.
   BytesPerSecond rate_limit{};
+  DeviceLoad device = {};  ///< whole numbers, so that loads add up and cancel exactly
 };
 
 /// From `time` on the link carries `capacity`; 0: it is down.

@@ -25,7 +25,9 @@ const Schema<ExpertExchangeConfig>& ExpertExchangeConfig::schema() {
           .required("low_latency_efficiency", &C::low_latency_efficiency,
                     "share of the scale-up line rate where each copy goes to its expert", fraction)
           .required("scale_out_efficiency", &C::scale_out_efficiency,
-                    "share of the line rate of the NICs", fraction);
+                    "share of the line rate of the NICs", fraction)
+          .optional("units", &C::units, "SMs that the kernels hold while they run",
+                    between(0, 1e4));
   return schema;
 }
 

@@ -25,6 +25,7 @@ struct ExpertExchangeConfig {
   /// The same where each copy of a token goes on its own (low_latency).
   Fact<double> low_latency_efficiency;
   Fact<double> scale_out_efficiency;  ///< share of the line rate of the NICs
+  Fact<int> units = {20, "DeepEP deep_ep/buffer.py: 20 SMs unless set"};  ///< SMs that they hold
   static const config::Schema<ExpertExchangeConfig>& schema();
 };
 

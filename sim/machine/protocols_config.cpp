@@ -90,8 +90,15 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
     config::Schema<C> s("protocols", "how a collective library moves bytes inside a system");
     const auto time = between(Seconds(0), Seconds(1e-3));
     s.named("protocols", &C::library)
-        .optional("channels", &C::channels, "thread blocks that the library uses at most",
+        .optional("channels", &C::channels,
+                  "thread blocks that the library uses at most, each on an SM of its own",
                   between(1, 1024))
+        .optional("in_switch_channels", &C::in_switch_channels,
+                  "the same of reductions in switches", between(0, 1024))
+        .optional("net_peer_channels", &C::net_peer_channels,
+                  "the same of messages, for each peer in another system", between(0, 1024))
+        .optional("one_shot_blocks", &C::one_shot_blocks,
+                  "the same of the one-shot all-reduce kernels", between(0, 1024))
         .optional("ll128", &C::ll128, "whether the library has LL128 on this hardware")
         .optional("in_switch_ranks", &C::in_switch_ranks,
                   "from how many ranks of a system on NCCL reduces in switches; 0: never",

@@ -19,9 +19,12 @@ struct ProtocolsConfig {
   std::string library;  ///< "nccl_hopper": the library, and the hardware it was tuned for
 
   // Choices of the library and the hardware: not fitted.
-  int channels = 24;        ///< thread blocks that NCCL uses at most
-  bool ll128 = true;        ///< whether the library has LL128 on this hardware
-  int in_switch_ranks = 0;  ///< from how many ranks on NCCL reduces in switches; 0: never
+  int channels = 24;            ///< thread blocks that NCCL uses at most, each on an SM of its own
+  int in_switch_channels = 16;  ///< the same where switches reduce
+  int net_peer_channels = 2;    ///< of messages, for each peer in another system
+  int one_shot_blocks = 24;     ///< of the one-shot kernels (TensorRT-LLM: MAX_ALL_REDUCE_BLOCKS)
+  bool ll128 = true;            ///< whether the library has LL128 on this hardware
+  int in_switch_ranks = 0;      ///< from how many ranks on NCCL reduces in switches; 0: never
   Fact<Bytes> one_shot_limit = {Bytes(8388608), "TensorRT-LLM: workspace of its all-reduce"};
   Fact<double> nominal_ll = {0.39, {}};    ///< line share that NCCL's tuner gives LL
   Fact<double> nominal_nvls = {0.66, {}};  ///< and in-switch reduction

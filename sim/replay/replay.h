@@ -14,9 +14,19 @@ namespace orrery {
 
 class Timeline;  // sim/results/timeline.h
 
+/// How transfers slow the kernels beside them.
+class SlowdownModel {
+ public:
+  virtual ~SlowdownModel() = default;
+  /// Time of a kernel beside transfers that take `taken` of its device for all of it, over its
+  /// time alone: at least 1. Replay asks once for each kernel and load that meet.
+  virtual double slowdown(KernelId kernel, const DeviceLoad& taken) = 0;
+};
+
 /// Where the time of a role went; the parts add up to the end of the run, to the picosecond.
 struct TimeBreakdown {
-  Picoseconds compute = 0;                ///< kernels, without their launch
+  Picoseconds compute = 0;     ///< kernels, without their launch
+  Picoseconds contention = 0;  ///< what they take longer because transfers run beside them
   Picoseconds exposed_communication = 0;  ///< compute stream waits for bytes in flight
   Picoseconds bubble = 0;  ///< compute stream waits for a peer that has not started to send
   Picoseconds optimizer = 0;
@@ -42,7 +52,8 @@ struct ReplayResult {
 };
 
 struct ReplayOptions {
-  Timeline* timeline = nullptr;  ///< receives one span per operator, if given
+  Timeline* timeline = nullptr;        ///< receives one span per operator, if given
+  SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
 };
 
 /// Operators are left and none can start. what() names each waiting role and operator and what it

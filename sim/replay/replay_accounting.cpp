@@ -42,7 +42,10 @@ void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
   if (op.kind == OperatorKind::kCompute) {
     const KernelCost& cost = costs_.kernels[op.work];
     const Picoseconds launch = std::min(cost.launch, cost.duration);
-    breakdown.host += now - cursor.begun - (cost.duration - launch);  // and waits for the host
+    const Picoseconds longer = sharing_ ? sharing_->longer(index_of(cursor)) : 0;
+    breakdown.contention += longer;
+    // And waits for the host.
+    breakdown.host += now - cursor.begun - longer - (cost.duration - launch);
     kernel_part(breakdown, op.category) += cost.duration - launch;
     block_time(cursor) += now - cursor.begun;
   } else {
@@ -90,6 +93,13 @@ void Replayer::record_span(const Cursor& cursor, Picoseconds now) const {
   const bool compute = op.kind == OperatorKind::kCompute;
   timeline_->span(cursor.role, cursor.stream, program_.blocks[block][op.id].name,
                   to_string(compute ? op.category : Category::kCommunication), cursor.begun, now);
+}
+
+void Replayer::record_load(std::uint32_t role, Picoseconds now) const {
+  const DeviceLoad& load = sharing_->load_of(role);
+  timeline_->counter(role, "SMs taken by transfers", now, static_cast<double>(load.units));
+  timeline_->counter(role, "GB/s of memory taken by transfers", now,
+                     static_cast<double>(load.memory) / 1e9);
 }
 
 ReplayResult Replayer::result() const {

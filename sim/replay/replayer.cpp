@@ -14,7 +14,8 @@ FlowNetwork::Links links_for(const Costs& costs) {
 
 }  // namespace
 
-Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timeline)
+Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timeline,
+                   SlowdownModel* slowdowns)
     : program_(program),
       costs_(costs),
       timeline_(timeline),
@@ -32,6 +33,8 @@ Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timelin
     posts += meetings_[t].participants;
   }
   posts_.resize(posts);
+  if (slowdowns != nullptr)
+    sharing_ = std::make_unique<DeviceSharing>(program, costs, *slowdowns, queue_, kComputeEnd);
   place_cursors();
   start_all();
 }
@@ -115,7 +118,7 @@ void Replayer::execute(Picoseconds now) {
       ++events_;
       const Event event = queue_.pop();
       if (event.kind == kComputeEnd) {
-        finish(event.target, now);
+        if (!sharing_ || sharing_->ends(event)) finish(event.target, now);
       } else {
         begin_bytes(event.target, now);
       }
@@ -142,10 +145,26 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
     Picoseconds& enqueued = accounts_[cursor.role].enqueued;
     enqueued = checked_add(enqueued, costs_.enqueue);
     const Picoseconds begin = std::max(now, enqueued);
-    queue_.push({begin + costs_.kernels[cursor.head->work].duration, index, kComputeEnd, 0});
+    const KernelId kernel = cursor.head->work;
+    if (sharing_) {
+      sharing_->begin(index, kernel, begin);
+    } else {
+      queue_.push({begin + costs_.kernels[kernel].duration, index, kComputeEnd, 0});
+    }
   } else {
     cursor.state = State::kPosted;
     post(index, now);
+  }
+}
+
+/// A transfer, posted by all, begins or ends to take its share of the devices of its roles.
+void Replayer::load_devices(std::uint32_t transfer, Picoseconds now, bool begins) {
+  if (costs_.transfers[transfer].device.none()) return;
+  const Meeting& meeting = meetings_[transfer];
+  for (std::uint32_t i = 0; i < meeting.participants; ++i) {
+    const std::uint32_t role = cursors_[posts_[meeting.first_post + i]].role;
+    sharing_->load(role, costs_.transfers[transfer].device, begins, now);
+    if (timeline_ != nullptr) record_load(role, now);
   }
 }
 
@@ -194,6 +213,7 @@ void Replayer::post(std::uint32_t cursor, Picoseconds now) {
   }
   meeting.in_flight = true;
   meeting.started = now;
+  if (sharing_) load_devices(transfer, now, true);
   const Picoseconds latency = costs_.transfers[transfer].latency;
   // Without latency too: then all that starts at this time enters the network together.
   queue_.push({now + latency, transfer, kLatencyEnd, 0});
@@ -209,6 +229,7 @@ void Replayer::begin_bytes(std::uint32_t transfer, Picoseconds now) {
 
 void Replayer::end_transfer(std::uint32_t transfer, Picoseconds now) {
   Meeting& meeting = meetings_[transfer];
+  if (sharing_) load_devices(transfer, now, false);
   meeting.in_flight = false;
   meeting.posted = 0;
   ++meeting.completed;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/graph/frozen_block.h"
 #include "sim/kernel/simulation.h"
 #include "sim/network/flow_network.h"
+#include "sim/replay/device_sharing.h"
 #include "sim/replay/link_schedule.h"
 #include "sim/replay/replay.h"
 
@@ -22,7 +24,8 @@ class Replayer final : public Agenda {
  public:
   /// @throws std::logic_error for a program that verify() rejects in a way that would break the
   /// replay, std::overflow_error for a duration beyond kMaxTime.
-  Replayer(const Program& program, const Costs& costs, Timeline* timeline = nullptr);
+  Replayer(const Program& program, const Costs& costs, Timeline* timeline = nullptr,
+           SlowdownModel* slowdowns = nullptr);
 
   Picoseconds next_time() const override;
   void execute(Picoseconds now) override;
@@ -88,6 +91,10 @@ class Replayer final : public Agenda {
     return cursors_[cursor.role * streams_ + stream];
   }
 
+  std::uint32_t index_of(const Cursor& cursor) const {
+    return static_cast<std::uint32_t>(&cursor - cursors_.data());
+  }
+
   void check_costs() const;
   void freeze_blocks();
   void check_operator(const FrozenOperator& op) const;
@@ -99,6 +106,7 @@ class Replayer final : public Agenda {
   bool end_blocked(Cursor& cursor, Picoseconds now);
   void await(Cursor& cursor, StreamId stream, std::uint64_t position, Picoseconds now);
   void post(std::uint32_t cursor, Picoseconds now);
+  void load_devices(std::uint32_t transfer, Picoseconds now, bool begins);
   void begin_bytes(std::uint32_t transfer, Picoseconds now);
   void end_transfer(std::uint32_t transfer, Picoseconds now);
   void finish(std::uint32_t cursor, Picoseconds now);
@@ -112,6 +120,7 @@ class Replayer final : public Agenda {
   Picoseconds peer_wait_until(const Cursor& cursor, Picoseconds now) const;
   Picoseconds& block_time(const Cursor& compute);
   void record_span(const Cursor& cursor, Picoseconds now) const;
+  void record_load(std::uint32_t role, Picoseconds now) const;
 
   const Program& program_;
   const Costs& costs_;
@@ -125,6 +134,7 @@ class Replayer final : public Agenda {
   FlowNetwork network_;
   LinkSchedule link_schedule_;
   EventQueue queue_;
+  std::unique_ptr<DeviceSharing> sharing_;  ///< null: transfers do not slow kernels
   std::size_t streams_left_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t operators_ = 0;

@@ -98,6 +98,7 @@ std::vector<MetricInfo> of_whole_runs() {
       {"memory.kv_cache_bytes", "B", "of that: KV cache", kModels},
       {"memory.logits_bytes", "B", "of that: logits of one micro-batch", kModels},
       {"breakdown.compute_s", "s", "kernels, on the rank that ends last", kModels},
+      {"breakdown.contention_s", "s", "kernels that transfers beside them slow down", kModels},
       {"breakdown.exposed_communication_s", "s", "waiting for transfers in flight", kModels},
       {"breakdown.bubble_s", "s", "waiting for other ranks to start a transfer", kModels},
       {"breakdown.optimizer_s", "s", "kernels of the optimizer", kModels},

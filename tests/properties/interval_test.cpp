@@ -9,6 +9,7 @@
 #include "sim/app/intervals.h"
 #include "sim/app/isolate.h"
 #include "sim/app/kernel_pricing.h"
+#include "sim/app/kernel_slowdowns.h"
 #include "sim/app/model_step.h"
 #include "sim/app/run.h"
 #include "sim/machine/draws.h"
@@ -48,6 +49,7 @@ Widths widths_of(const Experiment& e, const Program& program) {
   for (const Kernel& kernel : program.kernels)
     factors.push_back(model->draws(kernel, e.system.accelerator, e.seed));
   std::vector<double> times;
+  KernelSlowdowns slowdowns(e, program, nullptr);
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     Costs costs = outcome.priced.costs;
     for (std::size_t id = 0; id < costs.kernels.size(); ++id) {
@@ -55,7 +57,7 @@ Widths widths_of(const Experiment& e, const Program& program) {
       costs.kernels[id].duration = to_picoseconds(Seconds(time));
       costs.kernels[id].launch = std::min(costs.kernels[id].launch, costs.kernels[id].duration);
     }
-    times.push_back(to_seconds(replay(program, costs).end).base());
+    times.push_back(to_seconds(replay(program, costs, {nullptr, &slowdowns}).end).base());
   }
   const auto [low, high] = p10_p90(times);
   return {std::log(p90 / p10), std::log(high / low)};

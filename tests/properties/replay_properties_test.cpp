@@ -70,6 +70,7 @@ class RandomProgram {
         cost.loads.push_back({link, static_cast<double>(random_() % 5000)});
       }
     }
+    cost.device.units = static_cast<std::int64_t>(b_.costs.transfers.size() % 4) * 20;
     const TransferId transfer = b_.transfer("t", static_cast<int>(members.size()), std::move(cost));
     for (const std::size_t role : members) {
       add(role, TestProgramBuilder::collective(transfer, static_cast<StreamId>(1 + transfer % 2)));
@@ -80,6 +81,19 @@ class RandomProgram {
   TestProgramBuilder b_;
   std::vector<OperatorGraph> graphs_;
 };
+
+/// Kernels take 1 % longer for each SM that is taken, every third takes no notice.
+class ByUnits final : public SlowdownModel {
+ public:
+  double slowdown(KernelId kernel, const DeviceLoad& taken) override {
+    return kernel % 3 == 0 ? 1 : 1 + static_cast<double>(taken.units) / 100;
+  }
+};
+
+ReplayResult replay_slowed(const Program& program, const Costs& costs) {
+  ByUnits slowdowns;
+  return replay(program, costs, {nullptr, &slowdowns});
+}
 
 class ReplayProperties : public testing::TestWithParam<std::uint64_t> {
  protected:
@@ -102,7 +116,8 @@ TEST_P(ReplayProperties, TheBreakdownOfEachRoleAddsUpToTheEnd) {
   Picoseconds last = 0;
   for (const RoleResult& role : result.roles) {
     const TimeBreakdown& b = role.breakdown;
-    EXPECT_EQ(b.compute + b.exposed_communication + b.bubble + b.optimizer + b.host + b.idle,
+    EXPECT_EQ(b.compute + b.contention + b.exposed_communication + b.bubble + b.optimizer + b.host +
+                  b.idle,
               result.end);
     last = std::max(last, role.end);
   }
@@ -162,6 +177,61 @@ TEST_P(ReplayProperties, TwiceTheWorkTakesTwiceTheTime) {
   // Up to a picosecond for each end that is rounded, at most 240 in a row.
   EXPECT_NEAR(static_cast<double>(replay(program_, twice).end),
               2.0 * static_cast<double>(replay(program_, costs_).end), 240.0);
+}
+
+TEST_P(ReplayProperties, SlowedKernelsMoveTheSameBytesAndTheirBreakdownAddsUp) {
+  const ReplayResult plain = replay(program_, costs_);
+  const ReplayResult slowed = replay_slowed(program_, costs_);
+  EXPECT_EQ(slowed.operators, plain.operators);
+  EXPECT_EQ(slowed.link_bytes, plain.link_bytes);
+  for (std::size_t r = 0; r < slowed.roles.size(); ++r) {
+    const TimeBreakdown& b = slowed.roles[r].breakdown;
+    EXPECT_EQ(b.compute + b.contention + b.exposed_communication + b.bubble + b.optimizer + b.host +
+                  b.idle,
+              slowed.end);
+  }
+  const ReplayResult again = replay_slowed(program_, costs_);
+  EXPECT_EQ(again.end, slowed.end);
+  EXPECT_EQ(again.events, slowed.events);
+}
+
+TEST_P(ReplayProperties, WithoutLoadsOnDevicesNothingChanges) {
+  Costs free = costs_;
+  for (TransferCost& transfer : free.transfers) transfer.device = {};
+  const ReplayResult plain = replay(program_, free);
+  const ReplayResult slowed = replay_slowed(program_, free);
+  EXPECT_EQ(slowed.end, plain.end);
+  EXPECT_EQ(slowed.events, plain.events);
+  for (std::size_t r = 0; r < plain.roles.size(); ++r) {
+    EXPECT_EQ(slowed.roles[r].end, plain.roles[r].end);
+    EXPECT_EQ(slowed.roles[r].breakdown.host, plain.roles[r].breakdown.host);
+    EXPECT_EQ(slowed.roles[r].breakdown.bubble, plain.roles[r].breakdown.bubble);
+  }
+}
+
+TEST(ReplayBounds, AStepTakesFromTheLongerToTheSumOfComputeAndCommunicationAndItsSlowdown) {
+  for (const std::int64_t units : {0, 20, 100}) {
+    for (const Picoseconds transfer : {10'000, 500'000, 3'000'000}) {
+      TestProgramBuilder b;
+      OperatorGraph graph;
+      b.kernel(0);  // the first takes no notice of transfers
+      const KernelId kernel = b.kernel(100'000);
+      for (int i = 0; i < 10; ++i) {
+        const OperatorId compute = graph.add(TestProgramBuilder::compute(kernel));
+        const TransferId t = b.transfer("t" + std::to_string(i), 1, {transfer, {}, {}, {units, 0}});
+        const OperatorId collective = graph.add(TestProgramBuilder::collective(t));
+        if (i % 3 == 0) graph.depends(collective, compute);
+      }
+      b.role({b.block(graph)});
+      ByUnits slowdowns;
+      const ReplayResult result = replay(b.program, b.costs, {nullptr, &slowdowns});
+      const Picoseconds compute = 1'000'000, communication = 10 * transfer;
+      const Picoseconds contention = result.roles[0].breakdown.contention;
+      EXPECT_GE(result.end, std::max(compute + contention, communication));
+      EXPECT_LE(result.end, compute + communication + contention);
+      EXPECT_EQ(contention > 0, units > 0);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Random, ReplayProperties, testing::Range<std::uint64_t>(0, 40));

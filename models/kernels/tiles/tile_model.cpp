@@ -56,7 +56,7 @@ std::string content_of(const BlockPlan& plan) {
   return bytes;
 }
 
-TileModel::TileModel(std::unique_ptr<CalibratedModel> closed, Fidelity fidelity,
+TileModel::TileModel(std::shared_ptr<const CalibratedModel> closed, Fidelity fidelity,
                      Contention contention, TileMemo* memo)
     : closed_(std::move(closed)), fidelity_(fidelity), contention_(contention), memo_(memo) {}
 

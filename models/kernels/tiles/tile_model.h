@@ -58,8 +58,9 @@ std::string content_of(const BlockPlan& plan);
 class TileModel final : public KernelModel {
  public:
   /// @param memo may be null; must outlive the model
-  TileModel(std::unique_ptr<CalibratedModel> closed, Fidelity fidelity, Contention contention = {},
-            TileMemo* memo = nullptr);
+  /// @param closed may be shared by models for one thread
+  TileModel(std::shared_ptr<const CalibratedModel> closed, Fidelity fidelity,
+            Contention contention = {}, TileMemo* memo = nullptr);
 
   KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const override;
   std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
@@ -73,7 +74,7 @@ class TileModel final : public KernelModel {
                   const BlockPlan& plan) const;
   KernelCost cost_on(const Kernel& kernel, const AcceleratorConfig& accelerator) const;
 
-  std::unique_ptr<CalibratedModel> closed_;
+  std::shared_ptr<const CalibratedModel> closed_;
   Fidelity fidelity_;
   Contention contention_;
   TileMemo* memo_;

@@ -19,7 +19,8 @@ using namespace literals;
 using B = TestProgramBuilder;
 
 Picoseconds sum(const TimeBreakdown& b) {
-  return b.compute + b.exposed_communication + b.bubble + b.optimizer + b.host + b.idle;
+  return b.compute + b.contention + b.exposed_communication + b.bubble + b.optimizer + b.host +
+         b.idle;
 }
 
 ReplayResult run(const TestProgramBuilder& b) {

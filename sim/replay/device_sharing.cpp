@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/device_sharing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace orrery {
+
+DeviceSharing::DeviceSharing(const Program& program, const Costs& costs, SlowdownModel& slowdowns,
+                             EventQueue& queue, std::uint16_t ends_kind)
+    : costs_(costs),
+      model_(slowdowns),
+      queue_(queue),
+      ends_kind_(ends_kind),
+      streams_(static_cast<std::uint32_t>(program.streams.size())),
+      devices_(program.roles.size()),
+      work_(program.roles.size() * program.streams.size()),
+      levels_{{DeviceLoad(), kFree}},
+      slowdowns_{std::vector<double>(costs.kernels.size(), 1.0)} {}
+
+void DeviceSharing::begin(std::uint32_t stream, KernelId kernel, Picoseconds begin) {
+  Work& work = work_[stream];
+  Device& device = devices_[stream / streams_];
+  ++device.kernels;
+  work.kernel = kernel;
+  work.active = true;
+  work.begun = work.since = begin;
+  work.left = static_cast<double>(costs_.kernels[kernel].duration);
+  work.slowdown = slowdown(device, kernel);
+  work.end = end_of(work);
+  queue_end(stream);
+}
+
+bool DeviceSharing::ends(const Event& event) {
+  Work& work = work_[event.target];
+  if (!work.active || event.argument != work.event) return false;
+  if (event.time < work.end) {
+    queue_end(event.target);
+    return false;
+  }
+  work.active = false;
+  --devices_[event.target / streams_].kernels;
+  return true;
+}
+
+Picoseconds DeviceSharing::longer(std::uint32_t stream) const {
+  const Work& work = work_[stream];
+  return work.end - work.begun - costs_.kernels[work.kernel].duration;
+}
+
+void DeviceSharing::load(std::uint32_t role, const DeviceLoad& load, bool begins, Picoseconds now) {
+  Device& device = devices_[role];
+  if (begins) {
+    device.load += load;
+  } else {
+    device.load -= load;
+  }
+  device.level = device.load.none() ? kFree : kUnknown;
+  if (device.kernels == 0) return;
+  for (std::uint32_t stream = role * streams_; stream < (role + 1) * streams_; ++stream) {
+    if (work_[stream].active) change_speed(stream, slowdown(device, work_[stream].kernel), now);
+  }
+}
+
+std::uint32_t DeviceSharing::level_of(const DeviceLoad& load) {
+  const auto [entry, is_new] =
+      levels_.try_emplace(load, static_cast<std::uint32_t>(slowdowns_.size()));
+  if (is_new) slowdowns_.emplace_back(costs_.kernels.size(), 0.0);
+  return entry->second;
+}
+
+double DeviceSharing::slowdown(Device& device, KernelId kernel) {
+  if (device.level == kFree) return 1;
+  if (device.level == kUnknown) device.level = level_of(device.load);
+  double& known = slowdowns_[device.level][kernel];
+  if (known == 0) {
+    known = model_.slowdown(kernel, device.load);
+    if (!(known >= 1)) throw std::logic_error("a transfer that makes a kernel faster");
+  }
+  return known;
+}
+
+/// A kernel that was never slowed ends to the picosecond as it would alone, and none ends earlier.
+Picoseconds DeviceSharing::end_of(const Work& work) const {
+  const Picoseconds alone = work.begun + costs_.kernels[work.kernel].duration;
+  if (work.slowdown == 1 && work.since == work.begun) return alone;
+  const double left = work.left * work.slowdown;
+  if (!(left < static_cast<double>(kMaxTime))) {
+    throw std::overflow_error("a kernel takes more than 2^63 ps beside transfers");
+  }
+  return std::max(alone, work.since + static_cast<Picoseconds>(std::llround(left)));
+}
+
+void DeviceSharing::change_speed(std::uint32_t stream, double slowdown, Picoseconds now) {
+  Work& work = work_[stream];
+  if (slowdown == work.slowdown) return;
+  if (now > work.since) {
+    work.left = std::max(0.0, work.left - static_cast<double>(now - work.since) / work.slowdown);
+    work.since = now;
+  }
+  work.slowdown = slowdown;
+  work.end = end_of(work);
+  if (work.end < work.queued) {
+    ++work.event;
+    queue_end(stream);
+  }
+}
+
+void DeviceSharing::queue_end(std::uint32_t stream) {
+  Work& work = work_[stream];
+  work.queued = work.end;
+  queue_.push({work.end, stream, ends_kind_, work.event});
+}
+
+}  // namespace orrery

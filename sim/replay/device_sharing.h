@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "sim/graph/costs.h"
+#include "sim/graph/program.h"
+#include "sim/kernel/event_queue.h"
+#include "sim/replay/replay.h"
+
+namespace orrery {
+
+/// What transfers in flight take of the device of each role, and how far the kernels beside them
+/// have come.
+///
+/// A kernel works off its time alone: at full speed while nothing is taken of its device, at 1 /
+/// slowdown of it otherwise. Each has one event that counts; where a load eases, so that the kernel
+/// ends earlier than that, another is queued and counts instead; where one grows, the event finds
+/// the kernel unfinished and is queued again.
+class DeviceSharing {
+ public:
+  /// @param ends_kind of the events that it puts on the queue: their target is the stream
+  DeviceSharing(const Program& program, const Costs& costs, SlowdownModel& slowdowns,
+                EventQueue& queue, std::uint16_t ends_kind);
+
+  /// A kernel starts to work on a stream (role * streams + stream of the role), now or later.
+  void begin(std::uint32_t stream, KernelId kernel, Picoseconds begin);
+  /// An event is due: whether the kernel of its stream has ended.
+  bool ends(const Event& event);
+  /// What the kernel that has ended last on a stream took longer than alone.
+  Picoseconds longer(std::uint32_t stream) const;
+
+  /// A transfer of the role begins, or ends, to take `load`.
+  void load(std::uint32_t role, const DeviceLoad& load, bool begins, Picoseconds now);
+  const DeviceLoad& load_of(std::uint32_t role) const { return devices_[role].load; }
+
+ private:
+  static constexpr std::uint32_t kFree = 0;  ///< the level without a load
+  static constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+
+  struct Device {
+    DeviceLoad load;
+    std::uint32_t level = kFree;  ///< index of `load` in slowdowns_, once a kernel asks
+    std::uint32_t kernels = 0;    ///< that run
+  };
+  struct Work {
+    KernelId kernel = 0;
+    bool active = false;
+    std::uint16_t event = 0;  ///< argument of the event that counts (65,536 ones later it recurs)
+    Picoseconds begun = 0;
+    Picoseconds since = 0;   ///< `left` is as of then
+    Picoseconds end = 0;     ///< if nothing changes
+    Picoseconds queued = 0;  ///< time of the event that counts
+    double left = 0;         ///< of the time alone
+    double slowdown = 1;
+  };
+
+  double slowdown(Device& device, KernelId kernel);
+  std::uint32_t level_of(const DeviceLoad& load);
+  Picoseconds end_of(const Work& work) const;
+  void change_speed(std::uint32_t stream, double slowdown, Picoseconds now);
+  void queue_end(std::uint32_t stream);
+
+  const Costs& costs_;
+  SlowdownModel& model_;
+  EventQueue& queue_;
+  std::uint16_t ends_kind_;
+  std::uint32_t streams_;        ///< per role
+  std::vector<Device> devices_;  ///< by role
+  std::vector<Work> work_;       ///< by role, then stream
+  std::map<DeviceLoad, std::uint32_t> levels_;
+  std::vector<std::vector<double>> slowdowns_;  ///< by level, then kernel; 0: not asked for yet
+};
+
+}  // namespace orrery
