@@ -125,7 +125,7 @@ TEST_F(Collectives, ADeadLinkWithoutAnotherWayEndsTheRunWithItsName) {
   const Outcome run = orrery("run " + file);
   EXPECT_EQ(run.code, 5);
   EXPECT_THAT(run.out, HasSubstr("transfer 'all_reduce' stands still: link "
-                                 "system0/node0/accelerator3->nvswitches is down from 1 ms on"));
+                                 "system0/node0/accelerator3->nvswitches is down from 1.00 ms on"));
 }
 
 TEST_F(Collectives, AFaultOfALinkThatDoesNotExistIsShownWhereItIsWritten) {
@@ -142,7 +142,7 @@ TEST_F(Collectives, AFaultOfALinkThatDoesNotExistIsShownWhereItIsWritten) {
 TEST_F(Collectives, LinksArePrintedByClassAndStoredOneByOneWhereAskedFor) {
   const std::string file = experiment("kind: all_reduce, bytes: 1 GiB, algorithm: ring");
   const Outcome run = orrery("run " + file);
-  EXPECT_THAT(run.out, HasSubstr("accelerator->nvswitches     144  15 GB"));
+  EXPECT_THAT(run.out, HasSubstr("accelerator->nvswitches     144  15.0 GB"));
   const Outcome json = orrery("run " + file + " --json --set record=links");
   const auto links = nlohmann::json::parse(json.out.substr(json.out.find('{'))).at("links");
   ASSERT_EQ(links.size(), 16U);

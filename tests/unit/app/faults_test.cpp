@@ -94,7 +94,7 @@ TEST(Faults, ADeadLinkWithoutAnotherWayIsAnInfeasiblePointThatNamesTransferLinkA
   EXPECT_EQ(record.status, RunStatus::kInfeasible);
   EXPECT_THAT(record.reason,
               AllOf(HasSubstr("transfer 'all_reduce' stands still"),
-                    HasSubstr("system0/node0/accelerator3->nvswitches is down from 5 ms on")));
+                    HasSubstr("system0/node0/accelerator3->nvswitches is down from 5.00 ms on")));
 }
 
 TEST(Faults, ALinkThatIsDeadFromTheStartIsNamedTheSameWay) {

@@ -79,7 +79,7 @@ TEST(LinkUse, IsPrintedByClass) {
   record.link_classes = {{"accelerator->leaf", 8, 2e9, 0.25, 0.5}};
   std::ostringstream out;
   print_link_use(record, out);
-  EXPECT_THAT(out.str(), testing::HasSubstr("accelerator->leaf       8   2 GB  25.0 %   50.0 %"));
+  EXPECT_THAT(out.str(), testing::HasSubstr("accelerator->leaf       8  2.00 GB  25.0 %   50.0 %"));
 }
 
 }  // namespace

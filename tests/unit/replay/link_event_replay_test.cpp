@@ -54,7 +54,7 @@ TEST(ReplayedLinkEvent, ADeadLinkWithoutAnotherWayEndsTheRunWithBothNames) {
     FAIL() << "the run ends although its link is down";
   } catch (const LinkDownError& error) {
     EXPECT_THAT(error.what(), HasSubstr("transfer 'gradients'"));
-    EXPECT_THAT(error.what(), HasSubstr("link 0 is down from 1 ms on"));
+    EXPECT_THAT(error.what(), HasSubstr("link 0 is down from 1.00 ms on"));
   }
 }
 

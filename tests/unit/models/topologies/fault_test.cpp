@@ -141,16 +141,18 @@ TEST(LinkFaults, WhatCannotReachANicTakesTheNextRailToo) {
 
 TEST(LinkFaults, ADeadUplinkIsHashedAround) {
   SystemConfig system = dgx_h100();
+  system.accelerators.value = system.accelerators_per_node = 2;
   system.scale_out.routing = Routing::kEcmp;
-  system.scale_out.nodes_per_leaf_group = 1;
-  const auto uplink = [](const Machine& machine) {  // that a message from 0 to 8 takes
+  system.scale_out.nodes_per_leaf_group = 2;
+  system.scale_out.switch_ports = {8};
+  const auto uplink = [](const Machine& machine) {  // that a message to the next group takes
     Route route;
-    machine.fabric->append_route(0, 8, route);
+    machine.fabric->append_route(0, 4, route);
     return machine.topology.bundles()[route.at(1).bundle].name;
   };
-  const std::string taken = uplink(Machine(system, 4, {}));
+  const std::string taken = uplink(Machine(system, 8, {}));
   EXPECT_EQ(link_class(taken), "leaf->spine");
-  const Machine machine(system, 4, {{taken}});
+  const Machine machine(system, 8, {{taken}});
   EXPECT_EQ(link_class(uplink(machine)), "leaf->spine");
   EXPECT_NE(uplink(machine), taken);
 }
