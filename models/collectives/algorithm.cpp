@@ -16,13 +16,27 @@ void FlowSink::exchange(std::span<const int> group, Bytes bytes) {
 }
 
 StepCount longer(StepCount a, StepCount b) {
-  const bool first = std::tie(a.scale_out, a.scale_up) >= std::tie(b.scale_out, b.scale_up);
-  return first ? a : b;
+  const auto key = [](const StepCount& s) {
+    return std::tuple(s.scale_out, s.scale_up, s.links.scale_out, s.links.scale_up);
+  };
+  return key(a) >= key(b) ? a : b;
 }
 
 StepCount step_after(StepCount chain, bool between_systems) {
   ++(between_systems ? chain.scale_out : chain.scale_up);
   return chain;
+}
+
+StepCount operator+(StepCount a, StepCount b) {
+  return {a.scale_up + b.scale_up,
+          a.scale_out + b.scale_out,
+          {a.links.scale_up + b.links.scale_up, a.links.scale_out + b.links.scale_out}};
+}
+
+StepCount operator-(StepCount a, StepCount b) {
+  return {a.scale_up - b.scale_up,
+          a.scale_out - b.scale_out,
+          {a.links.scale_up - b.links.scale_up, a.links.scale_out - b.links.scale_out}};
 }
 
 bool Collective::spans_systems() const {
@@ -34,6 +48,15 @@ bool Collective::spans_systems() const {
 bool Collective::crosses(int member, int other) const {
   return layout.system(group[static_cast<std::size_t>(member)]) !=
          layout.system(group[static_cast<std::size_t>(other)]);
+}
+
+StepCount Collective::step(int from, int to) const {
+  StepCount step = step_after({}, crosses(from, to));
+  if (ways != nullptr) {
+    step.links = ways->beyond_shortest(group[static_cast<std::size_t>(from)],
+                                       group[static_cast<std::size_t>(to)]);
+  }
+  return step;
 }
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 
 #include "models/registry.h"
 #include "models/topologies/fabric.h"
+#include "models/topologies/way_lengths.h"
 #include "sim/graph/transfer.h"
 #include "sim/units/units.h"
 
@@ -33,15 +34,21 @@ class FlowSink {
 };
 
 /// Dependent steps on the longest chain of an algorithm: each costs one latency. Of two chains the
-/// one with more steps between systems is the longer.
+/// one with more steps between systems is the longer, then that with more inside, then that with
+/// more links.
 struct StepCount {
   int scale_up = 0;   ///< between ranks of one system
   int scale_out = 0;  ///< between systems
+  ExtraLinks links = {};
   bool operator==(const StepCount&) const = default;
 };
 StepCount longer(StepCount a, StepCount b);
-/// The chain with one more step at its end.
+/// The chain with one more step at its end, over the shortest way.
 StepCount step_after(StepCount chain, bool between_systems);
+/// Two chains, one after the other.
+StepCount operator+(StepCount a, StepCount b);
+/// A chain without one that it begins with.
+StepCount operator-(StepCount a, StepCount b);
 
 /// One group of a transfer: at least two different ranks.
 struct Collective {
@@ -55,11 +62,14 @@ struct Collective {
   /// where it is none.
   std::vector<int> torus = {};
   const ExpertRouting* routing = nullptr;  ///< of a dispatch or combine
+  const WayLengths* ways = nullptr;        ///< none: all are taken for the shortest
 
   int size() const { return static_cast<int>(group.size()); }
   bool spans_systems() const;
   /// Whether two members (positions in the group) are in different systems.
   bool crosses(int member, int other) const;
+  /// One step, from one member (position in the group) to another.
+  StepCount step(int from, int to) const;
 };
 
 /// How a collective is carried out: who sends how much to whom, and in how many dependent steps.
@@ -71,6 +81,9 @@ class CollectiveAlgorithm {
   virtual bool serves(const Collective& collective) const = 0;
   /// Reports all flows of the group. Only for a collective that it serves.
   virtual StepCount run(const Collective& collective, FlowSink& sink) const = 0;
+  /// Whether run() counts the links of its longest chain. Otherwise each step of it is taken to be
+  /// as long as the longest way of a message.
+  virtual bool counts_links() const { return false; }
   /// The same message by message, which proves what the algorithm computes (verify_semantics). For
   /// small groups: an all-to-all has the square of the group. Only for a collective that it serves.
   virtual Schedule schedule(const Collective& collective) const = 0;

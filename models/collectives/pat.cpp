@@ -24,6 +24,7 @@ class PatAlgorithm final : public CollectiveAlgorithm {
   }
   bool automatic() const override { return false; }  // NCCL: only with one rank per node
 
+  bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const int n = collective.size();
     const int last = doubling_rounds(n) - 1;

@@ -29,17 +29,16 @@ void ring_order(const Channels& channels, int channel, bool from_root, std::vect
   if (from_root) std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
 }
 
-bool crosses(const Collective& collective, const std::vector<int>& order, std::size_t hop) {
+StepCount step(const Collective& collective, const std::vector<int>& order, std::size_t hop) {
   const std::size_t n = order.size();
-  return collective.crosses(order[hop % n], order[(hop + 1) % n]);
+  return collective.step(order[hop % n], order[(hop + 1) % n]);
 }
 
 /// The `hops` hops from `first` on.
 StepCount chain(const Collective& collective, const std::vector<int>& order, std::size_t first,
                 std::size_t hops) {
   StepCount steps;
-  for (std::size_t i = first; i < first + hops; ++i)
-    steps = step_after(steps, crosses(collective, order, i));
+  for (std::size_t i = first; i < first + hops; ++i) steps = steps + step(collective, order, i);
   return steps;
 }
 
@@ -51,8 +50,7 @@ StepCount slowest_chain(const Collective& collective, const std::vector<int>& or
   StepCount steps = chain(collective, order, 0, hops);
   StepCount slowest = steps;
   for (std::size_t start = 1; start < order.size(); ++start) {
-    --(crosses(collective, order, start - 1) ? steps.scale_out : steps.scale_up);
-    steps = step_after(steps, crosses(collective, order, start + hops - 1));
+    steps = steps - step(collective, order, start - 1) + step(collective, order, start + hops - 1);
     slowest = longer(slowest, steps);
   }
   return slowest;
@@ -73,6 +71,7 @@ class RingAlgorithm final : public CollectiveAlgorithm {
     }
   }
 
+  bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const Channels channels(collective);
     const auto n = collective.group.size();

@@ -20,7 +20,7 @@ void RoundWalk::send(int round, int from, int to, Bytes bytes) {
   round_ = round;
   const auto sender = static_cast<std::size_t>(from), receiver = static_cast<std::size_t>(to);
   sink_.add(collective_.group[sender], collective_.group[receiver], bytes);
-  const StepCount chain = step_after(before_[sender], collective_.crosses(from, to));
+  const StepCount chain = before_[sender] + collective_.step(from, to);
   after_[receiver] = longer(after_[receiver], chain);
 }
 

@@ -28,6 +28,7 @@ class RoundWalk {
 /// schedule.
 class RoundAlgorithm : public CollectiveAlgorithm {
  public:
+  bool counts_links() const final { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const final;
   Schedule schedule(const Collective& collective) const final;
 

@@ -39,7 +39,7 @@ class ChainWalk {
     const std::vector<StepCount> before = ready_;
     std::map<int, StepCount> switch_ready;
     const std::map<int, bool> switch_crosses = switches_between_systems(messages);
-    bool any_crosses = false;
+    StepCount slowest;
     for (const Message& message : messages) {
       if (!is_switches(message.to)) continue;
       const StepCount chain = sender_ready(before, message);
@@ -48,14 +48,14 @@ class ChainWalk {
     for (const Message& message : messages) {
       if (is_switches(message.to)) continue;
       const bool from_switch = is_switches(message.from);
-      const bool crosses = from_switch ? switch_crosses.at(message.from)
-                                       : collective_.crosses(message.from, message.to);
+      const StepCount step = from_switch ? step_after({}, switch_crosses.at(message.from))
+                                         : collective_.step(message.from, message.to);
       const StepCount chain =
           from_switch ? switch_ready[message.from] : sender_ready(before, message);
-      any_crosses = any_crosses || crosses;
-      receive(message, step_after(chain, crosses));
+      slowest = longer(slowest, step);
+      receive(message, chain + step);
     }
-    rounds_ = step_after(rounds_, any_crosses);
+    rounds_ = rounds_ + slowest;
   }
 
   StepCount longest() const {

@@ -13,9 +13,10 @@ class SendReceiveAlgorithm final : public CollectiveAlgorithm {
     return collective.kind == TransferKind::kSendReceive;
   }
 
+  bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     sink.add(collective.group.front(), collective.group.back(), collective.bytes);
-    return step_after({}, collective.spans_systems());
+    return collective.step(0, collective.size() - 1);
   }
 
   Schedule schedule(const Collective& collective) const override {

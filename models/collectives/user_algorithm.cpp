@@ -77,6 +77,7 @@ class WrittenAlgorithm final : public CollectiveAlgorithm {
     return collective.kind == kind_ && collective.size() == ranks_;
   }
 
+  bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const Bytes chunk = chunk_bytes(collective, schedule_.chunks);
     for (const Message& message : schedule_.messages) {

@@ -35,7 +35,7 @@ void ExpertExchangePrice::apply(const Transfer& transfer, const Topology& topolo
   const Seconds start = (dispatch ? kernels_.dispatch_start : kernels_.combine_start).value;
   const Seconds floor = (dispatch ? kernels_.dispatch_floor : kernels_.combine_floor).value;
   if (slowest < floor) priced.bottleneck.reset();
-  const Seconds latency = start + std::max(Seconds(0), floor - slowest);
+  const Seconds latency = start + std::max(Seconds(0), floor - slowest) + priced.hop_latency;
   priced.cost.latency = to_picoseconds(latency);
   priced.isolated_time = latency + slowest;
 }

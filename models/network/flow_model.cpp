@@ -17,13 +17,21 @@ namespace {
 constexpr const char* kAuto = "auto";
 
 /// Adds up the bytes on every bundle, and those that each rank reads from its memory to send them
-/// or writes there as they arrive.
+/// or writes there as they arrive; measures the longest ways.
 class LoadSink final : public FlowSink {
  public:
   LoadSink(const Fabric& fabric, std::size_t bundles, int ranks)
       : fabric_(fabric), loads_(bundles), memory_(static_cast<std::size_t>(ranks)) {}
 
+  /// From now on the ways of messages are measured, or not.
+  void measure(const WayLengths* ways) {
+    ways_ = ways;
+    longest_ = {};
+  }
+  const LongestWays& longest() const { return longest_; }
+
   void add(int source, int destination, Bytes bytes) override {
+    if (ways_ != nullptr) ways_->include(source, destination, longest_);
     route_.clear();
     fabric_.append_route(source, destination, route_);
     add_route(bytes);
@@ -31,6 +39,7 @@ class LoadSink final : public FlowSink {
     count(destination, bytes);
   }
   void exchange(std::span<const int> group, Bytes bytes) override {
+    if (ways_ != nullptr) ways_->include(group, longest_);
     fabric_.add_exchange(group, bytes.base(), loads_);
     // Out and in.
     for (const int rank : group) count(rank, 2.0 * static_cast<double>(group.size() - 1) * bytes);
@@ -61,7 +70,16 @@ class LoadSink final : public FlowSink {
   std::vector<double> loads_;
   std::vector<double> memory_;  ///< by rank
   Route route_;
+  const WayLengths* ways_ = nullptr;
+  LongestWays longest_;
 };
+
+/// Of a chain in which each step waits for the message with the longest way.
+ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
+  return {.scale_up =
+              steps.scale_up * longest.inside.scale_up + steps.scale_out * longest.between.scale_up,
+          .scale_out = steps.scale_out * longest.between.scale_out};
+}
 
 BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<Bundle>& bundles) {
   BytesByKind bytes;
@@ -115,7 +133,7 @@ std::optional<Protocol> forced_protocol(const std::string& name) {
 }  // namespace
 
 FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm,
-                     const std::string& protocol)
+                     const std::string& protocol, std::span<const LinkFault> faults)
     : forced_algorithm_(std::move(algorithm)),
       expert_exchange_(expert_exchange_price(system)),
       forced_protocol_(forced_protocol(protocol)),
@@ -126,8 +144,16 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       layout_(rank_layout(system, copies)),
       scale_up_latency_(system.scale_up.latency.value),
       scale_out_latency_(system.scale_out.latency.value),
+      scale_up_hop_(system.scale_up.hop_latency.value),
+      scale_out_hop_(system.scale_out.hop_latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
-      capacities_(payload_capacities(system, topology_)) {
+      whole_capacities_(payload_capacities(system, topology_)),
+      capacities_(whole_capacities_) {
+  if (scale_up_hop_ > Seconds(0) || scale_out_hop_ > Seconds(0)) ways_.emplace(*fabric_, layout_);
+  for (const LinkFault& fault : faults) {
+    fabric_->degrade(fault.bundle, fault.share, topology_);
+    capacities_[fault.bundle] *= fault.share;
+  }
   if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
 }
 
@@ -181,6 +207,7 @@ Collective FlowModel::collective(const Transfer& transfer, std::span<const int> 
   }
   collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
   if (transfer.routing) collective.routing = &*transfer.routing;
+  if (ways_) collective.ways = &*ways_;
   return collective;
 }
 
@@ -217,6 +244,13 @@ DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer
                              traffic(transfer, priced));
   }
   return load;
+}
+
+PricedTransfer FlowModel::price_as(const Transfer& transfer, const PricedTransfer& taken) const {
+  check_groups(transfer);
+  if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol)))
+    return *std::move(priced);
+  throw std::logic_error("transfer " + transfer.name + " was never carried by " + taken.algorithm);
 }
 
 std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
@@ -292,7 +326,7 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
   for (const int rank : largest) systems.insert(layout_.system(rank));
   t.systems = static_cast<int>(systems.size());
   for (const LinkLoad& load : priced.cost.loads) {
-    const Seconds time = Bytes(load.bytes) / capacities_[load.link];
+    const Seconds time = Bytes(load.bytes) / whole_capacities_[load.link];
     if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {
       t.scale_out_time = std::max(t.scale_out_time, time);
     } else {
@@ -316,8 +350,8 @@ PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
     slowest = time;
     priced.bottleneck = load.link;
   }
-  priced.cost.latency = to_picoseconds(cost.latency);
-  priced.isolated_time = cost.latency + slowest;
+  priced.cost.latency = to_picoseconds(cost.latency + priced.hop_latency);
+  priced.isolated_time = cost.latency + priced.hop_latency + slowest;
   return priced;
 }
 
@@ -329,10 +363,17 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   Seconds latency;
   for (const std::vector<int>& group : transfer.groups) {
     if (group.size() == 1) continue;
-    const StepCount steps = algorithm.run(collective(transfer, group), sink);
-    const Seconds chain = scale_up_latency_ * steps.scale_up + scale_out_latency_ * steps.scale_out;
+    const bool by_longest = ways_ && !algorithm.counts_links();
+    sink.measure(by_longest ? &*ways_ : nullptr);
+    StepCount steps = algorithm.run(collective(transfer, group), sink);
+    if (by_longest) steps.links = links_of(steps, sink.longest());
+    const Seconds hops =
+        scale_up_hop_ * steps.links.scale_up + scale_out_hop_ * steps.links.scale_out;
+    const Seconds chain =
+        scale_up_latency_ * steps.scale_up + scale_out_latency_ * steps.scale_out + hops;
     if (chain < latency) continue;
     latency = chain;
+    priced.hop_latency = hops;
     priced.scale_up_steps = steps.scale_up;
     priced.scale_out_steps = steps.scale_out;
   }
@@ -340,7 +381,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   for (std::uint32_t link = 0; link < capacities_.size(); ++link) {
     const double bytes = sink.loads()[link];
     if (bytes == 0) continue;
-    priced.cost.loads.push_back({link, bytes});
+    priced.cost.loads.push_back({link, bytes, bytes});
     const Seconds time = Bytes(bytes) / capacities_[link];
     if (time <= slowest) continue;
     slowest = time;

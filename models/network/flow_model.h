@@ -11,6 +11,7 @@
 #include "models/network/expert_exchange.h"
 #include "models/network/protocols.h"
 #include "models/topologies/fabric.h"
+#include "models/topologies/way_lengths.h"
 #include "sim/machine/network.h"
 
 namespace orrery {
@@ -29,14 +30,21 @@ class FlowModel final : public Network {
   ///        "auto" takes algorithm and protocol as the library would, by its own cost model, and
   ///        prices them by the measured parameters. A named protocol that does not serve a transfer
   ///        leaves it to "auto".
+  /// @param faults of links, each bundle once. Protocols are chosen, and cost their latencies, as
+  ///        on whole links.
   /// @throws config::ConfigError for an unknown topology, algorithm or protocol, and for sizes that
   ///         do not fit together.
   FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto",
-            const std::string& protocol = "auto");
+            const std::string& protocol = "auto", std::span<const LinkFault> faults = {});
 
   const Topology& topology() const override { return topology_; }
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
+  /// The same without faults.
+  const std::vector<BytesPerSecond>& whole_capacities() const { return whole_capacities_; }
   PricedTransfer price(const Transfer& transfer) const override;
+  /// The price with the algorithm and protocol that were taken on another state of these links.
+  /// @throws as price()
+  PricedTransfer price_as(const Transfer& transfer, const PricedTransfer& taken) const;
 
   /// How a transfer is carried out. Empty where the fabric has no protocols.
   /// @throws as price()
@@ -80,11 +88,12 @@ class FlowModel final : public Network {
   Bytes cache_;
   double scale_up_efficiency_;
   RankLayout layout_;
-  Seconds scale_up_latency_;
-  Seconds scale_out_latency_;
+  Seconds scale_up_latency_, scale_out_latency_;
+  Seconds scale_up_hop_, scale_out_hop_;  ///< latency of a link beyond the shortest way
   Topology topology_;
   std::unique_ptr<Fabric> fabric_;
-  std::vector<BytesPerSecond> capacities_;
+  std::vector<BytesPerSecond> whole_capacities_, capacities_;
+  std::optional<WayLengths> ways_;  ///< where hops cost latency
 };
 
 }  // namespace orrery

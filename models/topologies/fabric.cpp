@@ -10,7 +10,6 @@
 #include "models/topologies/host_links.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
-#include "sim/units/spelling.h"
 
 namespace orrery {
 
@@ -82,32 +81,11 @@ void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) 
 std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}; }
 
 void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
-  if (share <= 0) {
-    throw config::ConfigError("the link " + topology.bundles()[bundle].name +
-                              " is down, and there is no other way between its ends");
-  }
   topology.scale(bundle, share);
 }
 
-namespace {
-
-BundleId find_bundle(const Topology& topology, const std::string& name) {
-  const std::vector<Bundle>& bundles = topology.bundles();
-  const auto found = std::find_if(bundles.begin(), bundles.end(),
-                                  [&](const Bundle& bundle) { return bundle.name == name; });
-  if (found != bundles.end()) return static_cast<BundleId>(found - bundles.begin());
-  std::vector<std::string> names;
-  names.reserve(bundles.size());
-  for (const Bundle& bundle : bundles) names.push_back(bundle.name);
-  const std::string meant = nearest_name(name, names);
-  throw config::ConfigError("there is no link '" + name + "'" +
-                            (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
-}
-
-}  // namespace
-
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
-                                     Topology& topology, std::span<const LinkFault> faults) {
+                                     Topology& topology) {
   for (int rank = 0; rank < layout.ranks(); ++rank) topology.add_rank(rank_name(layout, rank));
   const ScaleUpBuilder scale_up = ScaleUpRegistry::at("scale-up topology", system.scale_up.kind);
   std::unique_ptr<Fabric> fabric = scale_up(system, layout, topology);
@@ -117,9 +95,6 @@ std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayou
     fabric = scale_out(system, layout, std::move(fabric), topology);
   }
   if (system.host.links) fabric = add_host_links(system, layout, std::move(fabric), topology);
-  for (const LinkFault& fault : faults) {
-    fabric->degrade(find_bundle(topology, fault.link), fault.share, topology);
-  }
   return fabric;
 }
 

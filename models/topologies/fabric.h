@@ -51,7 +51,7 @@ std::string rank_name(const RankLayout& layout, int rank);
 
 /// A bundle that has lost links or speed.
 struct LinkFault {
-  std::string link;  ///< name of the bundle
+  BundleId bundle = 0;
   double share = 0;  ///< of its capacity that is left; 0: it is down
 };
 
@@ -78,10 +78,12 @@ class Fabric {
   /// Links that a message crosses one after the other, those on a package not counted. By default
   /// what append_route() says, for fabrics whose paths are equally long.
   virtual int hops(int source, int destination) const;
+  /// Those of them that are between systems.
+  virtual int scale_out_hops(int /*source*/, int /*destination*/) const { return 0; }
 
-  /// Leaves a bundle of this fabric a share of its capacity, and routes around one that is down
-  /// where there is a way. By default there is none.
-  /// @throws config::ConfigError naming two ends that are cut off.
+  /// Leaves a bundle of this fabric a share of its capacity. Messages go around one that is down
+  /// where the fabric has another way; where it has none (by default) they keep theirs, and stand
+  /// still on it.
   virtual void degrade(BundleId bundle, double share, Topology& topology);
 
   /// Adds every physical link to the topology of the constructor, or a copy of it.
@@ -118,9 +120,8 @@ using ScaleUpRegistry = Registry<ScaleUpBuilder>;
 using ScaleOutRegistry = Registry<ScaleOutBuilder>;
 
 /// Adds all ranks, switches and bundles of the machine to an empty topology.
-/// @throws config::ConfigError for an unknown kind, sizes that do not fit together, a fault of a
-///         link that does not exist, and ends that faults cut off.
+/// @throws config::ConfigError for an unknown kind, and sizes that do not fit together.
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
-                                     Topology& topology, std::span<const LinkFault> faults = {});
+                                     Topology& topology);
 
 }  // namespace orrery

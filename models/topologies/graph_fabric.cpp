@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,7 +43,8 @@ class GraphFabric final : public Fabric {
       healthy.capacities.push_back(added.link.base() * added.links);
     }
     ways_.push_back(std::move(healthy));
-    find_ways(ways_.back(), 0, topology);
+    find_ways(ways_.back());
+    require_connected(topology);
     first_switch_ = boost::num_vertices(topology.graph());
     for (int s = 0; s < layout.systems; ++s) {
       for (const std::string& switch_name : graph_.switches) {
@@ -87,10 +89,12 @@ class GraphFabric final : public Fabric {
       ways_.push_back(ways_.front());
       ways_of_[system] = ways_.size() - 1;
     }
-    SystemWays& ways = ways_[ways_of_[system]];
-    ways.capacities[wire] *= share;
-    find_ways(ways, static_cast<int>(system), topology);
-    if (share > 0) topology.scale(bundle, share);  // else no route has it
+    topology.scale(bundle, share);
+    SystemWays without = ways_[ways_of_[system]];
+    without.capacities[wire] *= share;
+    find_ways(without);
+    // What has no other way stays on the one that it had.
+    if (!cut_off(without)) ways_[ways_of_[system]] = std::move(without);
   }
 
   void draw(Topology& topology) const override {
@@ -123,16 +127,24 @@ class GraphFabric final : public Fabric {
     return first_switch_ + index(system) * graph_.switches.size() + index(number - graph_.ranks);
   }
 
-  void find_ways(SystemWays& ways, int system, const Topology& topology) const {
+  void find_ways(SystemWays& ways) const {
     ways.distances.clear();
+    for (int to = 0; to < graph_.ranks; ++to) ways.distances.push_back(distances_to(to, ways));
+  }
+
+  /// Two ranks, the first of which has no way to the second.
+  std::optional<std::pair<int, int>> cut_off(const SystemWays& ways) const {
     for (int to = 0; to < graph_.ranks; ++to) {
-      ways.distances.push_back(distances_to(to, ways));
       for (int from = 0; from < graph_.ranks; ++from) {
-        if (ways.distances.back()[index(from)] != kFar) continue;
-        throw config::ConfigError(name_ + ": no way from " +
-                                  topology.rank_name(system * graph_.ranks + from) + " to " +
-                                  topology.rank_name(system * graph_.ranks + to));
+        if (ways.distances[index(to)][index(from)] == kFar) return std::pair(from, to);
       }
+    }
+    return {};
+  }
+  void require_connected(const Topology& topology) const {
+    if (const auto ranks = cut_off(ways_.front())) {
+      throw config::ConfigError(name_ + ": no way from " + topology.rank_name(ranks->first) +
+                                " to " + topology.rank_name(ranks->second));
     }
   }
 

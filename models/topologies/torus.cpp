@@ -11,6 +11,7 @@
 #include "models/topologies/torus.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class TorusFabric final : public Fabric {
   }
 
   int hops(int source, int destination) const override {
+    if (!down_.empty()) return Fabric::hops(source, destination);
     int links = 0;
     for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
       const int apart = std::abs(coordinate(source, axis) - coordinate(destination, axis));
@@ -81,6 +83,12 @@ class TorusFabric final : public Fabric {
         }
       }
     }
+  }
+
+  // The other way round, where the axis is closed.
+  void degrade(BundleId bundle, double share, Topology& topology) override {
+    Fabric::degrade(bundle, share, topology);
+    if (share <= 0) down_.insert(bundle);
   }
 
   // Whole systems whose axes are all rings.
@@ -133,14 +141,27 @@ class TorusFabric final : public Fabric {
     if (up == 0) return;
     if (wraps_[axis] == 0) {
       steps(rank, axis, to > from ? 1 : -1, std::abs(to - from), share, visit);
-    } else if (2 * up == size) {
-      steps(rank, axis, 1, up, share / 2, visit);
-      steps(rank, axis, -1, up, share / 2, visit);
-    } else if (2 * up < size) {
-      steps(rank, axis, 1, up, share, visit);
-    } else {
-      steps(rank, axis, -1, size - up, share, visit);
+      return;
     }
+    const double upwards = share_upwards(rank, axis, up);
+    if (upwards > 0) steps(rank, axis, 1, up, share * upwards, visit);
+    if (upwards < 1) steps(rank, axis, -1, size - up, share * (1 - upwards), visit);
+  }
+  /// Of a message that goes `up` links upwards on a ring, or the rest of it downwards.
+  double share_upwards(int rank, std::size_t axis, int up) const {
+    const int size = sizes_[axis];
+    if (!down_.empty()) {
+      const bool above = is_whole(rank, axis, 1, up), below = is_whole(rank, axis, -1, size - up);
+      if (above != below) return above ? 1 : 0;
+    }
+    if (2 * up == size) return 0.5;
+    return 2 * up < size ? 1 : 0;
+  }
+  bool is_whole(int rank, std::size_t axis, int step, int count) const {
+    bool whole = true;
+    steps(rank, axis, step, count, 1,
+          [&](BundleId bundle, double) { whole = whole && down_.count(bundle) == 0; });
+    return whole;
   }
   template <class Visit>
   void steps(int rank, std::size_t axis, int step, int count, double share, Visit visit) const {
@@ -185,6 +206,7 @@ class TorusFabric final : public Fabric {
   int per_neighbour_ = 1;     // parallel links
   BytesPerSecond link_;
   std::vector<BundleId> bundles_;  // by rank, axis, direction
+  std::set<BundleId> down_;
 };
 
 std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,

@@ -10,6 +10,7 @@
 // of a leaf are one bundle, and those of a pod. Otherwise every uplink is a bundle, and a message
 // takes the one that the hash of (source, destination, flow) or the destination picks.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,30 +71,37 @@ class TreeFabric final : public Fabric {
       scale_up_->append_route(source, destination, route);
       return;
     }
-    const int sender = relay(source, destination);
+    const auto [sender, receiver] = ports(source, destination);
     if (sender != source) scale_up_->append_route(source, sender, route);
     route.push_back({port_up_[index(sender)]});
-    const int from = leaf_of(sender), to = leaf_of(destination);
+    const int from = leaf_of(sender), to = leaf_of(receiver);
     for (int flow = 0; from != to && flow < flows_; ++flow) {
       append_climb(from, to, key(source, destination, flow), route);
     }
-    route.push_back({port_down_[index(destination)]});
+    route.push_back({port_down_[index(receiver)]});
+    if (receiver != destination) scale_up_->append_route(receiver, destination, route);
   }
 
   int hops(int source, int destination) const override {
     if (layout_.system(source) == layout_.system(destination)) {
       return scale_up_->hops(source, destination);
     }
-    const int sender = relay(source, destination);
-    const int inside = sender == source ? 0 : scale_up_->hops(source, sender);
-    const int from = leaf_of(sender), to = leaf_of(destination);
-    if (from == to) return inside + 2;
-    return inside + (pod(from) == pod(to) ? 4 : 6);
+    const auto [sender, receiver] = ports(source, destination);
+    int inside = sender == source ? 0 : scale_up_->hops(source, sender);
+    if (receiver != destination) inside += scale_up_->hops(receiver, destination);
+    return inside + scale_out_hops(source, destination);
+  }
+  int scale_out_hops(int source, int destination) const override {
+    if (layout_.system(source) == layout_.system(destination)) return 0;
+    const auto [sender, receiver] = ports(source, destination);
+    const int from = leaf_of(sender), to = leaf_of(receiver);
+    if (from == to) return 2;
+    return pod(from) == pod(to) ? 4 : 6;
   }
 
   void add_exchange(std::span<const int> group, double bytes,
                     std::vector<double>& loads) const override {
-    if (!adaptive()) {  // every pair has a path of its own
+    if (!adaptive() || !down_.empty()) {  // every pair has a path of its own
       Fabric::add_exchange(group, bytes, loads);
       return;
     }
@@ -128,9 +136,11 @@ class TreeFabric final : public Fabric {
     scale_up_->append_multicast(group, route);
   }
 
+  // Around a NIC over another rail, around an uplink by another hash.
   void degrade(BundleId bundle, double share, Topology& topology) override {
     if (topology.bundles()[bundle].kind == LinkKind::kScaleOut) {
       Fabric::degrade(bundle, share, topology);
+      if (share <= 0) down_.insert(bundle);
     } else {
       scale_up_->degrade(bundle, share, topology);
     }
@@ -173,6 +183,27 @@ class TreeFabric final : public Fabric {
     return layout_.node(source) * layout_.ranks_per_node + destination % layout_.ranks_per_node;
   }
 
+  struct Ports {
+    int sender = 0, receiver = 0;
+  };
+  /// The ranks whose NICs a message goes through. Where one of them is down, both are those of the
+  /// next rail on which neither is.
+  Ports ports(int source, int destination) const {
+    const Ports usual = {relay(source, destination), destination};
+    if (works(usual)) return usual;
+    const int node = layout_.ranks_per_node;
+    for (int i = 1; i < node; ++i) {
+      const int rail = (destination + i) % node;
+      const Ports other = {source - source % node + rail, destination - destination % node + rail};
+      if (works(other)) return other;
+    }
+    return usual;
+  }
+  bool works(Ports ports) const {
+    return down_.empty() || (down_.count(port_up_[index(ports.sender)]) == 0 &&
+                             down_.count(port_down_[index(ports.receiver)]) == 0);
+  }
+
   bool is_inside(std::span<const int> group) const {
     return std::all_of(group.begin(), group.end(), [&](int rank) {
       return layout_.system(rank) == layout_.system(group.front());
@@ -200,8 +231,23 @@ class TreeFabric final : public Fabric {
     return choice;
   }
 
-  /// From leaf to leaf, on the path of that key.
+  /// From leaf to leaf, on the path of that key, or of its hash where that one is broken.
   void append_climb(int from, int to, std::uint64_t key, Route& route) const {
+    constexpr int kMostHashes = 1000;
+    const std::size_t begin = route.size();
+    append_path(from, to, key, route);
+    for (int i = 1; i < kMostHashes && is_broken(route, begin); ++i) {
+      route.resize(begin);
+      key = mix(key);
+      append_path(from, to, key, route);
+    }
+  }
+  bool is_broken(const Route& route, std::size_t begin) const {
+    return !down_.empty() &&
+           std::any_of(route.begin() + static_cast<std::ptrdiff_t>(begin), route.end(),
+                       [&](const Hop& hop) { return down_.count(hop.bundle) > 0; });
+  }
+  void append_path(int from, int to, std::uint64_t key, Route& route) const {
     const double share = 1.0 / flows_;
     const int parallel = shape_.leaf_uplinks / shape_.spines;
     const int up = choose(key, shape_.leaf_uplinks);
@@ -308,6 +354,7 @@ class TreeFabric final : public Fabric {
   std::vector<BundleId> port_up_, port_down_;  // by rank
   std::vector<BundleId> leaf_up_, leaf_down_;  // by leaf, then lane
   std::vector<BundleId> pod_up_, pod_down_;    // by pod, plane, lane
+  std::set<BundleId> down_;
 };
 
 }  // namespace

@@ -4,9 +4,10 @@
 #include <numeric>
 
 #include "models/collectives/limit.h"
-#include "models/network/flow_model.h"
 #include "sim/app/components.h"
+#include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
+#include "sim/app/link_use.h"
 #include "sim/app/simulate.h"
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
@@ -112,8 +113,8 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   if (collective.kind == TransferKind::kSendReceive && ranks != 2) {
     throw config::ConfigError("collective.ranks: send_receive needs 2 ranks");
   }
-  const FlowModel network(experiment.system, experiment.nodes, collective.algorithm,
-                          collective.protocol);
+  const ExperimentNetwork states(experiment, collective.algorithm, collective.protocol);
+  const FlowModel& network = states.start();
   const Program program = one_transfer(collective, ranks);
   const Transfer& transfer = program.transfers[0];
   const Collective group = network.collective(transfer, transfer.groups[0]);
@@ -128,9 +129,11 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
+  states.add_link_events(program, {priced}, costs);
   elaborate(network.topology());
   const ReplayResult result = replay(program, costs);
   record.components = component_use(network.topology(), program, result);
+  add_link_use(link_use(experiment, network.topology(), result), record);
 
   const double time = to_seconds(result.end).base();
   add_figures(group, port_rates(experiment.system), time, record);

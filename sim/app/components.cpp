@@ -56,7 +56,7 @@ void count_sent(const Topology& topology, const ReplayResult& replay,
   for (std::size_t bundle = 0; bundle < bundles.size(); ++bundle) {
     const int source = bundles[bundle].source;
     if (source < 0) continue;  // a switch's
-    modules[static_cast<std::size_t>(source)]->sent += replay.link_bytes[bundle];
+    modules[static_cast<std::size_t>(source)]->sent += replay.link_payload[bundle];
   }
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "models/network/flow_model.h"
+#include "sim/app/experiment_network.h"
 #include "sim/app/explain.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/model_step.h"
@@ -25,8 +25,8 @@ Program program_of(const Experiment& e) {
 /// Everything about the hardware that reaches the result, as one text: prices, usable memory,
 /// energy, peak.
 std::string fingerprint(const Experiment& e, const KernelModel& model, const Program& program) {
-  const FlowModel network(e.system, e.nodes);
-  const PricedProgram priced = price(program, e.system.accelerator, model, network);
+  const ExperimentNetwork network(e);
+  const PricedProgram priced = price(program, e.system.accelerator, model, network.start());
   std::ostringstream text;
   text.precision(17);
   for (const KernelCost& cost : priced.costs.kernels)
@@ -63,6 +63,7 @@ std::vector<std::string> unread_keys(const Experiment& e) {
   add(e.kind != ExperimentKind::kCollective, "precision");
   add(e.kind == ExperimentKind::kOperator, "operator");
   add(e.kind == ExperimentKind::kCollective, "collective");
+  add(e.kind != ExperimentKind::kOperator, "record");
   return keys;
 }
 

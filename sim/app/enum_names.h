@@ -22,6 +22,12 @@ struct EnumNames<ExperimentKind> {
 };
 
 template <>
+struct EnumNames<Recorded> {
+  static constexpr std::pair<Recorded, const char*> values[] = {{Recorded::kClasses, "classes"},
+                                                                {Recorded::kLinks, "links"}};
+};
+
+template <>
 struct EnumNames<ExpertRouting::Router> {
   static constexpr std::pair<ExpertRouting::Router, const char*> values[] = {
       {ExpertRouting::Router::kUniform, "uniform"}, {ExpertRouting::Router::kPerfect, "perfect"}};

@@ -5,6 +5,7 @@
 
 #include "models/collectives/user_algorithm.h"
 #include "sim/app/enum_names.h"
+#include "sim/app/experiment_network.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/network_pricing.h"
 #include "sim/app/token_keys.h"
@@ -42,6 +43,19 @@ const Schema<ContentionConfig>& ContentionConfig::schema() {
                     between(0.001, 1))
           .optional("transfers", &ContentionConfig::transfers,
                     "training, inference: whether transfers slow the kernels beside them");
+  return schema;
+}
+
+const Schema<FaultConfig>& FaultConfig::schema() {
+  static const auto schema =
+      Schema<FaultConfig>("fault", "links that degrade, fail or come back")
+          .required("link", &FaultConfig::link,
+                    "a link as `orrery run` and `describe topology --dot` name it, a class such as "
+                    "accelerator->leaf, or a glob: \"*->system0/nvswitch3\"")
+          .optional("at", &FaultConfig::at, "from when on [ms]", between(Seconds(0), Seconds(9e6)))
+          .optional("capacity", &FaultConfig::capacity,
+                    "share of the healthy capacity that is then left; 0: the link is down",
+                    between(0, 1));
   return schema;
 }
 
@@ -111,7 +125,12 @@ Schema<Experiment> experiment_schema() {
       .optional("seed", &Experiment::seed, "of the draws behind intervals", at_least(0))
       .optional("operator", &Experiment::op,
                 "experiment operator: one of `orrery describe operators`")
-      .optional("collective", &Experiment::collective, "experiment collective: what is sent");
+      .optional("collective", &Experiment::collective, "experiment collective: what is sent")
+      .optional("record", &Experiment::record,
+                "what the result says of links: classes, or links (each that carried something)")
+      .optional("faults", &Experiment::faults,
+                "links that degrade or fail; what crosses a dead one takes another way, or the run "
+                "ends where there is none");
   return schema;
 }
 
@@ -203,7 +222,8 @@ void check_experiment(const Experiment& e, const config::Node& node,
     case ExperimentKind::kOperator:
       if (!e.op)
         complain(diagnostics, node, "experiment", "this experiment needs the key 'operator'");
-      break;
+      if (!e.faults.empty()) complain(diagnostics, node, "faults", "an operator crosses no links");
+      return;
     case ExperimentKind::kCollective:
       if (e.collective) {
         check_collective(e, node, diagnostics);
@@ -212,6 +232,7 @@ void check_experiment(const Experiment& e, const config::Node& node,
       }
       break;
   }
+  check_faults(e, node, diagnostics);
 }
 
 /// Without what only names things: labels, and the names of the model, calibration, measurement and

@@ -24,6 +24,9 @@ namespace orrery {
 
 enum class ExperimentKind : std::uint8_t { kOperator, kCollective, kTraining, kInference };
 
+/// What of the links a result has: their classes, or each link that carried something as well.
+enum class Recorded : std::uint8_t { kClasses, kLinks };
+
 /// Sequences of a step; 0 means derived: global = micro * dp, or micro = global / dp.
 struct BatchConfig {
   std::int64_t global = 0;
@@ -68,6 +71,14 @@ struct CollectiveConfig {
   bool byte_sums() const { return precision == Precision::kInt8; }
 };
 
+/// Links that degrade, fail or come back.
+struct FaultConfig {
+  std::string link;     ///< name, glob or class: see LinkStates
+  Seconds at;           ///< from when on
+  double capacity = 0;  ///< share of the healthy capacity that is then left; 0: down, 1: whole
+  static const config::Schema<FaultConfig>& schema();
+};
+
 /// One experiment as the user writes it.
 struct Experiment {
   ExperimentKind kind = ExperimentKind::kTraining;
@@ -93,6 +104,8 @@ struct Experiment {
   std::int64_t seed = 0;
   std::optional<config::OneOf<OperatorConfig>> op;
   std::optional<CollectiveConfig> collective;
+  std::vector<FaultConfig> faults;  ///< those of one time apply in order
+  Recorded record = Recorded::kClasses;
   /// Of the collectives of the system, already applied to it; none: not calibrated.
   std::shared_ptr<const NetworkCalibration> network;
   static const config::Schema<Experiment>& schema();

@@ -3,8 +3,8 @@
 
 #include <iostream>
 
-#include "models/network/flow_model.h"
 #include "sim/app/commands.h"
+#include "sim/app/experiment_network.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/limits.h"
@@ -248,9 +248,9 @@ ExitCode explain_command(const ExplainArguments& arguments) {
                               {"configuration", explain_configuration(loaded)}};
   if (e.kind == ExperimentKind::kTraining || e.kind == ExperimentKind::kInference) {
     Explained explained = explain_model(e);
-    const FlowModel network(e.system, e.nodes);
+    const ExperimentNetwork network(e);
     const PricedProgram priced =
-        price(explained.program, e.system.accelerator, *kernel_model(e), network);
+        price(explained.program, e.system.accelerator, *kernel_model(e), network.start());
     const Role& role = explained.program.roles.back();
     explanation["sizes"] = std::move(explained.sizes);
     explanation["role"] = role.name;

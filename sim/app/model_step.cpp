@@ -6,8 +6,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "models/network/flow_model.h"
 #include "sim/app/components.h"
+#include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/kernel_slowdowns.h"
@@ -130,9 +130,11 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
 StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
                         const Program& program, const SimulateOptions& simulate_options) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
-  const FlowModel network(experiment.system, experiment.nodes);
+  const ExperimentNetwork states(experiment);
+  const FlowModel& network = states.start();
   StepOutcome outcome;
   outcome.priced = price(program, experiment.system.accelerator, model, network);
+  states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
   KernelSlowdowns slowdowns(experiment, program, simulate_options.tiles);
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
@@ -143,6 +145,7 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   elaborate(network.topology());
   outcome.replay = replay(program, outcome.priced.costs, options);
   outcome.components = component_use(network.topology(), program, outcome.replay);
+  outcome.links = link_use(experiment, network.topology(), outcome.replay);
   if (timeline) {
     timeline->close();
     if (timeline->left_out() > 0) {
@@ -176,6 +179,7 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "events", static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);
   record.components = outcome.components;
+  add_link_use(outcome.links, record);
 }
 
 void report_trust(const Experiment& experiment, const KernelModel& model, const Program& program,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/app/experiment.h"
+#include "sim/app/link_use.h"
 #include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
 #include "sim/replay/replay.h"
@@ -24,6 +25,7 @@ struct StepOutcome {
   PricedProgram priced;
   ReplayResult replay;
   std::vector<ComponentUse> components;
+  MachineLinkUse links;
 };
 
 /// Bytes of device memory that a rank may use.

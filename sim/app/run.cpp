@@ -11,6 +11,7 @@
 #include "sim/app/commands.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/isolate.h"
+#include "sim/app/link_use.h"
 #include "sim/app/tile_store.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
@@ -67,6 +68,7 @@ void print_summary(const TimedRecord& run) {
                    interval_cell(metric)});
   }
   table.print(std::cout);
+  print_link_use(record, std::cout);
   std::cout << provenance_line(record.provenance) << "\npoint " << record.identity << "\n";
 }
 

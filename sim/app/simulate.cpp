@@ -5,6 +5,7 @@
 
 #include "sim/app/intervals.h"
 #include "sim/config/output.h"
+#include "sim/replay/replay.h"
 #include "sim/results/metric_table.h"
 
 namespace orrery {
@@ -33,6 +34,24 @@ const char* name_of(ExperimentKind kind) {
   return "?";
 }
 
+/// Fills in what the experiment gives.
+void run(const Experiment& experiment, const SimulateOptions& options, RunRecord& record) {
+  switch (experiment.kind) {
+    case ExperimentKind::kOperator:
+      run_operator(experiment, options, record);
+      break;
+    case ExperimentKind::kCollective:
+      run_collective(experiment, record);
+      break;
+    case ExperimentKind::kTraining:
+      run_training(experiment, options, record);
+      break;
+    case ExperimentKind::kInference:
+      run_inference(experiment, options, record);
+      break;
+  }
+}
+
 }  // namespace
 
 void add_metric(RunRecord& record, std::string_view name, double value) {
@@ -52,19 +71,11 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   record.parameters = parameters_of(loaded);
   record.configuration = loaded.configuration;
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
-  switch (experiment.kind) {
-    case ExperimentKind::kOperator:
-      run_operator(experiment, options, record);
-      break;
-    case ExperimentKind::kCollective:
-      run_collective(experiment, record);
-      break;
-    case ExperimentKind::kTraining:
-      run_training(experiment, options, record);
-      break;
-    case ExperimentKind::kInference:
-      run_inference(experiment, options, record);
-      break;
+  try {
+    run(experiment, options, record);
+  } catch (const LinkDownError& error) {
+    record.status = RunStatus::kInfeasible;
+    record.reason = error.what();
   }
   return record;
 }

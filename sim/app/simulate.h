@@ -14,8 +14,8 @@ struct SimulateOptions {
   TileMemo* tiles = nullptr;  ///< where tile results are looked up and kept; null: nowhere
 };
 
-/// Runs one experiment. A point that does not fit is a result too: status kInfeasible with the
-/// reason.
+/// Runs one experiment. A point that does not fit, or that a dead link holds up, is a result too:
+/// status kInfeasible with the reason.
 /// @throws config::ConfigError for what only shows when the model is built.
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 

@@ -53,10 +53,11 @@ struct KernelCost {
   Bytes cache = Bytes();
 };
 
-/// Bytes that a transfer puts on one link.
+/// What a transfer takes of one link.
 struct LinkLoad {
   std::uint32_t link = 0;
-  double bytes = 0;
+  double bytes = 0;    ///< that the link could have carried in that time
+  double payload = 0;  ///< bytes that it does carry: less where protocols are slower than links
 };
 
 /// What transfers take of the device of each of their ranks while they are in flight.

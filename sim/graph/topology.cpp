@@ -20,6 +20,26 @@ const char* to_string(LinkKind kind) {
   return "?";
 }
 
+namespace {
+
+/// "leaf" of "group0/leaf3".
+std::string_view end_class(std::string_view end) {
+  end.remove_prefix(end.rfind('/') + 1);  // npos + 1 is 0
+  while (!end.empty() && end.back() >= '0' && end.back() <= '9') end.remove_suffix(1);
+  return end;
+}
+
+}  // namespace
+
+std::string link_class(std::string_view name) {
+  constexpr std::string_view kArrow = "->";
+  const std::size_t arrow = name.find(kArrow);
+  if (arrow == std::string_view::npos) return std::string(end_class(name));
+  return std::string(end_class(name.substr(0, arrow)))
+      .append(kArrow)
+      .append(end_class(name.substr(arrow + kArrow.size())));
+}
+
 Topology::VertexId Topology::add_rank(std::string name) {
   const VertexId vertex = boost::add_vertex(Vertex{std::move(name), ranks()}, graph_);
   rank_vertices_.push_back(vertex);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/units/units.h"
@@ -14,6 +15,10 @@ namespace orrery {
 /// What a link is made of: decides its efficiency and its energy per byte.
 enum class LinkKind : std::uint8_t { kOnPackage, kScaleUp, kScaleOut, kHost };
 const char* to_string(LinkKind kind);
+
+/// What a link is called with its like: "accelerator->leaf" of
+/// "system0/node1/accelerator3->group0/leaf3". Ends without the place and number that they have.
+std::string link_class(std::string_view name);
 
 using BundleId = std::uint32_t;
 
@@ -49,7 +54,7 @@ class Topology {
   VertexId add_rank(std::string name);
   VertexId add_switch(std::string name);
   BundleId add_bundle(Bundle bundle);
-  /// Leaves a bundle that share of its capacity. Its links are still counted.
+  /// Leaves a bundle that share of its capacity; 0: it is down. Its links are still counted.
   void scale(BundleId bundle, double share) { bundles_.at(bundle).capacity *= share; }
   /// Draws one physical link of a bundle, whose capacity and count have it already.
   /// @throws std::out_of_range for a bundle that does not exist.

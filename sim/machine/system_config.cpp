@@ -95,7 +95,9 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .required("latency", &C::latency,
                     "of one step of a collective, or of a message, software included [us]",
                     kLatency)
-          .optional("hop_latency", &C::hop_latency, "of one more link on the way [ns]", kLatency)
+          .optional("hop_latency", &C::hop_latency,
+                    "of each link by which a way is longer than the shortest inside a system [ns]",
+                    kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
           .optional("calibration", &C::calibration,
@@ -149,7 +151,9 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
           .required("latency", &C::latency,
                     "of one step of a collective, or of a message, software included [us]",
                     kLatency)
-          .optional("hop_latency", &C::hop_latency, "of one more link on the way [ns]", kLatency)
+          .optional("hop_latency", &C::hop_latency,
+                    "of each link by which a way is longer than the shortest between systems [ns]",
+                    kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction);
   return schema;

@@ -49,8 +49,10 @@ struct ScaleUpConfig {
   bool switch_reduction = false;      ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds>
       latency;  ///< of one step of a collective or message between two ranks, software included
-  Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
-  Fact<double> efficiency;    ///< payload share of the link bandwidth that collectives reach
+  /// Of each link by which a way is longer than the shortest between two packages of a system,
+  /// which `latency` has in it; 0: not known.
+  Fact<Seconds> hop_latency;
+  Fact<double> efficiency;  ///< payload share of the link bandwidth that collectives reach
   /// Of the collective library; where they are present, they replace `latency` and refine
   /// `efficiency`.
   std::optional<ProtocolsConfig> protocols;
@@ -84,7 +86,9 @@ struct ScaleOutConfig {
   int flows = 1;                         ///< ecmp: hashed parts of a message
   bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
-  Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
+  /// Of each link by which a way is longer than the shortest between two systems, which `latency`
+  /// has in it; 0: not known. Links inside systems on such a way cost that of the scale-up fabric.
+  Fact<Seconds> hop_latency;
   Fact<double> efficiency;
   static const config::Schema<ScaleOutConfig>& schema();
 };

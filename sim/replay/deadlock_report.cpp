@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "sim/replay/replayer.h"
+#include "sim/results/table.h"
 
 namespace orrery {
 
@@ -182,9 +183,10 @@ std::string Replayer::stall_report() const {
     return "";
   }
   const bool named = stall->link < costs_.link_names.size();
+  const Seconds since = to_seconds(link_schedule_.last_change(stall->link));
   return "transfer '" + program_.transfers[stall->transfer].name + "' stands still: link " +
-         (named ? costs_.link_names[stall->link] : std::to_string(stall->link)) +
-         " is down, and the transfer has no other way";
+         (named ? costs_.link_names[stall->link] : std::to_string(stall->link)) + " is down from " +
+         format_si(since.base(), "s") + " on, and the transfer has no other way";
 }
 
 std::string Replayer::deadlock_report() const { return DeadlockReport(*this).text(); }

@@ -31,26 +31,53 @@ void LinkSchedule::change_route(const LinkEvent::Reroute& reroute, double part_d
           .first->second;
   const double done = completed + part_done;
   for (const LinkLoad& load : *way.loads) {
-    way.before.push_back({load.link, load.bytes * (done - way.from)});
+    const double times = done - way.from;
+    way.before.push_back({load.link, load.bytes * times, load.payload * times});
   }
   way.loads = &reroute.loads;
   way.from = done;
 }
 
-void LinkSchedule::add_bytes(std::uint32_t transfer, double completed,
-                             std::vector<double>& by_link) const {
+Picoseconds LinkSchedule::last_change(std::uint32_t link) const {
+  Picoseconds last = 0;
+  for (std::size_t i = 0; i < next_; ++i) {
+    const LinkEvent& event = costs_.link_events[order_[i]];
+    if (event.link == link) last = event.time;
+  }
+  return last;
+}
+
+void LinkSchedule::add(std::uint32_t transfer, double completed, Totals& totals) const {
   const auto found = ways_.find(transfer);
   const bool rerouted = found != ways_.end();
   const auto& loads = rerouted ? *found->second.loads : costs_.transfers[transfer].loads;
   const double times = completed - (rerouted ? found->second.from : 0);
   for (const LinkLoad& load : loads) {
-    by_link[load.link] += load.bytes * times;
+    totals.bytes[load.link] += load.bytes * times;
+    totals.payload[load.link] += load.payload * times;
   }
-  if (rerouted) {
-    for (const LinkLoad& load : found->second.before) {
-      by_link[load.link] += load.bytes;
-    }
+  if (!rerouted) return;
+  for (const LinkLoad& load : found->second.before) {
+    totals.bytes[load.link] += load.bytes;
+    totals.payload[load.link] += load.payload;
   }
+}
+
+std::vector<double> LinkSchedule::busy(const Totals& totals, const FlowNetwork& network) const {
+  std::vector<double> busy = busy_s_;
+  busy.resize(totals.bytes.size());
+  for (std::uint32_t link = 0; link < busy.size(); ++link) {
+    const double capacity = network.capacity(link).base();
+    const double counted = counted_bytes_.empty() ? 0 : counted_bytes_[link];
+    if (capacity > 0) busy[link] += (totals.bytes[link] - counted) / capacity;
+  }
+  return busy;
+}
+
+/// Before capacities change.
+void LinkSchedule::count_busy(const FlowNetwork& network, const Totals& totals) {
+  busy_s_ = busy(totals, network);
+  counted_bytes_ = totals.bytes;
 }
 
 }  // namespace orrery

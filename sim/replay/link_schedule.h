@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-/// Applies the link events of a run to its network, and keeps account of what rerouted transfers
-/// carried before.
+/// Applies the link events of a run to its network, and keeps account of what links carried: of
+/// rerouted transfers before, and of the capacities that links had.
 class LinkSchedule {
  public:
   /// @throws std::logic_error for an event on an unknown link or transfer.
@@ -26,6 +26,10 @@ class LinkSchedule {
   /// Applies the events that are due; `completed` is how often each transfer has ended.
   template <class Completed>
   void apply(Picoseconds now, FlowNetwork& network, const Completed& completed) {
+    if (next_time() > now) return;
+    count_busy(network, totals([&](std::uint32_t t) {
+                 return static_cast<double>(completed(t)) + network.part_done(t, now);
+               }));
     for (; next_time() <= now; ++next_) {
       const LinkEvent& event = costs_.link_events[order_[next_]];
       network.set_capacity(event.link, event.capacity);
@@ -37,22 +41,41 @@ class LinkSchedule {
     }
   }
 
-  /// Adds what a transfer has put on each link that has ended `completed` times.
-  void add_bytes(std::uint32_t transfer, double completed, std::vector<double>& by_link) const;
+  /// LinkLoad::bytes and LinkLoad::payload by link.
+  struct Totals {
+    std::vector<double> bytes, payload;
+  };
+  /// Of all transfers, each of which has ended `completed(transfer)` times, parts of one included.
+  template <class Completed>
+  Totals totals(const Completed& completed) const {
+    Totals totals{std::vector<double>(costs_.links.size()),
+                  std::vector<double>(costs_.links.size())};
+    for (std::uint32_t t = 0; t < costs_.transfers.size(); ++t) add(t, completed(t), totals);
+    return totals;
+  }
+  /// Seconds that each link took for what it has carried, at the capacities that it had.
+  std::vector<double> busy(const Totals& totals, const FlowNetwork& network) const;
+
+  /// When the last event on a link was applied; 0: none was.
+  Picoseconds last_change(std::uint32_t link) const;
 
  private:
   /// The way of a transfer after it changed.
   struct Way {
     const std::vector<LinkLoad>* loads;
     double from = 0;               ///< transfers done before, the part of one included
-    std::vector<LinkLoad> before;  ///< bytes carried by then
+    std::vector<LinkLoad> before;  ///< carried by then
   };
+  void add(std::uint32_t transfer, double completed, Totals& totals) const;
+  void count_busy(const FlowNetwork& network, const Totals& totals);
   void change_route(const LinkEvent::Reroute& reroute, double part_done, double completed);
 
   const Costs& costs_;
   std::vector<std::size_t> order_;     ///< of costs_.link_events, by time
   std::size_t next_ = 0;               ///< in order_
   std::map<std::uint32_t, Way> ways_;  ///< of rerouted transfers
+  // By link, up to the last event; empty before the first.
+  std::vector<double> busy_s_, counted_bytes_;
 };
 
 }  // namespace orrery

@@ -48,7 +48,9 @@ struct ReplayResult {
   std::uint64_t events = 0;
   std::uint64_t operators = 0;
   std::vector<RoleResult> roles;
-  std::vector<double> link_bytes;  ///< carried, by link
+  std::vector<double> link_bytes;    ///< LinkLoad::bytes of all that was carried, by link
+  std::vector<double> link_payload;  ///< and LinkLoad::payload
+  std::vector<double> link_busy_s;   ///< time that it took, had the link carried nothing else
 };
 
 struct ReplayOptions {
@@ -63,7 +65,7 @@ class DeadlockError : public std::runtime_error {
 };
 
 /// A transfer stands still for good: a link that it crosses is down, and it has no other way.
-/// what() names both.
+/// what() names both, and since when.
 class LinkDownError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of the replayed roles goes: breakdown, timeline, result.
 #include <algorithm>
+#include <utility>
 
 #include "sim/replay/replayer.h"
 #include "sim/results/timeline.h"
@@ -118,10 +119,11 @@ ReplayResult Replayer::result() const {
   for (RoleResult& role : result.roles) {
     role.breakdown.idle = result.end - role.end;
   }
-  result.link_bytes.assign(costs_.links.size(), 0);
-  for (std::uint32_t t = 0; t < meetings_.size(); ++t) {
-    link_schedule_.add_bytes(t, static_cast<double>(meetings_[t].completed), result.link_bytes);
-  }
+  LinkSchedule::Totals totals = link_schedule_.totals(
+      [this](std::uint32_t t) { return static_cast<double>(meetings_[t].completed); });
+  result.link_busy_s = link_schedule_.busy(totals, network_);
+  result.link_bytes = std::move(totals.bytes);
+  result.link_payload = std::move(totals.payload);
   return result;
 }
 

@@ -9,6 +9,9 @@
 namespace orrery {
 namespace {
 
+constexpr const char* kClassScope = "class";
+constexpr const char* kLinkScope = "link";
+
 void insert_metrics(Database& database, std::int64_t point, const RunRecord& record) {
   Statement insert = database.prepare(
       "INSERT INTO metrics (point, name, position, value, text, unit, p10, p90) "
@@ -42,6 +45,20 @@ void insert_classes(Database& database, std::int64_t point, const RunRecord& rec
   }
 }
 
+void insert_links(Database& database, std::int64_t point, const char* scope,
+                  const std::vector<LinkUse>& links) {
+  Statement insert = database.prepare(
+      "INSERT INTO links (point, scope, position, name, links, bytes, busy_share, peak_share) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  std::int64_t position = 0;
+  for (const LinkUse& use : links) {
+    insert.bind(1, point).bind(2, scope).bind(3, position++).bind(4, use.name);
+    insert.bind(5, static_cast<std::int64_t>(use.links)).bind(6, use.bytes);
+    insert.bind(7, use.busy_share).bind(8, use.peak_share);
+    insert.run();
+  }
+}
+
 void insert_parameters(Database& database, std::int64_t point, const RunRecord& record) {
   Statement insert = database.prepare(
       "INSERT INTO parameters (point, position, path, value, unit, text, origin) "
@@ -65,7 +82,12 @@ RecordReader::RecordReader(Database& database)
       classes_(database.prepare("SELECT name, count, time_s, flops, bytes FROM classes "
                                 "WHERE point = ? ORDER BY position")),
       parameters_(database.prepare("SELECT path, value, unit, text, origin FROM parameters "
-                                   "WHERE point = ? ORDER BY position")) {}
+                                   "WHERE point = ? ORDER BY position")) {
+  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'links'") == 0) return;
+  links_ = database.prepare(
+      "SELECT name, links, bytes, busy_share, peak_share FROM links "
+      "WHERE point = ? AND scope = ? ORDER BY position");
+}
 
 std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   point_.reset();
@@ -87,6 +109,8 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   }
   read_metrics(point, record);
   read_classes(point, record);
+  read_links(point, kClassScope, record.link_classes);
+  read_links(point, kLinkScope, record.links);
   read_parameters(point, record);
   // Only now: all reads of a connection see the state that its first open statement saw.
   point_.reset();
@@ -129,6 +153,16 @@ void RecordReader::read_classes(std::int64_t point, RunRecord& record) {
   classes_.reset();
 }
 
+void RecordReader::read_links(std::int64_t point, const char* scope, std::vector<LinkUse>& links) {
+  if (!links_) return;
+  links_->bind(1, point).bind(2, scope);
+  while (links_->step()) {
+    links.push_back({links_->text(0), static_cast<std::uint64_t>(links_->integer(1)),
+                     links_->real(2), links_->real(3), links_->real(4)});
+  }
+  links_->reset();
+}
+
 void RecordReader::read_parameters(std::int64_t point, RunRecord& record) {
   parameters_.bind(1, point);
   while (parameters_.step()) {
@@ -151,6 +185,8 @@ std::int64_t insert_record(Database& database, const RunRecord& record) {
   const std::int64_t point = database.last_row();
   insert_metrics(database, point, record);
   insert_classes(database, point, record);
+  insert_links(database, point, kClassScope, record.link_classes);
+  insert_links(database, point, kLinkScope, record.links);
   insert_parameters(database, point, record);
   return point;
 }

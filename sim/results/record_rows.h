@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/results/result_store.h"
 #include "sim/results/run_record.h"
@@ -25,9 +26,11 @@ class RecordReader {
  private:
   void read_metrics(std::int64_t point, RunRecord& record);
   void read_classes(std::int64_t point, RunRecord& record);
+  void read_links(std::int64_t point, const char* scope, std::vector<LinkUse>& links);
   void read_parameters(std::int64_t point, RunRecord& record);
 
   Statement point_, next_, metrics_, classes_, parameters_;
+  std::optional<Statement> links_;  ///< stores before version 3 have none
 };
 
 /// Adds the rows of a record that is not there yet; returns its point. Within the caller's

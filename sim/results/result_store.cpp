@@ -69,6 +69,15 @@ std::optional<StoredPoint> stored_point(const Database& database, std::string_vi
                          ") gave two results: " + difference(stored.value(), record));
 }
 
+nlohmann::ordered_json canonical_links(const std::vector<LinkUse>& links) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const LinkUse& use : links) {
+    list.push_back({use.name, use.links, canonical_decimal(use.bytes),
+                    canonical_decimal(use.busy_share), canonical_decimal(use.peak_share)});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string result_digest(const RunRecord& record) {
@@ -79,12 +88,16 @@ std::string result_digest(const RunRecord& record) {
     classes.push_back({c.name, c.count, canonical_decimal(c.time_s), canonical_decimal(c.flops),
                        canonical_decimal(c.bytes)});
   }
-  return sha256_hex(canonical_json({{"status", to_string(record.status)},
+  nlohmann::ordered_json results = {{"status", to_string(record.status)},
                                     {"reason", record.reason},
                                     {"metrics", canonical_metrics(record)},
                                     {"labels", labels},
                                     {"classes", classes},
-                                    {"provenance", record.provenance}}));
+                                    {"provenance", record.provenance}};
+  // Results of store versions 1 and 2 have none.
+  if (!record.link_classes.empty()) results["link_classes"] = canonical_links(record.link_classes);
+  if (!record.links.empty()) results["links"] = canonical_links(record.links);
+  return sha256_hex(canonical_json(results));
 }
 
 ResultStore::ResultStore(std::filesystem::path path, bool may_write, std::uint64_t max_bytes)

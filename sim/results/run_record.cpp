@@ -72,6 +72,27 @@ ordered_json components_to_json(const std::vector<ComponentUse>& components) {
   return list;
 }
 
+ordered_json links_to_json(const std::vector<LinkUse>& links) {
+  ordered_json list = ordered_json::array();
+  for (const LinkUse& use : links) {
+    list.push_back({{"name", use.name},
+                    {"links", use.links},
+                    {"bytes", use.bytes},
+                    {"busy_share", use.busy_share},
+                    {"peak_share", use.peak_share}});
+  }
+  return list;
+}
+
+std::vector<LinkUse> links_from_json(const ordered_json& list) {
+  std::vector<LinkUse> links;
+  for (const ordered_json& item : list) {
+    links.push_back({item.at("name"), item.at("links"), item.at("bytes"), item.at("busy_share"),
+                     item.at("peak_share")});
+  }
+  return links;
+}
+
 ordered_json parameters_to_json(const std::vector<Parameter>& parameters) {
   ordered_json list = ordered_json::array();
   for (const Parameter& p : parameters) {
@@ -127,6 +148,8 @@ RunRecord parse(const ordered_json& json) {
   for (const ordered_json& item : json.at("components")) {
     record.components.push_back({item.at("name"), item.at("busy_share"), item.at("sent_bytes")});
   }
+  record.link_classes = links_from_json(json.at("link_classes"));
+  record.links = links_from_json(json.at("links"));
   for (const ordered_json& item : json.at("parameters")) {
     record.parameters.push_back(parameter_from_json(item));
   }
@@ -182,6 +205,8 @@ void require_valid(const RunRecord& record) {
     require_finite(c.flops, "flops of class " + c.name);
     require_finite(c.bytes, "bytes of class " + c.name);
   }
+  require_finite(links_to_json(record.link_classes), "link_classes");
+  require_finite(links_to_json(record.links), "links");
   for (const Parameter& parameter : record.parameters) {
     if (parameter.value) require_finite(*parameter.value, "parameter " + parameter.path);
   }
@@ -200,6 +225,8 @@ ordered_json to_json(const RunRecord& record) {
   add_metrics(json, record);
   json["classes"] = classes_to_json(record.classes);
   json["components"] = components_to_json(record.components);
+  json["link_classes"] = links_to_json(record.link_classes);
+  json["links"] = links_to_json(record.links);
   json["provenance"] = record.provenance;
   json["configuration"] = record.configuration;
   json["parameters"] = parameters_to_json(record.parameters);

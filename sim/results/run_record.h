@@ -51,6 +51,15 @@ struct ComponentUse {
   double sent_bytes = 0;  ///< put on links by its accelerators
 };
 
+/// What a link, or a class of links, carried in a run.
+struct LinkUse {
+  std::string name;         ///< "system0/node0/accelerator3->group0/leaf3", "accelerator->leaf"
+  std::uint64_t links = 1;  ///< physical ones, one way
+  double bytes = 0;         ///< payload, on all of them
+  double busy_share = 0;    ///< of the run, had they carried it at full rate: mean of the links
+  double peak_share = 0;    ///< the same of the busiest link
+};
+
 enum class RunStatus { kOk, kInfeasible, kFailed };
 
 /// "ok", "infeasible", "failed", and back.
@@ -72,6 +81,8 @@ struct RunRecord {
   std::vector<Label> labels;
   std::vector<ClassBreakdown> classes;
   std::vector<ComponentUse> components;
+  std::vector<LinkUse> link_classes;
+  std::vector<LinkUse> links;  ///< that carried something; where the experiment asks for them
   std::vector<Parameter> parameters;
   nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
   nlohmann::ordered_json configuration = nlohmann::ordered_json::object();  ///< resolved, canonical

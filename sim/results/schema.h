@@ -8,7 +8,7 @@ namespace orrery {
 /// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
 inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 /// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
-inline constexpr std::int64_t kStoreVersion = 2;
+inline constexpr std::int64_t kStoreVersion = 3;
 
 /// Times of kernels' thread blocks, kept from run to run (tile_rows.h); since version 2. Rows
 /// belong to no point: any number of points may rest on one.
@@ -26,6 +26,21 @@ CREATE TABLE tiles (
   events         INTEGER NOT NULL,
   engine_version TEXT NOT NULL,
   digest         TEXT NOT NULL          -- SHA-256 of key, duration_us and events
+) STRICT, WITHOUT ROWID;
+)sql";
+
+/// What links carried; since version 3. Points of older stores have no rows.
+inline constexpr const char* kLinkSchema = R"sql(
+CREATE TABLE links (
+  point      INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  scope      TEXT NOT NULL CHECK (scope IN ('class', 'link')),
+  position   INTEGER NOT NULL,
+  name       TEXT NOT NULL,             -- accelerator->leaf, or that of the link
+  links      INTEGER NOT NULL,          -- physical ones, one way
+  bytes      REAL NOT NULL,             -- payload, on all of them
+  busy_share REAL NOT NULL,             -- of the run, at full rate; mean of the links
+  peak_share REAL NOT NULL,             -- of the busiest link
+  PRIMARY KEY (point, scope, position)
 ) STRICT, WITHOUT ROWID;
 )sql";
 

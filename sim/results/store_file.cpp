@@ -65,14 +65,17 @@ void update_view(Database& database) {
 void create_tables(Database& database) {
   database.execute(kStoreSchema);
   database.execute(kTileSchema);
+  database.execute(kLinkSchema);
   database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
   database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
 }
 
 /// Brings an older version up to date.
 void update_tables(Database& database) {
-  if (database.integer("PRAGMA user_version") >= kStoreVersion) return;
-  database.execute(kTileSchema);
+  const std::int64_t version = database.integer("PRAGMA user_version");
+  if (version >= kStoreVersion) return;
+  if (version < 2) database.execute(kTileSchema);
+  if (version < 3) database.execute(kLinkSchema);
   database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
 }
 

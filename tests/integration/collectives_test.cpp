@@ -117,6 +117,38 @@ TEST_F(Collectives, OnlyABarrierHasNoBytes) {
   EXPECT_THAT(with.out, HasSubstr("a barrier has no bytes"));
 }
 
+TEST_F(Collectives, ADeadLinkWithoutAnotherWayEndsTheRunWithItsName) {
+  const std::string file = write("dead.yaml",
+                                 "experiment: collective\nsystem: dgx_h100\n"
+                                 "collective: {kind: all_reduce, bytes: 1 GiB}\n"
+                                 "faults: [{link: \"*accelerator3->nvswitches\", at: 1 ms}]\n");
+  const Outcome run = orrery("run " + file);
+  EXPECT_EQ(run.code, 5);
+  EXPECT_THAT(run.out, HasSubstr("transfer 'all_reduce' stands still: link "
+                                 "system0/node0/accelerator3->nvswitches is down from 1.00 ms on"));
+}
+
+TEST_F(Collectives, AFaultOfALinkThatDoesNotExistIsShownWhereItIsWritten) {
+  const std::string file = write("typo.yaml",
+                                 "experiment: collective\nsystem: dgx_h100\n"
+                                 "collective: {kind: all_reduce, bytes: 1 GiB}\n"
+                                 "faults:\n  - link: acelerator->nvswitches\n");
+  const Outcome run = orrery("check " + file);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("typo.yaml:5:11: error: there is no link"),
+                             HasSubstr("did you mean 'accelerator->nvswitches'?")));
+}
+
+TEST_F(Collectives, LinksArePrintedByClassAndStoredOneByOneWhereAskedFor) {
+  const std::string file = experiment("kind: all_reduce, bytes: 1 GiB, algorithm: ring");
+  const Outcome run = orrery("run " + file);
+  EXPECT_THAT(run.out, HasSubstr("accelerator->nvswitches     144  15.0 GB"));
+  const Outcome json = orrery("run " + file + " --json --set record=links");
+  const auto links = nlohmann::json::parse(json.out.substr(json.out.find('{'))).at("links");
+  ASSERT_EQ(links.size(), 16U);
+  EXPECT_NEAR(links[0].at("bytes").get<double>(), 1.75 * (1 << 30), 1);
+}
+
 // A broadcast among 3: over rank 1, or all from the root.
 constexpr const char* kChain =
     "collective: broadcast\nranks: 3\nchunks: 1\nsteps:\n"

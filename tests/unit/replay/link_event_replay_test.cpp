@@ -54,7 +54,7 @@ TEST(ReplayedLinkEvent, ADeadLinkWithoutAnotherWayEndsTheRunWithBothNames) {
     FAIL() << "the run ends although its link is down";
   } catch (const LinkDownError& error) {
     EXPECT_THAT(error.what(), HasSubstr("transfer 'gradients'"));
-    EXPECT_THAT(error.what(), HasSubstr("link 0 is down"));
+    EXPECT_THAT(error.what(), HasSubstr("link 0 is down from 1.00 ms on"));
   }
 }
 
@@ -83,6 +83,32 @@ TEST(ReplayedLinkEvent, AnEventAfterTheEndChangesNothing) {
   TestProgramBuilder b = two_transfers();
   b.costs.link_events = {{20 * kMillisecond, 0, BytesPerSecond(0.0), {}}};
   EXPECT_EQ(replay(b.program, b.costs).end, 8 * kMillisecond);
+}
+
+TEST(ReplayedLinkEvent, ALinkIsBusyForWhatItCarriesAtTheCapacityThatItHas) {
+  TestProgramBuilder b = two_transfers();
+  b.costs.transfers[0].loads[0].payload = 3e6;
+  ReplayResult result = replay(b.program, b.costs);
+  EXPECT_DOUBLE_EQ(result.link_busy_s[0], 8e-3);
+  EXPECT_EQ(result.link_busy_s[1], 0);
+  EXPECT_EQ(result.link_payload, (std::vector<double>{6e6, 0}));
+  // Half the rate from 1 ms on: never idle. Down from 1 to 5 ms: idle for 4 ms.
+  b.costs.link_events = {{kMillisecond, 0, BytesPerSecond(0.5e9), {}}};
+  EXPECT_DOUBLE_EQ(replay(b.program, b.costs).link_busy_s[0], 15e-3);
+  b.costs.link_events = {{kMillisecond, 0, BytesPerSecond(0.0), {}},
+                         {5 * kMillisecond, 0, 1_GBps, {}}};
+  EXPECT_DOUBLE_EQ(replay(b.program, b.costs).link_busy_s[0], 8e-3);
+}
+
+TEST(ReplayedLinkEvent, PayloadGoesWithTheBytesOfEachWay) {
+  TestProgramBuilder b = two_transfers();
+  b.costs.transfers[0].loads[0].payload = 2e6;
+  b.costs.link_events = {{kMillisecond, 0, BytesPerSecond(0.0), {{0, {{1, 4e6, 2e6}}}}}};
+  const ReplayResult result = replay(b.program, b.costs);
+  EXPECT_DOUBLE_EQ(result.link_payload[0], 0.5e6);
+  EXPECT_DOUBLE_EQ(result.link_payload[1], 3.5e6);
+  EXPECT_DOUBLE_EQ(result.link_busy_s[0], 1e-3);
+  EXPECT_DOUBLE_EQ(result.link_busy_s[1], 7e-3);
 }
 
 TEST(ReplayedLinkEvent, RejectsUnknownLinksAndTransfers) {

@@ -40,6 +40,8 @@ inline RunRecord example_record(const std::string& identity = "id", double step_
                     {"peak_memory_bytes", 9007199254740993.0, "B"}};
   record.labels = {{"bound", "memory"}};
   record.classes = {{"gemm", 12, 0.25, 1e15, 3e9}, {"all_reduce tp", 4, 0.125, 0, 1e9}};
+  record.link_classes = {{"accelerator->leaf", 8, 1e9 / 3, 0.1, 0.3}};
+  record.links = {{"a0->leaf0", 1, 1e8, 0.1, 0.1}, {"a1->leaf1", 1, 1e8 / 7, 0.3, 0.3}};
   record.parameters = {{"parallel.tp", "8", 8.0, "", "a.yaml:3:7"},
                        {"precision", "bf16", std::nullopt, "", "default"}};
   record.provenance = {{"measured", 0.1}, {"analytic", 0.9}};

@@ -265,12 +265,46 @@ TEST(ResultStore, NoticesAChangedTileResult) {
   EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
 }
 
-TEST(ResultStore, AStoreOfVersionOneGainsTheTableOfTiles) {
+/// As results were before version 3.
+RunRecord without_links(const std::string& identity) {
+  RunRecord record = example_record(identity);
+  record.link_classes.clear();
+  record.links.clear();
+  return record;
+}
+
+TEST(ResultStore, AStoreOfVersionTwoKeepsItsResultsAndGainsTheTableOfLinks) {
   const TemporaryFolder folder;
-  { ResultStore::open(folder / "r.db").save(example_record("old"), example_times()); }
+  { ResultStore::open(folder / "r.db").save(without_links("old"), example_times()); }
   {
     Database old(folder / "r.db", Database::Mode::kWrite);
-    old.execute("DROP TABLE tiles; PRAGMA user_version = 1");
+    old.execute("DROP TABLE links; PRAGMA user_version = 2");
+  }
+  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").find("old")->link_classes.empty());
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("new"), example_times(), {example_tile("k")});
+  EXPECT_EQ(to_json(*store.find("old")), to_json(without_links("old")));
+  EXPECT_EQ(store.find("new")->links.size(), 2U);
+  EXPECT_EQ(store.tiles().size(), 1U);
+  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+  store.verify();
+}
+
+TEST(ResultStore, NoticesAChangedLink) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(example_record("r"), example_times()); }
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("UPDATE links SET bytes = bytes + 1 WHERE scope = 'link' AND position = 1");
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_EQ(fault_of([&] { store.find("r"); }), StoreFault::kCorrupt);
+}
+
+TEST(ResultStore, AStoreOfVersionOneGainsTheTableOfTiles) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(without_links("old"), example_times()); }
+  {
+    Database old(folder / "r.db", Database::Mode::kWrite);
+    old.execute("DROP TABLE tiles; DROP TABLE links; PRAGMA user_version = 1");
   }
   EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").tiles().empty());
   ResultStore store = ResultStore::open(folder / "r.db");

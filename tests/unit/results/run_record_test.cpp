@@ -20,8 +20,8 @@ TEST(RunRecord, JsonHasTheKeysOfTheInterfaceInOrder) {
   for (const auto& item : json.items()) keys.push_back(item.key());
   EXPECT_EQ(keys, (std::vector<std::string>{"schema", "experiment", "name", "identity", "status",
                                             "reason", "metrics", "units", "intervals", "breakdown",
-                                            "classes", "components", "provenance", "configuration",
-                                            "parameters"}));
+                                            "classes", "components", "link_classes", "links",
+                                            "provenance", "configuration", "parameters"}));
 }
 
 TEST(RunRecord, LabelsAreMetricsWithText) {
