@@ -139,7 +139,6 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       forced_protocol_(forced_protocol(protocol)),
       protocols_(system.scale_up.protocols),
       line_(system.accelerator.scale_up.bandwidth.value),
-      cache_(system.accelerator.cache ? system.accelerator.cache->capacity.value : Bytes(0)),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
       scale_up_latency_(system.scale_up.latency.value),
@@ -316,7 +315,6 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
   t.steps = {priced.scale_up_steps, priced.scale_out_steps};
   t.byte_sums = transfer.byte_sums;
   t.line = line_;
-  t.cache = cache_;
   t.efficiency = scale_up_efficiency_;
   const auto& largest =
       *std::max_element(transfer.groups.begin(), transfer.groups.end(),

@@ -85,7 +85,6 @@ class FlowModel final : public Network {
   std::optional<Protocol> forced_protocol_;
   std::optional<ProtocolsConfig> protocols_;
   BytesPerSecond line_;
-  Bytes cache_;
   double scale_up_efficiency_;
   RankLayout layout_;
   Seconds scale_up_latency_, scale_out_latency_;

@@ -12,13 +12,19 @@ namespace {
 using namespace literals;
 
 // NCCL: a channel is a block of up to 512 threads, and a thread moves 8 bytes of LL at a time.
-constexpr Bytes kChannelPass = Bytes(512 * 8);
-/// LL: a step with less leaves threads without a line; beyond, channels are added.
-constexpr Bytes kLlSpread = Bytes(1.5 * 512 * 8);
-/// Grouped sends and receives: LL up to 16 KiB a message; all channels from 1 MiB on in total
-/// (NCCL src/enqueue.cc).
-constexpr Bytes kP2pLlMessage = 16_KiB;
-constexpr Bytes kP2pAllChannels = 1_MiB;
+constexpr Bytes kLlChannelPass = 512 * Bytes(8);
+/// Share of the threads that a step of LL keeps busy. Estimate.
+constexpr double kLlBusy = 0.75;
+/// LL: a step with less leaves threads without a line; beyond, channels are added. Estimate.
+constexpr Bytes kLlSpread = 2 * kLlChannelPass;
+/// Simple: a chunk goes in two slices of up to 1 MiB. While one is sent, the other one is under way
+/// (NCCL src/include/collectives.h: slices of two steps, chunks of four).
+constexpr Bytes kSlice = 1_MiB;
+constexpr double kSlicesAChunk = 2;
+/// Grouped sends and receives: chunks of 512 KiB over up to 32 channels (NCCL src/enqueue.cc).
+constexpr Bytes kMessageChunks = 32 * Bytes(512_KiB);
+/// Least message whose parts keep the channels to its peer busy: four of 4 KiB.
+constexpr Bytes kMessageSpread = 16_KiB;
 /// NCCL's buffer of a channel's connection: what is in flight between two ranks.
 constexpr Bytes kWindow = 4_MiB;
 
@@ -34,8 +40,9 @@ constexpr double kAllReduceOwnShare = 0.75;
 /// What NCCL counts on of the links between systems with trees, whose inner nodes take from two
 /// children (NCCL 5067397 src/graph/tuning.cc).
 constexpr double kTreeRate = 0.85;
-/// A message is posted and acknowledged: two steps of LL.
-constexpr int kMessageHops = 2;
+/// A buffer of the receiver is offered before it is written, and this is acknowledged: two steps of
+/// LL.
+constexpr int kHandshake = 2;
 
 double own_share(TransferKind kind) {
   switch (kind) {
@@ -63,14 +70,23 @@ bool sums_bytes(const Traffic& t) {
                          t.kind == TransferKind::kReduceScatter);
 }
 
+/// Results of other ranks that a rank writes into its output, each a share of the buffer.
+int written_shares(const Traffic& t) {
+  const bool one = t.kind == TransferKind::kReduceScatter || t.kind == TransferKind::kReduce;
+  return one ? 1 : t.ranks - 1;
+}
+
+/// What all channels hold in one pass of LL.
+Bytes ll_pass(const ProtocolsConfig& c) { return kLlBusy * kLlChannelPass * c.channels; }
+
 ProtocolCost ll_cost(const ProtocolsConfig& c, const Traffic& t) {
   ProtocolCost cost{.latency = {}, .scale_up = 1 / c.ll_efficiency.value, .scale_out = kLlWire};
-  const Seconds spread = c.ll_spread.value * std::log2(t.ranks);
+  const Seconds spread = c.ll_spread.value + c.ll_write.value * written_shares(t);
   cost.latency = c.launch.value + c.ll_hop.value * t.steps.scale_up +
                  c.net_ll.value * t.steps.scale_out + spread * std::min(1.0, t.share() / kLlSpread);
-  // What all channels hold in one pass travels during the latency of its step.
+  // One pass of all channels travels during the latency of its step.
   const BytesPerSecond rate = t.line * c.ll_efficiency.value;
-  const Bytes pass = kChannelPass * c.channels;
+  const Bytes pass = ll_pass(c);
   const Seconds covered = pass / rate * t.steps.scale_up;
   cost.latency -= std::min({covered, t.scale_up_time * cost.scale_up, cost.latency});
   const Bytes own = std::max(Bytes(0), t.share() - pass);
@@ -87,13 +103,18 @@ ProtocolCost ll128_cost(const ProtocolsConfig& c, const Traffic& t) {
 
 ProtocolCost simple_cost(const ProtocolsConfig& c, const Traffic& t) {
   ProtocolCost cost{.latency = {}, .scale_up = 1 / c.simple_efficiency.value};
-  if (sums_bytes(t)) cost.scale_up += c.byte_sums.value;
-  cost.latency = c.launch.value + c.simple_setup.value + c.simple_hop.value * t.steps.scale_up +
-                 c.net_simple.value * t.steps.scale_out +
-                 c.own_copy.value * own_share(t.kind) * (t.share() / t.line);
-  // Sent and received bytes share the cache.
-  const Bytes beyond = std::max(Bytes(0), t.line * t.scale_up_time - t.cache / 2);
-  cost.latency += c.beyond_cache.value * (beyond / t.line);
+  // A step of n waits for its first slice; the second one is sent meanwhile.
+  const Seconds hops = c.simple_hop.value * t.steps.scale_up;
+  const Seconds meanwhile = t.scale_up_time * cost.scale_up / kSlicesAChunk;
+  cost.latency = c.launch.value + c.simple_setup.value + std::max(Seconds(0), hops - meanwhile) +
+                 c.net_simple.value * t.steps.scale_out;
+  // Reductions end in the rank's own memory; all others write into the buffers of their peers.
+  const bool offered = t.kind != TransferKind::kReduceScatter && t.kind != TransferKind::kReduce;
+  if (offered) cost.latency += c.ll_hop.value * kHandshake;
+  const double sums = sums_bytes(t) ? c.byte_sums.value : 0;
+  cost.latency += (c.own_copy.value * own_share(t.kind) + sums) * (t.share() / t.line);
+  const Bytes filled = std::min(t.line * t.scale_up_time, kSlice * c.channels);
+  cost.latency += c.fill.value * (filled / t.line);
   return cost;
 }
 
@@ -104,16 +125,27 @@ ProtocolCost in_switch_cost(const ProtocolsConfig& c, const Traffic& t) {
           .scale_up = 1 / c.nvls_efficiency.value};
 }
 
-ProtocolCost message_cost(const ProtocolsConfig& c, const Traffic& t) {
-  const bool pair = t.kind == TransferKind::kSendReceive;
-  const Bytes message = pair ? t.bytes : t.share();
-  const double spread =
-      std::min(1.0, message / kP2pLlMessage) + std::min(1.0, t.bytes / kP2pAllChannels);
-  ProtocolCost cost{.latency = {}, .scale_up = 1 / c.p2p_efficiency.value};
-  cost.latency = c.launch.value + c.p2p_peer.value * (t.ranks - 1) + c.ll_spread.value * spread;
-  cost.latency += t.systems > 1 ? c.net_simple.value : c.ll_hop.value * kMessageHops;
-  cost.latency += c.p2p_fill.value * (std::min(message, kWindow) / t.line);
-  cost.latency += c.p2p_own_copy.value * own_share(t.kind) * (t.share() / t.line);
+/// Launch, peers and the way of a message, however it is carried.
+Seconds message_latency(const ProtocolsConfig& c, const Traffic& t) {
+  const Seconds way = t.systems > 1 ? c.net_simple.value : c.ll_hop.value * kHandshake;
+  return c.launch.value + c.p2p_peer.value * (t.ranks - 1) + way;
+}
+
+ProtocolCost ll_message_cost(const ProtocolsConfig& c, const Traffic& t) {
+  ProtocolCost cost{.latency = message_latency(c, t),
+                    .scale_up = 1 / c.ll_efficiency.value,
+                    .scale_out = kLlWire};
+  // Those who send and those who receive.
+  cost.latency += 2 * c.ll_spread.value * std::min(1.0, t.message() / kMessageSpread);
+  const Seconds covered = ll_pass(c) / (t.line * c.ll_efficiency.value);
+  cost.latency -= std::min({covered, t.scale_up_time * cost.scale_up, cost.latency});
+  return cost;
+}
+
+ProtocolCost simple_message_cost(const ProtocolsConfig& c, const Traffic& t) {
+  ProtocolCost cost{.latency = message_latency(c, t), .scale_up = 1 / c.p2p_efficiency.value};
+  cost.latency += c.p2p_setup.value + c.fill.value * (std::min(t.bytes, kMessageChunks) / t.line) +
+                  c.p2p_own_copy.value * own_share(t.kind) * (t.share() / t.line);
   return cost;
 }
 
@@ -129,7 +161,8 @@ ProtocolCost cost_of_class(const ProtocolsConfig& config, Protocol protocol,
     case TrafficClass::kInSwitch:
       return in_switch_cost(config, traffic);
     case TrafficClass::kMessages:
-      return message_cost(config, traffic);
+      return protocol == Protocol::kLl ? ll_message_cost(config, traffic)
+                                       : simple_message_cost(config, traffic);
     case TrafficClass::kOneShot:
       return one_shot_cost(config, traffic);
     case TrafficClass::kChain:
@@ -207,6 +240,7 @@ Seconds ProtocolCost::total(const Traffic& traffic) const {
 }
 
 std::vector<Protocol> protocols_of(const ProtocolsConfig& config, TrafficClass traffic_class) {
+  if (traffic_class == TrafficClass::kMessages) return {Protocol::kLl, Protocol::kSimple};
   if (traffic_class != TrafficClass::kChain) return {Protocol::kSimple};
   if (!config.ll128) return {Protocol::kLl, Protocol::kSimple};
   return {Protocol::kLl, Protocol::kLl128, Protocol::kSimple};
@@ -245,6 +279,9 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
   if (t.traffic_class == TrafficClass::kMessages) {
     // The library has one way to send messages: each to its receiver.
     if (algorithm != "direct" && algorithm != "send_receive") return {};
+    // Connections between systems have no buffers for LL.
+    const bool ll = t.systems == 1 && t.message() <= config.p2p_ll_limit.value;
+    if (ll != (protocol == Protocol::kLl)) return {};
     return wire;
   }
   if (algorithm == "nvls") {

@@ -39,13 +39,14 @@ struct Traffic {
   int systems = 1;    ///< that it spans
   StepCount steps;
   bool byte_sums = false;  ///< the reduction adds single bytes
-  Bytes cache;             ///< the last one of an accelerator; 0: none
   BytesPerSecond line;     ///< scale-up links of a rank, one way
   double efficiency = 1;   ///< share of it that NCCL counts on: of the fabric
   Seconds scale_up_time;   ///< largest payload of a scale-up link at its line rate
   Seconds scale_out_time;  ///< largest payload of a scale-out link at its payload rate
 
   Bytes share() const { return bytes / ranks; }
+  /// What a rank sends to each other one.
+  Bytes message() const { return kind == TransferKind::kSendReceive ? bytes : share(); }
 };
 
 /// A transfer and the protocol that carries it: all that its price depends on.

@@ -27,6 +27,8 @@ const std::vector<ProtocolParameter>& protocol_parameters() {
       {"launch", "a collective kernel from start to end without a step", 1, 30, &P::launch},
       {"ll_hop", "one step of LL between two ranks", 0.1, 10, &P::ll_hop},
       {"ll_spread", "more channels, once every thread has a line to send", 0.01, 10, &P::ll_spread},
+      {"ll_write", "and each share of the others that a rank writes into its output", 0.001, 10,
+       &P::ll_write},
       {"ll_efficiency", "payload rate of LL, whose flags double the bytes", 0.05, 0.5,
        &P::ll_efficiency},
       {"ll128_setup", "what LL128 needs before its first byte, beyond the launch", 0.1, 50,
@@ -39,21 +41,19 @@ const std::vector<ProtocolParameter>& protocol_parameters() {
       {"simple_efficiency", "payload rate of Simple", 0.1, 1, &P::simple_efficiency},
       {"own_copy", "time to move a rank's own share into its output, over the time on the line",
        0.01, 3, &P::own_copy},
-      {"byte_sums", "extra time of sums of bytes, over the time on the line", 0.001, 0.5,
-       &P::byte_sums},
-      {"beyond_cache",
-       "extra time of what does not fit into half of the last cache, over the time on the line",
-       1e-4, 2, &P::beyond_cache},
+      {"byte_sums", "extra time of sums of bytes, over the time of a rank's share on the line",
+       0.001, 2, &P::byte_sums},
+      {"fill", "extra time of the first slices of all channels, over their time on the line", 1e-3,
+       2, &P::fill},
       {"nvls_efficiency", "rate at which switches reduce and multicast", 0.1, 0.95,
        &P::nvls_efficiency},
       {"nvls_fill", "time to fill the window of all ranks before switches stream", 0.01, 5,
        &P::nvls_fill},
-      {"p2p_peer", "each peer of grouped sends and receives", 0.001, 5, &P::p2p_peer},
+      {"p2p_setup", "what messages by Simple need before their first byte, beyond the launch", 0.1,
+       50, &P::p2p_setup},
       {"p2p_efficiency", "payload rate of grouped sends and receives", 0.1, 1, &P::p2p_efficiency},
       {"p2p_own_copy", "time to copy the message to oneself, over the time on the line", 0.01, 3,
        &P::p2p_own_copy},
-      {"p2p_fill", "time to fill the window of a peer before its messages stream", 0.01, 5,
-       &P::p2p_fill},
       {"one_shot_launch", "a one-shot all-reduce kernel with its barriers", 0.5, 30,
        &P::one_shot_launch},
       {"one_shot_efficiency", "rate at which a rank reads the buffers of all others", 0.1, 1,
@@ -105,6 +105,9 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
                   between(0, 1e6))
         .optional("one_shot_limit", &C::one_shot_limit,
                   "largest all-reduce of the one-shot kernels", between(Bytes(0), Bytes(1e12)))
+        .optional("p2p_ll_limit", &C::p2p_ll_limit,
+                  "largest message of grouped sends and receives that LL carries",
+                  between(Bytes(0), Bytes(1e12)))
         .optional("nominal_ll", &C::nominal_ll, "line share that NCCL's tuner gives LL",
                   between(0.01, 1))
         .optional("nominal_nvls", &C::nominal_nvls, "and in-switch reduction", between(0.01, 1))
@@ -112,7 +115,8 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
                   time)
         .optional("net_ll", &C::net_ll, "one step of LL between systems [us]", time)
         .optional("net_ll128", &C::net_ll128, "of LL128 [us]", time)
-        .optional("net_simple", &C::net_simple, "of Simple [us]", time);
+        .optional("net_simple", &C::net_simple, "of Simple [us]", time)
+        .optional("p2p_peer", &C::p2p_peer, "each peer of grouped sends and receives [us]", time);
     add_parameters(s, time);
     return s;
   };

@@ -16,6 +16,9 @@ namespace orrery {
 /// `fitted` is a time or a share, and what is not is a choice of the library. Defaults are NCCL's
 /// own constants where it has them.
 struct ProtocolsConfig {
+  static constexpr const char* kTuner = "NCCL 5067397 src/graph/tuning.cc";
+  static constexpr const char* kAsMeasured = "estimate: as fitted on A100 to GB200";
+
   std::string library;  ///< "nccl_hopper": the library, and the hardware it was tuned for
 
   // Choices of the library and the hardware: not fitted.
@@ -26,34 +29,38 @@ struct ProtocolsConfig {
   bool ll128 = true;            ///< whether the library has LL128 on this hardware
   int in_switch_ranks = 0;      ///< from how many ranks on NCCL reduces in switches; 0: never
   Fact<Bytes> one_shot_limit = {Bytes(8388608), "TensorRT-LLM: workspace of its all-reduce"};
-  Fact<double> nominal_ll = {0.39, {}};    ///< line share that NCCL's tuner gives LL
-  Fact<double> nominal_nvls = {0.66, {}};  ///< and in-switch reduction
-  Fact<Seconds> nvls_setup = {Seconds(25e-6), {}};
-  Fact<Seconds> net_ll = {Seconds(2.7e-6), {}};       ///< one step between systems
-  Fact<Seconds> net_ll128 = {Seconds(4.0e-6), {}};    ///< likewise
-  Fact<Seconds> net_simple = {Seconds(14.0e-6), {}};  ///< likewise, flush included
+  /// Largest message of grouped sends and receives that LL carries.
+  Fact<Bytes> p2p_ll_limit = {Bytes(524288), "NCCL src/enqueue.cc: 16 KiB x 32 channels a peer"};
+  Fact<double> nominal_ll = {0.39, kTuner};    ///< line share that NCCL's tuner gives LL
+  Fact<double> nominal_nvls = {0.66, kTuner};  ///< and in-switch reduction
+  Fact<Seconds> nvls_setup = {Seconds(25e-6), kTuner};
+  Fact<Seconds> net_ll = {Seconds(2.7e-6), kTuner};       ///< one step between systems
+  Fact<Seconds> net_ll128 = {Seconds(4.0e-6), kTuner};    ///< likewise
+  Fact<Seconds> net_simple = {Seconds(14.0e-6), kTuner};  ///< likewise, flush included
+  /// Each peer of grouped sends and receives.
+  Fact<Seconds> p2p_peer = {Seconds(0.25e-6), "estimate: 0.1 to 0.4 us on A100 to GB200"};
 
   // Fitted, at most 20: see protocol_parameters().
-  Fact<Seconds> launch = {Seconds(6.6e-6), {}};
-  Fact<Seconds> ll_hop = {Seconds(0.6e-6), {}};
-  Fact<Seconds> ll_spread = {Seconds(1e-6), {}};
-  Fact<double> ll_efficiency = {0.39, {}};
-  Fact<Seconds> ll128_setup = {Seconds(7.4e-6), {}};
-  Fact<double> ll128_efficiency = {0.75, {}};
-  Fact<Seconds> simple_setup = {Seconds(5e-6), {}};
-  Fact<Seconds> simple_hop = {Seconds(3.4e-6), {}};
-  Fact<double> simple_efficiency = {0.82, {}};
-  Fact<double> own_copy = {0.7, {}};
-  Fact<double> byte_sums = {0.05, {}};
-  Fact<double> beyond_cache = {0.01, {}};
-  Fact<double> nvls_efficiency = {0.58, {}};
-  Fact<double> nvls_fill = {0.8, {}};
-  Fact<Seconds> p2p_peer = {Seconds(0.3e-6), {}};
-  Fact<double> p2p_efficiency = {0.7, {}};
-  Fact<double> p2p_own_copy = {0.3, {}};
-  Fact<double> p2p_fill = {1.1, {}};
-  Fact<Seconds> one_shot_launch = {Seconds(3e-6), {}};
-  Fact<double> one_shot_efficiency = {0.6, {}};
+  Fact<Seconds> launch = {Seconds(6.6e-6), kTuner};
+  Fact<Seconds> ll_hop = {Seconds(0.6e-6), kTuner};
+  Fact<Seconds> ll_spread = {Seconds(1e-6), kAsMeasured};
+  Fact<Seconds> ll_write = {Seconds(0.3e-6), kAsMeasured};
+  Fact<double> ll_efficiency = {0.39, kTuner};
+  Fact<Seconds> ll128_setup = {Seconds(7.4e-6), kTuner};  // 14.0 of LL128 less 6.6 of LL
+  Fact<double> ll128_efficiency = {0.75, kTuner};         // 0.92 of Simple's 0.82
+  Fact<Seconds> simple_setup = {Seconds(5e-6), kAsMeasured};
+  Fact<Seconds> simple_hop = {Seconds(3.4e-6), kTuner};
+  Fact<double> simple_efficiency = {0.82, "NCCL 5067397 src/graph/topo.h: what one link delivers"};
+  Fact<double> own_copy = {0.5, kAsMeasured};
+  Fact<double> byte_sums = {0.2, kAsMeasured};
+  Fact<double> fill = {0.3, kAsMeasured};
+  Fact<double> nvls_efficiency = {0.58, kTuner};
+  Fact<double> nvls_fill = {0.8, kAsMeasured};
+  Fact<Seconds> p2p_setup = {Seconds(5e-6), kAsMeasured};
+  Fact<double> p2p_efficiency = {0.7, kAsMeasured};
+  Fact<double> p2p_own_copy = {0.3, kAsMeasured};
+  Fact<Seconds> one_shot_launch = {Seconds(3e-6), kAsMeasured};
+  Fact<double> one_shot_efficiency = {0.6, kAsMeasured};
 
   static const config::Schema<ProtocolsConfig>& schema();
 };

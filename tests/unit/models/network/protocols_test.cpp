@@ -86,6 +86,72 @@ TEST(Protocols, SumsOfBytesTakeLongerAndGathersOfBytesDoNot) {
   }
 }
 
+TEST(Protocols, HalfOfTheBytesOfSimpleTravelDuringItsSteps) {
+  SystemConfig system = with_nccl(dgx_h100());
+  ProtocolsConfig& protocols = *system.scale_up.protocols;
+  protocols.launch.value = 4_us;
+  protocols.simple_setup.value = 6_us;
+  protocols.simple_hop.value = 10_us;
+  protocols.simple_efficiency.value = 0.8;
+  protocols.own_copy.value = 0;
+  protocols.fill.value = 0;
+  const FlowModel network(system, 1, "ring", "simple");
+  // 7 steps of 10 us; 7/8 of 36 MB take 87.5 us, which is less than two of those chains; of 360 MB
+  // 875 us, during which the steps disappear.
+  const auto time = [&](Bytes bytes) {
+    return microseconds(
+        network.isolated_time(transfer(TransferKind::kReduceScatter, bytes, {range(0, 8)})));
+  };
+  EXPECT_NEAR(time(Bytes(36e6)), 10 + 70 + 87.5 / 2, 1e-3);
+  EXPECT_NEAR(time(Bytes(360e6)), 10 + 875, 1e-3);
+}
+
+TEST(Protocols, WhoWritesIntoTheBuffersOfOthersWaitsForThem) {
+  const SystemConfig system = with_nccl(dgx_h100());
+  const FlowModel network(system, 1, "ring", "simple");
+  const auto time = [&](TransferKind kind) {
+    return microseconds(network.isolated_time(transfer(kind, 64_MiB, {range(0, 8)})));
+  };
+  const double hop = microseconds(system.scale_up.protocols->ll_hop.value);
+  EXPECT_NEAR(time(TransferKind::kAllGather) - time(TransferKind::kReduceScatter), 2 * hop, 1e-3);
+}
+
+TEST(Protocols, MoreRanksWriteMoreInGathersOfLlButNotInReductions) {
+  const SystemConfig system = with_nccl(dgx_h100());
+  const FlowModel network(system, 1, "ring", "ll");
+  const auto written = [&](int ranks) {
+    const auto time = [&](TransferKind kind) {
+      return microseconds(network.isolated_time(transfer(kind, 16_KiB * ranks, {range(0, ranks)})));
+    };
+    return time(TransferKind::kAllGather) - time(TransferKind::kReduceScatter);
+  };
+  const double write = microseconds(system.scale_up.protocols->ll_write.value);
+  EXPECT_NEAR(written(2), 0, 1e-3);
+  EXPECT_NEAR(written(8), 6 * write, 1e-3);
+}
+
+TEST(Protocols, SmallMessagesInsideASystemGoByLl) {
+  SystemConfig system = with_nccl(dgx_h100());
+  system.scale_up.protocols->p2p_ll_limit.value = 64_KiB;
+  const FlowModel network(system, 2);
+  const auto protocol = [&](Bytes message, int ranks) {
+    return network.price(transfer(TransferKind::kAllToAll, message * ranks, {range(0, ranks)}))
+        .protocol;
+  };
+  EXPECT_EQ(protocol(64_KiB, 8), "ll");
+  EXPECT_EQ(protocol(65_KiB, 8), "simple");
+  EXPECT_EQ(protocol(1_KiB, 16), "simple");
+}
+
+TEST(Protocols, EveryPriorHasASource) {
+  const ProtocolsConfig prior;
+  for (const ProtocolParameter& parameter : protocol_parameters()) {
+    const std::string source =
+        std::visit([&](auto member) { return (prior.*member).source; }, parameter.member);
+    EXPECT_FALSE(source.empty()) << parameter.name;
+  }
+}
+
 TEST(Protocols, NoProtocolBeatsTheLinks) {
   const SystemConfig system = with_nccl(dgx_h100());
   for (const char* protocol : {"ll", "ll128", "simple"}) {
