@@ -76,7 +76,7 @@ struct DeviceLoad {
     memory -= other.memory;
     return *this;
   }
-  auto operator<=>(const DeviceLoad&) const = default;
+  auto operator<=>(const DeviceLoad&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Price of one transfer, from the network model: a fixed latency, then a fluid that loads links in

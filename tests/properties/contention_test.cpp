@@ -13,7 +13,7 @@ namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
 
-LoadedExperiment load(const std::string& file, std::vector<std::string> overrides = {}) {
+LoadedExperiment load(const std::string& file, const std::vector<std::string>& overrides = {}) {
   return load_experiment(ORRERY_SOURCE_DIR "/tests/golden/" + file + ".yaml", overrides,
                          config::Library(kConfigs));
 }
