@@ -91,6 +91,36 @@ void scatter(const Grid& grid, Colour colour, Tell tell) {
   }
 }
 
+/// All hops around a ring but the shortest.
+StepCount slowest_chain(const Collective& collective, const Grid& grid, int axis, Colour colour,
+                        int start) {
+  StepCount ring, shortest;
+  for (int hop = 0, at = start; hop < grid.size(axis); ++hop) {
+    const int next = grid.moved(at, axis, colour.way);
+    const StepCount step = collective.step(at, next);
+    ring = ring + step;
+    if (hop == 0 || longer(shortest, step) == shortest) shortest = step;
+    at = next;
+  }
+  return ring - shortest;
+}
+
+/// What a chunk goes through in one pass: a chain along every axis.
+StepCount longest_pass(const Collective& collective, const Grid& grid) {
+  if (collective.ways == nullptr) return {.scale_up = grid.steps()};
+  StepCount pass;
+  for (int axis = 0; axis < grid.axes(); ++axis) {
+    StepCount slowest;
+    for (int member = 0; member < grid.members(); ++member) {
+      if (grid.coordinate(member, axis) != 0) continue;
+      for (const int way : {1, -1})
+        slowest = longer(slowest, slowest_chain(collective, grid, axis, {axis, way}, member));
+    }
+    pass = pass + slowest;
+  }
+  return pass;
+}
+
 class TorusAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
@@ -105,6 +135,7 @@ class TorusAlgorithm final : public CollectiveAlgorithm {
     }
   }
 
+  bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const Grid grid(collective.torus);
     const int passes = collective.kind == TransferKind::kAllReduce ? 2 : 1;
@@ -129,7 +160,8 @@ class TorusAlgorithm final : public CollectiveAlgorithm {
         }
       }
     }
-    return {.scale_up = passes * grid.steps()};
+    const StepCount pass = longest_pass(collective, grid);
+    return passes == 2 ? pass + pass : pass;
   }
 
   Schedule schedule(const Collective& collective) const override {

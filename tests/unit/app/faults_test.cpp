@@ -135,6 +135,23 @@ TEST(Faults, TheNextNicCarriesTwoRingsWhereOneIsDead) {
               kNicLatency + 1.5 * kNicTime, 2e-9);
 }
 
+TEST(Faults, AMeshGoesAroundALinkThatDiesOnTheWay) {
+  const auto run = [](const std::string& fault) {
+    return time_of(
+        simulate(load("experiment: collective\nsystem: dgx_1\n"
+                      "collective: {kind: all_reduce, bytes: 1 GiB, algorithm: direct}\nfaults: [" +
+                      fault + "]\n")));
+  };
+  const std::string link =
+      "{link: system0/node0/accelerator0->system0/node0/accelerator1";  // one of 25 GB/s
+  const double latency = 2 * 1.9e-6, whole = run(""), around = run(link + "}");
+  // What 0 sends to 1 shares the other ways of two links.
+  EXPECT_GT(around, 1.2 * whole);
+  const double died = 10e-3;
+  const double left = 1 - (died - latency) / (whole - latency);
+  EXPECT_NEAR(run(link + ", at: 10 ms}"), died + left * (around - latency), 2 * kPicosecond);
+}
+
 TEST(Faults, SlowAStepOfTraining) {
   const std::string step = "extends: " + kConfigs + "/experiments/selene_22b_layer.yaml\n";
   const auto step_time = [](const RunRecord& record) { return record.find("step_time_s")->value; };

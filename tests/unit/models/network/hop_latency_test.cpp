@@ -51,6 +51,18 @@ TEST(HopLatency, OfNeighboursOnATorusIsNone) {
   EXPECT_EQ(latency(with_hops(tpu({4, 4}, 50_GBps)), TransferKind::kAllReduce, "torus"), 12 * kUp);
 }
 
+TEST(HopLatency, OfATorusHasTheDetourOfOneChainAPass) {
+  // 0 to 1 the other way round: three links. A chunk passes there once in each of two passes.
+  const SystemConfig system = with_hops(tpu({4, 4}, 50_GBps));
+  const FlowModel whole(system, 1);
+  const auto dead =
+      static_cast<BundleId>(link(whole, "system0/node0/accelerator0->system0/node0/accelerator1"));
+  const std::vector<LinkFault> faults = {{dead, 0}};
+  const FlowModel network(system, 1, "torus", "auto", faults);
+  const Transfer all_reduce = transfer(TransferKind::kAllReduce, 1_MB, {range(0, 16)});
+  EXPECT_EQ(network.cost(all_reduce).latency, 12 * kUp + 2 * 2 * kUpLink);
+}
+
 TEST(HopLatency, OfRoundsIsThatOfEachPartner) {
   // Doubling on a ring of 8: partners 1, 2 and 4 links away.
   SystemConfig ring = with_hops(tpu({8}, 50_GBps));
