@@ -55,6 +55,9 @@ struct Collective {
   /// where it is none.
   std::vector<int> torus = {};
   const ExpertRouting* routing = nullptr;  ///< of a dispatch or combine
+  /// Rings over direct links through the members of each system, both in rank order; empty where
+  /// rings go in rank order.
+  std::vector<RingOrders> rings = {};
 
   int size() const { return static_cast<int>(group.size()); }
   bool spans_systems() const;

@@ -2,6 +2,8 @@
 #include "models/network/flow_model.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -165,7 +167,22 @@ Collective FlowModel::collective(const Transfer& transfer, std::span<const int> 
   }
   collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
   if (transfer.routing) collective.routing = &*transfer.routing;
+  add_rings(collective, std::move(first_system));
   return collective;
+}
+
+void FlowModel::add_rings(Collective& collective, std::vector<int> first_system) const {
+  std::sort(first_system.begin(), first_system.end());
+  if (fabric_->rings(first_system).empty()) return;
+  std::map<int, std::vector<int>> systems;
+  for (const int rank : collective.group) systems[layout_.system(rank)].push_back(rank);
+  for (auto& [system, members] : systems) {
+    std::sort(members.begin(), members.end());
+    collective.rings.push_back(fabric_->rings(members));
+    if (!collective.rings.back().empty()) continue;
+    std::vector<int>& by_rank = collective.rings.back().emplace_back(members.size());
+    std::iota(by_rank.begin(), by_rank.end(), 0);
+  }
 }
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {

@@ -68,6 +68,7 @@ class FlowModel final : public Network {
                             const CollectiveAlgorithm& algorithm) const;
   Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
+  void add_rings(Collective& collective, std::vector<int> first_system) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
   void check_groups(const Transfer& transfer) const;
 

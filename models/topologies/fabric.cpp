@@ -81,6 +81,8 @@ void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) 
 
 std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}; }
 
+RingOrders Fabric::rings(std::span<const int> /*group*/) const { return {}; }
+
 void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
   if (share <= 0) {
     throw config::ConfigError("the link " + topology.bundles()[bundle].name +

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/registry.h"
+#include "models/topologies/rings.h"
 #include "sim/graph/topology.h"
 
 namespace orrery {
@@ -104,6 +105,9 @@ class Fabric {
   /// Sizes of the axes of the torus that this group fills in its order, the first axis fastest;
   /// empty where it is none.
   virtual std::vector<int> torus(std::span<const int> group) const;
+  /// Rings over direct links through a group of one system, which is in rank order; empty where
+  /// rank order does: behind switches every order is as good.
+  virtual RingOrders rings(std::span<const int> group) const;
 };
 
 /// Adds switches and bundles inside each system to a topology whose ranks exist.

@@ -121,6 +121,7 @@ class TreeFabric final : public Fabric {
   std::vector<int> torus(std::span<const int> group) const override {
     return is_inside(group) ? scale_up_->torus(group) : std::vector<int>();
   }
+  RingOrders rings(std::span<const int> group) const override { return scale_up_->rings(group); }
   void append_reduction(std::span<const int> group, Route& route) const override {
     scale_up_->append_reduction(group, route);
   }
