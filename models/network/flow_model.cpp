@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/collectives/user_algorithm.h"
+#include "models/network/host_copy.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -16,6 +17,7 @@ namespace orrery {
 namespace {
 
 constexpr const char* kAuto = "auto";
+constexpr const char* kInNetwork = "sharp";  // the algorithm that reduces between systems
 
 /// Adds up the bytes on every bundle.
 class LoadSink final : public FlowSink {
@@ -89,6 +91,21 @@ std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
   return capacities;
 }
 
+/// Whether an algorithm that was named may reduce in switches between systems: theirs, and
+/// user-written ones.
+bool asks_for_switches(const std::string& algorithm) {
+  return algorithm == kInNetwork ||
+         (algorithm != kAuto && AlgorithmRegistry::items().count(algorithm) == 0);
+}
+
+double reduction_slowdown(const SystemConfig& system) {
+  const BytesPerSecond limit = system.scale_out.reduction_bandwidth.value;
+  if (limit.base() <= 0) return 1;
+  const BytesPerSecond payload =
+      system.accelerator.scale_out.bandwidth.value * system.scale_out.efficiency.value;
+  return std::max(1.0, payload / limit);
+}
+
 std::optional<Protocol> forced_protocol(const std::string& name) {
   if (name == kAuto) return {};
   const auto protocol = parse_protocol(name);
@@ -110,6 +127,12 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       cache_(system.accelerator.cache ? system.accelerator.cache->capacity.value : Bytes(0)),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
+      launch_(system.scale_up.launch.value),
+      reduction_slowdown_(reduction_slowdown(system)),
+      reduces_between_(system.scale_out.reduction == NetworkReduction::kAutomatic ||
+                       asks_for_switches(forced_algorithm_)),
+      has_hosts_(system.host.links),
+      copy_start_(system.accelerator.kernel.launch.value),
       scale_up_latency_(system.scale_up.latency.value),
       scale_out_latency_(system.scale_out.latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
@@ -138,7 +161,8 @@ void FlowModel::check_groups(const Transfer& transfer) const {
   }
   std::vector<int> sorted;
   for (const std::vector<int>& group : transfer.groups) {
-    if (group.empty() || (transfer.kind == TransferKind::kSendReceive && group.size() != 2)) {
+    const std::size_t ends = transfer.host ? 1 : 2;
+    if (group.empty() || (transfer.kind == TransferKind::kSendReceive && group.size() != ends)) {
       throw std::logic_error("transfer " + transfer.name + " has a group of wrong size");
     }
     sorted = group;
@@ -159,7 +183,8 @@ void FlowModel::check_groups(const Transfer& transfer) const {
 
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
   Collective collective{transfer.kind, transfer.bytes, group, layout_};
-  collective.switches_reduce = fabric_->reduces(group);
+  collective.switches_reduce =
+      (reduces_between_ || !collective.spans_systems()) && fabric_->reduces(group);
   collective.torus = fabric_->torus(group);
   std::vector<int> first_system;
   for (const int rank : group) {
@@ -167,6 +192,7 @@ Collective FlowModel::collective(const Transfer& transfer, std::span<const int> 
   }
   collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
   if (transfer.routing) collective.routing = &*transfer.routing;
+  collective.pair_bytes = transfer.pair_bytes;
   add_rings(collective, std::move(first_system));
   return collective;
 }
@@ -194,6 +220,13 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
+  if (transfer.host) {
+    if (!has_hosts_)
+      throw config::ConfigError("transfer " + transfer.name +
+                                " goes to a host, whose links are not part of the network: "
+                                "host.links");
+    return host_copy(transfer, {*fabric_, capacities_, copy_start_});
+  }
   for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
     for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
       if (auto priced = best(transfer, algorithm, protocol)) return *std::move(priced);
@@ -203,7 +236,7 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
 }
 
 std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
-  if (!protocols_ || (transfer.routing && expert_exchange_)) return {};
+  if (!protocols_ || transfer.host || (transfer.routing && expert_exchange_)) return {};
   const PricedTransfer priced = price(transfer);
   const auto algorithm = find_algorithm(priced.algorithm);
   const PricedTransfer raw = price_with(transfer, priced.algorithm, *algorithm);
@@ -319,10 +352,13 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
     priced.scale_up_steps = steps.scale_up;
     priced.scale_out_steps = steps.scale_out;
   }
+  if (priced.scale_up_steps + priced.scale_out_steps > 0) latency += launch_;
   Seconds slowest;
   for (std::uint32_t link = 0; link < capacities_.size(); ++link) {
-    const double bytes = sink.loads()[link];
+    double bytes = sink.loads()[link];
     if (bytes == 0) continue;
+    if (name == kInNetwork && topology_.bundles()[link].kind == LinkKind::kScaleOut)
+      bytes *= reduction_slowdown_;
     priced.cost.loads.push_back({link, bytes});
     const Seconds time = Bytes(bytes) / capacities_[link];
     if (time <= slowest) continue;

@@ -80,6 +80,12 @@ class FlowModel final : public Network {
   Bytes cache_;
   double scale_up_efficiency_;
   RankLayout layout_;
+  Seconds launch_;  // of a collective without protocols
+  /// What bytes that switches reduce take of a NIC's payload rate, over others.
+  double reduction_slowdown_;
+  bool reduces_between_;  // systems, if the switches there can
+  bool has_hosts_;
+  Seconds copy_start_;
   Seconds scale_up_latency_;
   Seconds scale_out_latency_;
   Topology topology_;

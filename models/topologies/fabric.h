@@ -11,6 +11,7 @@
 #include "models/registry.h"
 #include "models/topologies/rings.h"
 #include "sim/graph/topology.h"
+#include "sim/graph/transfer.h"
 
 namespace orrery {
 
@@ -55,9 +56,6 @@ struct LinkFault {
   std::string link;  ///< name of the bundle
   double share = 0;  ///< of its capacity that is left; 0: it is down
 };
-
-/// Where a message of an accelerator can go besides another one.
-enum class HostEnd : std::uint8_t { kHost, kStorage };
 
 /// Bundles of links that have been added to a topology, and the way through them.
 class Fabric {

@@ -10,11 +10,14 @@
 // of a leaf are one bundle, and those of a pod. Otherwise every uplink is a bundle, and a message
 // takes the one that the hash of (source, destination, flow) or the destination picks.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "models/topologies/path_hash.h"
 #include "models/topologies/tree_exchange.h"
+#include "models/topologies/tree_names.h"
 #include "models/topologies/tree_shape.h"
 #include "sim/machine/system_config.h"
 
@@ -25,32 +28,31 @@ using VertexId = Topology::VertexId;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): spreads neighbouring keys.
-std::uint64_t mix(std::uint64_t key) {
-  key += 0x9e3779b97f4a7c15ULL;
-  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  key = (key ^ (key >> 27)) * 0x94d049bb133111ebULL;
-  return key ^ (key >> 31);
-}
-
 class TreeFabric final : public Fabric {
  public:
   TreeFabric(const SystemConfig& system, const RankLayout& layout, TreeKind kind,
              std::unique_ptr<Fabric> scale_up, Topology& topology)
       : layout_(layout),
         shape_(tree_shape(system, layout, kind)),
+        names_(shape_),
         scale_up_(std::move(scale_up)),
         routing_(system.scale_out.routing),
         flows_(routing_ == Routing::kEcmp ? system.scale_out.flows : 1),
-        relays_(kind.leaf_per_rail && system.scale_out.rail_aware) {
-    add_ports(topology);
+        relays_(kind.leaf_per_rail && system.scale_out.rail_aware),
+        reduces_(system.scale_out.reduction != NetworkReduction::kNone),
+        first_bundle_(static_cast<BundleId>(topology.bundles().size())) {
+    if (shared_nics()) {
+      add_shared_ports(system.accelerator, topology);
+    } else {
+      add_ports(topology);
+    }
     add_switches(topology);
     for (int leaf = 0; leaf < shape_.leaves() && shape_.leaf_uplinks > 0; ++leaf) {
       for (int lane = 0; lane < lanes(shape_.leaf_uplinks); ++lane) {
         const std::string spine = adaptive()
-                                      ? pod_name(pod(leaf), plane(leaf)) + "spines"
-                                      : spine_name(pod(leaf), plane(leaf), spine_of_uplink(lane));
-        add_pair(leaf_name(leaf), spine, {shape_.leaf_up, shape_.leaf_uplinks}, leaf_up_,
+                                      ? names_.pod(pod(leaf), plane(leaf)) + "spines"
+                                      : names_.spine(pod(leaf), plane(leaf), spine_of_uplink(lane));
+        add_pair(names_.leaf(leaf), spine, {shape_.leaf_up, shape_.leaf_uplinks}, leaf_up_,
                  leaf_down_, topology);
       }
     }
@@ -58,8 +60,9 @@ class TreeFabric final : public Fabric {
       const int uplinks = shape_.spines * shape_.spine_uplinks;
       for (int lane = 0; lane < lanes(uplinks); ++lane) {
         const int pod = p / shape_.planes, plane = p % shape_.planes;
-        const std::string spine = adaptive() ? pod_name(pod, plane) + "spines"
-                                             : spine_name(pod, plane, lane / shape_.spine_uplinks);
+        const std::string spine = adaptive()
+                                      ? names_.pod(pod, plane) + "spines"
+                                      : names_.spine(pod, plane, lane / shape_.spine_uplinks);
         add_pair(spine, "cores", {shape_.pod_up, uplinks}, pod_up_, pod_down_, topology);
       }
     }
@@ -72,12 +75,14 @@ class TreeFabric final : public Fabric {
     }
     const int sender = relay(source, destination);
     if (sender != source) scale_up_->append_route(source, sender, route);
+    if (shared_nics()) route.push_back({slot_up_[index(sender)]});
     route.push_back({port_up_[index(sender)]});
     const int from = leaf_of(sender), to = leaf_of(destination);
     for (int flow = 0; from != to && flow < flows_; ++flow) {
       append_climb(from, to, key(source, destination, flow), route);
     }
     route.push_back({port_down_[index(destination)]});
+    if (shared_nics()) route.push_back({slot_down_[index(destination)]});
   }
 
   int hops(int source, int destination) const override {
@@ -85,7 +90,8 @@ class TreeFabric final : public Fabric {
       return scale_up_->hops(source, destination);
     }
     const int sender = relay(source, destination);
-    const int inside = sender == source ? 0 : scale_up_->hops(source, sender);
+    const int inside =
+        (sender == source ? 0 : scale_up_->hops(source, sender)) + (shared_nics() ? 2 : 0);
     const int from = leaf_of(sender), to = leaf_of(destination);
     if (from == to) return inside + 2;
     return inside + (pod(from) == pod(to) ? 4 : 6);
@@ -100,10 +106,14 @@ class TreeFabric final : public Fabric {
     const TreeExchange exchange(layout_, shape_, relays_, group);
     exchange.add_inside(*scale_up_, bytes, loads);
     for (const int rank : group) {
-      loads[port_down_[index(rank)]] += bytes * exchange.received_from_elsewhere(rank);
+      const double received = bytes * exchange.received_from_elsewhere(rank);
+      loads[port_down_[index(rank)]] += received;
+      if (shared_nics()) loads[slot_down_[index(rank)]] += received;
     }
-    exchange.for_each_sender(
-        [&](int rank, double messages) { loads[port_up_[index(rank)]] += bytes * messages; });
+    exchange.for_each_sender([&](int rank, double messages) {
+      loads[port_up_[index(rank)]] += bytes * messages;
+      if (shared_nics()) loads[slot_up_[index(rank)]] += bytes * messages;
+    });
     for (std::size_t leaf = 0; leaf < leaf_up_.size(); ++leaf) {
       loads[leaf_up_[leaf]] += bytes * exchange.above_leaf(static_cast<int>(leaf)).up;
       loads[leaf_down_[leaf]] += bytes * exchange.above_leaf(static_cast<int>(leaf)).down;
@@ -114,23 +124,32 @@ class TreeFabric final : public Fabric {
     }
   }
 
-  // Switches between systems do not reduce; those inside may.
+  // Trees of several planes share no switch, in which a group could be reduced.
   bool reduces(std::span<const int> group) const override {
-    return is_inside(group) && scale_up_->reduces(group);
+    if (is_inside(group)) return scale_up_->reduces(group);
+    return reduces_ && shape_.planes == 1;
   }
   std::vector<int> torus(std::span<const int> group) const override {
     return is_inside(group) ? scale_up_->torus(group) : std::vector<int>();
   }
   RingOrders rings(std::span<const int> group) const override { return scale_up_->rings(group); }
   void append_reduction(std::span<const int> group, Route& route) const override {
-    scale_up_->append_reduction(group, route);
+    if (is_inside(group)) {
+      scale_up_->append_reduction(group, route);
+    } else {
+      append_reducing_tree(group, {slot_up_, port_up_, leaf_up_, pod_up_}, route);
+    }
   }
   void append_multicast(std::span<const int> group, Route& route) const override {
-    scale_up_->append_multicast(group, route);
+    if (is_inside(group)) {
+      scale_up_->append_multicast(group, route);
+    } else {
+      append_reducing_tree(group, {slot_down_, port_down_, leaf_down_, pod_down_}, route);
+    }
   }
 
   void degrade(BundleId bundle, double share, Topology& topology) override {
-    if (topology.bundles()[bundle].kind == LinkKind::kScaleOut) {
+    if (bundle >= first_bundle_) {
       Fabric::degrade(bundle, share, topology);
     } else {
       scale_up_->degrade(bundle, share, topology);
@@ -141,8 +160,16 @@ class TreeFabric final : public Fabric {
     scale_up_->draw(topology);
     const BytesPerSecond port = shape_.port / layout_.dies;
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      draw_pair(topology.rank_vertex(rank), first_leaf_ + index(leaf_of(rank)), port,
-                port_up_[index(rank)], port_down_[index(rank)], topology);
+      const VertexId leaf = first_leaf_ + index(leaf_of(rank));
+      const BundleId up = port_up_[index(rank)], down = port_down_[index(rank)];
+      if (!shared_nics()) {
+        draw_pair(topology.rank_vertex(rank), leaf, port, up, down, topology);
+        continue;
+      }
+      const VertexId nic = first_nic_ + index(nic_of(rank));
+      draw_pair(topology.rank_vertex(rank), nic, topology.bundles()[slot_up_[index(rank)]].capacity,
+                slot_up_[index(rank)], slot_down_[index(rank)], topology);
+      if (rank % ranks_per_nic() == 0) draw_pair(nic, leaf, shape_.port, up, down, topology);
     }
     for (int leaf = 0; leaf < shape_.leaves(); ++leaf) {
       for (int link = 0; link < shape_.leaf_uplinks; ++link) {
@@ -156,6 +183,9 @@ class TreeFabric final : public Fabric {
   }
 
  private:
+  bool shared_nics() const { return shape_.packages_per_nic > 1; }
+  int ranks_per_nic() const { return shape_.packages_per_nic * layout_.dies; }
+  int nic_of(int rank) const { return rank / ranks_per_nic(); }
   bool adaptive() const { return routing_ == Routing::kAdaptive; }
   // Bundles that `links` uplinks are: one, or all.
   int lanes(int links) const { return adaptive() ? 1 : links; }
@@ -218,25 +248,39 @@ class TreeFabric final : public Fabric {
     route.push_back({leaf_down_[leaf_lane(to, spine * parallel + choose(key, parallel))], share});
   }
 
-  std::string leaf_name(int leaf) const {
-    return "group" + std::to_string(leaf / shape_.rails) + "/leaf" +
-           std::to_string(leaf % shape_.rails);
-  }
-  std::string plane_name(int plane) const {
-    return shape_.planes == 1 ? "" : "plane" + std::to_string(plane) + "/";
-  }
-  std::string pod_name(int pod, int plane) const {
-    return (shape_.pods == 1 ? "" : "pod" + std::to_string(pod) + "/") + plane_name(plane);
-  }
-  std::string spine_name(int pod, int plane, int spine) const {
-    return pod_name(pod, plane) + "spine" + std::to_string(spine);
+  /// The links of a tree one way: between packages and shared NICs, of NICs, leaves and pods.
+  struct TreeLinks {
+    const std::vector<BundleId>&slots, &ports, &leaves, &pods;
+  };
+
+  /// A tree over the switches between the ranks of a group, one uplink of each; which one is
+  /// hashed from the first rank.
+  void append_reducing_tree(std::span<const int> group, const TreeLinks& links,
+                            Route& route) const {
+    std::set<int> leaves, pods;
+    for (const int rank : group) {
+      if (shared_nics()) route.push_back({links.slots[index(rank)]});
+      route.push_back({links.ports[index(rank)]});
+      leaves.insert(leaf_of(rank));
+    }
+    if (leaves.size() == 1) return;
+    std::uint64_t path = key(group.front(), group.front(), 0);
+    const int uplink = choose(path, shape_.leaf_uplinks);
+    for (const int leaf : leaves) {
+      route.push_back({links.leaves[leaf_lane(leaf, uplink)]});
+      pods.insert(pod(leaf));
+    }
+    if (pods.size() == 1) return;
+    const int core = choose(path, shape_.spine_uplinks);
+    for (const int p : pods)
+      route.push_back({links.pods[pod_lane(p, spine_of_uplink(uplink), core)]});
   }
 
   void add_ports(Topology& topology) {
     const BytesPerSecond port = shape_.port / layout_.dies;
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       const std::string& name = topology.rank_name(rank);
-      const std::string leaf = leaf_name(leaf_of(rank));
+      const std::string leaf = names_.leaf(leaf_of(rank));
       std::string up = name, down = leaf;
       up.append("->").append(leaf);
       down.append("->").append(name);
@@ -246,19 +290,44 @@ class TreeFabric final : public Fabric {
     }
   }
 
+  /// NICs are behind the PCIe slots of the packages that share them.
+  void add_shared_ports(const AcceleratorConfig& accelerator, Topology& topology) {
+    const BytesPerSecond link = accelerator.host_link.bandwidth.value;
+    const BytesPerSecond slot = (link > shape_.port ? link : shape_.port) / layout_.dies;
+    first_nic_ = boost::num_vertices(topology.graph());
+    for (int rank = 0; rank < layout_.ranks(); ++rank) {
+      const int in_node = rank % layout_.ranks_per_node / ranks_per_nic();
+      const std::string nic =
+          node_name(layout_, layout_.node(rank)) + "/nic" + std::to_string(in_node);
+      if (rank % ranks_per_nic() == 0) {
+        topology.add_switch(nic);
+        const std::string leaf = names_.leaf(leaf_of(rank));
+        for (int i = 0; i < ranks_per_nic(); ++i) {
+          port_up_.push_back(static_cast<BundleId>(topology.bundles().size()));
+          port_down_.push_back(port_up_.back() + 1);
+        }
+        topology.add_bundle({nic + "->" + leaf, LinkKind::kScaleOut, shape_.port, 1, -1});
+        topology.add_bundle({leaf + "->" + nic, LinkKind::kScaleOut, shape_.port, 1, -1});
+      }
+      const std::string& name = topology.rank_name(rank);
+      slot_up_.push_back(topology.add_bundle({name + "->" + nic, LinkKind::kHost, slot, 1, rank}));
+      slot_down_.push_back(topology.add_bundle({nic + "->" + name, LinkKind::kHost, slot, 1, -1}));
+    }
+  }
+
   void add_switches(Topology& topology) {
     first_leaf_ = boost::num_vertices(topology.graph());
-    for (int leaf = 0; leaf < shape_.leaves(); ++leaf) topology.add_switch(leaf_name(leaf));
+    for (int leaf = 0; leaf < shape_.leaves(); ++leaf) topology.add_switch(names_.leaf(leaf));
     first_spine_ = boost::num_vertices(topology.graph());
     for (int p = 0; p < shape_.pods * shape_.planes; ++p) {
       for (int spine = 0; spine < shape_.spines; ++spine) {
-        topology.add_switch(spine_name(p / shape_.planes, p % shape_.planes, spine));
+        topology.add_switch(names_.spine(p / shape_.planes, p % shape_.planes, spine));
       }
     }
     first_core_ = boost::num_vertices(topology.graph());
     for (int plane = 0; plane < shape_.planes; ++plane) {
       for (int core = 0; core < shape_.cores(); ++core) {
-        topology.add_switch(plane_name(plane) + "core" + std::to_string(core));
+        topology.add_switch(names_.plane(plane) + "core" + std::to_string(core));
       }
     }
   }
@@ -301,11 +370,15 @@ class TreeFabric final : public Fabric {
 
   RankLayout layout_;
   TreeShape shape_;
+  TreeNames names_;
   std::unique_ptr<Fabric> scale_up_;
   Routing routing_;
   int flows_;
-  bool relays_;  // through the owner of the destination's rail
-  VertexId first_leaf_ = 0, first_spine_ = 0, first_core_ = 0;
+  bool relays_;   // through the owner of the destination's rail
+  bool reduces_;  // switches do
+  BundleId first_bundle_;
+  VertexId first_nic_ = 0, first_leaf_ = 0, first_spine_ = 0, first_core_ = 0;
+  std::vector<BundleId> slot_up_, slot_down_;  // by rank; empty where NICs are not shared
   std::vector<BundleId> port_up_, port_down_;  // by rank
   std::vector<BundleId> leaf_up_, leaf_down_;  // by leaf, then lane
   std::vector<BundleId> pod_up_, pod_down_;    // by pod, plane, lane

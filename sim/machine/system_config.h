@@ -50,13 +50,19 @@ struct ScaleUpConfig {
   Fact<Seconds>
       latency;  ///< of one step of a collective or message between two ranks, software included
   Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
-  Fact<double> efficiency;    ///< payload share of the link bandwidth that collectives reach
+  /// Of a collective, once, whatever its steps; with `protocols` theirs counts instead.
+  Fact<Seconds> launch;
+  Fact<double> efficiency;  ///< payload share of the link bandwidth that collectives reach
   /// Of the collective library; where they are present, they replace `latency` and refine
   /// `efficiency`.
   std::optional<ProtocolsConfig> protocols;
   std::string calibration;  ///< network calibration that tells about the protocols; empty: none
   static const config::Schema<ScaleUpConfig>& schema();
 };
+
+/// Whether switches between systems reduce (SHARP): not; they can, and the library leaves it unless
+/// it is told otherwise, as NCCL does (NCCL_COLLNET_ENABLE is 0); it may choose it by itself.
+enum class NetworkReduction : std::uint8_t { kNone, kAvailable, kAutomatic };
 
 /// Which of the equally short paths through the network between systems a message takes.
 enum class Routing : std::uint8_t {
@@ -82,6 +88,11 @@ struct ScaleOutConfig {
   int planes = 0;                        ///< multi_plane: trees; 0: one a rail
   Routing routing = Routing::kAdaptive;  ///< of one message
   int flows = 1;                         ///< ecmp: hashed parts of a message
+  NetworkReduction reduction = NetworkReduction::kNone;
+  /// Payload that the switches reduce a NIC, one way; 0: as fast as it comes.
+  Fact<BytesPerSecond> reduction_bandwidth;
+  /// Packages that share a NIC of `scale_out` bandwidth (DGX-1: 2 behind a PCIe switch).
+  int packages_per_nic = 1;
   bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
   Fact<Seconds> hop_latency;  ///< of one more link on the way; 0: not known
@@ -132,6 +143,15 @@ struct EnumNames<LinkKind> {
       {LinkKind::kScaleUp, "scale_up"},
       {LinkKind::kScaleOut, "scale_out"},
       {LinkKind::kHost, "host"},
+  };
+};
+
+template <>
+struct EnumNames<NetworkReduction> {
+  static constexpr std::pair<NetworkReduction, const char*> values[] = {
+      {NetworkReduction::kNone, "none"},
+      {NetworkReduction::kAvailable, "available"},
+      {NetworkReduction::kAutomatic, "automatic"},
   };
 };
 
