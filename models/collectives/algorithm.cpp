@@ -15,6 +15,18 @@ void FlowSink::exchange(std::span<const int> group, Bytes bytes) {
   }
 }
 
+void FlowSink::exchange_parts(const Collective& collective) {
+  const int n = collective.size();
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      const Bytes bytes = collective.between(from, to);
+      if (from == to || bytes.base() == 0) continue;
+      add(collective.group[static_cast<std::size_t>(from)],
+          collective.group[static_cast<std::size_t>(to)], bytes);
+    }
+  }
+}
+
 StepCount longer(StepCount a, StepCount b) {
   const auto key = [](const StepCount& s) {
     return std::tuple(s.scale_out, s.scale_up, s.links.scale_out, s.links.scale_up);
@@ -43,6 +55,10 @@ bool Collective::spans_systems() const {
   return std::any_of(group.begin(), group.end(), [this](int rank) {
     return layout.system(rank) != layout.system(group.front());
   });
+}
+
+Bytes Collective::between(int from, int to) const {
+  return pair_bytes[static_cast<std::size_t>(from) * group.size() + static_cast<std::size_t>(to)];
 }
 
 bool Collective::crosses(int member, int other) const {

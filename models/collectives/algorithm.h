@@ -15,6 +15,7 @@
 namespace orrery {
 
 struct Schedule;
+struct Collective;
 
 /// Receives the traffic of an algorithm, in however many messages it is.
 class FlowSink {
@@ -25,6 +26,8 @@ class FlowSink {
   virtual void add(int source, int destination, Bytes bytes) = 0;
   /// Every rank of the group sends `bytes` to each other one.
   virtual void exchange(std::span<const int> group, Bytes bytes);
+  /// Every rank sends every other one what an all_to_all with pair_bytes has for it.
+  void exchange_parts(const Collective& collective);
   /// Every rank of the group sends `bytes` up, and the switches reduce them to one result of that
   /// size. Only where Collective::switches_reduce.
   virtual void reduce(std::span<const int> group, Bytes bytes) = 0;
@@ -63,6 +66,11 @@ struct Collective {
   std::vector<int> torus = {};
   const ExpertRouting* routing = nullptr;  ///< of a dispatch or combine
   const WayLengths* ways = nullptr;        ///< none: all are taken for the shortest
+  /// Rings over direct links through the members of each system, both in rank order; empty where
+  /// rings go in rank order.
+  std::vector<RingOrders> rings = {};
+  /// Of an all_to_all with parts of different sizes, as in Transfer; empty: bytes / n each.
+  std::span<const Bytes> pair_bytes = {};
 
   int size() const { return static_cast<int>(group.size()); }
   bool spans_systems() const;
@@ -70,6 +78,8 @@ struct Collective {
   bool crosses(int member, int other) const;
   /// One step, from one member (position in the group) to another.
   StepCount step(int from, int to) const;
+  /// What an all_to_all with pair_bytes moves from one member to another.
+  Bytes between(int from, int to) const;
 };
 
 /// How a collective is carried out: who sends how much to whom, and in how many dependent steps.

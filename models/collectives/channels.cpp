@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-Channels::Channels(const Collective& collective) : members_(collective.group.size()) {
+Channels::Channels(const Collective& collective)
+    : members_(collective.group.size()), rings_(collective.rings) {
   const std::span<const int> group = collective.group;
   std::iota(members_.begin(), members_.end(), 0);
   const auto rank = [group](int member) { return group[static_cast<std::size_t>(member)]; };
@@ -20,7 +21,10 @@ Channels::Channels(const Collective& collective) : members_(collective.group.siz
     last_system = system;
   }
   first_.push_back(members_.size());
-  if (systems() == 1) return;
+  if (systems() == 1) {
+    if (!rings_.empty()) count_ = static_cast<int>(rings_.front().size());
+    return;
+  }
   count_ = part_size(0);
   for (int system = 1; system < systems(); ++system) count_ = std::min(count_, part_size(system));
 }
@@ -35,7 +39,14 @@ std::span<const int> Channels::part(int system) const {
 int Channels::member(int system, int channel, int index) const {
   const std::span<const int> members = part(system);
   const auto size = static_cast<int>(members.size());
-  return members[static_cast<std::size_t>((size * channel / count_ + index) % size)];
+  const int entry = size * channel / count_;
+  if (rings_.empty()) return members[static_cast<std::size_t>((entry + index) % size)];
+  const RingOrders& rings = rings_[static_cast<std::size_t>(system)];
+  const std::vector<int>& ring = rings[static_cast<std::size_t>(channel) % rings.size()];
+  const auto first = std::find(ring.begin(), ring.end(), entry) - ring.begin();
+  const auto place =
+      (static_cast<std::size_t>(first) + static_cast<std::size_t>(index)) % ring.size();
+  return members[static_cast<std::size_t>(ring[place])];
 }
 
 int Channels::largest_part() const {

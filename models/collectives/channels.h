@@ -14,18 +14,20 @@ namespace orrery {
 /// every system at another member.
 class Channels {
  public:
+  /// `collective` must outlive it.
   explicit Channels(const Collective& collective);
 
-  /// 1 within one system, where spraying already uses all links; otherwise the members of the
-  /// smallest part, each of which has a NIC.
+  /// Within one system the rings that its wiring has, or 1 where there are switches, on which
+  /// spraying already uses all links; otherwise the members of the smallest part, each of which has
+  /// a NIC.
   int count() const { return count_; }
   int systems() const { return static_cast<int>(first_.size()) - 1; }
   /// Members in one system.
   int part_size(int system) const;
   /// Members of one system, by rank.
   std::span<const int> part(int system) const;
-  /// The member that a channel visits as the `index`-th of a system: by rank, from the entry of
-  /// the channel on.
+  /// The member that a channel visits as the `index`-th of a system, from the entry of the channel
+  /// on: by rank, or in the order of a ring over direct links.
   int member(int system, int channel, int index) const;
   /// Members of the largest part.
   int largest_part() const;
@@ -33,8 +35,9 @@ class Channels {
   bool even() const { return largest_part() * systems() == static_cast<int>(members_.size()); }
 
  private:
-  std::vector<int> members_;        // by rank
-  std::vector<std::size_t> first_;  // of each system in members_, and the end
+  std::vector<int> members_;              // by rank
+  std::vector<std::size_t> first_;        // of each system in members_, and the end
+  const std::vector<RingOrders>& rings_;  // by system; empty: by rank
   int count_ = 1;
 };
 

@@ -44,6 +44,8 @@ class DirectAlgorithm final : public CollectiveAlgorithm {
       for (const int rank : collective.group.subspan(1)) sink.add(rank, root, per_pair);
     } else if (collective.kind == TransferKind::kScatter) {
       for (const int rank : collective.group.subspan(1)) sink.add(root, rank, per_pair);
+    } else if (!collective.pair_bytes.empty()) {
+      sink.exchange_parts(collective);
     } else {
       sink.exchange(collective.group, per_pair);
     }

@@ -118,7 +118,7 @@ class HierarchicalAlgorithm final : public CollectiveAlgorithm {
       default:
         return false;
     }
-    if (!collective.spans_systems()) return false;
+    if (!collective.spans_systems() || !collective.pair_bytes.empty()) return false;
     const Channels channels(collective);
     return channels.even() && channels.part_size(0) > 1;
   }

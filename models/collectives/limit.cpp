@@ -55,6 +55,26 @@ Bytes least_bytes(const Collective& collective, const Part& part) {
   return Bytes(0);
 }
 
+/// The most that leaves or enters a part of an all_to_all with parts of different sizes; a single
+/// part has nothing outside.
+template <class PartOf>
+Bytes most_across(const Collective& collective, PartOf part_of) {
+  std::map<int, Bytes> out, in;
+  for (int from = 0; from < collective.size(); ++from) {
+    const int source = part_of(collective.group[static_cast<std::size_t>(from)]);
+    for (int to = 0; to < collective.size(); ++to) {
+      const int destination = part_of(collective.group[static_cast<std::size_t>(to)]);
+      if (source == destination) continue;
+      out[source] += collective.between(from, to);
+      in[destination] += collective.between(from, to);
+    }
+  }
+  Bytes most;
+  for (const auto* ways : {&out, &in})
+    for (const auto& [part, bytes] : *ways) most = std::max(most, bytes);
+  return most;
+}
+
 /// The slowest of the parts that `part_of` cuts the group into; 0 for a single one.
 template <class PartOf>
 Seconds least_time(const Collective& collective, PartOf part_of, bool reduced_by_switches,
@@ -63,6 +83,7 @@ Seconds least_time(const Collective& collective, PartOf part_of, bool reduced_by
   for (const int rank : collective.group) ++members[part_of(rank)];
   Seconds least;
   if (members.size() == 1) return least;
+  if (!collective.pair_bytes.empty()) return most_across(collective, part_of) / rate;
   const int root = part_of(collective.group.front());
   for (const auto& [id, count] : members) {
     const Part part{static_cast<double>(count), static_cast<double>(members.size()), id == root,
@@ -80,7 +101,8 @@ PortRates port_rates(const SystemConfig& system) {
   ports.die = accelerator.die_to_die.value * (accelerator.dies - 1);
   ports.package_inside = accelerator.scale_up.bandwidth.value;
   ports.package_outside = accelerator.scale_out.bandwidth.value;
-  ports.system = ports.package_outside * system.accelerators.value;
+  ports.system = ports.package_outside * system.accelerators.value /
+                 static_cast<double>(system.scale_out.packages_per_nic);
   return ports;
 }
 

@@ -21,7 +21,7 @@ PortRates port_rates(const SystemConfig& system);
 ///
 ///   all_reduce                    2(N-1)/N S; S where switches reduce
 ///   all_gather, reduce_scatter    (n-p)/n S
-///   all_to_all                    p (n-p)/n S
+///   all_to_all                    p (n-p)/n S; the heaviest sum where parts differ in size
 ///   broadcast, reduce             S
 ///   gather, scatter               (n-p)/n S, of the root's part
 ///   dispatch, combine             one copy of each token to each other part that needs it

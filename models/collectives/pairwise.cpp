@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairwise exchange: an all_to_all in n-1 rounds, in round k every rank sends to the k-th after it
 // (Thakur et al., IJHPCA 2005). The bytes are those of `direct`; every link is used by one message
-// at a time, and every round waits for its slowest message.
+// at a time, and every round waits for its slowest message. With parts of different sizes the price
+// is that of the heaviest link; what the rounds of lighter ones wait for is left out.
 #include <memory>
 
 #include "models/collectives/schedule.h"
@@ -18,7 +19,11 @@ class PairwiseAlgorithm final : public CollectiveAlgorithm {
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const int n = collective.size();
-    sink.exchange(collective.group, collective.bytes / n);
+    if (collective.pair_bytes.empty()) {
+      sink.exchange(collective.group, collective.bytes / n);
+    } else {
+      sink.exchange_parts(collective);
+    }
     StepCount steps;
     for (int round = 1; round < n; ++round) steps = step_after(steps, crosses(collective, round));
     return steps;

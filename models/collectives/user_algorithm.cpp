@@ -74,7 +74,7 @@ class WrittenAlgorithm final : public CollectiveAlgorithm {
       : kind_(written.collective), ranks_(written.ranks), schedule_(schedule_of(written)) {}
 
   bool serves(const Collective& collective) const override {
-    return collective.kind == kind_ && collective.size() == ranks_;
+    return collective.kind == kind_ && collective.size() == ranks_ && collective.pair_bytes.empty();
   }
 
   bool counts_links() const override { return true; }

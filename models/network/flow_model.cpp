@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "models/collectives/user_algorithm.h"
+#include "models/network/host_copy.h"
+#include "models/network/load_sink.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -15,90 +19,13 @@ namespace orrery {
 namespace {
 
 constexpr const char* kAuto = "auto";
-
-/// Adds up the bytes on every bundle, and those that each rank reads from its memory to send them
-/// or writes there as they arrive; measures the longest ways.
-class LoadSink final : public FlowSink {
- public:
-  LoadSink(const Fabric& fabric, std::size_t bundles, int ranks)
-      : fabric_(fabric), loads_(bundles), memory_(static_cast<std::size_t>(ranks)) {}
-
-  /// From now on the ways of messages are measured, or not.
-  void measure(const WayLengths* ways) {
-    ways_ = ways;
-    longest_ = {};
-  }
-  const LongestWays& longest() const { return longest_; }
-
-  void add(int source, int destination, Bytes bytes) override {
-    if (ways_ != nullptr) ways_->include(source, destination, longest_);
-    route_.clear();
-    fabric_.append_route(source, destination, route_);
-    add_route(bytes);
-    count(source, bytes);
-    count(destination, bytes);
-  }
-  void exchange(std::span<const int> group, Bytes bytes) override {
-    if (ways_ != nullptr) ways_->include(group, longest_);
-    fabric_.add_exchange(group, bytes.base(), loads_);
-    // Out and in.
-    for (const int rank : group) count(rank, 2.0 * static_cast<double>(group.size() - 1) * bytes);
-  }
-  void reduce(std::span<const int> group, Bytes bytes) override {
-    route_.clear();
-    fabric_.append_reduction(group, route_);
-    add_route(bytes);
-    for (const int rank : group) count(rank, bytes);
-  }
-  void multicast(std::span<const int> group, Bytes bytes) override {
-    route_.clear();
-    fabric_.append_multicast(group, route_);
-    add_route(bytes);
-    for (const int rank : group) count(rank, bytes);
-  }
-
-  const std::vector<double>& loads() const { return loads_; }
-  Bytes most_memory() const { return Bytes(*std::max_element(memory_.begin(), memory_.end())); }
-
- private:
-  void add_route(Bytes bytes) {
-    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
-  }
-  void count(int rank, Bytes bytes) { memory_[static_cast<std::size_t>(rank)] += bytes.base(); }
-
-  const Fabric& fabric_;
-  std::vector<double> loads_;
-  std::vector<double> memory_;  ///< by rank
-  Route route_;
-  const WayLengths* ways_ = nullptr;
-  LongestWays longest_;
-};
+constexpr const char* kInNetwork = "sharp";  // the algorithm that reduces between systems
 
 /// Of a chain in which each step waits for the message with the longest way.
 ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
   return {.scale_up =
               steps.scale_up * longest.inside.scale_up + steps.scale_out * longest.between.scale_up,
           .scale_out = steps.scale_out * longest.between.scale_out};
-}
-
-BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<Bundle>& bundles) {
-  BytesByKind bytes;
-  for (const LinkLoad& load : loads) {
-    switch (bundles[load.link].kind) {
-      case LinkKind::kOnPackage:
-        bytes.on_package += Bytes(load.bytes);
-        break;
-      case LinkKind::kScaleUp:
-        bytes.scale_up += Bytes(load.bytes);
-        break;
-      case LinkKind::kScaleOut:
-        bytes.scale_out += Bytes(load.bytes);
-        break;
-      case LinkKind::kHost:
-        break;  // in the power of the host
-    }
-  }
-  return bytes;
 }
 
 /// Payload capacities: line rates times the efficiency of the fabric. Links on a package carry the
@@ -121,6 +48,21 @@ std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
   return capacities;
 }
 
+/// Whether an algorithm that was named may reduce in switches between systems: theirs, and
+/// user-written ones.
+bool asks_for_switches(const std::string& algorithm) {
+  return algorithm == kInNetwork ||
+         (algorithm != kAuto && AlgorithmRegistry::items().count(algorithm) == 0);
+}
+
+double reduction_slowdown(const SystemConfig& system) {
+  const BytesPerSecond limit = system.scale_out.reduction_bandwidth.value;
+  if (limit.base() <= 0) return 1;
+  const BytesPerSecond payload =
+      system.accelerator.scale_out.bandwidth.value * system.scale_out.efficiency.value;
+  return std::max(1.0, payload / limit);
+}
+
 std::optional<Protocol> forced_protocol(const std::string& name) {
   if (name == kAuto) return {};
   const auto protocol = parse_protocol(name);
@@ -141,6 +83,12 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       line_(system.accelerator.scale_up.bandwidth.value),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
+      launch_(system.scale_up.launch.value),
+      reduction_slowdown_(reduction_slowdown(system)),
+      reduces_between_(system.scale_out.reduction == NetworkReduction::kAutomatic ||
+                       asks_for_switches(forced_algorithm_)),
+      has_hosts_(system.host.links),
+      copy_start_(system.accelerator.kernel.launch.value),
       scale_up_latency_(system.scale_up.latency.value),
       scale_out_latency_(system.scale_out.latency.value),
       scale_up_hop_(system.scale_up.hop_latency.value),
@@ -177,7 +125,8 @@ void FlowModel::check_groups(const Transfer& transfer) const {
   }
   std::vector<int> sorted;
   for (const std::vector<int>& group : transfer.groups) {
-    if (group.empty() || (transfer.kind == TransferKind::kSendReceive && group.size() != 2)) {
+    const std::size_t ends = transfer.host ? 1 : 2;
+    if (group.empty() || (transfer.kind == TransferKind::kSendReceive && group.size() != ends)) {
       throw std::logic_error("transfer " + transfer.name + " has a group of wrong size");
     }
     sorted = group;
@@ -198,7 +147,8 @@ void FlowModel::check_groups(const Transfer& transfer) const {
 
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
   Collective collective{transfer.kind, transfer.bytes, group, layout_};
-  collective.switches_reduce = fabric_->reduces(group);
+  collective.switches_reduce =
+      (reduces_between_ || !collective.spans_systems()) && fabric_->reduces(group);
   collective.torus = fabric_->torus(group);
   std::vector<int> first_system;
   for (const int rank : group) {
@@ -207,7 +157,23 @@ Collective FlowModel::collective(const Transfer& transfer, std::span<const int> 
   collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
   if (transfer.routing) collective.routing = &*transfer.routing;
   if (ways_) collective.ways = &*ways_;
+  collective.pair_bytes = transfer.pair_bytes;
+  add_rings(collective, std::move(first_system));
   return collective;
+}
+
+void FlowModel::add_rings(Collective& collective, std::vector<int> first_system) const {
+  std::sort(first_system.begin(), first_system.end());
+  if (fabric_->rings(first_system).empty()) return;
+  std::map<int, std::vector<int>> systems;
+  for (const int rank : collective.group) systems[layout_.system(rank)].push_back(rank);
+  for (auto& [system, members] : systems) {
+    std::sort(members.begin(), members.end());
+    collective.rings.push_back(fabric_->rings(members));
+    if (!collective.rings.back().empty()) continue;
+    std::vector<int>& by_rank = collective.rings.back().emplace_back(members.size());
+    std::iota(by_rank.begin(), by_rank.end(), 0);
+  }
 }
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
@@ -219,6 +185,13 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
+  if (transfer.host) {
+    if (!has_hosts_)
+      throw config::ConfigError("transfer " + transfer.name +
+                                " goes to a host, whose links are not part of the network: "
+                                "host.links");
+    return host_copy(transfer, {*fabric_, capacities_, copy_start_});
+  }
   for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
     for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
       auto priced = best(transfer, algorithm, protocol);
@@ -247,13 +220,14 @@ DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer
 
 PricedTransfer FlowModel::price_as(const Transfer& transfer, const PricedTransfer& taken) const {
   check_groups(transfer);
+  if (transfer.host) return host_copy(transfer, {*fabric_, capacities_, copy_start_});
   if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol)))
     return *std::move(priced);
   throw std::logic_error("transfer " + transfer.name + " was never carried by " + taken.algorithm);
 }
 
 std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
-  if (!protocols_ || (transfer.routing && expert_exchange_)) return {};
+  if (!protocols_ || transfer.host || (transfer.routing && expert_exchange_)) return {};
   const PricedTransfer priced = price(transfer);
   const auto algorithm = find_algorithm(priced.algorithm);
   const PricedTransfer raw = price_with(transfer, priced.algorithm, *algorithm);
@@ -375,11 +349,15 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
     priced.scale_up_steps = steps.scale_up;
     priced.scale_out_steps = steps.scale_out;
   }
+  if (priced.scale_up_steps + priced.scale_out_steps > 0) latency += launch_;
   Seconds slowest;
   for (std::uint32_t link = 0; link < capacities_.size(); ++link) {
-    const double bytes = sink.loads()[link];
+    double bytes = sink.loads()[link];
     if (bytes == 0) continue;
-    priced.cost.loads.push_back({link, bytes, bytes});
+    const double payload = bytes;
+    if (name == kInNetwork && topology_.bundles()[link].kind == LinkKind::kScaleOut)
+      bytes *= reduction_slowdown_;
+    priced.cost.loads.push_back({link, bytes, payload});
     const Seconds time = Bytes(bytes) / capacities_[link];
     if (time <= slowest) continue;
     slowest = time;

@@ -77,6 +77,7 @@ class FlowModel final : public Network {
   Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
   DeviceLoad device_load(const Transfer& transfer, const PricedTransfer& priced) const;
+  void add_rings(Collective& collective, std::vector<int> first_system) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
   void check_groups(const Transfer& transfer) const;
 
@@ -87,6 +88,12 @@ class FlowModel final : public Network {
   BytesPerSecond line_;
   double scale_up_efficiency_;
   RankLayout layout_;
+  Seconds launch_;  // of a collective without protocols
+  /// What bytes that switches reduce take of a NIC's payload rate, over others.
+  double reduction_slowdown_;
+  bool reduces_between_;  // systems, if the switches there can
+  bool has_hosts_;
+  Seconds copy_start_;
   Seconds scale_up_latency_, scale_out_latency_;
   Seconds scale_up_hop_, scale_out_hop_;  ///< latency of a link beyond the shortest way
   Topology topology_;

@@ -80,6 +80,8 @@ void Fabric::append_multicast(std::span<const int> /*group*/, Route& /*route*/) 
 
 std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}; }
 
+RingOrders Fabric::rings(std::span<const int> /*group*/) const { return {}; }
+
 void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
   topology.scale(bundle, share);
 }

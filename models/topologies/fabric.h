@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "models/registry.h"
+#include "models/topologies/rings.h"
 #include "sim/graph/topology.h"
+#include "sim/graph/transfer.h"
 
 namespace orrery {
 
@@ -54,9 +56,6 @@ struct LinkFault {
   BundleId bundle = 0;
   double share = 0;  ///< of its capacity that is left; 0: it is down
 };
-
-/// Where a message of an accelerator can go besides another one.
-enum class HostEnd : std::uint8_t { kHost, kStorage };
 
 /// Bundles of links that have been added to a topology, and the way through them.
 class Fabric {
@@ -106,6 +105,9 @@ class Fabric {
   /// Sizes of the axes of the torus that this group fills in its order, the first axis fastest;
   /// empty where it is none.
   virtual std::vector<int> torus(std::span<const int> group) const;
+  /// Rings over direct links through a group of one system, which is in rank order; empty where
+  /// rank order does: behind switches every order is as good.
+  virtual RingOrders rings(std::span<const int> group) const;
 };
 
 /// Adds switches and bundles inside each system to a topology whose ranks exist.

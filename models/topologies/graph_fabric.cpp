@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/graph_fabric.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +19,9 @@ namespace {
 constexpr int kMostVertices = 2048;
 constexpr int kFar = std::numeric_limits<int>::max();
 constexpr int kHostDetour = 1000;  // a link to the host counts as that many others
+
+constexpr double kMostLinks = 64;  // between two ranks, that rings tell apart
+constexpr double kRounding = 1e-9;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
@@ -93,8 +98,21 @@ class GraphFabric final : public Fabric {
     SystemWays without = ways_[ways_of_[system]];
     without.capacities[wire] *= share;
     find_ways(without);
+    found_rings_.clear();
     // What has no other way stays on the one that it had.
     if (!cut_off(without)) ways_[ways_of_[system]] = std::move(without);
+  }
+
+  RingOrders rings(std::span<const int> group) const override {
+    if (group.size() > static_cast<std::size_t>(kMostRingMembers)) return {};
+    const std::size_t ways = ways_of_[index(layout_.system(group.front()))];
+    std::vector<int> members;
+    members.reserve(group.size());
+    for (const int rank : group) members.push_back(rank % graph_.ranks);
+    const std::lock_guard lock(found_rings_guard_);
+    const auto [found, added] = found_rings_.try_emplace({ways, members});
+    if (added) found->second = disjoint_rings(direct_links(members, ways_[ways]));
+    return found->second;
   }
 
   void draw(Topology& topology) const override {
@@ -148,6 +166,35 @@ class GraphFabric final : public Fabric {
     }
   }
 
+  /// Whether a wire is up and for collectives.
+  bool serves_rings(std::size_t wire, const SystemWays& ways) const {
+    return ways.capacities[wire] > 0 && graph_.wires[wire].kind != LinkKind::kHost;
+  }
+
+  /// Direct links between ranks, in units of the narrowest one; none where a rank has a switch.
+  LinkTable direct_links(const std::vector<int>& members, const SystemWays& ways) const {
+    std::map<int, int> place;
+    for (std::size_t i = 0; i < members.size(); ++i) place[members[i]] = static_cast<int>(i);
+    double unit = std::numeric_limits<double>::infinity();
+    std::map<std::pair<int, int>, double> capacities;
+    for (std::size_t wire = 0; wire < graph_.wires.size(); ++wire) {
+      const SystemGraph::Wire& taken = graph_.wires[wire];
+      if (!serves_rings(wire, ways) || place.count(taken.from) == 0) continue;
+      if (taken.to >= graph_.ranks) return LinkTable(0);
+      if (place.count(taken.to) == 0) continue;
+      unit = std::min(unit, ways.capacities[wire] / taken.links);
+      capacities[{place[taken.from], place[taken.to]}] += ways.capacities[wire];
+    }
+    LinkTable links(static_cast<int>(members.size()));
+    for (const auto& [ends, capacity] : capacities) {
+      const auto back = capacities.find({ends.second, ends.first});
+      if (back == capacities.end()) continue;  // down
+      const double both = std::min(capacity, back->second) / unit;
+      links.set(ends.first, ends.second, static_cast<int>(std::min(both + kRounding, kMostLinks)));
+    }
+    return links;
+  }
+
   /// Length of the shortest way from every vertex (Dijkstra's algorithm, from the destination
   /// backwards).
   std::vector<int> distances_to(int destination, const SystemWays& ways) const {
@@ -187,6 +234,9 @@ class GraphFabric final : public Fabric {
   std::vector<std::size_t> ways_of_;                // by system
   Topology::VertexId first_switch_ = 0;
   BundleId first_bundle_ = 0;
+  mutable std::mutex found_rings_guard_;
+  mutable std::map<std::pair<std::size_t, std::vector<int>>, RingOrders>
+      found_rings_;  // by ways and members
 };
 
 /// Names of vertices as wires give them.

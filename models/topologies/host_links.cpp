@@ -102,6 +102,7 @@ class HostedFabric final : public Fabric {
   std::vector<int> torus(std::span<const int> group) const override {
     return fabric_->torus(group);
   }
+  RingOrders rings(std::span<const int> group) const override { return fabric_->rings(group); }
 
  private:
   struct Pair {

@@ -15,7 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "models/topologies/path_hash.h"
 #include "models/topologies/tree_exchange.h"
+#include "models/topologies/tree_names.h"
+#include "models/topologies/tree_nics.h"
 #include "models/topologies/tree_shape.h"
 #include "sim/machine/system_config.h"
 
@@ -26,32 +29,27 @@ using VertexId = Topology::VertexId;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): spreads neighbouring keys.
-std::uint64_t mix(std::uint64_t key) {
-  key += 0x9e3779b97f4a7c15ULL;
-  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  key = (key ^ (key >> 27)) * 0x94d049bb133111ebULL;
-  return key ^ (key >> 31);
-}
-
 class TreeFabric final : public Fabric {
  public:
   TreeFabric(const SystemConfig& system, const RankLayout& layout, TreeKind kind,
              std::unique_ptr<Fabric> scale_up, Topology& topology)
       : layout_(layout),
         shape_(tree_shape(system, layout, kind)),
+        names_(shape_),
         scale_up_(std::move(scale_up)),
         routing_(system.scale_out.routing),
         flows_(routing_ == Routing::kEcmp ? system.scale_out.flows : 1),
-        relays_(kind.leaf_per_rail && system.scale_out.rail_aware) {
-    add_ports(topology);
+        relays_(kind.leaf_per_rail && system.scale_out.rail_aware),
+        reduces_(system.scale_out.reduction != NetworkReduction::kNone),
+        first_bundle_(static_cast<BundleId>(topology.bundles().size())),
+        nics_(system, layout, shape_, names_, topology) {
     add_switches(topology);
     for (int leaf = 0; leaf < shape_.leaves() && shape_.leaf_uplinks > 0; ++leaf) {
       for (int lane = 0; lane < lanes(shape_.leaf_uplinks); ++lane) {
         const std::string spine = adaptive()
-                                      ? pod_name(pod(leaf), plane(leaf)) + "spines"
-                                      : spine_name(pod(leaf), plane(leaf), spine_of_uplink(lane));
-        add_pair(leaf_name(leaf), spine, {shape_.leaf_up, shape_.leaf_uplinks}, leaf_up_,
+                                      ? names_.pod(pod(leaf), plane(leaf)) + "spines"
+                                      : names_.spine(pod(leaf), plane(leaf), spine_of_uplink(lane));
+        add_pair(names_.leaf(leaf), spine, {shape_.leaf_up, shape_.leaf_uplinks}, leaf_up_,
                  leaf_down_, topology);
       }
     }
@@ -59,8 +57,9 @@ class TreeFabric final : public Fabric {
       const int uplinks = shape_.spines * shape_.spine_uplinks;
       for (int lane = 0; lane < lanes(uplinks); ++lane) {
         const int pod = p / shape_.planes, plane = p % shape_.planes;
-        const std::string spine = adaptive() ? pod_name(pod, plane) + "spines"
-                                             : spine_name(pod, plane, lane / shape_.spine_uplinks);
+        const std::string spine = adaptive()
+                                      ? names_.pod(pod, plane) + "spines"
+                                      : names_.spine(pod, plane, lane / shape_.spine_uplinks);
         add_pair(spine, "cores", {shape_.pod_up, uplinks}, pod_up_, pod_down_, topology);
       }
     }
@@ -73,12 +72,12 @@ class TreeFabric final : public Fabric {
     }
     const auto [sender, receiver] = ports(source, destination);
     if (sender != source) scale_up_->append_route(source, sender, route);
-    route.push_back({port_up_[index(sender)]});
+    nics_.append_up(sender, route);
     const int from = leaf_of(sender), to = leaf_of(receiver);
     for (int flow = 0; from != to && flow < flows_; ++flow) {
       append_climb(from, to, key(source, destination, flow), route);
     }
-    route.push_back({port_down_[index(receiver)]});
+    nics_.append_down(receiver, route);
     if (receiver != destination) scale_up_->append_route(receiver, destination, route);
   }
 
@@ -87,7 +86,8 @@ class TreeFabric final : public Fabric {
       return scale_up_->hops(source, destination);
     }
     const auto [sender, receiver] = ports(source, destination);
-    int inside = sender == source ? 0 : scale_up_->hops(source, sender);
+    int inside = nics_.slot_hops();
+    if (sender != source) inside += scale_up_->hops(source, sender);
     if (receiver != destination) inside += scale_up_->hops(receiver, destination);
     return inside + scale_out_hops(source, destination);
   }
@@ -108,10 +108,11 @@ class TreeFabric final : public Fabric {
     const TreeExchange exchange(layout_, shape_, relays_, group);
     exchange.add_inside(*scale_up_, bytes, loads);
     for (const int rank : group) {
-      loads[port_down_[index(rank)]] += bytes * exchange.received_from_elsewhere(rank);
+      const double received = bytes * exchange.received_from_elsewhere(rank);
+      nics_.add_down(rank, received, loads);
     }
     exchange.for_each_sender(
-        [&](int rank, double messages) { loads[port_up_[index(rank)]] += bytes * messages; });
+        [&](int rank, double messages) { nics_.add_up(rank, bytes * messages, loads); });
     for (std::size_t leaf = 0; leaf < leaf_up_.size(); ++leaf) {
       loads[leaf_up_[leaf]] += bytes * exchange.above_leaf(static_cast<int>(leaf)).up;
       loads[leaf_down_[leaf]] += bytes * exchange.above_leaf(static_cast<int>(leaf)).down;
@@ -122,23 +123,33 @@ class TreeFabric final : public Fabric {
     }
   }
 
-  // Switches between systems do not reduce; those inside may.
+  // Trees of several planes share no switch, in which a group could be reduced.
   bool reduces(std::span<const int> group) const override {
-    return is_inside(group) && scale_up_->reduces(group);
+    if (is_inside(group)) return scale_up_->reduces(group);
+    return reduces_ && shape_.planes == 1;
   }
   std::vector<int> torus(std::span<const int> group) const override {
     return is_inside(group) ? scale_up_->torus(group) : std::vector<int>();
   }
+  RingOrders rings(std::span<const int> group) const override { return scale_up_->rings(group); }
   void append_reduction(std::span<const int> group, Route& route) const override {
-    scale_up_->append_reduction(group, route);
+    if (is_inside(group)) {
+      scale_up_->append_reduction(group, route);
+    } else {
+      append_reducing_tree(group, {nics_.up(), leaf_up_, pod_up_}, route);
+    }
   }
   void append_multicast(std::span<const int> group, Route& route) const override {
-    scale_up_->append_multicast(group, route);
+    if (is_inside(group)) {
+      scale_up_->append_multicast(group, route);
+    } else {
+      append_reducing_tree(group, {nics_.down(), leaf_down_, pod_down_}, route);
+    }
   }
 
   // Around a NIC over another rail, around an uplink by another hash.
   void degrade(BundleId bundle, double share, Topology& topology) override {
-    if (topology.bundles()[bundle].kind == LinkKind::kScaleOut) {
+    if (bundle >= first_bundle_) {
       Fabric::degrade(bundle, share, topology);
       if (share <= 0) down_.insert(bundle);
     } else {
@@ -148,17 +159,13 @@ class TreeFabric final : public Fabric {
 
   void draw(Topology& topology) const override {
     scale_up_->draw(topology);
-    const BytesPerSecond port = shape_.port / layout_.dies;
-    for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      draw_pair(topology.rank_vertex(rank), first_leaf_ + index(leaf_of(rank)), port,
-                port_up_[index(rank)], port_down_[index(rank)], topology);
-    }
+    nics_.draw(first_leaf_, topology);
     for (int leaf = 0; leaf < shape_.leaves(); ++leaf) {
       for (int link = 0; link < shape_.leaf_uplinks; ++link) {
         const std::size_t lane = leaf_lane(leaf, link);
         const VertexId spine = spine_vertex(pod(leaf), plane(leaf), spine_of_uplink(link));
         draw_pair(first_leaf_ + index(leaf), spine, shape_.leaf_up / shape_.leaf_uplinks,
-                  leaf_up_[lane], leaf_down_[lane], topology);
+                  {leaf_up_[lane], leaf_down_[lane]}, topology);
       }
     }
     for (int p = 0; p < shape_.pods * shape_.planes; ++p) draw_cores(p, topology);
@@ -200,8 +207,8 @@ class TreeFabric final : public Fabric {
     return usual;
   }
   bool works(Ports ports) const {
-    return down_.empty() || (down_.count(port_up_[index(ports.sender)]) == 0 &&
-                             down_.count(port_down_[index(ports.receiver)]) == 0);
+    return down_.empty() || (down_.count(nics_.up().ports[index(ports.sender)]) == 0 &&
+                             down_.count(nics_.down().ports[index(ports.receiver)]) == 0);
   }
 
   bool is_inside(std::span<const int> group) const {
@@ -263,47 +270,48 @@ class TreeFabric final : public Fabric {
     route.push_back({leaf_down_[leaf_lane(to, spine * parallel + choose(key, parallel))], share});
   }
 
-  std::string leaf_name(int leaf) const {
-    return "group" + std::to_string(leaf / shape_.rails) + "/leaf" +
-           std::to_string(leaf % shape_.rails);
-  }
-  std::string plane_name(int plane) const {
-    return shape_.planes == 1 ? "" : "plane" + std::to_string(plane) + "/";
-  }
-  std::string pod_name(int pod, int plane) const {
-    return (shape_.pods == 1 ? "" : "pod" + std::to_string(pod) + "/") + plane_name(plane);
-  }
-  std::string spine_name(int pod, int plane, int spine) const {
-    return pod_name(pod, plane) + "spine" + std::to_string(spine);
-  }
+  /// The links of a tree one way: of NICs, leaves and pods.
+  struct TreeLinks {
+    const PortLinks& own;
+    const std::vector<BundleId>&leaves, &pods;
+  };
 
-  void add_ports(Topology& topology) {
-    const BytesPerSecond port = shape_.port / layout_.dies;
-    for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      const std::string& name = topology.rank_name(rank);
-      const std::string leaf = leaf_name(leaf_of(rank));
-      std::string up = name, down = leaf;
-      up.append("->").append(leaf);
-      down.append("->").append(name);
-      port_up_.push_back(topology.add_bundle({std::move(up), LinkKind::kScaleOut, port, 1, rank}));
-      port_down_.push_back(
-          topology.add_bundle({std::move(down), LinkKind::kScaleOut, port, 1, -1}));
+  /// A tree over the switches between the ranks of a group, one uplink of each; which one is
+  /// hashed from the first rank.
+  void append_reducing_tree(std::span<const int> group, const TreeLinks& links,
+                            Route& route) const {
+    std::set<int> leaves, pods;
+    for (const int rank : group) {
+      if (!links.own.slots.empty()) route.push_back({links.own.slots[index(rank)]});
+      route.push_back({links.own.ports[index(rank)]});
+      leaves.insert(leaf_of(rank));
     }
+    if (leaves.size() == 1) return;
+    std::uint64_t path = key(group.front(), group.front(), 0);
+    const int uplink = choose(path, shape_.leaf_uplinks);
+    for (const int leaf : leaves) {
+      route.push_back({links.leaves[leaf_lane(leaf, uplink)]});
+      pods.insert(pod(leaf));
+    }
+    if (pods.size() == 1) return;
+    const int core = choose(path, shape_.spine_uplinks);
+    for (const int p : pods)
+      route.push_back({links.pods[pod_lane(p, spine_of_uplink(uplink), core)]});
   }
 
   void add_switches(Topology& topology) {
     first_leaf_ = boost::num_vertices(topology.graph());
-    for (int leaf = 0; leaf < shape_.leaves(); ++leaf) topology.add_switch(leaf_name(leaf));
+    for (int leaf = 0; leaf < shape_.leaves(); ++leaf) topology.add_switch(names_.leaf(leaf));
     first_spine_ = boost::num_vertices(topology.graph());
     for (int p = 0; p < shape_.pods * shape_.planes; ++p) {
       for (int spine = 0; spine < shape_.spines; ++spine) {
-        topology.add_switch(spine_name(p / shape_.planes, p % shape_.planes, spine));
+        topology.add_switch(names_.spine(p / shape_.planes, p % shape_.planes, spine));
       }
     }
     first_core_ = boost::num_vertices(topology.graph());
     for (int plane = 0; plane < shape_.planes; ++plane) {
       for (int core = 0; core < shape_.cores(); ++core) {
-        topology.add_switch(plane_name(plane) + "core" + std::to_string(core));
+        topology.add_switch(names_.plane(plane) + "core" + std::to_string(core));
       }
     }
   }
@@ -324,12 +332,6 @@ class TreeFabric final : public Fabric {
         {above + "->" + below, LinkKind::kScaleOut, capacity, all.links / count, -1}));
   }
 
-  static void draw_pair(VertexId below, VertexId above, BytesPerSecond capacity, BundleId up,
-                        BundleId down, Topology& topology) {
-    topology.add_link(below, above, capacity, up);
-    topology.add_link(above, below, capacity, down);
-  }
-
   void draw_cores(int pod_plane, Topology& topology) const {
     if (shape_.pods == 1) return;
     const int plane = pod_plane % shape_.planes;
@@ -340,18 +342,21 @@ class TreeFabric final : public Fabric {
       const int core = plane * shape_.cores() + spine * shape_.cores_per_spine + link / per_core;
       const std::size_t lane = pod_lane(pod_plane, spine, link);
       draw_pair(spine_vertex(pod_plane / shape_.planes, plane, spine), first_core_ + index(core),
-                shape_.pod_up / links, pod_up_[lane], pod_down_[lane], topology);
+                shape_.pod_up / links, {pod_up_[lane], pod_down_[lane]}, topology);
     }
   }
 
   RankLayout layout_;
   TreeShape shape_;
+  TreeNames names_;
   std::unique_ptr<Fabric> scale_up_;
   Routing routing_;
   int flows_;
-  bool relays_;  // through the owner of the destination's rail
+  bool relays_;   // through the owner of the destination's rail
+  bool reduces_;  // switches do
+  BundleId first_bundle_;
+  TreeNics nics_;
   VertexId first_leaf_ = 0, first_spine_ = 0, first_core_ = 0;
-  std::vector<BundleId> port_up_, port_down_;  // by rank
   std::vector<BundleId> leaf_up_, leaf_down_;  // by leaf, then lane
   std::vector<BundleId> pod_up_, pod_down_;    // by pod, plane, lane
   std::set<BundleId> down_;

@@ -22,7 +22,7 @@ void for_each_part(const std::vector<int>& members, PartOf part, Visit visit) {
 }  // namespace
 
 int tree_leaf(const RankLayout& layout, const TreeShape& shape, int rank) {
-  const int rail = shape.rails == 1 ? 0 : layout.rail(rank);
+  const int rail = shape.rails == 1 ? 0 : layout.rail(rank) / shape.packages_per_nic;
   return layout.system(rank) / shape.systems_per_group * shape.rails + rail;
 }
 

@@ -26,8 +26,10 @@ class TreePlanner {
  public:
   TreePlanner(const SystemConfig& system, const RankLayout& layout, TreeKind kind)
       : name_(system.name), config_(system.scale_out) {
-    const int packages = layout.ranks_per_node / layout.dies;
-    shape_.rails = kind.leaf_per_rail ? packages : 1;
+    shape_.packages_per_nic = config_.packages_per_nic;
+    const int ranks_per_nic = layout.dies * shape_.packages_per_nic;
+    const int nics = layout.ranks_per_node / ranks_per_nic;
+    shape_.rails = kind.leaf_per_rail ? nics : 1;
     if (kind.planes) shape_.planes = config_.planes > 0 ? config_.planes : shape_.rails;
     if (shape_.rails % shape_.planes != 0) {
       fail("planes (" + std::to_string(shape_.planes) + ") must divide the NICs of a node (" +
@@ -35,8 +37,8 @@ class TreePlanner {
     }
     shape_.systems_per_group = config_.nodes_per_leaf_group;
     shape_.groups = round_up(layout.systems, shape_.systems_per_group);
-    shape_.leaf_ports = shape_.systems_per_group * (layout.ranks_per_system / layout.dies) /
-                        (kind.leaf_per_rail ? packages : 1);
+    shape_.leaf_ports = shape_.systems_per_group * (layout.ranks_per_system / ranks_per_nic) /
+                        (kind.leaf_per_rail ? nics : 1);
     shape_.port = system.accelerator.scale_out.bandwidth.value;
   }
 

@@ -22,7 +22,8 @@ struct TreeKind {
 /// and every spine to each of its cores: these are the published counts of NVIDIA's SuperPODs.
 /// Without `switch_ports` spines and cores have as many as it takes, so that two tiers suffice.
 struct TreeShape {
-  int rails = 1;   ///< leaves of a group
+  int rails = 1;  ///< leaves of a group
+  int packages_per_nic = 1;
   int planes = 1;  ///< trees that share no switch; rail r belongs to plane r mod planes
   int systems_per_group = 1;
   int groups = 1;
@@ -33,7 +34,7 @@ struct TreeShape {
   int spines = 0;           ///< of a pod and plane
   int spine_uplinks = 0;    ///< of a spine; 0: one pod, no cores
   int cores_per_spine = 0;  ///< that spine j of every pod is linked to
-  BytesPerSecond port;      ///< of a NIC: of one package
+  BytesPerSecond port;      ///< of a NIC
   BytesPerSecond leaf_up;   ///< of all uplinks of a leaf
   BytesPerSecond pod_up;    ///< of all uplinks of a pod and plane
 

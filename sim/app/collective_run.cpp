@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "models/collectives/limit.h"
 #include "sim/app/components.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
 #include "sim/app/link_use.h"
+#include "sim/app/part_keys.h"
 #include "sim/app/simulate.h"
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
@@ -37,19 +37,19 @@ double bus_factor(TransferKind kind, double ranks) {
   return 1;
 }
 
-Program one_transfer(const CollectiveConfig& collective, int ranks) {
+Program one_transfer(Transfer transfer) {
   Program program;
-  program.ranks = ranks;
   program.streams = {"communication"};
-  std::vector<int> group(static_cast<std::size_t>(ranks));
-  std::iota(group.begin(), group.end(), 0);
-  program.transfers.push_back(collective.transfer(group));
+  std::vector<int> ranks;
+  for (const std::vector<int>& group : transfer.groups)
+    ranks.insert(ranks.end(), group.begin(), group.end());
+  program.ranks = *std::max_element(ranks.begin(), ranks.end()) + 1;
   OperatorGraph graph;
-  graph.add(
-      {to_string(collective.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
+  graph.add({to_string(transfer.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
+  program.transfers.push_back(std::move(transfer));
   program.blocks.push_back(std::move(graph));
   program.block_names = {"collective"};
-  program.roles.push_back({"all ranks", {0}, group});
+  program.roles.push_back({"all ranks", {0}, std::move(ranks)});
   return program;
 }
 
@@ -60,17 +60,25 @@ const ResidualClass& residuals_of(const NetworkCalibration& calibration, double 
   return at == calibration.residuals.end() ? calibration.residuals.back() : *at;
 }
 
-void add_provenance(const Experiment& experiment, int ranks, RunRecord& record) {
+/// Whether measured collectives tell about a transfer.
+bool calibrated(const Experiment& experiment, const Transfer& transfer) {
+  return experiment.network && !experiment.collective->exchanges_tokens() &&
+         transfer.pair_bytes.empty() && !transfer.host;
+}
+
+void add_provenance(const Experiment& experiment, const Transfer& transfer, RunRecord& record) {
   const double time = record.find("time_s")->value;
   ProvenanceTime rests;
-  if (!experiment.network || experiment.collective->exchanges_tokens()) {
+  const int ranks = static_cast<int>(transfer.groups.front().size());
+  if (!calibrated(experiment, transfer)) {
     rests.add(Provenance::kAnalytic, time);
     record.provenance = provenance_json(rests, "");
     return;
   }
   const NetworkCalibration& calibration = *experiment.network;
-  const bool inside =
-      calibration.system == experiment.system.id && ranks <= experiment.system.ranks();
+  const std::vector<int>& group = transfer.groups.front();
+  const bool inside = calibration.system == experiment.system.id &&
+                      *std::max_element(group.begin(), group.end()) < experiment.system.ranks();
   const bool covered = inside && calibration.covers(experiment.collective->bytes, ranks);
   rests.add(covered ? Provenance::kCalibrated : Provenance::kExtrapolated, time);
   record.provenance = provenance_json(rests, calibration.id);
@@ -95,37 +103,71 @@ void add_provenance(const Experiment& experiment, int ranks, RunRecord& record) 
                             "; these do: " + known);
 }
 
+/// What the heaviest port of an all_to_all with parts of different sizes carries.
+Bytes heaviest_port(const Collective& group) {
+  Bytes most;
+  for (int member = 0; member < group.size(); ++member) {
+    Bytes sent, received;
+    for (int other = 0; other < group.size(); ++other) {
+      if (other == member) continue;
+      sent += group.between(member, other);
+      received += group.between(other, member);
+    }
+    most = std::max({most, sent, received});
+  }
+  return most;
+}
+
 void add_figures(const Collective& group, const PortRates& ports, double time, RunRecord& record) {
   const double rate = time > 0 ? group.bytes.base() / time : 0;
+  const bool parts = !group.pair_bytes.empty() && time > 0;
   add_metric(record, "time_s", time);
   add_metric(record, "algorithm_bytes_per_s", rate);
-  add_metric(record, "bus_bytes_per_s", rate * bus_factor(group.kind, group.size()));
+  add_metric(
+      record, "bus_bytes_per_s",
+      parts ? heaviest_port(group).base() / time : rate * bus_factor(group.kind, group.size()));
   add_metric(record, "share_of_limit", time > 0 ? least_time(group, ports).base() / time : 0);
+}
+
+/// Of copies to or from host boards: what each rank gets, and all links allow.
+void add_copy_figures(const Transfer& transfer, Seconds limit, double time, RunRecord& record) {
+  add_metric(record, "time_s", time);
+  add_metric(record, "algorithm_bytes_per_s", transfer.bytes.base() / time);
+  add_metric(record, "bus_bytes_per_s", transfer.bytes.base() / time);
+  add_metric(record, "share_of_limit", limit.base() / time);
+}
+
+void check_choice(const CollectiveConfig& collective, const PricedTransfer& priced,
+                  const Collective& group, const std::string& system) {
+  if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
+    refuse_algorithm(collective.algorithm, group);
+  if (collective.protocol != "auto" && priced.protocol != collective.protocol) {
+    throw config::ConfigError("collective.protocol: " + collective.protocol + " carries no " +
+                              to_string(collective.kind) + " by " + priced.algorithm + " on " +
+                              system + "; " + priced.protocol + " does");
+  }
 }
 
 }  // namespace
 
 void run_collective(const Experiment& experiment, RunRecord& record) {
   const CollectiveConfig& collective = *experiment.collective;
-  const int available = experiment.system.ranks() * experiment.nodes;
-  const int ranks = collective.ranks > 0 ? static_cast<int>(collective.ranks) : available;
-  if (ranks < 2) throw config::ConfigError("collective.ranks: a collective needs at least 2 ranks");
-  if (collective.kind == TransferKind::kSendReceive && ranks != 2) {
-    throw config::ConfigError("collective.ranks: send_receive needs 2 ranks");
-  }
-  const ExperimentNetwork states(experiment, collective.algorithm, collective.protocol);
-  const FlowModel& network = states.start();
-  const Program program = one_transfer(collective, ranks);
+  const Program program =
+      one_transfer(collective_transfer(collective, experiment.system.ranks() * experiment.nodes));
   const Transfer& transfer = program.transfers[0];
+  const std::size_t members = transfer.groups[0].size();
+  if (members < 2 && !transfer.host)
+    throw config::ConfigError("collective.ranks: a collective needs at least 2 ranks");
+  if (collective.kind == TransferKind::kSendReceive && members != 2 && !transfer.host)
+    throw config::ConfigError("collective.ranks: send_receive needs 2 ranks, or from and to");
+  Experiment placed = experiment;
+  if (transfer.host) placed.system.host.links = true;
+  const SystemConfig& system = placed.system;
+  const ExperimentNetwork states(placed, collective.algorithm, collective.protocol);
+  const FlowModel& network = states.start();
   const Collective group = network.collective(transfer, transfer.groups[0]);
   const PricedTransfer priced = network.price(transfer);
-  if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
-    refuse_algorithm(collective.algorithm, group);
-  if (collective.protocol != "auto" && priced.protocol != collective.protocol) {
-    throw config::ConfigError("collective.protocol: " + collective.protocol + " carries no " +
-                              to_string(collective.kind) + " by " + priced.algorithm + " on " +
-                              experiment.system.name + "; " + priced.protocol + " does");
-  }
+  if (!transfer.host) check_choice(collective, priced, group, system.name);
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
@@ -136,7 +178,11 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   add_link_use(link_use(experiment, network.topology(), result), record);
 
   const double time = to_seconds(result.end).base();
-  add_figures(group, port_rates(experiment.system), time, record);
+  if (transfer.host) {
+    add_copy_figures(transfer, priced.limit, time, record);
+  } else {
+    add_figures(group, port_rates(system), time, record);
+  }
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", priced.protocol});
   record.labels.push_back({"bottleneck", priced.bottleneck
@@ -144,7 +190,7 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
                                              : "latency"});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", static_cast<double>(result.events));
-  add_provenance(experiment, ranks, record);
+  add_provenance(experiment, transfer, record);
 }
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include "sim/app/experiment_network.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/network_pricing.h"
+#include "sim/app/part_keys.h"
 #include "sim/app/token_keys.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
@@ -60,7 +61,7 @@ const Schema<FaultConfig>& FaultConfig::schema() {
 }
 
 const Schema<CollectiveConfig>& CollectiveConfig::schema() {
-  static const auto schema = with_token_keys(
+  static const auto schema = with_part_keys(with_token_keys(
       Schema<CollectiveConfig>("collective", "one collective operation")
           .required("kind", &CollectiveConfig::kind, "which collective")
           .optional("bytes", &CollectiveConfig::bytes,
@@ -75,7 +76,7 @@ const Schema<CollectiveConfig>& CollectiveConfig::schema() {
           .optional("precision", &CollectiveConfig::precision,
                     "of the elements; bytes (int8) are not reduced in switches; dispatch, combine: "
                     "of the "
-                    "tokens on the wire, to which scales of fp8, nvfp4 and int8 come"));
+                    "tokens on the wire, to which scales of fp8, nvfp4 and int8 come")));
   return schema;
 }
 
@@ -190,8 +191,10 @@ void check_collective(const Experiment& e, const config::Node& node,
     complain(diagnostics, node, "collective.ranks",
              "the machine has " + std::to_string(available) + " ranks");
   }
+  check_parts(collective, e.system, available, node, diagnostics);
   const bool barrier = collective.kind == TransferKind::kBarrier;
-  if (!collective.exchanges_tokens() && (collective.bytes.base() == 0) != barrier) {
+  if (!collective.exchanges_tokens() && !has_matrix(collective) &&
+      (collective.bytes.base() == 0) != barrier) {
     complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
              barrier ? "a barrier has no bytes" : "collective.bytes must be given");
   }
@@ -247,6 +250,7 @@ nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configurati
   if (collective != configuration.end() && collective->is_object() &&
       config::Library::is_path(collective->value("algorithm", "")))
     erase(*collective, {"algorithm"});
+  if (collective != configuration.end()) erase(*collective, {"matrix_file"});
   erase(configuration["model"], {"hf", "source", "model"});
   erase(configuration["system"], {"system", "name", "remarks"});
   erase(configuration["system"]["scale_up"], {"calibration"});
@@ -306,6 +310,9 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
     const std::string& algorithm = loaded.experiment.collective->algorithm;
     find_algorithm(algorithm);
     files.push_back({"algorithm", sha256_hex_of_file(algorithm)});
+  }
+  if (loaded.experiment.collective && !loaded.experiment.collective->matrix_file.empty()) {
+    files.push_back({"matrix", sha256_hex_of_file(loaded.experiment.collective->matrix_file.path)});
   }
   loaded.configuration = config::canonical(loaded.node, record);
   loaded.identity = point_identity(identity_configuration(loaded.configuration), files);

@@ -50,6 +50,13 @@ struct CollectiveConfig {
   std::string algorithm = "auto";
   std::string protocol = "auto";
   Precision precision = Precision::kBf16;  ///< of the elements; int8: sums of bytes
+  /// all_to_all with parts of different sizes: from rank i to rank j at [i][j]; here or in a CSV
+  /// file without a header, in bytes.
+  std::vector<std::vector<Bytes>> matrix;
+  FilePath matrix_file;
+  /// send_receive: a rank (0 and 1 where neither is given), "host" or "storage"; "all" ranks at
+  /// once with one of those.
+  std::string from, to;
   // Dispatch and combine have tokens instead of bytes; see ExpertRouting.
   std::int64_t tokens = 0;  ///< of each rank
   std::int64_t hidden = 0;
@@ -59,7 +66,7 @@ struct CollectiveConfig {
   int top_groups = 0;
   ExpertRouting::Router router = ExpertRouting::Router::kUniform;
   ExpertRouting::Mode mode = ExpertRouting::Mode::kNormal;
-  double skew = 1;
+  double skew = 1;  ///< of an all_to_all, too
   static const config::Schema<CollectiveConfig>& schema();
 
   bool exchanges_tokens() const {

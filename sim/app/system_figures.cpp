@@ -131,6 +131,16 @@ Figure total(std::string label, std::vector<Scale> scales, std::optional<int> de
           [quality](const SystemConfig& s) { return quality.inputs(s.accelerator); }};
 }
 
+/// A figure of NICs, which several packages may share.
+Figure shared_nics(Figure figure) {
+  const auto all = figure.value;
+  figure.value = [all](const SystemConfig& s, View view) -> Value {
+    const Value value = all(s, view);
+    return value ? Value(*value / s.scale_out.packages_per_nic) : std::nullopt;
+  };
+  return figure;
+}
+
 std::vector<Input> power_input(const SystemConfig& s) {
   return {input("all_in_power", s.all_in_power)};
 }
@@ -174,7 +184,7 @@ const std::vector<Figure>& system_figures() {
        0,
        [](const SystemConfig& s, View view) -> Value { return pick(s.accelerators, view); },
        [](const SystemConfig& s) { return std::vector{input("accelerators", s.accelerators)}; }},
-      total("scale-out bandwidth, one way", kGigabits, 0, kScaleOut),
+      shared_nics(total("scale-out bandwidth, one way", kGigabits, 0, kScaleOut)),
       {"all-in power",
        {{1, "W"}},
        0,
@@ -192,7 +202,7 @@ const std::vector<Figure>& package_figures() {
       per_package("HBM capacity", {{1e9, "GB"}}, 0, kCapacity),
       per_package("HBM bandwidth", {{1e12, "TB/s"}}, 1, kBandwidth),
       per_package("scale-up bandwidth, one way", kGigabits, 0, kScaleUp),
-      per_package("scale-out bandwidth, one way", kGigabits, 0, kScaleOut)};
+      shared_nics(per_package("scale-out bandwidth, one way", kGigabits, 0, kScaleOut))};
   return figures;
 }
 

@@ -28,6 +28,13 @@ enum class TransferKind : std::uint8_t {
 };
 const char* to_string(TransferKind kind);
 
+/// Where a message of a rank can go besides another one: to its host board, or the storage behind.
+enum class HostEnd : std::uint8_t { kHost, kStorage };
+struct HostCopy {
+  HostEnd end = HostEnd::kHost;
+  bool outward = true;  ///< from the rank; else to it
+};
+
 /// One communication that ranks of the program meet for: a collective or a message.
 ///
 /// `bytes` is the size as nccl-tests prints it: all_reduce: the buffer of each rank; all_gather and
@@ -53,6 +60,12 @@ struct Transfer {
   /// Sums of single bytes (int8), which switches do not reduce and kernels add more slowly.
   bool byte_sums = false;
   std::optional<ExpertRouting> routing = std::nullopt;  ///< of a dispatch or combine
+  /// all_to_all with parts of different sizes: what member i of n sends to member j, at i n + j, in
+  /// every group. Then `bytes` is the most that a member sends or receives, own share included.
+  /// Empty: bytes / n each.
+  std::vector<Bytes> pair_bytes = {};
+  /// send_receive with the host boards: every group is one rank, and all of them copy at once.
+  std::optional<HostCopy> host = std::nullopt;
 };
 
 }  // namespace orrery

@@ -98,6 +98,8 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .optional("hop_latency", &C::hop_latency,
                     "of each link by which a way is longer than the shortest inside a system [ns]",
                     kLatency)
+          .optional("launch", &C::launch,
+                    "of a collective, once; where there are protocols theirs counts [us]", kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
           .optional("calibration", &C::calibration,
@@ -146,6 +148,15 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
           .optional("planes", &C::planes, "multi_plane: trees of their own; 0: one a rail", kCount)
           .optional("routing", &C::routing, "which of the equally short paths a message takes")
           .optional("flows", &C::flows, "ecmp: hashed parts of a message", between(1, 1024))
+          .optional("reduction", &C::reduction,
+                    "switches reduce (SHARP): none; available: `algorithm: sharp` uses it; "
+                    "automatic: auto may, too")
+          .optional("reduction_bandwidth", &C::reduction_bandwidth,
+                    "payload that the switches reduce a NIC, one way; 0: all that comes [GB/s]",
+                    between(BytesPerSecond(0), BytesPerSecond(1e15)))
+          .optional("packages_per_nic", &C::packages_per_nic,
+                    "packages that share a NIC of the accelerator's scale_out bandwidth",
+                    between(1, 1e3))
           .optional("rail_aware", &C::rail_aware,
                     "messages change rails inside their node (PXN), not on spines")
           .required("latency", &C::latency,
@@ -200,6 +211,12 @@ const Schema<SystemConfig>& SystemConfig::schema() {
               "accelerators must be a multiple of accelerators_per_node",
               [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
               "accelerators_per_node")
+          .check(
+              "packages_per_nic must divide accelerators_per_node",
+              [](const C& c) {
+                return c.accelerators_per_node % c.scale_out.packages_per_nic == 0;
+              },
+              "scale_out")
           .check(missing_ports, "accelerator")
           .check(torus_fault, "scale_up")
           .check(

@@ -52,6 +52,8 @@ struct ScaleUpConfig {
   /// Of each link by which a way is longer than the shortest between two packages of a system,
   /// which `latency` has in it; 0: not known.
   Fact<Seconds> hop_latency;
+  /// Of a collective, once, whatever its steps; with `protocols` theirs counts instead.
+  Fact<Seconds> launch;
   Fact<double> efficiency;  ///< payload share of the link bandwidth that collectives reach
   /// Of the collective library; where they are present, they replace `latency` and refine
   /// `efficiency`.
@@ -59,6 +61,10 @@ struct ScaleUpConfig {
   std::string calibration;  ///< network calibration that tells about the protocols; empty: none
   static const config::Schema<ScaleUpConfig>& schema();
 };
+
+/// Whether switches between systems reduce (SHARP): not; they can, and the library leaves it unless
+/// it is told otherwise, as NCCL does (NCCL_COLLNET_ENABLE is 0); it may choose it by itself.
+enum class NetworkReduction : std::uint8_t { kNone, kAvailable, kAutomatic };
 
 /// Which of the equally short paths through the network between systems a message takes.
 enum class Routing : std::uint8_t {
@@ -84,6 +90,11 @@ struct ScaleOutConfig {
   int planes = 0;                        ///< multi_plane: trees; 0: one a rail
   Routing routing = Routing::kAdaptive;  ///< of one message
   int flows = 1;                         ///< ecmp: hashed parts of a message
+  NetworkReduction reduction = NetworkReduction::kNone;
+  /// Payload that the switches reduce a NIC, one way; 0: as fast as it comes.
+  Fact<BytesPerSecond> reduction_bandwidth;
+  /// Packages that share a NIC of `scale_out` bandwidth (DGX-1: 2 behind a PCIe switch).
+  int packages_per_nic = 1;
   bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
   /// Of each link by which a way is longer than the shortest between two systems, which `latency`
@@ -136,6 +147,15 @@ struct EnumNames<LinkKind> {
       {LinkKind::kScaleUp, "scale_up"},
       {LinkKind::kScaleOut, "scale_out"},
       {LinkKind::kHost, "host"},
+  };
+};
+
+template <>
+struct EnumNames<NetworkReduction> {
+  static constexpr std::pair<NetworkReduction, const char*> values[] = {
+      {NetworkReduction::kNone, "none"},
+      {NetworkReduction::kAvailable, "available"},
+      {NetworkReduction::kAutomatic, "automatic"},
   };
 };
 

@@ -34,6 +34,11 @@ Outcome orrery(const std::string& arguments) {
   return outcome;
 }
 
+/// A metric of a run with --json.
+double value_of(const std::string& out, const char* metric) {
+  return nlohmann::json::parse(out.substr(out.find('{'))).at("metrics").at(metric).get<double>();
+}
+
 class Collectives : public testing::Test {
  protected:
   void SetUp() override {
@@ -69,6 +74,91 @@ TEST_F(Collectives, EveryKindRunsOnOneServerAndOnFour) {
       EXPECT_THAT(metrics, HasSubstr("share_of_limit")) << kind;
     }
   }
+}
+
+TEST_F(Collectives, PartsOfDifferentSizesComeFromAMatrix) {
+  const std::string inline_one =
+      experiment("kind: all_to_all, matrix: [[0, 90 MB, 1 MB], [1 MB, 0, 1 MB], [1 MB, 1 MB, 0]]");
+  const Outcome run = orrery("run " + inline_one + " --json");
+  ASSERT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("accelerator0->nvswitches"));
+  write("parts.csv", "0,9e7,1e6\n1e6,0,1e6\n1e6,1e6,0\n");
+  const Outcome file =
+      orrery("run " + experiment("kind: all_to_all, matrix_file: parts.csv") + " --json");
+  ASSERT_EQ(file.code, 0) << file.out;
+  for (const char* metric : {"time_s", "bus_bytes_per_s"})
+    EXPECT_EQ(value_of(run.out, metric), value_of(file.out, metric));
+}
+
+TEST_F(Collectives, AMatrixOfTheWrongShapeIsShown) {
+  const auto fault = [&](const std::string& keys) {
+    const Outcome run = orrery("check " + experiment(keys));
+    EXPECT_EQ(run.code, 2) << run.out;
+    return run.out;
+  };
+  EXPECT_THAT(fault("kind: all_to_all, matrix: [[0, 1 MB], [1 MB, 0, 2 MB]]"),
+              AllOf(HasSubstr(":3:"), HasSubstr("row 1 has 3 parts, but there are 2 rows"),
+                    HasSubstr("^")));
+  EXPECT_THAT(fault("kind: all_reduce, matrix: [[0, 1 MB], [1 MB, 0]]"),
+              HasSubstr("all_reduce has no parts of different sizes; all_to_all does"));
+  EXPECT_THAT(fault("kind: all_to_all, bytes: 1 MB, matrix: [[0, 1 MB], [1 MB, 0]]"),
+              HasSubstr("the parts are said twice"));
+  EXPECT_THAT(fault("kind: all_to_all, ranks: 4, matrix: [[0, 1 MB], [1 MB, 0]]"),
+              HasSubstr("the matrix has 2 rows, but collective.ranks is 4"));
+  write("parts.csv", "0,1\n2,x\n");
+  EXPECT_THAT(fault("kind: all_to_all, matrix_file: parts.csv"),
+              AllOf(HasSubstr("parts.csv:2"), HasSubstr("^")));
+  write("parts.csv", "0,1\n2,-3\n");
+  EXPECT_THAT(fault("kind: all_to_all, matrix_file: parts.csv"), HasSubstr("must not be negative"));
+  write("parts.csv", "0,1\n2\n");
+  EXPECT_THAT(fault("kind: all_to_all, matrix_file: parts.csv"),
+              HasSubstr("row 1 has 1 parts, but there are 2 rows"));
+}
+
+TEST_F(Collectives, ASkewedAllToAllWaitsForItsHeaviestRank) {
+  const auto time = [&](const std::string& keys) {
+    const Outcome run =
+        orrery("run " + experiment("kind: all_to_all, bytes: 1 GiB, algorithm: direct" + keys) +
+               " --json");
+    EXPECT_EQ(run.code, 0) << run.out;
+    return value_of(run.out, "time_s");
+  };
+  const double even = time(""), skewed = time(", skew: 3");
+  EXPECT_GT(skewed, 2.5 * even);
+  EXPECT_LT(skewed, 3.01 * even);
+}
+
+TEST_F(Collectives, MessagesAndCopiesHaveEnds) {
+  for (const char* keys : {"from: 2, to: 5", "from: host, to: 3", "from: all, to: host"}) {
+    const Outcome run =
+        orrery("run " + experiment(std::string("kind: send_receive, bytes: 1 GB, ") + keys));
+    ASSERT_EQ(run.code, 0) << run.out;
+    if (std::string(keys).find("host") == std::string::npos) continue;
+    EXPECT_THAT(run.out, AllOf(HasSubstr("copy"), HasSubstr("host"), HasSubstr("55.0 GB/s")));
+  }
+}
+
+TEST_F(Collectives, EndsThatDoNotExistAreShown) {
+  const auto fault = [&](const std::string& keys) {
+    const Outcome run = orrery("check " + experiment("bytes: 1 GB, " + keys));
+    EXPECT_EQ(run.code, 2) << run.out;
+    return run.out;
+  };
+  EXPECT_THAT(fault("kind: send_receive, from: hots, to: 1"),
+              AllOf(HasSubstr("did you mean 'host'?"), HasSubstr("^")));
+  EXPECT_THAT(fault("kind: send_receive, from: 8, to: 1"),
+              HasSubstr("there is no rank 8; the machine has 8"));
+  EXPECT_THAT(fault("kind: send_receive, from: host"), HasSubstr("a message needs both ends"));
+  EXPECT_THAT(fault("kind: send_receive, from: host, to: storage"),
+              HasSubstr("one end of a message must be a rank"));
+  EXPECT_THAT(fault("kind: send_receive, from: storage, to: 1"),
+              HasSubstr("no host.network to storage"));
+  EXPECT_THAT(fault("kind: send_receive, from: 1, to: 1"),
+              HasSubstr("a message goes to another rank"));
+  EXPECT_THAT(fault("kind: send_receive, ranks: 2, from: 1, to: 2"),
+              HasSubstr("from and to already say which ranks"));
+  EXPECT_THAT(fault("kind: all_reduce, from: host, to: 1"),
+              HasSubstr("all_reduce has no ends; send_receive does"));
 }
 
 TEST_F(Collectives, AnAlgorithmThatDoesNotServeIsAnError) {

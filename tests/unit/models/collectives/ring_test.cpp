@@ -115,6 +115,59 @@ TEST(Ring, AGroupOfOneRankPerNodeUsesOneRail) {
   EXPECT_EQ(priced.scale_up_steps, 0);
 }
 
+TEST(Ring, OnDgx1AllLinksCarryTheSame) {
+  // 2 (n-1)/n S = 2 x 7/8 x 48 MB = 84 MB out of a rank, over 6 links.
+  const FlowModel network(dgx_1(), 1, "ring");
+  const auto priced = network.price(transfer(TransferKind::kAllReduce, 48_MB, {range(0, 8)}));
+  EXPECT_EQ(priced.cost.loads.size(), 32U);  // all wires, both ways
+  for (const LinkLoad& load : priced.cost.loads)
+    EXPECT_NEAR(load.bytes, 14e6 * network.topology().bundles()[load.link].links, 1e-3);
+  EXPECT_EQ(priced.scale_up_steps, 14);
+}
+
+TEST(Ring, OnDgx1IsWhatAutoTakesForLargeBuffers) {
+  const FlowModel network(dgx_1(), 1);
+  EXPECT_EQ(network.price(transfer(TransferKind::kAllReduce, 1_GB, {range(0, 8)})).algorithm,
+            "ring");
+}
+
+TEST(Ring, BusBandwidthOnDgx1IsNearThePublishedOne) {
+  // 132 GB/s of an all-reduce of 128 MB on 8 V100 of a DGX-1, and 62 GB/s with P100, whose GPUs
+  // have 4 links of 20 GB/s (NVIDIA GTC 2017, S7155, not re-read). NCCL counts on 20 of 25 GB/s
+  // (V100) and 18 of 20 GB/s (P100) a link (NCCL 5067397 src/graph/topo.h): 6 x 20 = 120, 4 x 18
+  // = 72. What the rings cannot give is the rest of the difference.
+  const auto bus_bandwidth = [](const SystemConfig& system) {
+    const FlowModel network(system, 1, "ring");
+    const Bytes bytes = 128_MB;
+    const auto priced = network.price(transfer(TransferKind::kAllReduce, bytes, {range(0, 8)}));
+    return (bytes * (2 * 7 / 8.0) / priced.isolated_time).base();
+  };
+  SystemConfig volta = dgx_1();
+  volta.scale_up.efficiency.value = 0.8;
+  EXPECT_NEAR(bus_bandwidth(volta), 132e9, 0.12 * 132e9);
+  SystemConfig pascal = dgx_1();
+  pascal.accelerator.scale_up.bandwidth.value = 80_GBps;
+  pascal.accelerator.scale_up.links.value = 4;
+  for (WireConfig& wire : pascal.scale_up.wires) wire.links = 1;
+  pascal.scale_up.efficiency.value = 0.9;
+  EXPECT_NEAR(bus_bandwidth(pascal), 62e9, 0.18 * 62e9);
+}
+
+TEST(Ring, NodesOfMeshesAreJoinedByPathsOverDirectLinks) {
+  // Within each node the chunk follows one of the rings, and leaves where it would close.
+  const FlowModel network(dgx_1(), 3, "ring");
+  const Transfer all = transfer(TransferKind::kAllReduce, 24_MB, {range(0, 24)});
+  const Collective collective = network.collective(all, all.groups[0]);
+  ASSERT_EQ(collective.rings.size(), 3U);
+  RecordingSink sink;
+  ring().run(collective, sink);
+  for (const RecordedFlow& flow : sink.flows) {
+    const bool inside = flow.source / 8 == flow.destination / 8;
+    EXPECT_TRUE(!inside || network.route(flow.source, flow.destination).size() == 1)
+        << flow.source << " to " << flow.destination;
+  }
+}
+
 TEST(Ring, TheSlowestChunkCrossesOnceForEverySystemAndLap) {
   // 4 systems of 8: 62 hops, 2 laps x 4 crossings.
   RecordingSink sink;

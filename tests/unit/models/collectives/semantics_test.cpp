@@ -31,6 +31,7 @@ struct Place {
   RankLayout layout;
   std::vector<int> group;
   std::vector<int> torus = {};
+  std::vector<RingOrders> rings = {};
 };
 
 RankLayout systems_of(int ranks, int systems) {
@@ -61,6 +62,11 @@ std::vector<Place> places() {
     for (const int size : sizes) n *= size;
     places.push_back({"torus of " + std::to_string(n), systems_of(n, 1), range(0, n), sizes});
   }
+  const RingOrders mesh = {{3, 0, 2, 1, 4}, {4, 1, 2, 0, 3}, {1, 0, 4, 2, 3}};
+  places.push_back({"mesh of 5", systems_of(5, 1), range(0, 5), {}, {mesh}});
+  places.push_back({"2 meshes of 5", systems_of(5, 2), range(0, 10), {}, {mesh, mesh}});
+  places.push_back(
+      {"part of 2 meshes", systems_of(5, 2), {7, 3, 0, 1, 2, 4, 5}, {}, {mesh, {{0, 1}}}});
   return places;
 }
 
@@ -70,6 +76,7 @@ Collective collective_at(const Place& place, TransferKind kind, bool reduces) {
   collective.switches_reduce = reduces;
   collective.systems_reduce = reduces;
   collective.torus = place.torus;
+  collective.rings = place.rings;
   // Each copy straight to its expert is an all-to-all byte for byte.
   static const ExpertRouting routing{
       .experts = 256, .top_k = 8, .mode = ExpertRouting::Mode::kLowLatency};

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "models/collectives/algorithm.h"
+#include "models/topologies/fabric.h"
+#include "models/topologies/way_lengths.h"
+#include "sim/machine/network.h"
+
+namespace orrery {
+
+/// Adds up the bytes on every bundle, and those that each rank reads from its memory to send them
+/// or writes there as they arrive; measures the longest ways.
+class LoadSink final : public FlowSink {
+ public:
+  LoadSink(const Fabric& fabric, std::size_t bundles, int ranks)
+      : fabric_(fabric), loads_(bundles), memory_(static_cast<std::size_t>(ranks)) {}
+
+  /// From now on the ways of messages are measured, or not.
+  void measure(const WayLengths* ways) {
+    ways_ = ways;
+    longest_ = {};
+  }
+  const LongestWays& longest() const { return longest_; }
+
+  void add(int source, int destination, Bytes bytes) override {
+    if (ways_ != nullptr) ways_->include(source, destination, longest_);
+    route_.clear();
+    fabric_.append_route(source, destination, route_);
+    add_route(bytes);
+    count(source, bytes);
+    count(destination, bytes);
+  }
+  void exchange(std::span<const int> group, Bytes bytes) override {
+    if (ways_ != nullptr) ways_->include(group, longest_);
+    fabric_.add_exchange(group, bytes.base(), loads_);
+    // Out and in.
+    for (const int rank : group) count(rank, 2.0 * static_cast<double>(group.size() - 1) * bytes);
+  }
+  void reduce(std::span<const int> group, Bytes bytes) override {
+    route_.clear();
+    fabric_.append_reduction(group, route_);
+    add_route(bytes);
+    for (const int rank : group) count(rank, bytes);
+  }
+  void multicast(std::span<const int> group, Bytes bytes) override {
+    route_.clear();
+    fabric_.append_multicast(group, route_);
+    add_route(bytes);
+    for (const int rank : group) count(rank, bytes);
+  }
+
+  const std::vector<double>& loads() const { return loads_; }
+  Bytes most_memory() const { return Bytes(*std::max_element(memory_.begin(), memory_.end())); }
+
+ private:
+  void add_route(Bytes bytes) {
+    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+  }
+  void count(int rank, Bytes bytes) { memory_[static_cast<std::size_t>(rank)] += bytes.base(); }
+
+  const Fabric& fabric_;
+  std::vector<double> loads_;
+  std::vector<double> memory_;  ///< by rank
+  Route route_;
+  const WayLengths* ways_ = nullptr;
+  LongestWays longest_;
+};
+
+/// Bytes on the links of each kind, as the power of links counts them.
+BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<Bundle>& bundles);
+
+}  // namespace orrery
