@@ -60,7 +60,7 @@ TEST(HopLatency, OfATorusHasTheDetourOfOneChainAPass) {
   const std::vector<LinkFault> faults = {{dead, 0}};
   const FlowModel network(system, 1, "torus", "auto", faults);
   const Transfer all_reduce = transfer(TransferKind::kAllReduce, 1_MB, {range(0, 16)});
-  EXPECT_EQ(network.cost(all_reduce).latency, 12 * kUp + 2 * 2 * kUpLink);
+  EXPECT_EQ(network.cost(all_reduce).latency, 12 * kUp + 4 * kUpLink);
 }
 
 TEST(HopLatency, OfRoundsIsThatOfEachPartner) {
