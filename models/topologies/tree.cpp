@@ -26,6 +26,12 @@ namespace {
 
 using VertexId = Topology::VertexId;
 
+/// "from->to"
+std::string way(std::string from, const std::string& to) {
+  from.append("->").append(to);
+  return from;
+}
+
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 class TreeFabric final : public Fabric {
@@ -281,12 +287,10 @@ class TreeFabric final : public Fabric {
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       const std::string& name = topology.rank_name(rank);
       const std::string leaf = names_.leaf(leaf_of(rank));
-      std::string up = name, down = leaf;
-      up.append("->").append(leaf);
-      down.append("->").append(name);
-      port_up_.push_back(topology.add_bundle({std::move(up), LinkKind::kScaleOut, port, 1, rank}));
+      port_up_.push_back(
+          topology.add_bundle({way(name, leaf), LinkKind::kScaleOut, port, 1, rank}));
       port_down_.push_back(
-          topology.add_bundle({std::move(down), LinkKind::kScaleOut, port, 1, -1}));
+          topology.add_bundle({way(leaf, name), LinkKind::kScaleOut, port, 1, -1}));
     }
   }
 
@@ -306,12 +310,12 @@ class TreeFabric final : public Fabric {
           port_up_.push_back(static_cast<BundleId>(topology.bundles().size()));
           port_down_.push_back(port_up_.back() + 1);
         }
-        topology.add_bundle({nic + "->" + leaf, LinkKind::kScaleOut, shape_.port, 1, -1});
-        topology.add_bundle({leaf + "->" + nic, LinkKind::kScaleOut, shape_.port, 1, -1});
+        topology.add_bundle({way(nic, leaf), LinkKind::kScaleOut, shape_.port, 1, -1});
+        topology.add_bundle({way(leaf, nic), LinkKind::kScaleOut, shape_.port, 1, -1});
       }
       const std::string& name = topology.rank_name(rank);
-      slot_up_.push_back(topology.add_bundle({name + "->" + nic, LinkKind::kHost, slot, 1, rank}));
-      slot_down_.push_back(topology.add_bundle({nic + "->" + name, LinkKind::kHost, slot, 1, -1}));
+      slot_up_.push_back(topology.add_bundle({way(name, nic), LinkKind::kHost, slot, 1, rank}));
+      slot_down_.push_back(topology.add_bundle({way(nic, name), LinkKind::kHost, slot, 1, -1}));
     }
   }
 
