@@ -2,13 +2,18 @@
 #include "models/topologies/tree_nics.h"
 
 #include <string>
-#include <utility>
 
 #include "models/topologies/tree_exchange.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
 namespace {
+
+/// "from->to"
+std::string way(std::string from, const std::string& to) {
+  from.append("->").append(to);
+  return from;
+}
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
@@ -65,11 +70,8 @@ void TreeNics::add_own(const TreeNames& names, Topology& topology) {
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     const std::string& name = topology.rank_name(rank);
     const std::string leaf = names.leaf(tree_leaf(layout_, shape_, rank));
-    std::string up = name, down = leaf;
-    up.append("->").append(leaf);
-    down.append("->").append(name);
-    up_.ports.push_back(topology.add_bundle({std::move(up), LinkKind::kScaleOut, port, 1, rank}));
-    down_.ports.push_back(topology.add_bundle({std::move(down), LinkKind::kScaleOut, port, 1, -1}));
+    up_.ports.push_back(topology.add_bundle({way(name, leaf), LinkKind::kScaleOut, port, 1, rank}));
+    down_.ports.push_back(topology.add_bundle({way(leaf, name), LinkKind::kScaleOut, port, 1, -1}));
   }
 }
 
@@ -86,12 +88,12 @@ void TreeNics::add_shared(BytesPerSecond link, const TreeNames& names, Topology&
       const auto next = static_cast<BundleId>(topology.bundles().size());
       up_.ports.insert(up_.ports.end(), index(ranks_per_nic()), next);
       down_.ports.insert(down_.ports.end(), index(ranks_per_nic()), next + 1);
-      topology.add_bundle({nic + "->" + leaf, LinkKind::kScaleOut, shape_.port, 1, -1});
-      topology.add_bundle({leaf + "->" + nic, LinkKind::kScaleOut, shape_.port, 1, -1});
+      topology.add_bundle({way(nic, leaf), LinkKind::kScaleOut, shape_.port, 1, -1});
+      topology.add_bundle({way(leaf, nic), LinkKind::kScaleOut, shape_.port, 1, -1});
     }
     const std::string& name = topology.rank_name(rank);
-    up_.slots.push_back(topology.add_bundle({name + "->" + nic, LinkKind::kHost, slot, 1, rank}));
-    down_.slots.push_back(topology.add_bundle({nic + "->" + name, LinkKind::kHost, slot, 1, -1}));
+    up_.slots.push_back(topology.add_bundle({way(name, nic), LinkKind::kHost, slot, 1, rank}));
+    down_.slots.push_back(topology.add_bundle({way(nic, name), LinkKind::kHost, slot, 1, -1}));
   }
 }
 

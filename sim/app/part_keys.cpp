@@ -56,7 +56,7 @@ Matrix read_matrix(const std::string& path) {
     std::istringstream cells(line);
     for (std::string cell; std::getline(cells, cell, ',');) {
       try {
-        row.push_back(Bytes(parse_number(cell)));
+        row.emplace_back(parse_number(cell));
       } catch (const UnitError& error) {
         throw config::ConfigError(path + ":" + std::to_string(number) + ": error: " + error.what());
       }

@@ -46,6 +46,7 @@ TEST(UnevenAllToAll, EveryPartGoesToItsReceiverOnce) {
     RecordingSink sink;
     algorithm.run(collective, sink);
     std::vector<double> left;
+    left.reserve(parts.size());
     for (const Bytes part : parts) left.push_back(part.base());
     for (const RecordedFlow& flow : sink.flows) {
       const auto member = [&](int rank) {
@@ -62,7 +63,7 @@ TEST(UnevenAllToAll, EveryPartGoesToItsReceiverOnce) {
 TEST(UnevenAllToAll, TheHeaviestLinkIsThePrice) {
   // Rank 2 receives 3 x 30 MB, everyone else sends and receives less: 90 MB / 450 GB/s = 200 us.
   std::vector<Bytes> parts(16, 1_MB);
-  for (const int from : {0, 1, 3}) parts[static_cast<std::size_t>(from * 4 + 2)] = 30_MB;
+  for (const std::size_t from : {0U, 1U, 3U}) parts[from * 4 + 2] = 30_MB;
   const FlowModel network(dgx_h100(), 1, "direct");
   const auto priced = network.price(uneven(range(0, 4), parts));
   EXPECT_NEAR(priced.isolated_time.base(), 200e-6 + kScaleUpLatency.base(), 1e-12);
@@ -74,12 +75,12 @@ TEST(UnevenAllToAll, BytesAreConservedOnThePortsOfRanks) {
   const std::vector<Bytes> parts = parts_of(8);
   const FlowModel network(dgx_h100(), 1);
   const auto loads = dense_loads(network, network.cost(uneven(range(0, 8), parts)));
-  for (int rank = 0; rank < 8; ++rank) {
+  for (std::size_t rank = 0; rank < 8; ++rank) {
     double sent = 0, received = 0;
-    for (int other = 0; other < 8; ++other) {
+    for (std::size_t other = 0; other < 8; ++other) {
       if (other == rank) continue;
-      sent += parts[static_cast<std::size_t>(rank * 8 + other)].base();
-      received += parts[static_cast<std::size_t>(other * 8 + rank)].base();
+      sent += parts[rank * 8 + other].base();
+      received += parts[other * 8 + rank].base();
     }
     const std::string name = "system0/node0/accelerator" + std::to_string(rank);
     EXPECT_NEAR(loads[link(network, name + "->nvswitches")], sent, 1e-3);

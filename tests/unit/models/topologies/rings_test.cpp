@@ -72,6 +72,20 @@ TEST(Rings, RanksWithoutARingOfDirectLinksGoByRank) {
   EXPECT_TRUE(rings_of(dgx_1(), {0, 1, 6}).empty());  // 0 and 6 have no link
 }
 
+TEST(Rings, LinksToHostsDoNotCountAndSwitchesMakeThemNeedless) {
+  // As a file of NCCL describes it: NVLink from GPU to GPU, PCIe to the processor.
+  SystemConfig system = dgx_1();
+  system.scale_up.kind = "graph";
+  const auto join_all = [&system](const std::string& to, LinkKind kind) {
+    for (int gpu = 0; gpu < 8; ++gpu)
+      system.scale_up.wires.push_back({"accelerator" + std::to_string(gpu), to, kind, 1, 12_GBps});
+  };
+  join_all("cpu0", LinkKind::kHost);
+  EXPECT_EQ(rings_of(system, range(0, 8)).size(), 6U);
+  join_all("nvswitch0", LinkKind::kScaleUp);
+  EXPECT_TRUE(rings_of(system, range(0, 8)).empty());
+}
+
 TEST(Rings, AFullMeshUsesAllLinksAlike) {
   for (int members = 3; members <= kMostRingMembers; ++members) {
     const RingOrders rings = disjoint_rings(full_mesh(members));
