@@ -114,15 +114,18 @@ TEST(Faults, ADeadLinkThatNothingCrossesCostsNothing) {
 }
 
 // Two systems: 16 rings, one a NIC, of which each carries 62/32 of its sixteenth of the buffer at
-// 94 % of 12.5 GB/s. A chunk crosses between systems four times and takes 58 steps inside.
+// 94 % of 6.25 GB/s. A chunk crosses between systems four times and takes 58 steps inside.
 constexpr double kNicLatency = 58 * 1.9e-6 + 4 * 3.7e-6;
-constexpr double kNicTime = 62.0 / 32 * kBytes / 16 / (0.94 * 12.5e9);
+constexpr double kNicTime = 62.0 / 32 * kBytes / 16 / (0.94 * 6.25e9);
 
 RunRecord run_two(const std::string& fault) {
-  return simulate(
-      load("experiment: collective\nsystem: {extends: dgx_2, scale_out: {packages_per_nic: 1}}\n"
-           "nodes: 2\ncollective: {kind: all_reduce, bytes: 1 GiB, algorithm: ring}\nfaults: [" +
-           fault + "]\n"));
+  const std::string system =
+      "{extends: dgx_2, accelerator: {extends: v100_sxm, scale_out: {bandwidth: 50 Gb/s}}, "
+      "scale_out: {packages_per_nic: 1}}";
+  return simulate(load("experiment: collective\nnodes: 2\nsystem: " + system +
+                       "\ncollective: {kind: all_reduce, bytes: 1 GiB, algorithm: ring}\n"
+                       "faults: [" +
+                       fault + "]\n"));
 }
 
 TEST(Faults, TheNextNicCarriesTwoRingsWhereOneIsDead) {
