@@ -211,7 +211,8 @@ TEST_P(ReplayProperties, WithoutLoadsOnDevicesNothingChanges) {
 
 TEST(ReplayBounds, AStepTakesFromTheLongerToTheSumOfComputeAndCommunicationAndItsSlowdown) {
   for (const std::int64_t units : {0, 20, 100}) {
-    for (const Picoseconds transfer : {10'000, 500'000, 3'000'000}) {
+    for (const Picoseconds transfer :
+         std::initializer_list<Picoseconds>{10'000, 500'000, 3'000'000}) {
       TestProgramBuilder b;
       OperatorGraph graph;
       b.kernel(0);  // the first takes no notice of transfers
