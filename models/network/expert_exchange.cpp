@@ -12,7 +12,7 @@ ExpertExchangePrice::ExpertExchangePrice(const SystemConfig& system)
       scale_up_efficiency_(system.scale_up.efficiency.value),
       scale_out_efficiency_(system.scale_out.efficiency.value) {}
 
-void ExpertExchangePrice::apply(const Transfer& transfer, const Topology& topology,
+void ExpertExchangePrice::apply(const Transfer& transfer, bool crosses, const Topology& topology,
                                 const std::vector<BytesPerSecond>& capacities,
                                 PricedTransfer& priced) const {
   if (priced.cost.loads.empty()) return;  // every group is a single rank
@@ -35,7 +35,9 @@ void ExpertExchangePrice::apply(const Transfer& transfer, const Topology& topolo
   const Seconds start = (dispatch ? kernels_.dispatch_start : kernels_.combine_start).value;
   const Seconds floor = (dispatch ? kernels_.dispatch_floor : kernels_.combine_floor).value;
   if (slowest < floor) priced.bottleneck.reset();
-  const Seconds latency = start + std::max(Seconds(0), floor - slowest) + priced.hop_latency;
+  const Seconds crossing = crosses ? kernels_.crossing.value : Seconds(0);
+  const Seconds latency =
+      start + crossing + std::max(Seconds(0), floor - slowest) + priced.hop_latency;
   priced.cost.latency = to_picoseconds(latency);
   priced.isolated_time = latency + slowest;
 }

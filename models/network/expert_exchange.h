@@ -19,7 +19,8 @@ class ExpertExchangePrice {
   /// Replaces latency, loads, time and bottleneck of a dispatch or combine whose loads are the
   /// payload; the bytes by kind stay. A link whose payload capacity assumes another efficiency than
   /// the kernel reaches gets as much more load, so that the replay shares it rightly.
-  void apply(const Transfer& transfer, const Topology& topology,
+  /// @param crosses whether a group has ranks on more than one node
+  void apply(const Transfer& transfer, bool crosses, const Topology& topology,
              const std::vector<BytesPerSecond>& capacities, PricedTransfer& priced) const;
 
   /// SMs that the kernels hold.

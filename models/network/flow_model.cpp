@@ -63,6 +63,13 @@ double reduction_slowdown(const SystemConfig& system) {
   return std::max(1.0, payload / limit);
 }
 
+bool crosses_nodes(const Transfer& transfer, const RankLayout& layout) {
+  return std::any_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
+    return std::any_of(group.begin(), group.end(),
+                       [&](int rank) { return layout.node(rank) != layout.node(group.front()); });
+  });
+}
+
 std::optional<Protocol> forced_protocol(const std::string& name) {
   if (name == kAuto) return {};
   const auto protocol = parse_protocol(name);
@@ -84,6 +91,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
       launch_(system.scale_up.launch.value),
+      bulk_(bulk_price(system)),
       reduction_slowdown_(reduction_slowdown(system)),
       reduces_between_(system.scale_out.reduction == NetworkReduction::kAutomatic ||
                        asks_for_switches(forced_algorithm_)),
@@ -349,7 +357,9 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
     priced.scale_up_steps = steps.scale_up;
     priced.scale_out_steps = steps.scale_out;
   }
-  if (priced.scale_up_steps + priced.scale_out_steps > 0) latency += launch_;
+  const bool bulk = bulk_ && bulk_->serves(transfer, layout_);
+  if (priced.scale_up_steps + priced.scale_out_steps > 0)
+    latency += bulk ? bulk_->start(transfer, layout_) : launch_;
   Seconds slowest;
   for (std::uint32_t link = 0; link < capacities_.size(); ++link) {
     double bytes = sink.loads()[link];
@@ -357,6 +367,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
     const double payload = bytes;
     if (name == kInNetwork && topology_.bundles()[link].kind == LinkKind::kScaleOut)
       bytes *= reduction_slowdown_;
+    if (bulk) bytes *= bulk_->load(transfer.kind);
     priced.cost.loads.push_back({link, bytes, payload});
     const Seconds time = Bytes(bytes) / capacities_[link];
     if (time <= slowest) continue;
@@ -369,7 +380,8 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
   priced.bytes = bytes_by_kind(priced.cost.loads, topology_.bundles());
   priced.memory = sink.most_memory();
   if (transfer.routing && expert_exchange_)
-    expert_exchange_->apply(transfer, topology_, capacities_, priced);
+    expert_exchange_->apply(transfer, crosses_nodes(transfer, layout_), topology_, capacities_,
+                            priced);
   return priced;
 }
 

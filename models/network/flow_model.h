@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/collectives/algorithm.h"
+#include "models/network/bulk.h"
 #include "models/network/expert_exchange.h"
 #include "models/network/protocols.h"
 #include "models/topologies/fabric.h"
@@ -89,6 +90,7 @@ class FlowModel final : public Network {
   double scale_up_efficiency_;
   RankLayout layout_;
   Seconds launch_;  // of a collective without protocols
+  std::optional<BulkPrice> bulk_;
   /// What bytes that switches reduce take of a NIC's payload rate, over others.
   double reduction_slowdown_;
   bool reduces_between_;  // systems, if the switches there can

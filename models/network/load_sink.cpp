@@ -8,13 +8,13 @@ BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<
   for (const LinkLoad& load : loads) {
     switch (bundles[load.link].kind) {
       case LinkKind::kOnPackage:
-        bytes.on_package += Bytes(load.bytes);
+        bytes.on_package += Bytes(load.payload);
         break;
       case LinkKind::kScaleUp:
-        bytes.scale_up += Bytes(load.bytes);
+        bytes.scale_up += Bytes(load.payload);
         break;
       case LinkKind::kScaleOut:
-        bytes.scale_out += Bytes(load.bytes);
+        bytes.scale_out += Bytes(load.payload);
         break;
       case LinkKind::kHost:
         break;  // in the power of the host

@@ -188,7 +188,6 @@ constexpr Nominal kTree = {{6.8, 14.0, 8.4}, {0.6, 1.25, 4.0}, {5.0, 8.5, 14.0}}
 constexpr double kNvls = 25, kNvlsNet = 18;  // microseconds
 // CollNetDirect, likewise: a step inside and what each peer adds, a step through the network.
 constexpr double kCollNetHop = 3.7, kCollNetPeer = 0.4, kCollNetNet = 31;
-constexpr double kCollNetRate = 0.85;             // share of the rate of Simple
 constexpr double kRingLl128 = 0.92;               // share of the rate of Simple
 constexpr double kTreeSimple = 0.92 * kTreeRate;  // likewise, of two trees
 constexpr double kTreeLl = 1 / 3.8;               // likewise
@@ -298,7 +297,7 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
   if (algorithm == "sharp") {
     const int peers = std::max(0, t.ranks / t.systems - 1);
     const double latency = 2 * (kCollNetHop * std::min(1, peers) + kCollNetPeer * peers);
-    return Seconds((latency + kCollNetNet) * 1e-6) + wire / kCollNetRate;
+    return Seconds((latency + kCollNetNet) * 1e-6) + wire / config.nominal_collnet.value;
   }
   if (algorithm != "ring" && algorithm != "tree") return {};
   const Nominal& nominal = t.tree ? kTree : kRing;

@@ -96,11 +96,11 @@ void add_provenance(const Experiment& experiment, const Transfer& transfer, RunR
   for (const auto& [name, item] : AlgorithmRegistry::items()) {
     if (item.entry->serves(collective)) known += (known.empty() ? "" : ", ") + name;
   }
-  throw config::ConfigError("collective.algorithm: " + algorithm + " does not serve " +
-                            to_string(collective.kind) + " among " +
-                            std::to_string(collective.size()) + " ranks " +
-                            (collective.spans_systems() ? "of several systems" : "of one system") +
-                            "; these do: " + known);
+  throw config::KeyError("collective.algorithm",
+                         algorithm + " does not serve " + to_string(collective.kind) + " among " +
+                             std::to_string(collective.size()) + " ranks " +
+                             (collective.spans_systems() ? "of several systems" : "of one system") +
+                             "; these do: " + known);
 }
 
 /// What the heaviest port of an all_to_all with parts of different sizes carries.
@@ -142,9 +142,10 @@ void check_choice(const CollectiveConfig& collective, const PricedTransfer& pric
   if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
     refuse_algorithm(collective.algorithm, group);
   if (collective.protocol != "auto" && priced.protocol != collective.protocol) {
-    throw config::ConfigError("collective.protocol: " + collective.protocol + " carries no " +
-                              to_string(collective.kind) + " by " + priced.algorithm + " on " +
-                              system + "; " + priced.protocol + " does");
+    throw config::KeyError("collective.protocol", collective.protocol + " carries no " +
+                                                      to_string(collective.kind) + " by " +
+                                                      priced.algorithm + " on " + system + "; " +
+                                                      priced.protocol + " does");
   }
 }
 
@@ -157,9 +158,9 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   const Transfer& transfer = program.transfers[0];
   const std::size_t members = transfer.groups[0].size();
   if (members < 2 && !transfer.host)
-    throw config::ConfigError("collective.ranks: a collective needs at least 2 ranks");
+    throw config::KeyError("collective.ranks", "a collective needs at least 2 ranks");
   if (collective.kind == TransferKind::kSendReceive && members != 2 && !transfer.host)
-    throw config::ConfigError("collective.ranks: send_receive needs 2 ranks, or from and to");
+    throw config::KeyError("collective.ranks", "send_receive needs 2 ranks, or from and to");
   Experiment placed = experiment;
   if (transfer.host) placed.system.host.links = true;
   const SystemConfig& system = placed.system;

@@ -53,7 +53,7 @@ std::string provenance_line(const nlohmann::ordered_json& provenance) {
 
 void print_summary(const TimedRecord& run) {
   const RunRecord& record = run.record;
-  std::cout << record.experiment << ": " << (record.name.empty() ? "unnamed" : record.name) << "\n";
+  std::cout << record.experiment << (record.name.empty() ? "" : ": " + record.name) << "\n";
   if (record.status != RunStatus::kOk) std::cout << record.reason << "\n";
   Table table({{"metric"},
                {"value", Table::Align::kRight},

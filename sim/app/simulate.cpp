@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "sim/app/intervals.h"
+#include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/replay/replay.h"
 #include "sim/results/metric_table.h"
@@ -73,6 +74,8 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
   try {
     run(experiment, options, record);
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, loaded.node);
   } catch (const LinkDownError& error) {
     record.status = RunStatus::kInfeasible;
     record.reason = error.what();

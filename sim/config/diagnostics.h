@@ -43,6 +43,20 @@ class ConfigError : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
+/// What a key says turns out to be wrong when it is used: who has the configuration knows where it
+/// stands.
+class KeyError : public ConfigError {
+ public:
+  /// @param path "collective.algorithm"
+  KeyError(std::string path, std::string message)
+      : ConfigError(path + ": " + message), path_(std::move(path)), message_(std::move(message)) {}
+  const std::string& path() const { return path_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string path_, message_;
+};
+
 /// Collects the errors and warnings of one load, so that they are reported together.
 class Diagnostics {
  public:

@@ -161,4 +161,18 @@ Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostic
   return Loader(diagnostics, library).resolve_extends(std::move(node), kind).value_or(Node());
 }
 
+void throw_located(const KeyError& error, const Node& root) {
+  const Node* node = root.at_path(error.path());
+  if (node == nullptr || node->origin().kind == Origin::Kind::kDefault) throw KeyError(error);
+  Diagnostics diagnostics;
+  const std::string& file = *node->origin().file;
+  std::error_code ignored;
+  // A pipe has been read to its end.
+  if (node->origin().kind == Origin::Kind::kFile && fs::is_regular_file(file, ignored))
+    diagnostics.add_source(file, read_text(file).text);
+  diagnostics.error(node->where(), node->length(), error.message());
+  diagnostics.throw_if_errors();
+  throw KeyError(error);
+}
+
 }  // namespace orrery::config

@@ -25,6 +25,11 @@ Node load_file(const std::string& path, Diagnostics& diagnostics,
 Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostics,
                      const Library& library);
 
+/// Says where in the configuration the key of an error was written.
+/// @param root what the path of the error starts at
+/// @throws ConfigError with the place; the error itself where nobody wrote the key
+[[noreturn]] void throw_located(const KeyError& error, const Node& root);
+
 /// The whole way from a file to a struct: load_file() and read().
 /// @throws ConfigError with everything that is wrong.
 template <class T>

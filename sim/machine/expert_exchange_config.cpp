@@ -19,6 +19,10 @@ const Schema<ExpertExchangeConfig>& ExpertExchangeConfig::schema() {
                     "least time of the transfer that follows, however few tokens [us]", time)
           .required("combine_start", &C::combine_start, "the same of the way back [us]", time)
           .optional("combine_floor", &C::combine_floor, "the same of the way back [us]", time)
+          .optional("crossing", &C::crossing,
+                    "more for either, once, where the ranks are on several nodes: counts, tokens "
+                    "and flags that wait for one another over more switches [us]",
+                    time)
           .required("normal_efficiency", &C::normal_efficiency,
                     "share of the scale-up line rate where a token goes once to each rank",
                     fraction)

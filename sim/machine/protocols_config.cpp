@@ -111,6 +111,9 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
         .optional("nominal_ll", &C::nominal_ll, "line share that NCCL's tuner gives LL",
                   between(0.01, 1))
         .optional("nominal_nvls", &C::nominal_nvls, "and in-switch reduction", between(0.01, 1))
+        .optional("nominal_collnet", &C::nominal_collnet,
+                  "share of Simple's rate that the tuner gives reduction between systems",
+                  between(0.01, 1))
         .optional("nvls_setup", &C::nvls_setup, "of an in-switch reduction, beyond the launch [us]",
                   time)
         .optional("net_ll", &C::net_ll, "one step of LL between systems [us]", time)

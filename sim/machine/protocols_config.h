@@ -33,6 +33,8 @@ struct ProtocolsConfig {
   Fact<Bytes> p2p_ll_limit = {Bytes(524288), "NCCL src/enqueue.cc: 16 KiB x 32 channels a peer"};
   Fact<double> nominal_ll = {0.39, kTuner};    ///< line share that NCCL's tuner gives LL
   Fact<double> nominal_nvls = {0.66, kTuner};  ///< and in-switch reduction
+  /// Share of Simple's rate that the tuner gives reduction by the switches between systems.
+  Fact<double> nominal_collnet = {0.85, kTuner};
   Fact<Seconds> nvls_setup = {Seconds(25e-6), kTuner};
   Fact<Seconds> net_ll = {Seconds(2.7e-6), kTuner};       ///< one step between systems
   Fact<Seconds> net_ll128 = {Seconds(4.0e-6), kTuner};    ///< likewise

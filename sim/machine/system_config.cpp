@@ -102,6 +102,9 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
                     "of a collective, once; where there are protocols theirs counts [us]", kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
+          .optional("bulk", &C::bulk,
+                    "how large buffers are moved; absent: as small ones, and where there are "
+                    "protocols as they say")
           .optional("calibration", &C::calibration,
                     "network calibration that tells about the protocols; empty: none")
           .optional_reference("protocols", &C::protocols, "protocols",
@@ -111,6 +114,9 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
               "nvswitch needs links_per_switch",
               [](const C& c) { return c.kind != "nvswitch" || !c.links_per_switch.empty(); },
               "kind")
+          .check(
+              "protocols tell about large buffers, too: bulk is for libraries without",
+              [](const C& c) { return !c.bulk || !c.protocols; }, "bulk")
           .check(
               "several boards need trunks between them",
               [](const C& c) { return c.boards == 1 || c.trunks > 0; }, "boards")

@@ -8,6 +8,7 @@
 
 #include "sim/graph/topology.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/machine/bulk_config.h"
 #include "sim/machine/expert_exchange_config.h"
 #include "sim/machine/protocols_config.h"
 
@@ -54,7 +55,8 @@ struct ScaleUpConfig {
   Fact<Seconds> hop_latency;
   /// Of a collective, once, whatever its steps; with `protocols` theirs counts instead.
   Fact<Seconds> launch;
-  Fact<double> efficiency;  ///< payload share of the link bandwidth that collectives reach
+  Fact<double> efficiency;         ///< payload share of the link bandwidth that collectives reach
+  std::optional<BulkConfig> bulk;  ///< large buffers without `protocols`, where they go another way
   /// Of the collective library; where they are present, they replace `latency` and refine
   /// `efficiency`.
   std::optional<ProtocolsConfig> protocols;

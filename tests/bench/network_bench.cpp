@@ -43,7 +43,7 @@ void add_network_contest() {
     add_comparison(
         {id, algorithm + " " + to_string(kind) + " on " + std::to_string(ranks) + " ranks [s]",
          name, "", Quantity::kSeconds, Limit::kAtMost, most, false});
-    add_comparison({id, algorithm + " " + to_string(kind) + ", memory per rank [B]", name, "",
+    add_comparison({id, algorithm + " " + to_string(kind) + ", memory [B]", name, "",
                     Quantity::kBytes, Limit::kAtMost, 3000.0 * ranks, false});
   };
   add("N1", TransferKind::kAllReduce, 4096, "ring", 0.1);

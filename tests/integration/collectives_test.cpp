@@ -161,10 +161,12 @@ TEST_F(Collectives, EndsThatDoNotExistAreShown) {
               HasSubstr("all_reduce has no ends; send_receive does"));
 }
 
-TEST_F(Collectives, AnAlgorithmThatDoesNotServeIsAnError) {
-  const Outcome run =
-      orrery("run " + experiment("kind: all_to_all, bytes: 1 MiB, algorithm: tree"));
+TEST_F(Collectives, AnAlgorithmThatDoesNotServeIsShownWhereItIsWritten) {
+  const std::string file = experiment("kind: all_to_all, bytes: 1 MiB, algorithm: tree");
+  const Outcome run = orrery("run " + file);
   EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr(file + ":"));
+  EXPECT_THAT(run.out, HasSubstr("^~~~"));
   EXPECT_THAT(run.out, HasSubstr("tree does not serve all_to_all among 8 ranks of one system; "
                                  "these do: direct, pairwise"));
 }
@@ -186,7 +188,7 @@ TEST_F(Collectives, AProtocolThatDoesNotCarryTheAlgorithmIsAnError) {
             "collective: {kind: all_reduce, bytes: 1 GiB, algorithm: nvls, protocol: ll}\n");
   const Outcome run = orrery("run " + file);
   EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.out, HasSubstr("collective.protocol: ll carries no all_reduce by nvls"));
+  EXPECT_THAT(run.out, HasSubstr("error: ll carries no all_reduce by nvls"));
 }
 
 TEST_F(Collectives, AnUnknownAlgorithmIsShownWhereItIsWritten) {

@@ -115,7 +115,7 @@ TEST(Faults, ADeadLinkThatNothingCrossesCostsNothing) {
 
 // Two systems: 16 rings, one a NIC, of which each carries 62/32 of its sixteenth of the buffer at
 // 94 % of 6.25 GB/s. A chunk crosses between systems four times and takes 58 steps inside.
-constexpr double kNicLatency = 58 * 1.9e-6 + 4 * 3.7e-6;
+constexpr double kNicLatency = 58 * 1.9e-6 + 4 * 2.8e-6;
 constexpr double kNicTime = 62.0 / 32 * kBytes / 16 / (0.94 * 6.25e9);
 
 RunRecord run_two(const std::string& fault) {

@@ -11,13 +11,6 @@ namespace {
 
 using namespace orrery::testing;
 
-SystemConfig with_nccl(SystemConfig system) {
-  system.scale_up.protocols.emplace();
-  system.scale_up.protocols->in_switch_ranks = 5;
-  system.scale_up.switch_reduction = true;
-  return system;
-}
-
 Transfer message(Bytes bytes, int to) {
   return transfer(TransferKind::kSendReceive, bytes, {{0, to}});
 }

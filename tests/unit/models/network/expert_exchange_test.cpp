@@ -58,6 +58,17 @@ TEST(ExpertExchange, FewTokensTakeTheFloor) {
   EXPECT_FALSE(network.price(few).bottleneck);
 }
 
+TEST(ExpertExchange, CrossingNodesCostsOnceAndOnlyThere) {
+  SystemConfig system = with_kernels();
+  const Transfer inside = exchange(TransferKind::kDispatch, 16_MB, 8, Mode::kLowLatency);
+  const Transfer across = exchange(TransferKind::kCombine, 16_MB, 16, Mode::kLowLatency);
+  const FlowModel without(system, 2);
+  system.expert_exchange->crossing.value = 7_us;
+  const FlowModel with(system, 2);
+  EXPECT_EQ(microseconds(with, inside), microseconds(without, inside));
+  EXPECT_NEAR(microseconds(with, across), microseconds(without, across) + 7, 1e-6);
+}
+
 TEST(ExpertExchange, NicsLimitWhereTheyTakeLonger) {
   const FlowModel network(with_kernels(), 2);
   const Transfer transfer = exchange(TransferKind::kDispatch, 16_MB, 16, Mode::kLowLatency);

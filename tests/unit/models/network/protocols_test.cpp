@@ -15,14 +15,6 @@ namespace {
 
 using namespace orrery::testing;
 
-SystemConfig with_nccl(SystemConfig system) {
-  system.scale_up.protocols.emplace();
-  system.scale_up.protocols->in_switch_ranks = 5;
-  system.scale_up.efficiency.value = 0.8;
-  system.scale_up.switch_reduction = true;
-  return system;
-}
-
 Transfer all_reduce(Bytes bytes, int ranks = 8) {
   return transfer(TransferKind::kAllReduce, bytes, {range(0, ranks)});
 }

@@ -144,4 +144,13 @@ inline SystemConfig unified_bus(int nodes, int packages_per_node, int planes, in
 }
 inline SystemConfig cm384() { return unified_bus(48, 8, 7, 16); }
 
+/// With NCCL's protocols, their priors, and switches that reduce.
+inline SystemConfig with_nccl(SystemConfig system) {
+  system.scale_up.protocols.emplace();
+  system.scale_up.protocols->in_switch_ranks = 5;
+  system.scale_up.efficiency.value = 0.8;
+  system.scale_up.switch_reduction = true;
+  return system;
+}
+
 }  // namespace orrery::testing
