@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/config/diagnostics.h"
+#include "sim/graph/topology_boost.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -50,7 +51,7 @@ class GraphFabric final : public Fabric {
     ways_.push_back(std::move(healthy));
     find_ways(ways_.back());
     require_connected(topology);
-    first_switch_ = boost::num_vertices(topology.graph());
+    first_switch_ = topology.vertices();
     for (int s = 0; s < layout.systems; ++s) {
       for (const std::string& switch_name : graph_.switches) {
         topology.add_switch("system" + std::to_string(s) + "/" + switch_name);

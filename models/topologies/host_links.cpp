@@ -29,12 +29,12 @@ class HostedFabric final : public Fabric {
       const std::string end = per_switch_ > 0 ? switch_name(switch_of(rank)) : "host";
       add(topology.rank_name(rank), end, link_ / layout.dies, rank, ranks_, topology);
     }
-    first_switch_ = boost::num_vertices(topology.graph());
+    first_switch_ = topology.vertices();
     for (int s = 0; per_switch_ > 0 && s < layout.nodes() * switches_per_node(); ++s) {
       topology.add_switch(switch_name(s));
       add(switch_name(s), "host", link_, -1, switches_, topology);
     }
-    first_host_ = boost::num_vertices(topology.graph());
+    first_host_ = topology.vertices();
     for (int node = 0; node < layout.nodes(); ++node) {
       topology.add_switch(node_name(layout, node) + "/host");
       if (network_.base() <= 0) continue;

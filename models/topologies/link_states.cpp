@@ -6,6 +6,7 @@
 #include <boost/range/iterator_range.hpp>
 #include <set>
 
+#include "sim/graph/topology_boost.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -54,7 +55,7 @@ bool LinkStates::set_physical(const std::string& pattern, double share) {
   std::size_t number = 0;
   for (const auto link : boost::make_iterator_range(edges(drawn_->graph()))) {
     const Topology::Link& drawn = drawn_->graph()[link];
-    if (matches(pattern, drawn_->name(link))) {
+    if (matches(pattern, link_name(*drawn_, link))) {
       found = true;
       const double weight = drawn.capacity / topology_.bundles()[drawn.bundle].capacity;
       states_[drawn.bundle].parts[number] = {weight, share};

@@ -39,7 +39,7 @@ class NvSwitchFabric final : public Fabric {
     if (layout.dies > 1) add_dies(system.accelerator.die_to_die.value, topology);
     add_packages(topology);
     add_trunks(topology);
-    first_switch_ = boost::num_vertices(topology.graph());
+    first_switch_ = topology.vertices();
     for (int board = 0; board < layout.systems * boards_; ++board) {
       for (std::size_t chip = 0; chip < links_.size(); ++chip) {
         topology.add_switch(board_name(board) + "/nvswitch" + std::to_string(chip));
@@ -153,7 +153,7 @@ class NvSwitchFabric final : public Fabric {
   }
 
   void add_dies(BytesPerSecond capacity, Topology& topology) {
-    first_package_ = boost::num_vertices(topology.graph());
+    first_package_ = topology.vertices();
     for (int package = 0; package < layout_.ranks() / layout_.dies; ++package) {
       topology.add_switch(package_name(topology, package) + "/package");
     }

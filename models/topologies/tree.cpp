@@ -300,15 +300,15 @@ class TreeFabric final : public Fabric {
   }
 
   void add_switches(Topology& topology) {
-    first_leaf_ = boost::num_vertices(topology.graph());
+    first_leaf_ = topology.vertices();
     for (int leaf = 0; leaf < shape_.leaves(); ++leaf) topology.add_switch(names_.leaf(leaf));
-    first_spine_ = boost::num_vertices(topology.graph());
+    first_spine_ = topology.vertices();
     for (int p = 0; p < shape_.pods * shape_.planes; ++p) {
       for (int spine = 0; spine < shape_.spines; ++spine) {
         topology.add_switch(names_.spine(p / shape_.planes, p % shape_.planes, spine));
       }
     }
-    first_core_ = boost::num_vertices(topology.graph());
+    first_core_ = topology.vertices();
     for (int plane = 0; plane < shape_.planes; ++plane) {
       for (int core = 0; core < shape_.cores(); ++core) {
         topology.add_switch(names_.plane(plane) + "core" + std::to_string(core));

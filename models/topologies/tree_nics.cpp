@@ -77,7 +77,7 @@ void TreeNics::add_own(const TreeNames& names, Topology& topology) {
 
 void TreeNics::add_shared(BytesPerSecond link, const TreeNames& names, Topology& topology) {
   const BytesPerSecond slot = (link > shape_.port ? link : shape_.port) / layout_.dies;
-  first_nic_ = boost::num_vertices(topology.graph());
+  first_nic_ = topology.vertices();
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     const int in_node = rank % layout_.ranks_per_node / ranks_per_nic();
     const std::string nic =

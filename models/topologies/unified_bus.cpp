@@ -136,7 +136,7 @@ class UnifiedBusFabric final : public Fabric {
 
   // By system and plane: the L2 chips, then the L1 chips of the nodes.
   void add_switches(Topology& topology) {
-    first_switch_ = boost::num_vertices(topology.graph());
+    first_switch_ = topology.vertices();
     const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
     for (int s = 0; s < layout_.systems; ++s) {
       for (int p = 0; p < planes_; ++p) {

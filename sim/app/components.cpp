@@ -4,6 +4,7 @@
 #include <boost/range/iterator_range.hpp>
 #include <string_view>
 
+#include "sim/graph/topology_boost.h"
 #include "sim/kernel/structure.h"
 
 namespace orrery {

@@ -10,6 +10,7 @@
 #include "models/network/flow_model.h"
 #include "models/topologies/torus.h"
 #include "sim/graph/dot.h"
+#include "sim/graph/topology_boost.h"
 #include "sim/results/table.h"
 
 namespace orrery {
@@ -95,7 +96,7 @@ double shortest_paths(const Topology& drawn, int rank, bool over_hosts) {
   for (std::size_t next = 0; next < queue.size(); ++next) {
     const auto at = queue[next];
     for (auto [link, end] = boost::out_edges(at, graph); link != end; ++link) {
-      if (drawn.kind(*link) == LinkKind::kHost && !over_hosts) continue;
+      if (link_kind(drawn, *link) == LinkKind::kHost && !over_hosts) continue;
       const auto to = boost::target(*link, graph);
       if (distance[to] < 0) {
         distance[to] = distance[at] + 1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/pricing.h"
 
+#include "sim/graph/operator_graph_boost.h"
+
 #include <algorithm>
 #include <boost/range/iterator_range.hpp>
 #include <map>

@@ -6,6 +6,8 @@
 #include <ostream>
 #include <utility>
 
+#include "sim/graph/operator_graph_boost.h"
+#include "sim/graph/topology_boost.h"
 #include "sim/units/text.h"
 
 namespace orrery {

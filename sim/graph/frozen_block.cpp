@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/frozen_block.h"
 
+#include "sim/graph/operator_graph_boost.h"
+
 #include <algorithm>
 #include <functional>
 #include <queue>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,21 +32,28 @@ struct Operator {
 };
 
 /// A DAG of operators of one role, built with Boost.Graph, verified, then frozen into a Block for
-/// replay.
+/// replay. Who follows the dependencies includes operator_graph_boost.h.
 class OperatorGraph {
  public:
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Operator>;
+  struct Graph;  ///< of Boost, which few need and all would wait for
+
+  OperatorGraph();
+  OperatorGraph(const OperatorGraph& other);
+  OperatorGraph(OperatorGraph&& other) noexcept;
+  OperatorGraph& operator=(const OperatorGraph& other);
+  OperatorGraph& operator=(OperatorGraph&& other) noexcept;
+  ~OperatorGraph();
 
   OperatorId add(const Operator& op);
   /// `later` starts only after `earlier` has ended.
   void depends(OperatorId later, OperatorId earlier);
 
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const { return *graph_; }
   std::size_t size() const;
-  const Operator& operator[](OperatorId id) const { return graph_[id]; }
+  const Operator& operator[](OperatorId id) const;
 
  private:
-  Graph graph_;
+  std::unique_ptr<Graph> graph_;
 };
 
 }  // namespace orrery

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/graph/topology_boost.h"
+
 namespace orrery {
 
 const char* to_string(LinkKind kind) {
@@ -40,14 +42,29 @@ std::string link_class(std::string_view name) {
       .append(end_class(name.substr(arrow + kArrow.size())));
 }
 
+Topology::Topology() : graph_(std::make_unique<Graph>()) {}
+
+Topology::Topology(const Topology& other)
+    : graph_(std::make_unique<Graph>(*other.graph_)),
+      bundles_(other.bundles_),
+      rank_vertices_(other.rank_vertices_) {}
+
+Topology::Topology(Topology&& other) noexcept = default;
+
+Topology& Topology::operator=(const Topology& other) { return *this = Topology(other); }
+
+Topology& Topology::operator=(Topology&& other) noexcept = default;
+
+Topology::~Topology() = default;
+
 Topology::VertexId Topology::add_rank(std::string name) {
-  const VertexId vertex = boost::add_vertex(Vertex{std::move(name), ranks()}, graph_);
+  const VertexId vertex = boost::add_vertex(Vertex{std::move(name), ranks()}, *graph_);
   rank_vertices_.push_back(vertex);
   return vertex;
 }
 
 Topology::VertexId Topology::add_switch(std::string name) {
-  return boost::add_vertex(Vertex{std::move(name)}, graph_);
+  return boost::add_vertex(Vertex{std::move(name)}, *graph_);
 }
 
 BundleId Topology::add_bundle(Bundle bundle) {
@@ -57,12 +74,12 @@ BundleId Topology::add_bundle(Bundle bundle) {
 
 void Topology::add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle) {
   if (bundle >= bundles_.size()) throw std::out_of_range("a link of no bundle");
-  boost::add_edge(from, to, Link{capacity, bundle}, graph_);
+  boost::add_edge(from, to, Link{capacity, bundle}, *graph_);
 }
 
-std::string Topology::name(LinkId link) const {
-  return graph_[boost::source(link, graph_)].name + "->" + graph_[boost::target(link, graph_)].name;
-}
+std::size_t Topology::vertices() const { return boost::num_vertices(*graph_); }
+
+const std::string& Topology::rank_name(int rank) const { return (*graph_)[rank_vertex(rank)].name; }
 
 std::size_t Topology::link_count(LinkKind kind) const {
   std::size_t count = 0;
@@ -70,6 +87,15 @@ std::size_t Topology::link_count(LinkKind kind) const {
     if (bundle.kind == kind) count += static_cast<std::size_t>(bundle.links);
   }
   return count;
+}
+
+LinkKind link_kind(const Topology& topology, LinkId link) {
+  return topology.bundles()[topology.graph()[link].bundle].kind;
+}
+
+std::string link_name(const Topology& topology, LinkId link) {
+  const Topology::Graph& graph = topology.graph();
+  return graph[boost::source(link, graph)].name + "->" + graph[boost::target(link, graph)].name;
 }
 
 }  // namespace orrery

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +35,7 @@ struct Bundle {
 
 /// Ranks, switches and the bundles of links between them; and, where a fabric has drawn them, the
 /// physical links, which a machine of 100,000 ranks has millions of and no price needs. Ranks are
-/// numbered in the order they are added.
+/// numbered in the order they are added. Who walks along the links includes topology_boost.h.
 class Topology {
  public:
   struct Vertex {
@@ -47,9 +47,15 @@ class Topology {
     BytesPerSecond capacity;
     BundleId bundle = 0;
   };
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Vertex, Link>;
-  using VertexId = Graph::vertex_descriptor;
-  using LinkId = Graph::edge_descriptor;
+  struct Graph;  ///< of Boost, which few need and all would wait for
+  using VertexId = std::size_t;
+
+  Topology();
+  Topology(const Topology& other);
+  Topology(Topology&& other) noexcept;
+  Topology& operator=(const Topology& other);
+  Topology& operator=(Topology&& other) noexcept;
+  ~Topology();
 
   VertexId add_rank(std::string name);
   VertexId add_switch(std::string name);
@@ -60,19 +66,17 @@ class Topology {
   /// @throws std::out_of_range for a bundle that does not exist.
   void add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle);
 
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const { return *graph_; }
+  std::size_t vertices() const;
   const std::vector<Bundle>& bundles() const { return bundles_; }
   int ranks() const { return static_cast<int>(rank_vertices_.size()); }
   VertexId rank_vertex(int rank) const { return rank_vertices_.at(static_cast<std::size_t>(rank)); }
-  const std::string& rank_name(int rank) const { return graph_[rank_vertex(rank)].name; }
-  LinkKind kind(LinkId link) const { return bundles_[graph_[link].bundle].kind; }
-  /// "system0/node1/accelerator3->system0/nvswitch7"
-  std::string name(LinkId link) const;
+  const std::string& rank_name(int rank) const;
   /// Physical links of a kind, one way each, drawn or not.
   std::size_t link_count(LinkKind kind) const;
 
  private:
-  Graph graph_;
+  std::unique_ptr<Graph> graph_;
   std::vector<Bundle> bundles_;
   std::vector<VertexId> rank_vertices_;
 };

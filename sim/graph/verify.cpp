@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/graph/frozen_block.h"
+#include "sim/graph/operator_graph_boost.h"
 #include "sim/graph/verify_transfers.h"
 
 namespace orrery {

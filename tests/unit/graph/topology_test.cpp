@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/topology.h"
+#include "sim/graph/topology_boost.h"
 
 #include <gtest/gtest.h>
 
@@ -41,8 +42,8 @@ TEST(Topology, ALinkIsNamedAfterItsEnds) {
   topology.add_link(gpu, chip, 50_GBps,
                     topology.add_bundle({"up", LinkKind::kScaleUp, 50_GBps, 1, 0}));
   const auto link = *boost::edges(topology.graph()).first;
-  EXPECT_EQ(topology.name(link), "system0/node0/accelerator3->system0/nvswitch7");
-  EXPECT_EQ(topology.kind(link), LinkKind::kScaleUp);
+  EXPECT_EQ(link_name(topology, link), "system0/node0/accelerator3->system0/nvswitch7");
+  EXPECT_EQ(link_kind(topology, link), LinkKind::kScaleUp);
 }
 
 TEST(Topology, ParallelLinksStayApart) {

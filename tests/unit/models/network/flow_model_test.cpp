@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/config/diagnostics.h"
+#include "sim/graph/topology_boost.h"
 #include "tests/unit/models/network/flow_checks.h"
 #include "tests/unit/models/network/test_systems.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/config/diagnostics.h"
+#include "sim/graph/topology_boost.h"
 #include "tests/unit/models/network/flow_checks.h"
 #include "tests/unit/models/network/test_systems.h"
 
@@ -30,7 +31,7 @@ TEST(NvSwitch, Nvl72Has1296LinksEachWay) {
   const std::size_t one_way = topology.link_count(LinkKind::kScaleUp) / 2;
   EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 2U * 1296U);
   EXPECT_EQ(one_way * 4, 5184U);
-  EXPECT_EQ(boost::num_vertices(topology.graph()), 72U + 18U);
+  EXPECT_EQ(topology.vertices(), 72U + 18U);
   for (auto [link, end] = boost::edges(topology.graph()); link != end; ++link) {
     EXPECT_EQ(topology.graph()[*link].capacity, 50_GBps);
   }

@@ -10,6 +10,7 @@
 #include "models/topologies/torus.h"
 #include "models/topologies/tree_shape.h"
 #include "sim/config/diagnostics.h"
+#include "sim/graph/topology_boost.h"
 #include "tests/unit/models/network/flow_checks.h"
 #include "tests/unit/models/network/test_systems.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/graph/topology_boost.h"
 #include "sim/units/time.h"
 #include "tests/unit/models/network/flow_checks.h"
 #include "tests/unit/models/network/test_systems.h"

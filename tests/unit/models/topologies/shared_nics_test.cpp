@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/collectives/limit.h"
+#include "sim/graph/topology_boost.h"
 #include "tests/unit/models/network/flow_checks.h"
 #include "tests/unit/models/network/test_systems.h"
 

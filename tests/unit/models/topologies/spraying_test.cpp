@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/graph/topology_boost.h"
 #include "tests/unit/models/network/flow_checks.h"
 #include "tests/unit/models/network/test_systems.h"
 
@@ -15,7 +16,6 @@ namespace orrery {
 namespace {
 
 using namespace orrery::testing;
-using LinkId = Topology::LinkId;
 using VertexId = Topology::VertexId;
 using LinkBytes = std::map<const void*, double>;  // by the address of the link's properties
 
@@ -68,7 +68,7 @@ void expect_sprayed_evenly(const FlowModel& network, const Topology& topology, i
     const auto found = naive.find(&properties);
     EXPECT_NEAR(found == naive.end() ? 0 : found->second, bundle_bytes[properties.bundle] * share,
                 1e-12)
-        << topology.name(*link) << " from " << source << " to " << destination;
+        << link_name(topology, *link) << " from " << source << " to " << destination;
   }
 }
 

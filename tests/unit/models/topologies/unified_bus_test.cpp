@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/config/diagnostics.h"
+#include "sim/graph/topology_boost.h"
 #include "tests/unit/models/network/flow_checks.h"
 #include "tests/unit/models/network/test_systems.h"
 
