@@ -60,6 +60,7 @@ struct CollectivesArguments {
   std::string rows;                  ///< file for the rows with their predictions; empty: none
   std::string calibration = "auto";  ///< of the network: auto, none, a name or a path
   bool held_out = false;             ///< only rows that fits leave out
+  bool summary = false;              ///< what the model is good for, in one table
   bool json = false;
 };
 ExitCode validate_collectives_command(const CollectivesArguments& arguments);

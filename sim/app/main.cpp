@@ -101,7 +101,16 @@ void add_validate_collectives(CLI::App& validate, Command& chosen) {
   verb->add_option("--calibration,--from", arguments->calibration,
                    "auto (default: of the system itself), none (priors), that of another system "
                    "such as dgx_h100, or a path");
-  verb->add_flag("--held-out", arguments->held_out, "only rows that no fit has seen");
+  CLI::Option* held_out =
+      verb->add_flag("--held-out", arguments->held_out, "only rows that no fit has seen");
+  CLI::Option* rows = verb->get_option("--rows");
+  CLI::Option* from = verb->get_option("--calibration");
+  verb->add_flag("--summary", arguments->summary,
+                 "held-out rows of all systems and of siblings, published rows by source, each "
+                 "beside what is demanded")
+      ->excludes(held_out)
+      ->excludes(rows)
+      ->excludes(from);
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, validate_collectives_command);
 }

@@ -96,6 +96,12 @@ std::string format_percent(double share, int digits) {
   return text.data();
 }
 
+std::string format_difference(double share) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%+.1f %%", 100 * share);
+  return text.data();
+}
+
 std::string format_si(double value, std::string_view unit) {
   if (unit == "1" || unit.substr(0, 2) == "1/") unit.remove_prefix(1);
   std::string suffix(unit);

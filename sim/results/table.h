@@ -18,6 +18,9 @@ std::string format_si(double value, std::string_view unit);
 /// @param digits behind the point
 std::string format_percent(double share, int digits = 1);
 
+/// A relative difference for people: "+12.3 %".
+std::string format_difference(double share);
+
 /// Columns that text takes on a terminal: UTF-8 code points, wide ones twice, combining ones not.
 std::size_t display_width(std::string_view utf8);
 

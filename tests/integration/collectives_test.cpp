@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace {
@@ -287,6 +288,44 @@ TEST_F(Collectives, AlgorithmsAreDescribedWithWhatTheyServe) {
   EXPECT_EQ(ring.code, 0);
   EXPECT_THAT(ring.out,
               AllOf(HasSubstr("54 inside, 8 between"), HasSubstr("switches that reduce")));
+}
+
+/// All-reduces of 1 KiB to 128 MiB on 8 GPUs of two systems; the times are made up.
+std::string measured_table() {
+  std::string rows = "system,collective,precision,ranks,bytes,latency_us,source\n";
+  for (const char* system : {"h100_sxm", "h200_sxm"}) {
+    for (int power = 10; power <= 27; ++power)
+      rows += std::string(system) + ",all_reduce,fp16,8," + std::to_string(1 << power) + "," +
+              std::to_string(20 + (1 << power) / 400000) + ",made up\n";
+  }
+  return rows;
+}
+
+TEST_F(Collectives, TheSummaryHasTheHeldOutErrorsOfTheTables) {
+  const std::string table = write("table.csv", measured_table());
+  const Outcome all = orrery("validate collectives " + table + " --held-out --json");
+  const Outcome summary = orrery("validate collectives " + table + " --summary --json");
+  ASSERT_EQ(summary.code, 0) << summary.out;
+  std::map<std::string, double> expected;
+  const auto report = nlohmann::json::parse(all.out);
+  for (const auto& entry : report.at("entries")) {
+    if (entry.at("system") == "all" && entry.at("precision") == "all")
+      expected[entry.at("class")] = entry.at("mape");
+  }
+  const auto lines = nlohmann::json::parse(summary.out.substr(summary.out.find('{')));
+  const auto& pooled = lines.at("entries").at(0);
+  EXPECT_EQ(pooled.at("rows"), "collective_nccl, all systems");
+  for (const auto& [bytes, mape] : expected) EXPECT_EQ(pooled.at(bytes).at("mape"), mape) << bytes;
+  EXPECT_THAT(lines.at("entries").back().at("rows").get<std::string>(),
+              HasSubstr("h200_sxm by parameters of dgx_h100"));
+  EXPECT_GT(lines.at("published").size(), 5U);
+}
+
+TEST_F(Collectives, TheSummaryIsOfHeldOutRowsAnyhow) {
+  const std::string table = write("table.csv", measured_table());
+  const Outcome run = orrery("validate collectives " + table + " --summary --held-out");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("--held-out excludes --summary"));
 }
 
 }  // namespace
