@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -140,7 +141,7 @@ void print(const std::vector<Line>& lines) {
   columns.push_back({"demanded"});
   Table table(std::move(columns));
   for (const Line& line : lines) {
-    std::size_t rows = 0;
+    std::int64_t rows = 0;
     bool one_system = true;
     std::vector<std::string> cells;
     for (auto c = line.classes.rbegin(); c != line.classes.rend(); ++c) {

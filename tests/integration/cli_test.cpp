@@ -2,56 +2,22 @@
 // The program as a user runs it: exit codes, messages, what is left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+
+#include "tests/integration/program.h"
 
 namespace {
 
+using namespace integration;
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-struct Outcome {
-  int code = -1;
-  std::string out;
-};
-
-/// Runs a shell command; standard error joins standard output where `both` is set.
-Outcome shell(const std::string& command, bool both = true) {
-  Outcome outcome;
-  FILE* pipe = ::popen((command + (both ? " 2>&1" : " 2>/dev/null")).c_str(), "r");
-  std::array<char, 4096> buffer{};
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    outcome.out.append(buffer.data(), n);
-  }
-  const int status = ::pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
-
-class Cli : public testing::Test {
+class Cli : public InFolder {
  protected:
-  void SetUp() override {
-    folder_ =
-        fs::temp_directory_path() / ("orrery_cli_" + std::to_string(::getpid()) + "_" +
-                                     testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return path(name);
-  }
-  Outcome orrery(const std::string& arguments, bool both = true) const {
-    return shell("cd " + std::string(ORRERY_SOURCE_DIR) + " && " ORRERY_BINARY " " + arguments,
-                 both);
-  }
   /// A decode step of a small model on one node: milliseconds to simulate.
   std::string small_experiment() const {
     return write("small.yaml",
@@ -65,8 +31,6 @@ class Cli : public testing::Test {
                  "batch: {micro: 4}\n"
                  "precision: bf16\n");
   }
-
-  fs::path folder_;
 };
 
 TEST_F(Cli, RunPrintsJsonOnStandardOutputAlone) {

@@ -2,65 +2,30 @@
 // Collectives as a user runs them: algorithms that are named, written or chosen.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/integration/program.h"
+
 namespace {
 
-namespace fs = std::filesystem;
+using namespace integration;
 using testing::AllOf;
 using testing::HasSubstr;
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-};
-
-Outcome orrery(const std::string& arguments) {
-  Outcome outcome;
-  const std::string command =
-      "cd " + std::string(ORRERY_SOURCE_DIR) + " && " ORRERY_BINARY " " + arguments + " 2>&1";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> buffer{};
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    outcome.out.append(buffer.data(), n);
-  const int status = ::pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
 
 /// A metric of a run with --json.
 double value_of(const std::string& out, const char* metric) {
   return nlohmann::json::parse(out.substr(out.find('{'))).at("metrics").at(metric).get<double>();
 }
 
-class Collectives : public testing::Test {
+class Collectives : public InFolder {
  protected:
-  void SetUp() override {
-    folder_ =
-        fs::temp_directory_path() / ("orrery_collectives_" + std::to_string(::getpid()) + "_" +
-                                     testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
-  }
   /// `keys` of a collective on one DGX H100.
   std::string experiment(const std::string& keys) const {
     return write("experiment.yaml",
                  "experiment: collective\nsystem: dgx_h100\ncollective: {" + keys + "}\n");
   }
-
-  fs::path folder_;
 };
 
 TEST_F(Collectives, EveryKindRunsOnOneServerAndOnFour) {

@@ -2,18 +2,18 @@
 // Every operator on every kind of device: a result, or a reason that names what is missing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tests/integration/program.h"
+
 namespace {
 
+using namespace integration;
 namespace fs = std::filesystem;
 
 /// A small one of each kind.
@@ -40,24 +40,6 @@ const std::map<std::string, std::string>& operators() {
       {"copy_device_to_host", "bytes: 1 MB"},
       {"copy_device_to_device", "bytes: 1 MB"}};
   return all;
-}
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-};
-
-Outcome orrery(const std::string& arguments) {
-  Outcome outcome;
-  const std::string command =
-      "cd " + std::string(ORRERY_SOURCE_DIR) + " && " ORRERY_BINARY " " + arguments + " 2>&1";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> buffer{};
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    outcome.out.append(buffer.data(), n);
-  const int status = ::pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
 }
 
 class Operators : public testing::TestWithParam<const char*> {
