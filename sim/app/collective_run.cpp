@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "models/collectives/limit.h"
 #include "sim/app/components.h"
@@ -9,7 +8,7 @@
 #include "sim/app/link_use.h"
 #include "sim/app/part_keys.h"
 #include "sim/app/simulate.h"
-#include "sim/machine/draws.h"
+#include "sim/app/transfer_draws.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
@@ -53,41 +52,15 @@ Program one_transfer(Transfer transfer) {
   return program;
 }
 
-/// Measured collectives of one size of time: what the calibration left out of its fit.
-const ResidualClass& residuals_of(const NetworkCalibration& calibration, double time_us) {
-  const auto below = [&](const ResidualClass& r) { return r.below_us > time_us; };
-  const auto at = std::find_if(calibration.residuals.begin(), calibration.residuals.end(), below);
-  return at == calibration.residuals.end() ? calibration.residuals.back() : *at;
-}
-
-/// Whether measured collectives tell about a transfer.
-bool calibrated(const Experiment& experiment, const Transfer& transfer) {
-  return experiment.network && !experiment.collective->exchanges_tokens() &&
-         transfer.pair_bytes.empty() && !transfer.host;
-}
-
 void add_provenance(const Experiment& experiment, const Transfer& transfer, RunRecord& record) {
   const double time = record.find("time_s")->value;
+  const Provenance provenance = transfer_provenance(experiment, transfer);
   ProvenanceTime rests;
-  const int ranks = static_cast<int>(transfer.groups.front().size());
-  if (!calibrated(experiment, transfer)) {
-    rests.add(Provenance::kAnalytic, time);
-    record.provenance = provenance_json(rests, "");
-    return;
-  }
-  const NetworkCalibration& calibration = *experiment.network;
-  const std::vector<int>& group = transfer.groups.front();
-  const bool inside = calibration.system == experiment.system.id &&
-                      *std::max_element(group.begin(), group.end()) < experiment.system.ranks();
-  const bool covered = inside && calibration.covers(experiment.collective->bytes, ranks);
-  rests.add(covered ? Provenance::kCalibrated : Provenance::kExtrapolated, time);
-  record.provenance = provenance_json(rests, calibration.id);
-  if (calibration.residuals.empty()) return;
-  // Beyond what was measured nothing is known of the spread: take the whole of what is.
-  const ResidualClass& spread = residuals_of(calibration, time * 1e6);
-  std::vector<double> factors = normal_draws(experiment.seed, "collective " + calibration.id);
-  for (double& factor : factors) factor = std::exp(spread.median + spread.sigma * factor);
-  add_time_intervals(record, factors);
+  rests.add(provenance, time);
+  record.provenance = provenance_json(
+      rests, provenance == Provenance::kAnalytic ? std::string() : experiment.network->id);
+  const std::vector<double> factors = transfer_draws(experiment, transfer, Seconds(time));
+  if (!factors.empty()) add_time_intervals(record, factors);
 }
 
 /// What else could be asked for where the algorithm asked for does not do.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/app/transfer_draws.h"
 #include "sim/machine/draws.h"
 
 namespace orrery {
@@ -57,16 +58,57 @@ std::vector<double> longer(const Experiment& experiment, const KernelModel& mode
   return sum;
 }
 
+/// Seconds of each transfer in the given calls of blocks, alone.
+std::vector<double> transfer_seconds(const Program& program, const StepOutcome& outcome,
+                                     const Role& role) {
+  const ExecutionCounts counts = count_executions(program, role);
+  std::vector<double> seconds(counts.transfers.size());
+  for (std::size_t id = 0; id < seconds.size(); ++id) {
+    seconds[id] = static_cast<double>(counts.transfers[id]) *
+                  outcome.priced.transfers[id].isolated_time.base();
+  }
+  return seconds;
+}
+
 double total(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum;
 }
 
-/// 1 + x / whole for each.
-std::vector<double> relative(std::vector<double> values, double whole) {
-  for (double& value : values) value = whole > 0 ? 1 + value / whole : 1;
-  return values;
+/// How much of the transfers of the rank that ends last its kernels do not hide.
+double exposure(const Program& program, const StepOutcome& outcome) {
+  const auto& breakdown =
+      outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
+  const double all = total(transfer_seconds(program, outcome, last_role(program, outcome)));
+  const double exposed = to_seconds(breakdown.exposed_communication).base();
+  return all > 0 ? std::min(1.0, exposed / all) : 0;
+}
+
+/// Seconds that the rank waits longer for its transfers, by draw.
+std::vector<double> waits_longer(const Experiment& experiment, const Program& program,
+                                 const StepOutcome& outcome, const Role& role) {
+  std::vector<double> sum(kDraws);
+  const double exposed = exposure(program, outcome);
+  const std::vector<double> seconds = transfer_seconds(program, outcome, role);
+  for (std::size_t id = 0; id < seconds.size(); ++id) {
+    if (seconds[id] == 0) continue;
+    const std::vector<double> drawn = transfer_draws(experiment, program.transfers[id],
+                                                     outcome.priced.transfers[id].isolated_time);
+    if (drawn.empty()) continue;
+    for (std::size_t i = 0; i < kDraws; ++i) sum[i] += exposed * seconds[id] * (drawn[i] - 1);
+  }
+  return sum;
+}
+
+/// 1 + kernels / busy + waits / whole for each draw.
+std::vector<double> relative(std::vector<double> kernels, double busy,
+                             const std::vector<double>& waits = {}, double whole = 0) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    kernels[i] = busy > 0 ? 1 + kernels[i] / busy : 1;
+    if (whole > 0) kernels[i] += waits[i] / whole;
+  }
+  return kernels;
 }
 
 }  // namespace
@@ -97,7 +139,7 @@ nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::st
           {"extrapolated", share(time.extrapolated)},
           {"calibration", calibration.empty() ? nlohmann::ordered_json(nullptr)
                                               : nlohmann::ordered_json(calibration)},
-          {"note", time.fitted() ? "intervals cover kernels; links are priced without one"
+          {"note", time.fitted() ? "intervals cover what rests on measurements"
                                  : "datasheets and published priors; no measurement of this "
                                    "has been fitted"}};
 }
@@ -114,7 +156,9 @@ StepDraws step_draws(const Experiment& experiment, const KernelModel& model, con
   const double all = total(seconds);
   // Kernels on other streams of the rank overlap: only as much counts as the rank was busy.
   const double overlap = all > busy ? all / busy : 1;
-  return {relative(sum, working * overlap), relative(sum, all)};
+  const std::vector<double> waits =
+      waits_longer(experiment, program, outcome, last_role(program, outcome));
+  return {relative(sum, working * overlap, waits, working), relative(sum, all)};
 }
 
 std::vector<double> block_draws(const Experiment& experiment, const KernelModel& model,
@@ -126,17 +170,25 @@ std::vector<double> block_draws(const Experiment& experiment, const KernelModel&
   const std::vector<double> seconds = kernel_seconds(program, outcome, part);
   const double all = total(seconds);
   const double overlap = std::max(1.0, all / time.base());
-  return relative(longer(experiment, model, program, seconds), time.base() * overlap);
+  return relative(longer(experiment, model, program, seconds), time.base() * overlap,
+                  waits_longer(experiment, program, outcome, part), time.base());
 }
 
-ProvenanceTime step_provenance(const Program& program, const StepOutcome& outcome) {
-  const std::vector<double> seconds = kernel_seconds(program, outcome, last_role(program, outcome));
+ProvenanceTime step_provenance(const Experiment& experiment, const Program& program,
+                               const StepOutcome& outcome) {
+  const Role& role = last_role(program, outcome);
+  const std::vector<double> kernels = kernel_seconds(program, outcome, role);
   ProvenanceTime time;
-  for (std::size_t id = 0; id < seconds.size(); ++id)
-    time.add(outcome.priced.costs.kernels[id].provenance, seconds[id]);
-  const auto& breakdown =
-      outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
-  time.add(Provenance::kAnalytic, to_seconds(breakdown.exposed_communication).base());
+  for (std::size_t id = 0; id < kernels.size(); ++id)
+    time.add(outcome.priced.costs.kernels[id].provenance, kernels[id]);
+  const bool fitted = time.fitted();
+  const double exposed = exposure(program, outcome);
+  const std::vector<double> transfers = transfer_seconds(program, outcome, role);
+  for (std::size_t id = 0; id < transfers.size(); ++id) {
+    time.add(
+        fitted ? transfer_provenance(experiment, program.transfers[id]) : Provenance::kAnalytic,
+        exposed * transfers[id]);
+  }
   return time;
 }
 

@@ -31,8 +31,9 @@ struct StepDraws {
 };
 
 /// First order: a kernel that takes x longer on the rank that ends last lengthens what that rank
-/// does by x, and bubbles, which are the work of others, in proportion. tests/properties compares
-/// this with replays of drawn prices.
+/// does by x, a transfer by as much of x as its kernels do not hide of all transfers, and bubbles,
+/// which are the work of others, in proportion. tests/properties compares this with replays of
+/// drawn prices.
 StepDraws step_draws(const Experiment& experiment, const KernelModel& model, const Program& program,
                      const StepOutcome& outcome);
 
@@ -41,9 +42,10 @@ std::vector<double> block_draws(const Experiment& experiment, const KernelModel&
                                 const Program& program, const StepOutcome& outcome,
                                 const std::vector<BlockId>& blocks, Seconds total);
 
-/// Where the time of the rank that ends last comes from: its kernels by provenance, and waits for
-/// bytes, which no calibration covers yet.
-ProvenanceTime step_provenance(const Program& program, const StepOutcome& outcome);
+/// Where the time of the rank that ends last comes from: its kernels and its waits for transfers,
+/// by provenance.
+ProvenanceTime step_provenance(const Experiment& experiment, const Program& program,
+                               const StepOutcome& outcome);
 
 /// Gives an interval to every metric that is a time of the whole run, or so much per time of it.
 /// @param factors how many times longer the run takes, by draw

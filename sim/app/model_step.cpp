@@ -184,7 +184,7 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
 
 void report_trust(const Experiment& experiment, const KernelModel& model, const Program& program,
                   const StepOutcome& outcome, RunRecord& record) {
-  const ProvenanceTime time = step_provenance(program, outcome);
+  const ProvenanceTime time = step_provenance(experiment, program, outcome);
   record.provenance = provenance_json(time, model.calibration());
   if (!time.fitted()) return;
   const StepDraws draws = step_draws(experiment, model, program, outcome);

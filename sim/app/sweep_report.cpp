@@ -155,9 +155,9 @@ void print_sweep(const Sweep& sweep, const SweepResults& results, const std::str
       << results.simulated << " simulated in " << number("%.1f s", results.seconds);
   if (results.failed > 0) out << ", " << results.failed << " FAILED";
   out << "\nRanks that do the same at the same time are folded into one, exactly. p10 to p90: what "
-         "the calibration of the\n"
-         "kernels leaves open, links not included; '-' is a device without measurements, on "
-         "datasheets and priors.\n";
+         "the calibrations of\n"
+         "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
+         "and priors.\n";
   for (const RunRecord& record : results.records) {
     if (record.status == RunStatus::kFailed)
       out << "failed: " << record.name << ": " << record.reason << "\n";

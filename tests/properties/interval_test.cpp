@@ -12,6 +12,7 @@
 #include "sim/app/kernel_slowdowns.h"
 #include "sim/app/model_step.h"
 #include "sim/app/run.h"
+#include "sim/app/transfer_draws.h"
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
 
@@ -48,6 +49,11 @@ Widths widths_of(const Experiment& e, const Program& program) {
   std::vector<std::vector<double>> factors;
   for (const Kernel& kernel : program.kernels)
     factors.push_back(model->draws(kernel, e.system.accelerator, e.seed));
+  std::vector<std::vector<double>> waits;
+  for (std::size_t id = 0; id < program.transfers.size(); ++id) {
+    waits.push_back(
+        transfer_draws(e, program.transfers[id], outcome.priced.transfers[id].isolated_time));
+  }
   std::vector<double> times;
   KernelSlowdowns slowdowns(e, program, nullptr);
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
@@ -56,6 +62,13 @@ Widths widths_of(const Experiment& e, const Program& program) {
       const double time = to_seconds(costs.kernels[id].duration).base() * factors[id][draw];
       costs.kernels[id].duration = to_picoseconds(Seconds(time));
       costs.kernels[id].launch = std::min(costs.kernels[id].launch, costs.kernels[id].duration);
+    }
+    for (std::size_t id = 0; id < costs.transfers.size(); ++id) {
+      if (waits[id].empty()) continue;
+      TransferCost& cost = costs.transfers[id];
+      cost.latency = static_cast<Picoseconds>(
+          std::llround(static_cast<double>(cost.latency) * waits[id][draw]));
+      for (LinkLoad& load : cost.loads) load.bytes *= waits[id][draw];
     }
     times.push_back(to_seconds(replay(program, costs, {nullptr, &slowdowns}).end).base());
   }
@@ -88,6 +101,29 @@ TEST(Intervals, FirstOrderIsWhatReplaysOfDrawnPricesGive) {
   });
   EXPECT_GT(d.replayed, 0.01);
   EXPECT_NEAR(d.first_order, d.replayed, 0.1 * d.replayed);
+}
+
+TEST(Intervals, WaitsForMeasuredCollectivesWidenAStep) {
+  // Half of the step is waits for collectives of 8 GPUs.
+  const Experiment e =
+      load("llama_405b_training",
+           {"system=dgx_h100", "nodes=1", "model=llama_3_1_8b", "parallel.tp=8", "parallel.pp=1",
+            "parallel.dp=1", "batch.global=8", "batch.sequence=512"})
+          .experiment;
+  const auto text = run_isolated([&e] {
+    const Program program = build_training(e.model.build(), training_config(e)).program;
+    const auto model = kernel_model(e);
+    const StepOutcome outcome = replay_step(e, *model, program);
+    Experiment kernels_alone = e;
+    kernels_alone.network.reset();
+    const auto with = p10_p90(step_draws(e, *model, program, outcome).step);
+    const auto without = p10_p90(step_draws(kernels_alone, *model, program, outcome).step);
+    return std::to_string((with.second - with.first) / (without.second - without.first));
+  });
+  EXPECT_GT(std::stod(std::get<std::string>(text)), 1.02);
+  const Widths w = isolated_widths(
+      e, [&e] { return build_training(e.model.build(), training_config(e)).program; });
+  EXPECT_NEAR(w.first_order, w.replayed, 0.1 * w.replayed);
 }
 
 TEST(Intervals, HoldThePrediction) {
