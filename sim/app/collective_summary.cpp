@@ -39,7 +39,12 @@ struct ClassError {
   std::string system;  ///< where this is one of several
 };
 
-/// One line: errors by class of bytes, smallest first.
+/// Classes of bytes as the table has them.
+std::vector<std::string> largest_first() {
+  return {byte_classes().rbegin(), byte_classes().rend()};
+}
+
+/// One line: errors by class of bytes, largest first.
 struct Line {
   std::string what;
   std::vector<ClassError> classes;
@@ -66,14 +71,14 @@ std::string label(const std::string& table, const std::string& what) {
 Line line_of(const CollectiveValidation& validation, const std::string& table,
              const std::string& system, const std::string& what, const char* demand) {
   Line line{label(table, what), {}, demand};
-  for (const std::string& bytes : byte_classes())
+  for (const std::string& bytes : largest_first())
     line.classes.push_back({errors_of(validation, table, system, bytes), {}});
   return line;
 }
 
 Line worst_line(const CollectiveValidation& validation, const std::string& table) {
   Line line{label(table, "worst system"), {}, kDemandWorst};
-  for (const std::string& bytes : byte_classes()) {
+  for (const std::string& bytes : largest_first()) {
     ClassError worst;
     for (const auto& [system, machine] : validation.machines()) {
       const ErrorSummary errors = errors_of(validation, table, system, bytes);
@@ -136,19 +141,18 @@ void print(const std::vector<Line>& lines) {
   using Align = Table::Align;
   std::vector<Table::Column> columns = {{"mean absolute error of held-out rows"},
                                         {"n", Align::kRight}};
-  for (auto bytes = byte_classes().rbegin(); bytes != byte_classes().rend(); ++bytes)
-    columns.push_back({*bytes, Align::kRight});
+  for (const std::string& bytes : largest_first()) columns.push_back({bytes, Align::kRight});
   columns.push_back({"demanded"});
   Table table(std::move(columns));
   for (const Line& line : lines) {
     std::int64_t rows = 0;
     bool one_system = true;
     std::vector<std::string> cells;
-    for (auto c = line.classes.rbegin(); c != line.classes.rend(); ++c) {
-      rows += c->errors.count;
-      one_system = one_system && c->system.empty();
-      const std::string system = c->system.empty() ? "" : " " + c->system;
-      cells.push_back(c->errors.count > 0 ? format_percent(c->errors.mape) + system : "-");
+    for (const ClassError& c : line.classes) {
+      rows += c.errors.count;
+      one_system = one_system && c.system.empty();
+      const std::string system = c.system.empty() ? "" : " " + c.system;
+      cells.push_back(c.errors.count > 0 ? format_percent(c.errors.mape) + system : "-");
     }
     cells.insert(cells.begin(), {line.what, one_system ? std::to_string(rows) : "-"});
     cells.push_back(line.demand);
@@ -162,9 +166,9 @@ ordered_json to_json(const std::vector<Line>& lines) {
   for (const Line& line : lines) {
     ordered_json entry = {{"rows", line.what}, {"demanded", line.demand}};
     for (std::size_t i = 0; i < line.classes.size(); ++i) {
-      entry[byte_classes()[i]] = to_json(line.classes[i].errors);
-      if (!line.classes[i].system.empty())
-        entry[byte_classes()[i]]["system"] = line.classes[i].system;
+      ordered_json& errors = entry[largest_first()[i]];
+      errors = to_json(line.classes[i].errors);
+      if (!line.classes[i].system.empty()) errors["system"] = line.classes[i].system;
     }
     entries.push_back(std::move(entry));
   }
