@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "models/network/protocols.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -20,20 +21,6 @@ double summed_part(TransferKind kind) {
       return 0.5;  // a reduce-scatter, then an all-gather
     default:
       return 0;
-  }
-}
-
-/// Exchanges in which each rank has something else for each other one are messages to the library.
-bool is_collective(TransferKind kind) {
-  switch (kind) {
-    case TransferKind::kAllReduce:
-    case TransferKind::kAllGather:
-    case TransferKind::kReduceScatter:
-    case TransferKind::kBroadcast:
-    case TransferKind::kReduce:
-      return true;
-    default:
-      return false;
   }
 }
 
@@ -53,7 +40,9 @@ BulkPrice::BulkPrice(const SystemConfig& system)
     : bulk_(*system.scale_up.bulk), scale_up_efficiency_(system.scale_up.efficiency.value) {}
 
 bool BulkPrice::serves(const Transfer& transfer, const RankLayout& layout) const {
-  if (!is_collective(transfer.kind) || transfer.bytes < bulk_.from) return false;
+  // What has something else for each other rank is messages to a library.
+  if (traffic_class({}, transfer.kind) == TrafficClass::kMessages) return false;
+  if (transfer.bytes < bulk_.from) return false;
   return std::all_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
     return std::all_of(group.begin(), group.end(), [&](int rank) {
       return layout.system(rank) == layout.system(group.front());
