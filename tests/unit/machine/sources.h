@@ -114,7 +114,8 @@ class SourceCheck {
     if (origin.kind != config::Origin::Kind::kFile) return false;
     const std::vector<std::string>& lines = text_of(*origin.file);
     std::size_t line = static_cast<std::size_t>(origin.line) - 1;
-    if (said_in(lines.at(line))) return true;
+    if (line >= lines.size()) return false;  // no file
+    if (said_in(lines[line])) return true;
     std::string above;
     while (line > 0 && lines[line - 1].find_first_not_of(' ') != std::string::npos &&
            lines[line - 1][lines[line - 1].find_first_not_of(' ')] == '#')
