@@ -166,8 +166,8 @@ struct Product {
 
 // Typed again from the published figures, not from the files: dense bf16 (fp16 of the V100),
 // capacity and bandwidth of the memory, one link one way, design power. NVIDIA, AMD, Intel, Google
-// and AWS data sheets; Zuo et al., arXiv 2506.12708 for the Ascends. 0: not published. Google prints
-// GiB of the TPU v4 (32), v5p (95) and 7x (192).
+// and AWS data sheets; Zuo et al., arXiv 2506.12708 for the Ascends. 0: not published. Google
+// prints GiB of the TPU v4 (32), v5p (95) and 7x (192).
 TEST(Library, ProductsHaveThePublishedFigures) {
   const std::vector<Product> products = {{"v100_sxm", 125e12, 16e9, 900e9, 25e9, 300},
                                          {"a100_sxm", 312e12, 80e9, 2039e9, 25e9, 400},
@@ -230,16 +230,16 @@ TEST(Library, H200IsAnH100WithOtherMemory) {
 // The driver reports MiB totals that are above the GB of the data sheet and below as many GiB.
 TEST(Library, UsableCapacitiesAreTheDriversTotals) {
   const std::pair<const char*, double> totals[] = {
-      {"a100_sxm", 81920}, {"h100_sxm", 81559},  {"h200_sxm", 143771}, {"b200_sxm", 183359},
-      {"gb200", 189471},   {"b300_sxm", 275040}, {"gb300", 284208},    {"mi300x", 196592},
-      {"mi355x", 294896}};
+      {"a100_sxm", 81920},  {"h100_sxm", 81559}, {"h200_sxm", 143771},
+      {"b200_sxm", 183359}, {"gb200", 189471},   {"b300_sxm", 275040},
+      {"gb300", 284208},    {"mi300x", 196592},  {"mi355x", 294896}};
   for (const auto& [name, mebibytes] : totals) {
     EXPECT_DOUBLE_EQ(accelerator(name).memory.capacity.value.base(), mebibytes * 1048576) << name;
   }
 }
 
-// One convention for all vendors: what drivers report, or GiB. Decimal gigabytes of a data sheet are
-// fewer bytes than either, and as many GiB are more than a driver leaves.
+// One convention for all vendors: what drivers report, or GiB. Decimal gigabytes of a data sheet
+// are fewer bytes than either, and as many GiB are more than a driver leaves.
 TEST_P(Accelerators, CapacitiesAreBytesThatFitAndNotDecimalGigabytes) {
   const AcceleratorConfig a = accelerator(GetParam());
   const double bytes = a.memory.capacity.value.base(), mebibyte = 1048576;
@@ -274,8 +274,8 @@ TEST(Library, LinksOfTpusAreDeratedOnce) {
 TEST(Library, AllInPowerOfBlackwellUltraIsThatOfItsSiblingAndItsOwnMore) {
   EXPECT_NEAR(system_named("gb300_nvl72").all_in_power.value.base(),
               145000 + 72 * 200 * 145.0 / 132, 50);
-  EXPECT_NEAR(system_named("dgx_b300").all_in_power.value.base(),
-              17360 + 8 * 100 * 17360.0 / 14300, 5);
+  EXPECT_NEAR(system_named("dgx_b300").all_in_power.value.base(), 17360 + 8 * 100 * 17360.0 / 14300,
+              5);
 }
 
 TEST(Library, RanksAreDies) {

@@ -71,7 +71,8 @@ class SourceCheck {
       case kInteger:
       case kReal:
       case kQuantity:
-        if (!commented) fault(node, key, "needs a comment with a document and its year, or 'estimate: '");
+        if (!commented)
+          fault(node, key, "needs a comment with a document and its year, or 'estimate: '");
         return;
       default:
         return;

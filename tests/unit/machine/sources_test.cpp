@@ -74,7 +74,8 @@ TEST(Sources, AFaultHasFileLineAndKey) {
   SourceCheck check("accelerators");
   check.walk(config::type_of<PowerConfig>(), node, "power");
   ASSERT_EQ(check.faults.size(), 2U);
-  EXPECT_THAT(check.faults[0], HasSubstr("accelerators/test.yaml:4: power.idle.source needs a doc"));
+  EXPECT_THAT(check.faults[0],
+              HasSubstr("accelerators/test.yaml:4: power.idle.source needs a doc"));
   EXPECT_THAT(check.faults[1], HasSubstr("accelerators/test.yaml:5: power.limit has no source"));
 }
 

@@ -34,7 +34,8 @@ struct PerClock {
 // 128, H20: 4 x 128). AMD: 4 matrix cores a CU of 256 (CDNA 3) and 512 (CDNA 4) multiply-adds.
 // Ascend: one cube of 16 x 16 x 16. TPU: 4 systolic arrays of 128 x 128, since v6e of 256 x 256.
 // Trainium2: one of 128 x 128, Gaudi 3: one of 256 x 256. A13: 256 multiply-adds a core (what its
-// estimate of the clock rests on). Cortex-M7: two multiply-adds. Rubin: 32,768 multiply-adds of NVFP4.
+// estimate of the clock rests on). Cortex-M7: two multiply-adds. Rubin: 32,768 multiply-adds of
+// NVFP4.
 TEST(Structure, UnitsAndClockGiveTheMatrixPeak) {
   const std::vector<PerClock> rates = {{"v100_sxm", Precision::kFp16, 1024},
                                        {"a100_sxm", Precision::kBf16, 2048},
@@ -145,9 +146,9 @@ struct UnitRates {
 // twice that in CDNA 4; 128 and 256 bytes of the local data share.
 TEST(Structure, UnitsAndBoostClockGiveSpecialAndSharedRates) {
   const std::vector<UnitRates> table = {
-      {"v100_sxm", 16, 128}, {"a100_sxm", 16, 128}, {"h100_sxm", 16, 128}, {"h200_sxm", 16, 128},
-      {"h20", 16, 128},      {"h100_1g", 16, 128},  {"b200_sxm", 16, 128}, {"gb200", 16, 128},
-      {"b300_sxm", 32, 128}, {"gb300", 32, 128},    {"mi300x", 16, 128},   {"mi355x", 32, 256},
+      {"v100_sxm", 16, 128},    {"a100_sxm", 16, 128}, {"h100_sxm", 16, 128}, {"h200_sxm", 16, 128},
+      {"h20", 16, 128},         {"h100_1g", 16, 128},  {"b200_sxm", 16, 128}, {"gb200", 16, 128},
+      {"b300_sxm", 32, 128},    {"gb300", 32, 128},    {"mi300x", 16, 128},   {"mi355x", 32, 256},
       {"rtx_pro_6000", 16, 128}};
   for (const UnitRates& unit : table) {
     const AcceleratorConfig a = shipped_accelerator(unit.name);
@@ -202,7 +203,8 @@ TEST(MemoryOrganisation, PinsAndRateGiveTheBandwidth) {
 TEST_P(Structures, PinsAndRateGiveTheBandwidth) {
   const MemoryConfig memory = shipped_accelerator(GetParam()).memory;
   if (!memory.stacks) return;
-  const double pins = memory.stacks->value * memory.bus_width->value * memory.data_rate->value.base();
+  const double pins =
+      memory.stacks->value * memory.bus_width->value * memory.data_rate->value.base();
   EXPECT_NEAR(pins / memory.bandwidth.value.base(), 1, kAgree);
 }
 
