@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/file_kind.h"
 
-#include <fstream>
 #include <optional>
-#include <sstream>
 
+#include "sim/config/input_files.h"
 #include "sim/config/load.h"
 
 namespace orrery {
@@ -36,10 +35,7 @@ std::optional<FileKind> kind_of(const config::Node& node) {
 /// The file without what it extends: only its own keys are wanted, and the kind decides where names
 /// are looked up.
 config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return config::parse_yaml(text.str(), path, diagnostics);
+  return config::parse_yaml(config::input_files().read(path).text, path, diagnostics);
 }
 
 struct KindName {
@@ -84,7 +80,8 @@ void expect_kind(const std::string& path, FileKind expected) {
 
 FileKind file_kind(const std::string& path) {
   config::Diagnostics diagnostics;
-  if (!std::ifstream(path)) config::load_file(path, diagnostics);  // says what is wrong with it
+  if (!config::input_files().read(path).fault.empty())
+    config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
   std::string current = path;
   for (int depth = 0; depth < 16; ++depth) {

@@ -235,6 +235,7 @@ ExitCode run_chosen(const Command& chosen) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);  // `orrery ... | head` ends quietly
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its writer
   orrery::Command chosen;
   const auto ended = orrery::parse_command_line(argc, argv, chosen);
   return static_cast<int>(ended ? *ended : orrery::run_chosen(chosen));

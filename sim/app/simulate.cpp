@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "sim/app/experiment_identity.h"
 #include "sim/app/intervals.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
@@ -79,7 +80,11 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   } catch (const LinkDownError& error) {
     record.status = RunStatus::kInfeasible;
     record.reason = error.what();
+  } catch (const std::overflow_error& error) {  // what is asked for is too large, not wrong
+    record.status = RunStatus::kInfeasible;
+    record.reason = error.what();
   }
+  require_unchanged(loaded.files);
   return record;
 }
 

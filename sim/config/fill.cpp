@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "sim/config/leaf.h"
+#include "sim/config/relations.h"
 #include "sim/config/schema.h"
 #include "sim/units/text.h"
 
@@ -29,6 +30,8 @@ class Filler {
     if (record.derivation() && diagnostics_.error_count() == errors) record.derivation()(object);
   }
 
+  int broken_relations() const { return broken_relations_; }
+
  private:
   static bool is_default(const Node& node) { return node.origin().kind == Origin::Kind::kDefault; }
 
@@ -36,6 +39,7 @@ class Filler {
     const Node* culprit = node.find(key);
     const Node& shown = culprit == nullptr || is_default(*culprit) ? node : *culprit;
     diagnostics_.error(shown.where(), shown.length(), fault);
+    ++broken_relations_;
   }
 
   void value(void* target, const Node& node, const Type& type, const Bounds& bounds) {
@@ -130,12 +134,20 @@ class Filler {
 
   Diagnostics& diagnostics_;
   const bool complete_;
+  int broken_relations_ = 0;
 };
 
 }  // namespace
 
 void fill(void* object, const Node& completed, const Record& record, Diagnostics& diagnostics) {
-  if (completed.is_map()) Filler(diagnostics).record(object, completed, record);
+  fill_and_count_broken_relations(object, completed, record, diagnostics);
+}
+
+int fill_and_count_broken_relations(void* object, const Node& completed, const Record& record,
+                                    Diagnostics& diagnostics) {
+  Filler filler(diagnostics);
+  if (completed.is_map()) filler.record(object, completed, record);
+  return filler.broken_relations();
 }
 
 }  // namespace orrery::config

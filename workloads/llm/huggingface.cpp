@@ -2,13 +2,11 @@
 #include "workloads/llm/huggingface.h"
 
 #include <array>
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
+#include <utility>
 
+#include "sim/config/input_files.h"
 #include "workloads/llm/families/family.h"
 
 namespace orrery {
@@ -17,7 +15,6 @@ namespace {
 using config::ConfigError;
 using nlohmann::json;
 
-constexpr std::uintmax_t kLargestFile = std::uintmax_t{16} << 20;
 constexpr int kDeepestNesting = 64;
 
 /// The object that describes the language model inside a wrapper; null where there is no wrapper.
@@ -93,17 +90,10 @@ json parse(const std::string& text, const std::string& origin) {
   }
 }
 
-std::string read_text(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    throw ConfigError(path.string() + ": no such file");
-  }
-  if (std::filesystem::file_size(path, error) > kLargestFile) {
-    throw ConfigError(path.string() + ": larger than 16 MiB, not a model configuration");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError(path.string() + ": cannot be read");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+std::string read_text(const std::string& path) {
+  config::FileText file = config::input_files().read(path);
+  if (!file.fault.empty()) throw ConfigError(path + ": " + file.fault);
+  return std::move(file.text);
 }
 
 }  // namespace
@@ -128,7 +118,7 @@ LlmConfig load_huggingface(const std::filesystem::path& path) {
   const std::string origin = path.string();
   const bool generic = path.filename() == "config.json" && path.has_parent_path();
   const std::string name = generic ? path.parent_path().filename().string() : path.stem().string();
-  return from_huggingface(parse(read_text(path), origin), name, origin);
+  return from_huggingface(parse(read_text(origin), origin), name, origin);
 }
 
 }  // namespace orrery
