@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/collectives/user_algorithm.h"
+#include "sim/app/checkpoint.h"
 #include "sim/app/enum_names.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/kernel_pricing.h"
@@ -99,7 +100,9 @@ Schema<Experiment> experiment_schema() {
       .optional("layers_only", &Experiment::layers_only,
                 "training: n layers without embedding, head and optimizer; 0: the whole model",
                 between(0, 10000))
-      .optional("precision", &Experiment::precision, "of weights and matrix operands")
+      .optional("precision", &Experiment::precision,
+                "of weights and matrix operands; where inference is given none, that of the "
+                "checkpoint (quantization_config of the model's file)")
       .optional("recompute", &Experiment::recompute,
                 "training: what the backward pass computes again")
       .optional("flash_attention", &Experiment::flash_attention,
@@ -277,6 +280,7 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
   loaded.node = config::complete(node, record, diagnostics, library);
   config::fill(&loaded.experiment, loaded.node, record, diagnostics);
   diagnostics.throw_if_errors();
+  read_checkpoint(loaded, diagnostics);
   locate_algorithm(loaded.experiment, loaded.node);
   check_experiment(loaded.experiment, loaded.node, diagnostics);
   diagnostics.throw_if_errors();
