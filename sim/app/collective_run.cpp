@@ -2,14 +2,12 @@
 #include <algorithm>
 
 #include "models/collectives/limit.h"
-#include "sim/app/components.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
 #include "sim/app/link_use.h"
 #include "sim/app/part_keys.h"
 #include "sim/app/simulate.h"
 #include "sim/app/transfer_draws.h"
-#include "sim/replay/replay.h"
 
 namespace orrery {
 namespace {
@@ -124,7 +122,8 @@ void check_choice(const CollectiveConfig& collective, const PricedTransfer& pric
 
 }  // namespace
 
-void run_collective(const Experiment& experiment, RunRecord& record) {
+void run_collective(const Experiment& experiment, const SimulateOptions& options,
+                    RunRecord& record) {
   const CollectiveConfig& collective = *experiment.collective;
   const Program program =
       one_transfer(collective_transfer(collective, experiment.system.ranks() * experiment.nodes));
@@ -146,9 +145,9 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   costs.transfers = {priced.cost};
   network.fill_links(costs);
   states.add_link_events(program, {priced}, costs);
-  elaborate(network.topology());
-  const ReplayResult result = replay(program, costs);
-  record.components = component_use(network.topology(), program, result);
+  const Played played = play({network.topology(), program, costs}, nullptr, options.stand_in);
+  const ReplayResult& result = played.replay;
+  record.components = played.components;
   add_link_use(link_use(experiment, network.topology(), result), record);
 
   const double time = to_seconds(result.end).base();

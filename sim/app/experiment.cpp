@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/collectives/algorithm.h"
+#include "sim/app/checkpoint.h"
 #include "sim/app/enum_names.h"
 #include "sim/app/experiment_identity.h"
 #include "sim/app/experiment_network.h"
@@ -100,7 +101,9 @@ Schema<Experiment> experiment_schema() {
       .optional("layers_only", &Experiment::layers_only,
                 "training: n layers without embedding, head and optimizer; 0: the whole model",
                 between(0, 10000))
-      .optional("precision", &Experiment::precision, "of weights and matrix operands")
+      .optional("precision", &Experiment::precision,
+                "of weights and matrix operands; where inference is given none, that of the "
+                "checkpoint (quantization_config of the model's file)")
       .optional("recompute", &Experiment::recompute,
                 "training: what the backward pass computes again")
       .optional("flash_attention", &Experiment::flash_attention,
@@ -254,11 +257,12 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
   const int broken =
       config::fill_and_count_broken_relations(&loaded.experiment, loaded.node, record, diagnostics);
   if (diagnostics.error_count() > broken) diagnostics.throw_if_errors();
-  loaded.configuration = config::canonical(loaded.node, record);
   if (broken == 0) {
+    read_checkpoint(loaded, diagnostics);
     locate_algorithm(loaded.experiment, loaded.node);
     check_experiment(loaded.experiment, loaded.node, diagnostics);
   }
+  loaded.configuration = config::canonical(loaded.node, record);
   if (diagnostics.has_errors()) {
     loaded.contradiction = diagnostics.render();
     return loaded;

@@ -56,7 +56,7 @@ KindName name_of(FileKind kind) {
     case FileKind::kAccelerator:
       return {"an accelerator", "describe accelerator"};
     case FileKind::kModel:
-      return {"a model", "check"};
+      return {"a model", "describe model"};
     case FileKind::kCalibration:
       return {"a calibration", "describe calibration"};
     case FileKind::kProtocols:
@@ -65,6 +65,8 @@ KindName name_of(FileKind kind) {
       return {"a network calibration", "check"};
     case FileKind::kAlgorithm:
       return {"a collective algorithm", "check"};
+    case FileKind::kHuggingFace:
+      return {"a model", "describe model"};
   }
   return {"?", "check"};
 }
@@ -83,6 +85,7 @@ FileKind file_kind(const std::string& path) {
   if (!config::input_files().read(path).fault.empty())
     config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
+  if (path.ends_with(".json")) return FileKind::kHuggingFace;
   std::string current = path;
   for (int depth = 0; depth < 16; ++depth) {
     const config::Node node = own_keys(current, diagnostics);

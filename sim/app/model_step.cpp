@@ -5,8 +5,8 @@
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
-#include "sim/app/components.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
@@ -139,12 +139,12 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
-  ReplayOptions options;
-  options.timeline = timeline.get();
-  if (experiment.contention.transfers) options.slowdowns = &slowdowns;
-  elaborate(network.topology());
-  outcome.replay = replay(program, outcome.priced.costs, options);
-  outcome.components = component_use(network.topology(), program, outcome.replay);
+  Played played =
+      play({network.topology(), program, outcome.priced.costs,
+            experiment.contention.transfers ? &slowdowns : nullptr},
+           timeline.get(), simulate_options.stand_in);
+  outcome.replay = std::move(played.replay);
+  outcome.components = std::move(played.components);
   outcome.links = link_use(experiment, network.topology(), outcome.replay);
   if (timeline) {
     timeline->close();

@@ -9,6 +9,7 @@
 #include "sim/config/output.h"
 #include "sim/replay/replay.h"
 #include "sim/results/metric_table.h"
+#include "sim/units/printable.h"
 
 namespace orrery {
 namespace {
@@ -43,7 +44,7 @@ void run(const Experiment& experiment, const SimulateOptions& options, RunRecord
       run_operator(experiment, options, record);
       break;
     case ExperimentKind::kCollective:
-      run_collective(experiment, record);
+      run_collective(experiment, options, record);
       break;
     case ExperimentKind::kTraining:
       run_training(experiment, options, record);
@@ -69,7 +70,7 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   RunRecord record;
   record.identity = loaded.identity;
   record.experiment = name_of(experiment.kind);
-  record.name = experiment.name;
+  record.name = printable(experiment.name);
   record.parameters = parameters_of(loaded);
   record.configuration = loaded.configuration;
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/config/input_files.h"
+#include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/families/family.h"
 
 namespace orrery {
@@ -96,6 +97,17 @@ std::string read_text(const std::string& path) {
   return std::move(file.text);
 }
 
+/// With its size where that can be told.
+std::string left_out_tower(const json& configuration) {
+  const std::int64_t parameters = vision_parameters(configuration);
+  std::string text = "vision tower left out: the language model alone is modelled";
+  if (parameters > 0) {
+    text += "; about " + std::to_string((parameters + 500'000) / 1'000'000) +
+            " M parameters by its width and depth";
+  }
+  return text;
+}
+
 }  // namespace
 
 LlmConfig from_huggingface(const json& configuration, const std::string& name,
@@ -107,11 +119,19 @@ LlmConfig from_huggingface(const json& configuration, const std::string& name,
   LlmConfig model;
   model.name = name;
   model.family = reader.model_type();
-  if (inner != nullptr) model.warnings.emplace_back("vision tower left out");
+  if (inner != nullptr) model.warnings.push_back(left_out_tower(configuration));
   const FamilyBuilder build = find_family(reader.model_type());
   (build != nullptr ? build : build_llama_like)(reader, model);
   reader.refuse_unread_structure();
+  read_quantization(configuration, model);
   return model;
+}
+
+std::optional<Quantization> load_quantization(const std::filesystem::path& path) {
+  const std::string origin = path.string();
+  const json configuration = parse(read_text(path), origin);
+  LlmConfig model = from_huggingface(configuration, {}, origin);
+  return read_quantization(configuration, model);
 }
 
 LlmConfig load_huggingface(const std::filesystem::path& path) {
