@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "sim/graph/verify.h"
@@ -14,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr int kLayersAStage = 4;
+constexpr int kLayersAStage = 8;
 
 struct Pipeline {
   int stages;
@@ -41,43 +42,49 @@ TrainingConfig training_of(const Pipeline& p) {
   config.global_batch = p.micro_batches;
   config.sequence = 16;
   config.recompute = p.recompute;
-  config.layers_only = kLayersAStage * p.stages;
   return config;
 }
 
-/// A step of equal stages whose kernels take a microsecond each, collectives 0.3 us and messages
-/// nothing.
+/// The kernels that a layer has; those of embedding, head and optimizer are not among them.
+std::set<std::string> layer_kernels(const Pipeline& p) {
+  TrainingConfig config = training_of(p);
+  config.parallel.pp = config.parallel.vpp = config.layers_only = 1;
+  config.schedule = "1f1b";
+  std::set<std::string> names;
+  for (const Kernel& kernel : build_training(small_llama(1), config).program.kernels)
+    names.insert(kernel.name);
+  return names;
+}
+
+/// A step whose kernels take a microsecond each in a layer and nothing elsewhere, collectives 0.3 us
+/// and messages nothing: stages are equal but for two collectives of embedding and head.
 ReplayResult step_of(const Pipeline& p) {
-  const TrainingProgram built =
-      build_training(small_llama(kLayersAStage * p.stages), training_of(p));
-  EXPECT_THAT(verify(built.program), testing::IsEmpty());
+  const Program program =
+      build_training(small_llama(kLayersAStage * p.stages), training_of(p)).program;
+  EXPECT_THAT(verify(program), testing::IsEmpty());
+  const std::set<std::string> layer = layer_kernels(p);
   Costs costs;
-  costs.kernels.assign(built.program.kernels.size(), {1'000'000, 0, Bound::kTensor});
-  for (const Transfer& transfer : built.program.transfers) {
+  for (const Kernel& kernel : program.kernels)
+    costs.kernels.push_back({layer.count(kernel.name) > 0 ? 1'000'000U : 0U, 0, Bound::kTensor});
+  for (const Transfer& transfer : program.transfers) {
     costs.transfers.push_back({transfer.kind == TransferKind::kSendReceive ? 0U : 300'000U, {}});
   }
-  return replay(built.program, costs);
+  return replay(program, costs);
 }
 
-Picoseconds sum(const TimeBreakdown& b) {
-  return b.compute + b.contention + b.exposed_communication + b.bubble + b.optimizer + b.host +
-         b.idle;
-}
-
-/// pp - 1 of vpp (m + pp) - ... slots: a stage alone works m (F + B), and the pipeline fills and
-/// drains for (pp - 1) (F + B) / vpp.
+/// A stage works m (F + B), and the pipeline fills and drains for (pp - 1) (F + B) / vpp: of the
+/// step, (pp - 1) / (m vpp + pp - 1).
 void expect_closed_form(const Pipeline& p) {
   SCOPED_TRACE(text_of(p));
-  Pipeline alone = p;
-  alone.stages = alone.chunks = 1;
-  const Picoseconds work = step_of(alone).end;
   const ReplayResult step = step_of(p);
-  const auto slots = static_cast<Picoseconds>(p.micro_batches * p.chunks);
-  const Picoseconds bubble = work / slots * static_cast<Picoseconds>(p.stages - 1);
-  EXPECT_EQ(step.end, work + bubble);
+  const double share = (p.stages - 1.0) / (p.micro_batches * p.chunks + p.stages - 1.0);
   for (const RoleResult& role : step.roles) {
-    EXPECT_EQ(sum(role.breakdown), step.end);
-    EXPECT_EQ(role.breakdown.bubble + role.breakdown.idle, bubble);
+    const TimeBreakdown& b = role.breakdown;
+    EXPECT_EQ(b.compute + b.contention + b.exposed_communication + b.bubble + b.optimizer + b.host +
+                  b.idle,
+              step.end);
+    EXPECT_NEAR(static_cast<double>(b.bubble + b.idle) / static_cast<double>(step.end), share,
+                0.01);
   }
 }
 
@@ -88,7 +95,8 @@ TEST(PipelineBubble, IsThatOfTheClosedFormWithAndWithoutSequenceParallelismAndRe
         for (const int micro_batches : {4, 8})
           expect_closed_form({stages, 1, micro_batches, sequence_parallel, recompute});
       }
-      expect_closed_form({4, 2, 8, sequence_parallel, recompute});
+      for (const int chunks : {2, 4})
+        expect_closed_form({4, chunks, 8, sequence_parallel, recompute});
     }
   }
 }
