@@ -2,6 +2,7 @@
 #include "sim/app/explain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
 
@@ -144,6 +145,13 @@ void explain_operator(const Experiment& e, ordered_json& explanation) {
   explanation["fusion_saves"] = explain_fusion(e);
 }
 
+/// The slowest link of a transfer; what stands still on a link that is down never ends.
+std::string bound_of(const PricedTransfer& price, const Costs& costs) {
+  if (!price.bottleneck) return "latency";
+  const std::string& link = costs.link_names[*price.bottleneck];
+  return std::isfinite(price.isolated_time.base()) ? link : link + " is down";
+}
+
 ordered_json explain_transfers(const Program& program, const Role& role,
                                const PricedProgram& priced) {
   const ExecutionCounts counts = count_executions(program, role);
@@ -158,7 +166,7 @@ ordered_json explain_transfers(const Program& program, const Role& role,
          {"count", counts.transfers[id]},
          {"bytes", transfer.bytes.base()},
          {"algorithm", price.algorithm},
-         {"bound", price.bottleneck ? priced.costs.link_names[*price.bottleneck] : "latency"},
+         {"bound", bound_of(price, priced.costs)},
          {"time_s", price.isolated_time.base()},
          {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
   }

@@ -9,6 +9,10 @@
 namespace orrery {
 namespace {
 
+std::string time_cell(double seconds) {
+  return std::isfinite(seconds) ? format_si(seconds, "s") : "never";
+}
+
 using nlohmann::ordered_json;
 using Align = Table::Align;
 
@@ -84,8 +88,8 @@ void print_rows(const ordered_json& explanation, const char* key, const std::str
                    flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
                    row["bound"],
                    row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
-                   row.value("fidelity", "-"), format_si(row["time_s"], "s"),
-                   format_si(row["total_s"], "s")});
+                   row.value("fidelity", "-"), time_cell(row["time_s"]),
+                   time_cell(row["total_s"])});
   }
   out << "\n";
   table.print(out);
