@@ -15,6 +15,7 @@
 #include "sim/app/file_kind.h"
 #include "sim/app/isolate.h"
 #include "sim/app/link_use.h"
+#include "sim/app/plan_check.h"
 #include "sim/app/tile_store.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
@@ -120,7 +121,7 @@ class RunStore {
 ExitCode run_command(const RunArguments& arguments) {
   expect_kind(arguments.file, FileKind::kExperiment);
   const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
-  std::cerr << loaded.warnings;
+  std::cerr << loaded.warnings << check_plan(loaded);
   RunStore store(arguments.db);
   TileStore tiles = TileStore(store.known());
   const TimedRecord run = simulate_timed(loaded, {arguments.trace, &tiles});

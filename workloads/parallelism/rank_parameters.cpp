@@ -62,13 +62,16 @@ std::int64_t shared_experts(const LlmConfig& model) {
          (m.shared_gate ? model.hidden : 0);
 }
 
-RankParameters moe(const LlmConfig& model, int ep) {
+/// Experts as Megatron-Core splits them: each one's matrices over etp, by columns and then by rows,
+/// so that the second bias is whole on every rank.
+RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
   const MoeConfig& m = model.moe;
   const std::int64_t inputs = model.mlp.gated ? 2 : 1;
-  const std::int64_t biases = m.expert_bias ? inputs * m.intermediate + model.hidden : 0;
+  const std::int64_t width = m.intermediate / parallel.etp;
+  const std::int64_t biases = m.expert_bias ? inputs * width + model.hidden : 0;
   const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
   RankParameters p;
-  p.experts = expert_slots(m, ep) * ((inputs + 1) * model.hidden * m.intermediate + biases);
+  p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * model.hidden * width + biases);
   p.whole = router + shared_experts(model);
   p.sixteen_bit = router;
   return p;
@@ -105,9 +108,10 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   return *this;
 }
 
-RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep) {
-  RankParameters p = attention(model, tp);
-  p += layer.moe ? moe(model, ep) : mlp(model, tp);
+RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
+                                const ParallelConfig& parallel) {
+  RankParameters p = attention(model, parallel.tp);
+  p += layer.moe ? moe(model, parallel) : mlp(model, parallel.tp);
   const std::int64_t norms = model.norms_per_layer * norm_size(model);
   p.whole += norms;
   p.sixteen_bit += norms;
@@ -138,8 +142,7 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
   const auto ranges = layer_ranges(model.layer_count(), parallel);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel.tp,
-                            parallel.ep);
+      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel);
     }
   }
   if (!with_ends) return p;
