@@ -96,7 +96,7 @@ std::string DeadlockReport::where(CursorIndex index) const {
 
 std::string DeadlockReport::reason(CursorIndex index) const {
   const Replayer::Cursor& cursor = replayer_.cursors_[index];
-  if (cursor.state != Replayer::State::kPosted) {
+  if (cursor.state == Replayer::State::kBlocked) {
     return "waits for stream '" + replayer_.program_.streams[cursor.awaits] + "' of its role";
   }
   const std::uint32_t transfer = cursor.head->work;
@@ -136,7 +136,7 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::waits_for(CursorIndex i
   if (cursor.position == Replayer::kEnd) {
     return {};
   }
-  if (cursor.state == Replayer::State::kPosted) {
+  if (cursor.state != Replayer::State::kBlocked) {
     return missing(cursor.head->work);
   }
   return {cursor.role * replayer_.streams_ + cursor.awaits};
