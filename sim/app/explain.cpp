@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/explain.h"
 
+#include <cmath>
 #include <iostream>
 
 #include "sim/app/commands.h"
@@ -143,6 +144,13 @@ void explain_operator(const Experiment& e, ordered_json& explanation) {
   explanation["fusion_saves"] = explain_fusion(e);
 }
 
+/// The slowest link of a transfer; what stands still on a link that is down never ends.
+std::string bound_of(const PricedTransfer& price, const Costs& costs) {
+  if (!price.bottleneck) return "latency";
+  const std::string& link = costs.link_names[*price.bottleneck];
+  return std::isfinite(price.isolated_time.base()) ? link : link + " is down";
+}
+
 ordered_json explain_transfers(const Program& program, const Role& role,
                                const PricedProgram& priced) {
   const ExecutionCounts counts = count_executions(program, role);
@@ -157,11 +165,15 @@ ordered_json explain_transfers(const Program& program, const Role& role,
          {"count", counts.transfers[id]},
          {"bytes", transfer.bytes.base()},
          {"algorithm", price.algorithm},
-         {"bound", price.bottleneck ? priced.costs.link_names[*price.bottleneck] : "latency"},
+         {"bound", bound_of(price, priced.costs)},
          {"time_s", price.isolated_time.base()},
          {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
   }
   return rows;
+}
+
+std::string time_cell(double seconds) {
+  return std::isfinite(seconds) ? format_si(seconds, "s") : "never";
 }
 
 void print_rows(const ordered_json& rows, const std::string& title) {
@@ -182,8 +194,8 @@ void print_rows(const ordered_json& rows, const std::string& title) {
                    flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
                    row["bound"],
                    row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
-                   row.value("fidelity", "-"), format_si(row["time_s"], "s"),
-                   format_si(row["total_s"], "s")});
+                   row.value("fidelity", "-"), time_cell(row["time_s"]),
+                   time_cell(row["total_s"])});
   }
   std::cout << "\n";
   table.print(std::cout);

@@ -61,8 +61,10 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
   for (auto& [name, c] : classes) record.classes.push_back(std::move(c));
 }
 
-void add_breakdown(const ReplayResult& replay, RunRecord& record) {
-  const TimeBreakdown& time = replay.roles[static_cast<std::size_t>(replay.last_role)].breakdown;
+void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord& record) {
+  const auto last = static_cast<std::size_t>(replay.last_role);
+  record.labels.push_back({"breakdown.stage", program.roles[last].name});
+  const TimeBreakdown& time = replay.roles[last].breakdown;
   const auto add = [&record](const char* name, Picoseconds part) {
     add_metric(record, name, to_seconds(part).base());
   };
@@ -171,7 +173,7 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "tokens_per_s_per_accelerator", step.tokens / seconds / accelerators);
   add_metric(record, "model_flops_utilization", step.model_flops.base() / seconds / peak);
   add_metric(record, "hardware_flops_utilization", executed_flops(step.program) / seconds / peak);
-  add_breakdown(outcome.replay, record);
+  add_breakdown(step.program, outcome.replay, record);
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / seconds);
   add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());

@@ -60,6 +60,7 @@ TEST_F(Cli, BreakdownAddsUpToTheStep) {
     sum += metrics.at("breakdown." + std::string(part) + "_s").get<double>();
   }
   EXPECT_NEAR(sum, metrics.at("step_time_s").get<double>(), 1e-11);
+  EXPECT_EQ(metrics.at("breakdown.stage"), "pp 0");  // whose parts these are
 }
 
 TEST_F(Cli, EveryNodeIsAComponentWithItsShare) {
