@@ -143,6 +143,7 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   ReplayOptions options;
   options.timeline = timeline.get();
+  options.topology = &network.topology();
   if (experiment.contention.transfers) options.slowdowns = &slowdowns;
   elaborate(network.topology());
   outcome.replay = replay(program, outcome.priced.costs, options);
