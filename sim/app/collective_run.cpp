@@ -139,12 +139,13 @@ void run_collective(const Experiment& experiment, const SimulateOptions& options
   const ExperimentNetwork states(placed, collective.algorithm, collective.protocol);
   const FlowModel& network = states.start();
   const Collective group = network.collective(transfer, transfer.groups[0]);
-  const PricedTransfer priced = network.price(transfer);
+  const std::vector<PricedTransfer> taken(1, network.price(transfer));
+  const PricedTransfer& priced = taken.front();
   if (!transfer.host) check_choice(collective, priced, group, system.name);
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
-  states.add_link_events(program, {priced}, costs);
+  states.add_link_events(program, taken, costs);
   const Played played = play({network.topology(), program, costs}, nullptr, options.stand_in);
   const ReplayResult& result = played.replay;
   record.components = played.components;
@@ -159,7 +160,7 @@ void run_collective(const Experiment& experiment, const SimulateOptions& options
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", priced.protocol});
   record.labels.push_back({"bottleneck", priced.bottleneck
-                                             ? network.topology().bundles()[*priced.bottleneck].name
+                                             ? network.topology().bundle_name(*priced.bottleneck)
                                              : "latency"});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", static_cast<double>(result.events));

@@ -146,14 +146,14 @@ void explain_operator(const Experiment& e, ordered_json& explanation) {
 }
 
 /// The slowest link of a transfer; what stands still on a link that is down never ends.
-std::string bound_of(const PricedTransfer& price, const Costs& costs) {
+std::string bound_of(const PricedTransfer& price, const Topology& topology) {
   if (!price.bottleneck) return "latency";
-  const std::string& link = costs.link_names[*price.bottleneck];
+  const std::string link = topology.bundle_name(*price.bottleneck);
   return std::isfinite(price.isolated_time.base()) ? link : link + " is down";
 }
 
 ordered_json explain_transfers(const Program& program, const Role& role,
-                               const PricedProgram& priced) {
+                               const PricedProgram& priced, const Topology& topology) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
   for (std::size_t id = 0; id < counts.transfers.size(); ++id) {
@@ -166,7 +166,7 @@ ordered_json explain_transfers(const Program& program, const Role& role,
          {"count", counts.transfers[id]},
          {"bytes", transfer.bytes.base()},
          {"algorithm", price.algorithm},
-         {"bound", bound_of(price, priced.costs)},
+         {"bound", bound_of(price, topology)},
          {"time_s", price.isolated_time.base()},
          {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
   }
@@ -255,7 +255,7 @@ void explain_model_step(const Experiment& e, const KnownReplay& known, ordered_j
   explanation["role"] = role.name;
   explanation["kernels"] =
       explain_kernels(explained.program, role, priced.costs, e.system.accelerator);
-  explanation["transfers"] = explain_transfers(explained.program, role, priced);
+  explanation["transfers"] = explain_transfers(explained.program, role, priced, network.start().topology());
 }
 
 /// What a result says in words: algorithm, protocol, bottleneck, bound.

@@ -12,6 +12,7 @@ Played play(const ReplayInputs& inputs, Timeline* timeline, ReplayStandIn* stand
   ReplayOptions options;
   options.timeline = timeline;
   options.slowdowns = inputs.slowdowns;
+  options.topology = &inputs.topology;
   Played played{replay(inputs.program, inputs.costs, options), {}};
   played.components = component_use(inputs.topology, inputs.program, played.replay);
   return played;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "sim/graph/topology.h"
 #include "sim/replay/replayer.h"
 #include "sim/results/table.h"
 
@@ -177,16 +178,15 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::cycle() const {
   return {};
 }
 
-std::string Replayer::stall_report() const {
+std::string Replayer::stall_report(const Topology* topology) const {
   const auto stall = network_.stall();
   if (!stall) {
     return "";
   }
-  const bool named = stall->link < costs_.link_names.size();
   const Seconds since = to_seconds(link_schedule_.last_change(stall->link));
   return "transfer '" + program_.transfers[stall->transfer].name + "' stands still: link " +
-         (named ? costs_.link_names[stall->link] : std::to_string(stall->link)) + " is down from " +
-         format_si(since.base(), "s") + " on, and the transfer has no other way";
+         (topology != nullptr ? topology->bundle_name(stall->link) : std::to_string(stall->link)) +
+         " is down from " + format_si(since.base(), "s") + " on, and the transfer has no other way";
 }
 
 std::string Replayer::deadlock_report() const { return DeadlockReport(*this).text(); }

@@ -34,8 +34,9 @@ class Replayer final : public Agenda {
   /// What every stuck role waits for, and the cycle of waits if there is one. For a replay that
   /// stopped unfinished.
   std::string deadlock_report() const;
-  /// Names a transfer that stands still and the link that holds it up; empty if there is none.
-  std::string stall_report() const;
+  /// Names a transfer that stands still and the link that holds it up, by number without a
+  /// topology; empty if there is none.
+  std::string stall_report(const Topology* topology) const;
   /// Of a finished replay.
   ReplayResult result() const;
 
