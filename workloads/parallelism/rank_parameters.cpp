@@ -164,7 +164,7 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
       const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
       bytes += saved(layer.attention, attention(model, parallel.tp).total());
       if (layer.moe) {
-        bytes += saved(layer.feed, moe(model, parallel.ep).experts);
+        bytes += saved(layer.feed, moe(model, parallel).experts);
         bytes += saved(layer.shared, shared_experts(model));
       } else {
         bytes += saved(layer.feed, mlp(model, parallel.tp).total());
