@@ -40,7 +40,11 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   bool is_open() const { return file_ >= 0; }
-  /// Bytes of a regular file, as far as it says; 0 for pipes.
+  bool is_pipe() const {
+    struct stat status {};
+    return ::fstat(file_, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+  }
+  /// Bytes of a regular file, as far as it says; 0 for others.
   std::size_t size() const {
     struct stat status {};
     const bool known = ::fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
@@ -69,6 +73,8 @@ class Descriptor {
 }  // namespace
 
 FileText InputFiles::read(const std::string& path, std::size_t most_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto pipe = pipes_.find(path); pipe != pipes_.end()) return pipe->second;
   const Descriptor file(path);
   if (!file.is_open()) return {{}, {}, fault_of(errno, path)};
   FileText read;
@@ -77,8 +83,8 @@ FileText InputFiles::read(const std::string& path, std::size_t most_bytes) {
   if (read.text.size() > most_bytes)
     return {{}, {}, "larger than " + std::to_string(most_bytes / kMebibyte) + " MiB"};
   read.sha256 = sha256_hex(read.text);
-  const std::lock_guard<std::mutex> lock(mutex_);
   hashes_[path] = read.sha256;
+  if (file.is_pipe()) pipes_[path] = read;
   return read;
 }
 

@@ -23,7 +23,7 @@ class InputFiles {
   static constexpr std::size_t kMebibyte = std::size_t{1} << 20U;
   static constexpr std::size_t kMostOfConfiguration = 16 * kMebibyte;
 
-  /// Reads a whole file of at most `most_bytes` and remembers its hash.
+  /// Reads a whole file (a pipe once in a process) of at most `most_bytes` and remembers its hash.
   /// @throws std::system_error where the machine fails, not the path: too few file handles, a disk
   /// error
   FileText read(const std::string& path, std::size_t most_bytes = kMostOfConfiguration);
@@ -35,6 +35,7 @@ class InputFiles {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> hashes_;
+  std::map<std::string, FileText> pipes_;  ///< which give their bytes once
 };
 
 /// Those of this process.

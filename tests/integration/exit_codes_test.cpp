@@ -55,6 +55,15 @@ TEST_F(ExitCodes, AFileAboveTheLimitIsAResourceAndLeavesNoTrace) {
   EXPECT_THAT(files(), ::testing::ElementsAre("step.yaml"));
 }
 
+TEST_F(ExitCodes, ADeviceIsWrittenToNotReplaced) {
+  // By a link of the test's own, so that no mistake can replace the device itself.
+  fs::create_symlink("/dev/full", path("full"));
+  const Outcome full = orrery("run " + step() + " --trace " + path("full"));
+  EXPECT_EQ(full.code, 6) << full.out;
+  EXPECT_TRUE(fs::is_symlink(path("full")));
+  EXPECT_THAT(files(), ::testing::UnorderedElementsAre("full", "step.yaml"));
+}
+
 TEST_F(ExitCodes, AStoreAboveTheLimitIsAResource) {
   const Outcome run = shell("cd " ORRERY_SOURCE_DIR " && ulimit -f 8 && " ORRERY_BINARY " run " +
                             collective() + " --db " + path("r.db"));

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "sim/units/sha256.h"
 
@@ -53,6 +56,18 @@ TEST_F(InputFilesTest, AFileThatCannotBeReadSaysWhyAndIsNotCounted) {
   EXPECT_EQ(files.hashes().size(), 1U);
 }
 
+TEST_F(InputFilesTest, APipeCanBeReadAgain) {
+  int ends[2] = {};
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "once", 4), 4);
+  ::close(ends[1]);
+  InputFiles files;
+  const std::string path = "/dev/fd/" + std::to_string(ends[0]);
+  EXPECT_EQ(files.read(path).text, "once");
+  EXPECT_EQ(files.read(path).text, "once");
+  ::close(ends[0]);
+}
+
 TEST_F(InputFilesTest, TooFewFileHandlesAreTheMachinesFaultNotThePaths) {
   const std::string path = write("there", "x");
   InputFiles files;
@@ -66,7 +81,14 @@ TEST_F(InputFilesTest, TooFewFileHandlesAreTheMachinesFaultNotThePaths) {
 
 /// What would read behind the back of InputFiles. Stores are results, not inputs.
 TEST_F(InputFilesTest, NothingElseInTheSimulatorOpensFilesToReadThem) {
-  const std::regex opens(R"(ifstream|std::fstream|\bfopen|\bgzopen|::open\(|file_to_string|mmap)");
+  const std::vector<std::string> opens = {"ifstream", "std::fstream",   "fopen(", "gzopen(",
+                                          "::open(",  "file_to_string", "mmap("};
+  const auto is_opening = [&opens](const std::string& line) {
+    return line.find("ResultStore::open(") == std::string::npos &&
+           std::any_of(opens.begin(), opens.end(), [&line](const std::string& call) {
+             return line.find(call) != std::string::npos;
+           });
+  };
   std::string found;
   int read = 0;
   for (const char* folder :
@@ -81,11 +103,8 @@ TEST_F(InputFilesTest, NothingElseInTheSimulatorOpensFilesToReadThem) {
       ++read;
       std::stringstream text;
       text << std::ifstream(entry.path()).rdbuf();
-      std::smatch match;
       for (std::string line; std::getline(text, line);)
-        if (std::regex_search(line, match, opens) &&
-            line.find("ResultStore::open(") == std::string::npos)
-          found += name + ": " + line + "\n";
+        if (is_opening(line)) found += name + ": " + line + "\n";
     }
   }
   EXPECT_GT(read, 300);
