@@ -143,7 +143,7 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   options.timeline = timeline.get();
   if (experiment.contention.transfers) options.slowdowns = &slowdowns;
   elaborate(network.topology());
-  outcome.replay = replay(program, outcome.priced.costs, options);
+  outcome.power = replay_under_cap(experiment, program, options, outcome.priced, outcome.replay);
   outcome.components = component_use(network.topology(), program, outcome.replay);
   outcome.links = link_use(experiment, network.topology(), outcome.replay);
   if (timeline) {
@@ -175,6 +175,13 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / seconds);
   add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());
+  add_metric(record, "clock_hz", outcome.power.clock.base());
+  add_metric(record, "window_power_w", outcome.power.window.base());
+  if (const auto power = system_power(experiment, energy.total() / time)) {
+    add_metric(record, "system_power_w", power->base());
+    add_metric(record, "system_tokens_per_joule", step.tokens / (*power * time).base());
+  }
+  record.labels.push_back({"power_state", to_string(power_state(experiment))});
   add_metric(record, "simulated_time_s", seconds);
   add_metric(record, "events", static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);

@@ -114,7 +114,8 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
                {"memory", Align::kRight},
                {"exposed comm", Align::kRight},
                {"power", Align::kRight},
-               {"tokens/J", Align::kRight}});
+               {"system power", Align::kRight},
+               {"system tokens/J", Align::kRight}});
   std::string notes;
   for (const Row& row : rows) {
     const RunRecord* record = choose(description.choose, row.records);
@@ -126,7 +127,7 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
           shortfall != nullptr ? "does not fit, " + format_si(shortfall->value, "B") + " short"
                                : "none";
       table.add_row({row.name, plan(e), batch(e), misfit, "-", "-", "-",
-                     metric(first, "peak_memory_bytes", "B"), "-", "-", "-"});
+                     metric(first, "peak_memory_bytes", "B"), "-", "-", "-", "-"});
       notes += "  " + row.name + ": " + no_choice(row) + "\n";
       continue;
     }
@@ -137,7 +138,8 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
          metric(*record, "tokens_per_s_per_accelerator", ""),
          percent(*record, "model_flops_utilization"), metric(*record, "peak_memory_bytes", "B"),
          share(*record, "breakdown.exposed_communication_s"),
-         metric(*record, "average_power_w", "W"), metric(*record, "tokens_per_joule", "")});
+         metric(*record, "average_power_w", "W"), metric(*record, "system_power_w", "W"),
+         metric(*record, "system_tokens_per_joule", "")});
   }
   out << description.name << "\n";
   table.print(out);
@@ -154,7 +156,8 @@ void print_sweep(const Sweep& sweep, const SweepResults& results, const std::str
   out << results.records.size() << " points: " << results.from_store << " read from the store, "
       << results.simulated << " simulated in " << number("%.1f s", results.seconds);
   if (results.failed > 0) out << ", " << results.failed << " FAILED";
-  out << "\nRanks that do the same at the same time are folded into one, exactly. p10 to p90: what "
+  out << "\nPower is that of the accelerators; system power adds what all_in_power leaves beside them."
+         "\nRanks that do the same at the same time are folded into one, exactly. p10 to p90: what "
          "the calibrations of\n"
          "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
          "and priors.\n";
