@@ -9,6 +9,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/device_numbers.h"
+#include "models/kernels/parameter_limits.h"
 #include "models/kernels/residual_table.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/draws.h"
@@ -118,15 +119,6 @@ std::vector<std::vector<double>> cholesky(const std::vector<std::vector<double>>
     }
   }
   return l;
-}
-
-/// The family of a group, by any class of kernels that has it.
-const KernelFamily* family_named(const std::string& model, const std::string& group) {
-  for (const auto& [kind, name] : config::EnumNames<KernelClass>::values) {
-    const FamilyOf of = family_of(model, kind);
-    if (of.group == group) return of.family;
-  }
-  return nullptr;
 }
 
 /// Formats that run on the same units at the same width and rate; no table has both.

@@ -146,8 +146,12 @@ void run_collective(const Experiment& experiment, const SimulateOptions& options
   costs.transfers = {priced.cost};
   network.fill_links(costs);
   states.add_link_events(program, taken, costs);
-  const Played played = play({network.topology(), program, costs}, nullptr, options.stand_in);
-  const ReplayResult& result = played.replay;
+  const Replayer replayer = [&](SlowdownModel*) {
+    return ReplayOutcome{replay(program, costs, {nullptr, nullptr, &network.topology()}), {}, {}};
+  };
+  const Played played =
+      play({network.topology(), program, costs}, replayer, options.stand_in);
+  const ReplayResult& result = played.outcome.replay;
   record.components = played.components;
   add_link_use(link_use(experiment, network.topology(), result), record);
 

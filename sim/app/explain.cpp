@@ -15,6 +15,7 @@
 #include "sim/app/model_step.h"
 #include "sim/app/operator_power.h"
 #include "sim/app/simulate.h"
+#include "sim/app/step_power.h"
 #include "sim/config/output.h"
 #include "workloads/fusion.h"
 #include "workloads/statistics.h"
@@ -128,14 +129,14 @@ ordered_json explain_fusion(const Experiment& e) {
 /// Its kernels, what it saves and where its energy goes.
 void explain_operator(const Experiment& e, ordered_json& explanation) {
   const auto model = kernel_model(e);
+  const AcceleratorConfig& accelerator = e.system.accelerator;
   const std::vector<Kernel> kernels = (*e.op)->kernels(e.precision);
-  ordered_json rows = ordered_json::array();
   std::vector<KernelCost> costs;
-  for (const Kernel& kernel : kernels) {
-    costs.push_back(model->cost(kernel, e.system.accelerator));
-    rows.push_back(explain_kernel(kernel, costs.back(), 1, e.system.accelerator));
-  }
-  const EnergyUse energy = operator_power(kernels, costs, e.system.accelerator).energy;
+  for (const Kernel& kernel : kernels) costs.push_back(model->cost(kernel, accelerator));
+  const EnergyUse energy = settle_operator(kernels, accelerator, power_state(e), costs).energy;
+  ordered_json rows = ordered_json::array();
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    rows.push_back(explain_kernel(kernels[i], costs[i], 1, accelerator));
   explanation["operator"] = e.op->name;
   explanation["kernels"] = std::move(rows);
   explanation["energy_j"] = {

@@ -111,24 +111,24 @@ class KnownReplay::Recorder final : public SlowdownModel {
   std::vector<Slowdown>& told_;
 };
 
-ReplayResult KnownReplay::replay(const ReplayInputs& inputs) {
+ReplayOutcome KnownReplay::replay(const ReplayInputs& inputs, const Replayer& replayer) {
   program_ = inputs.program;
   costs_ = inputs.costs;
   loaded_ = loaded_links(costs_);
   nodes_ = nodes_of(inputs.topology);
+  power_ = inputs.power;
   has_slowdowns_ = inputs.slowdowns != nullptr;
   begun_ = true;
-  ReplayOptions options;
   std::optional<Recorder> recorder;
-  if (has_slowdowns_) options.slowdowns = &recorder.emplace(*inputs.slowdowns, slowdowns_);
-  result_ = orrery::replay(program_, costs_, options);
+  if (has_slowdowns_) recorder.emplace(*inputs.slowdowns, slowdowns_);
+  outcome_ = replayer(recorder ? &*recorder : nullptr);
   ended_ = true;
-  return result_;
+  return outcome_;
 }
 
 bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
   if (nodes_ != nodes_of(inputs.topology)) return false;
-  const auto role = static_cast<std::size_t>(result_.last_role);
+  const auto role = static_cast<std::size_t>(result().last_role);
   if (role >= inputs.program.roles.size()) return false;
   const ExecutionCounts before = count_executions(program_, program_.roles[role]);
   const ExecutionCounts after = count_executions(inputs.program, inputs.program.roles[role]);
@@ -144,7 +144,8 @@ bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
 
 bool KnownReplay::same(const ReplayInputs& inputs) const {
   const Costs& costs = inputs.costs;
-  if (has_slowdowns_ != (inputs.slowdowns != nullptr) || costs_.enqueue != costs.enqueue || costs_.links.size() != costs.links.size() ||
+  if (power_ != inputs.power || has_slowdowns_ != (inputs.slowdowns != nullptr) ||
+      costs_.enqueue != costs.enqueue || costs_.links.size() != costs.links.size() ||
       !same_program(program_, inputs.program) ||
       !std::equal(costs_.kernels.begin(), costs_.kernels.end(), costs.kernels.begin(),
                   costs.kernels.end(), same_kernel_cost) ||
@@ -161,16 +162,14 @@ bool KnownReplay::same(const ReplayInputs& inputs) const {
   });
 }
 
-ReplayResult TriedReplay::replay(const ReplayInputs& inputs) {
+ReplayOutcome TriedReplay::replay(const ReplayInputs& inputs, const Replayer& replayer) {
   if (!known_.begun()) throw LeftOut::kOtherPrices;
   if (known_.ended()) {
     if (!known_.same_classes(inputs)) throw LeftOut::kOtherPrices;
-    if (known_.same(inputs)) return known_.result();
+    if (known_.same(inputs)) return known_.outcome();
     if (known_.result().events > kMostEvents) throw LeftOut::kTooLong;
   }
-  ReplayOptions options;
-  options.slowdowns = inputs.slowdowns;
-  return orrery::replay(inputs.program, inputs.costs, options);
+  return replayer(inputs.slowdowns);
 }
 
 }  // namespace orrery

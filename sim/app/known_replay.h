@@ -13,16 +13,17 @@ namespace orrery {
 class KnownReplay final : public ReplayStandIn {
  public:
   /// Replays and remembers.
-  ReplayResult replay(const ReplayInputs& inputs) override;
+  ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override;
 
-  const ReplayResult& result() const { return result_; }
+  const ReplayResult& result() const { return outcome_.replay; }
+  const ReplayOutcome& outcome() const { return outcome_; }
   bool begun() const { return begun_; }  ///< else the experiment does not fit
   bool ended() const { return ended_; }  ///< else a dead link held it up
 
   /// Whether the nodes, what runs on the role that ended last, and the prices of its kernels are
   /// those of `inputs`: a result has rows of all of these. Where they are not, it is another one.
   bool same_classes(const ReplayInputs& inputs) const;
-  /// Whether replay() would give result() again.
+  /// Whether replay() would give outcome() again.
   bool same(const ReplayInputs& inputs) const;
 
  private:
@@ -39,7 +40,8 @@ class KnownReplay final : public ReplayStandIn {
   std::vector<std::string> nodes_;  ///< that the ranks are on
   std::vector<Slowdown> slowdowns_;
   bool has_slowdowns_ = false;
-  ReplayResult result_;
+  std::vector<double> power_;
+  ReplayOutcome outcome_;
   bool begun_ = false, ended_ = false;
 };
 
@@ -55,7 +57,7 @@ enum class LeftOut : std::uint8_t {
 class TriedReplay final : public ReplayStandIn {
  public:
   explicit TriedReplay(const KnownReplay& known) : known_(known) {}
-  ReplayResult replay(const ReplayInputs& inputs) override;
+  ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override;
 
  private:
   const KnownReplay& known_;

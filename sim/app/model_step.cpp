@@ -144,11 +144,26 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
-  Played played =
-      play({network.topology(), program, outcome.priced.costs,
-            experiment.contention.transfers ? &slowdowns : nullptr},
-           timeline.get(), simulate_options.stand_in);
-  outcome.replay = std::move(played.replay);
+  const ReplayInputs inputs{network.topology(),
+                            program,
+                            outcome.priced.costs,
+                            experiment.contention.transfers ? &slowdowns : nullptr,
+                            power_figures(experiment, program, outcome.priced)};
+  const Replayer replayer = [&](SlowdownModel* slowed) {
+    PricedProgram priced = outcome.priced;
+    ReplayOptions options;
+    options.timeline = timeline.get();
+    options.slowdowns = slowed;
+    options.topology = &network.topology();
+    ReplayOutcome played;
+    played.power = replay_under_cap(experiment, program, options, priced, played.replay);
+    played.kernels = std::move(priced.costs.kernels);
+    return played;
+  };
+  Played played = play(inputs, replayer, simulate_options.stand_in);
+  outcome.replay = std::move(played.outcome.replay);
+  outcome.power = played.outcome.power;
+  outcome.priced.costs.kernels = std::move(played.outcome.kernels);
   outcome.components = std::move(played.components);
   outcome.links = link_use(experiment, network.topology(), outcome.replay);
   if (timeline) {
@@ -180,6 +195,13 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / seconds);
   add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());
+  add_metric(record, "clock_hz", outcome.power.clock.base());
+  add_metric(record, "window_power_w", outcome.power.window.base());
+  if (const auto power = system_power(experiment, energy.total() / time)) {
+    add_metric(record, "system_power_w", power->base());
+    add_metric(record, "system_tokens_per_joule", step.tokens / (*power * time).base());
+  }
+  record.labels.push_back({"power_state", to_string(power_state(experiment))});
   add_metric(record, "simulated_time_s", seconds);
   add_metric(record, "events", static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);

@@ -5,16 +5,12 @@
 
 namespace orrery {
 
-Played play(const ReplayInputs& inputs, Timeline* timeline, ReplayStandIn* stand_in) {
+Played play(const ReplayInputs& inputs, const Replayer& replayer, ReplayStandIn* stand_in) {
   // Modules are elaborated once in a process, so that machines that are only tried have none.
-  if (stand_in != nullptr) return {stand_in->replay(inputs), {}};
+  if (stand_in != nullptr) return {stand_in->replay(inputs, replayer), {}};
   elaborate(inputs.topology);
-  ReplayOptions options;
-  options.timeline = timeline;
-  options.slowdowns = inputs.slowdowns;
-  options.topology = &inputs.topology;
-  Played played{replay(inputs.program, inputs.costs, options), {}};
-  played.components = component_use(inputs.topology, inputs.program, played.replay);
+  Played played{replayer(inputs.slowdowns), {}};
+  played.components = component_use(inputs.topology, inputs.program, played.outcome.replay);
   return played;
 }
 

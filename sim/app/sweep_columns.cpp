@@ -90,8 +90,10 @@ std::vector<SweepColumn> model_columns() {
        [](const E&, const R& r) { return metric(r, "peak_memory_bytes", "B"); }},
       {{"exposed comm", kRight}, exposed},
       {{"power", kRight}, [](const E&, const R& r) { return metric(r, "average_power_w", "W"); }},
-      {{"tokens/J", kRight},
-       [](const E&, const R& r) { return metric(r, "tokens_per_joule", ""); }}};
+      {{"system power", kRight},
+       [](const E&, const R& r) { return metric(r, "system_power_w", "W"); }},
+      {{"system tokens/J", kRight},
+       [](const E&, const R& r) { return metric(r, "system_tokens_per_joule", ""); }}};
 }
 
 std::vector<SweepColumn> operator_columns() {

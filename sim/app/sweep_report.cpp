@@ -175,6 +175,9 @@ void print_sweep(const Sweep& sweep, const SweepResults& results, const SweepFil
   const ExperimentKind kind = sweep.points.front().loaded.experiment.kind;
   const bool folded = kind == ExperimentKind::kTraining || kind == ExperimentKind::kInference;
   if (folded) out << "Ranks that do the same at the same time are folded into one, exactly. ";
+  if (folded)
+    out << "Power is that of the accelerators; system power adds what all_in_power leaves beside "
+           "them.\n";
   out << "p10 to p90: what the calibrations of" << (folded ? "\n" : " ")
       << "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
          "and priors.\n";

@@ -159,6 +159,12 @@ const Schema<PortConfig>& PortConfig::schema() {
   return schema;
 }
 
+const char* to_string(PowerState state) {
+  for (const auto& [value, name] : config::EnumNames<PowerState>::values)
+    if (value == state) return name;
+  return "?";
+}
+
 const Schema<PowerConfig>& PowerConfig::schema() {
   using C = PowerConfig;
   static const auto schema =
@@ -174,10 +180,12 @@ const Schema<PowerConfig>& PowerConfig::schema() {
           .optional("floor_voltage", &C::floor_voltage,
                     "lowest voltage over that at the boost clock", kFraction)
           .optional("response", &C::response,
-                    "time after which the cap acts on an idle device [ms]", kLatency)
+                    "window over which power management averages [ms]",
+                    between(Seconds(1e-3), Seconds(10)))
           .optional("state", &C::state,
-                    "how long the device is busy when kernels start: auto "
-                    "(as measured), boost (idle before), steady (seconds)")
+                    "burst (one kernel after a few replays of itself, as tables are measured) or "
+                    "steady (repeated without end: no window of 'response' averages above the "
+                    "cap); auto: burst for operators, steady for steps; boost: burst")
           .check(
               "the limit must lie between idle and design power",
               [](const C& c) {

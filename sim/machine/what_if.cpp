@@ -227,11 +227,6 @@ void follow_changes(AcceleratorConfig& device) {
   device.sold = sold_device(device);
   follow_compute(device, follower);
   follow_memory(device.memory, follower);
-  if (!sold(device.power.tdp) && sold(device.power.idle)) {
-    device.followed.emplace_back(
-        "power.tdp: calibrated kernels stay as they were measured under the cap of the part as "
-        "sold; power.limit lowers that");
-  }
 }
 
 std::string per_clock_fault(const ComputeConfig& compute) {

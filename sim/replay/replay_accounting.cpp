@@ -108,6 +108,18 @@ void Replayer::record_load(std::uint32_t role, Picoseconds now) const {
                      static_cast<double>(load.memory) / 1e9);
 }
 
+/// A kernel begins when the host has enqueued it, not when its stream waits for that.
+void Replayer::observe(const Cursor& cursor, Picoseconds now) const {
+  const FrozenOperator& op = *cursor.head;
+  if (op.kind == OperatorKind::kCompute) {
+    const Picoseconds longer = sharing_ ? sharing_->longer(index_of(cursor)) : 0;
+    observer_->kernel_ran(cursor.role, op.work, now - longer - costs_.kernels[op.work].duration,
+                          now);
+  } else {
+    observer_->transfer_ran(cursor.role, op.work, meetings_[op.work].started, now);
+  }
+}
+
 ReplayResult Replayer::result() const {
   ReplayResult result;
   result.events = events_;

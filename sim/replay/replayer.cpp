@@ -14,11 +14,11 @@ FlowNetwork::Links links_for(const Costs& costs) {
 
 }  // namespace
 
-Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timeline,
-                   SlowdownModel* slowdowns)
+Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptions& options)
     : program_(program),
       costs_(costs),
-      timeline_(timeline),
+      timeline_(options.timeline),
+      observer_(options.observer),
       streams_(static_cast<std::uint32_t>(program.streams.size())),
       accounts_(program.roles.size()),
       network_(costs, links_for(costs)),
@@ -33,8 +33,10 @@ Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timelin
     posts += meetings_[t].participants;
   }
   posts_.resize(posts);
-  if (slowdowns != nullptr)
-    sharing_ = std::make_unique<DeviceSharing>(program, costs, *slowdowns, queue_, kComputeEnd);
+  if (options.slowdowns != nullptr) {
+    sharing_ =
+        std::make_unique<DeviceSharing>(program, costs, *options.slowdowns, queue_, kComputeEnd);
+  }
   place_cursors();
   start_all();
 }
@@ -254,6 +256,7 @@ void Replayer::finish(std::uint32_t index, Picoseconds now) {
   if (timeline_ != nullptr) {
     record_span(cursor, now);
   }
+  if (observer_ != nullptr) observe(cursor, now);
   advance(cursor);
   if (cursor.position == kEnd) {
     --streams_left_;

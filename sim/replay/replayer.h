@@ -24,8 +24,7 @@ class Replayer final : public Agenda {
  public:
   /// @throws std::logic_error for a program that verify() rejects in a way that would break the
   /// replay, std::overflow_error for a duration beyond kMaxTime.
-  Replayer(const Program& program, const Costs& costs, Timeline* timeline = nullptr,
-           SlowdownModel* slowdowns = nullptr);
+  Replayer(const Program& program, const Costs& costs, const ReplayOptions& options = {});
 
   Picoseconds next_time() const override;
   void execute(Picoseconds now) override;
@@ -121,10 +120,12 @@ class Replayer final : public Agenda {
   Picoseconds& block_time(const Cursor& compute);
   void record_span(const Cursor& cursor, Picoseconds now) const;
   void record_load(std::uint32_t role, Picoseconds now) const;
+  void observe(const Cursor& cursor, Picoseconds now) const;
 
   const Program& program_;
   const Costs& costs_;
   Timeline* timeline_;
+  UseObserver* observer_;
   std::uint32_t streams_;  ///< per role
   std::vector<FrozenBlock> blocks_;
   std::vector<Cursor> cursors_;  ///< by role, then stream
