@@ -133,13 +133,13 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
     }
     std::string name = row.name;
     if (nodes_vary(row)) name += " (" + std::to_string(e.nodes) + ")";
-    table.add_row(
-        {name, plan(e), batch(e), metric(*record, "step_time_s", "s"), step_interval(*record),
-         metric(*record, "tokens_per_s_per_accelerator", ""),
-         percent(*record, "model_flops_utilization"), metric(*record, "peak_memory_bytes", "B"),
-         share(*record, "breakdown.exposed_communication_s"),
-         metric(*record, "average_power_w", "W"), metric(*record, "system_power_w", "W"),
-         metric(*record, "system_tokens_per_joule", "")});
+    table.add_row({name, plan(e), batch(e), metric(*record, "step_time_s", "s"),
+                   step_interval(*record), metric(*record, "tokens_per_s_per_accelerator", ""),
+                   percent(*record, "model_flops_utilization"),
+                   metric(*record, "peak_memory_bytes", "B"),
+                   share(*record, "breakdown.exposed_communication_s"),
+                   metric(*record, "average_power_w", "W"), metric(*record, "system_power_w", "W"),
+                   metric(*record, "system_tokens_per_joule", "")});
   }
   out << description.name << "\n";
   table.print(out);
@@ -156,7 +156,8 @@ void print_sweep(const Sweep& sweep, const SweepResults& results, const std::str
   out << results.records.size() << " points: " << results.from_store << " read from the store, "
       << results.simulated << " simulated in " << number("%.1f s", results.seconds);
   if (results.failed > 0) out << ", " << results.failed << " FAILED";
-  out << "\nPower is that of the accelerators; system power adds what all_in_power leaves beside them."
+  out << "\nPower is that of the accelerators; system power adds what all_in_power leaves beside "
+         "them."
          "\nRanks that do the same at the same time are folded into one, exactly. p10 to p90: what "
          "the calibrations of\n"
          "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
