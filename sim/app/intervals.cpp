@@ -215,8 +215,7 @@ void add_energy_intervals(RunRecord& record, const std::vector<double>& step, do
   // What a system draws beside its accelerators' work it draws as long as the step lasts.
   const Metric* accelerators = record.find("average_power_w");
   const Metric* all = record.find("system_power_w");
-  const double work =
-      all != nullptr ? (1 - idle_share) * accelerators->value / all->value : 0;
+  const double work = all != nullptr ? (1 - idle_share) * accelerators->value / all->value : 0;
   for (const double factor : step) {
     energy.push_back(1 + idle_share * (factor - 1));
     power.push_back(energy.back() / factor);

@@ -39,8 +39,7 @@ double clock_alone(const Kernel& kernel, const KernelCost& cost, const Accelerat
                    double keeps) {
   const EnergyUse run = run_energy(kernel, cost, a);
   const auto power = [&](double share) {
-    const Joules energy =
-        run.core() * energy_of_voltage(a, kernel.precision, share) + run.memory;
+    const Joules energy = run.core() * energy_of_voltage(a, kernel.precision, share) + run.memory;
     const Picoseconds time = stretched(cost, keeps, share);
     return a.power.idle.value + energy / to_seconds(time) * static_cast<double>(a.dies);
   };
@@ -145,8 +144,8 @@ std::vector<Joules> run_energies(const std::vector<Kernel>& kernels,
   energies.reserve(kernels.size());
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const EnergyUse run = run_energy(kernels[i], costs[i], accelerator);
-    energies.push_back(run.core() * energy_of_voltage(accelerator, kernels[i].precision,
-                                                      costs[i].clock) +
+    energies.push_back(run.core() *
+                           energy_of_voltage(accelerator, kernels[i].precision, costs[i].clock) +
                        run.memory);
   }
   return energies;

@@ -51,10 +51,8 @@ std::optional<Watts> system_power(const Experiment& experiment, Watts accelerato
   if (!system.all_in_power) return std::nullopt;
   const PowerConfig& power = system.accelerator.power;
   const double packages = system.accelerators.value;
-  const Watts beside =
-      std::max(Watts(0), system.all_in_power->value - power.tdp.value * packages);
-  const double unused =
-      std::max(0.0, packages * experiment.nodes - experiment.accelerators());
+  const Watts beside = std::max(Watts(0), system.all_in_power->value - power.tdp.value * packages);
+  const double unused = std::max(0.0, packages * experiment.nodes - experiment.accelerators());
   return accelerators + power.idle.value * unused + beside * experiment.nodes;
 }
 

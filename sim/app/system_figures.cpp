@@ -191,10 +191,7 @@ const std::vector<Figure>& system_figures() {
        [](const SystemConfig& s, View view) -> Value { return pick(s.accelerators, view); },
        [](const SystemConfig& s) { return std::vector{input("accelerators", s.accelerators)}; }},
       shared_nics(total("scale-out bandwidth, one way", kGigabits, 0, kScaleOut)),
-      {"all-in power",
-       {{1, "W"}},
-       0,
-       all_in_power, power_input},
+      {"all-in power", {{1, "W"}}, 0, all_in_power, power_input},
       power_per("all-in power per BF16 dense", {1e-12, "W/TFLOP"}, 2, rate(Precision::kBf16)),
       power_per("all-in power per HBM bandwidth", {1e-12, "W per TB/s"}, 1, kBandwidth),
       power_per("all-in power per HBM capacity", {1e-9, "kW/TB"}, 1, kCapacity)};

@@ -179,8 +179,7 @@ const Schema<PowerConfig>& PowerConfig::schema() {
                     between(0, 0.99))
           .optional("floor_voltage", &C::floor_voltage,
                     "lowest voltage over that at the boost clock", kFraction)
-          .optional("response", &C::response,
-                    "window over which power management averages [ms]",
+          .optional("response", &C::response, "window over which power management averages [ms]",
                     between(Seconds(1e-3), Seconds(10)))
           .optional("state", &C::state,
                     "burst (one kernel after a few replays of itself, as tables are measured) or "

@@ -64,10 +64,10 @@ struct PortConfig {
   static const config::Schema<PortConfig>& schema();
 };
 
-/// What the device did before. `burst`: a kernel after the load that tables are measured with, a few
-/// replays of itself from idling: it takes what is measured. `steady`: repeated without end, so that
-/// no window of power.response averages above the cap. By kind: burst for operators, steady for
-/// steps and collectives.
+/// What the device did before. `burst`: a kernel after the load that tables are measured with, a
+/// few replays of itself from idling: it takes what is measured. `steady`: repeated without end, so
+/// that no window of power.response averages above the cap. By kind: burst for operators, steady
+/// for steps and collectives.
 enum class PowerState : std::uint8_t { kByKind, kBurst, kSteady };
 const char* to_string(PowerState state);
 

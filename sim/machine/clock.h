@@ -16,8 +16,8 @@ struct Activity {
   FlopsPerSecond matrix;
   FlopsPerSecond vector;
   BytesPerSecond memory;
-  BytesPerSecond cache;    ///< found in the last cache
-  double data = 1;  ///< energy of these operands over that of random ones; zeros take less
+  BytesPerSecond cache;  ///< found in the last cache
+  double data = 1;       ///< energy of these operands over that of random ones; zeros take less
 };
 
 /// P(f) = P_idle + sum of energy x rate x (V/V0)^2, where the memory has its own supply: no V. V(f)

@@ -45,12 +45,12 @@ class Random {
   std::mt19937 engine_;
 };
 
-const std::vector<std::string> kSystems = {"dgx_a100",    "dgx_h100",       "dgx_h200",
-                                           "hgx_h20",     "dgx_b200",       "dgx_b300",
-                                           "gb200_nvl72", "gb300_nvl72",    "cm384",
-                                           "vr_nvl72",    "mi300x_platform", "tpu_v5p_pod"};
+const std::vector<std::string> kSystems = {
+    "dgx_a100",    "dgx_h100",    "dgx_h200", "hgx_h20",  "dgx_b200",        "dgx_b300",
+    "gb200_nvl72", "gb300_nvl72", "cm384",    "vr_nvl72", "mi300x_platform", "tpu_v5p_pod"};
 const std::vector<std::string> kOperators = {
-    "kind: gemm, m: 8192, n: 8192, k: 8192", "kind: gemm, m: 64, n: 8192, k: 8192",
+    "kind: gemm, m: 8192, n: 8192, k: 8192",
+    "kind: gemm, m: 64, n: 8192, k: 8192",
     "kind: gemm, m: 2048, n: 4096, k: 1024",
     "kind: attention_prefill, batch: 4, query: 4096, heads: 32, kv_heads: 8, head_dim: 128",
     "kind: attention_decode, batch: 64, kv_length: 4096, heads: 32, kv_heads: 8, head_dim: 128",
@@ -63,8 +63,8 @@ std::vector<std::string> changes(Random& random, const std::string& system) {
           .experiment.system.accelerator.power;
   const double idle = power.idle.value.base(), tdp = power.tdp.value.base();
   const double share = 0.03 + 0.97 * random.share();
-  std::vector<std::string> set = {"system.accelerator.power.limit=" +
-                                  std::to_string(idle + (tdp - idle) * share) + " W"};
+  std::vector<std::string> set = {
+      "system.accelerator.power.limit=" + std::to_string(idle + (tdp - idle) * share) + " W"};
   if (random.share() < 0.3) set.emplace_back("system.accelerator.memory.bandwidth=12 TB/s");
   return set;
 }

@@ -101,7 +101,8 @@ class Fitter {
     }
     for (std::size_t i = 0; i < logs_.size(); ++i) {
       const ParameterInfo& info = info_of(space_.free[i]);
-      problem.SetParameterLowerBound(logs_.data(), static_cast<int>(i), std::log(lowest_fitted(info)));
+      problem.SetParameterLowerBound(logs_.data(), static_cast<int>(i),
+                                     std::log(lowest_fitted(info)));
       problem.SetParameterUpperBound(logs_.data(), static_cast<int>(i), std::log(info.upper));
     }
     ceres::Solver::Options options;
@@ -116,9 +117,7 @@ class Fitter {
 
   const Eigen::MatrixXd& covariance() const { return covariance_; }
   double value(std::size_t i) const { return std::exp(logs_[i]); }
-  bool at_limit(std::size_t i) const {
-    return orrery::at_limit(info_of(space_.free[i]), value(i));
-  }
+  bool at_limit(std::size_t i) const { return orrery::at_limit(info_of(space_.free[i]), value(i)); }
   const char* unit(const std::string& name) const { return info_of(place_of(name)).unit; }
   double held(const std::string& name) const {
     const Place place = place_of(name);

@@ -77,7 +77,8 @@ TEST(Clock, AShareWithinACapIsTheHighest) {
 
 // A sibling under a higher cap throttles less, by what the balance says of both.
 TEST(Clock, AFittedThrottleMovesWithTheCap) {
-  const AcceleratorConfig gb200 = shipped_accelerator("gb200"), gb300 = shipped_accelerator("gb300");
+  const AcceleratorConfig gb200 = shipped_accelerator("gb200"),
+                          gb300 = shipped_accelerator("gb300");
   EXPECT_DOUBLE_EQ(throttle_moved(gb200, gb200, Precision::kFp8, 0.3), 0.3);
   EXPECT_LT(throttle_moved(gb200, gb300, Precision::kFp8, 0.3), 0.3);
   EXPECT_EQ(throttle_moved(gb200, gb300, Precision::kFp8, 0), 0);
