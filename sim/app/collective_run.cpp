@@ -149,8 +149,7 @@ void run_collective(const Experiment& experiment, const SimulateOptions& options
   const Replayer replayer = [&](SlowdownModel*) {
     return ReplayOutcome{replay(program, costs, {nullptr, nullptr, &network.topology()}), {}, {}};
   };
-  const Played played =
-      play({network.topology(), program, costs}, replayer, options.stand_in);
+  const Played played = play({network.topology(), program, costs}, replayer, options.stand_in);
   const ReplayResult& result = played.outcome.replay;
   record.components = played.components;
   add_link_use(link_use(experiment, network.topology(), result), record);

@@ -86,8 +86,8 @@ std::vector<ComponentUse> component_use(const Topology& topology, const Program&
   }
   count_sent(topology, replay, nodes);
   for (std::size_t i = 0; i < nodes.uses.size(); ++i) {
-    nodes.uses[i].busy_share = static_cast<double>(nodes.busy[i]) /
-                               (static_cast<double>(replay.end) * nodes.ranks[i]);
+    nodes.uses[i].busy_share =
+        static_cast<double>(nodes.busy[i]) / (static_cast<double>(replay.end) * nodes.ranks[i]);
   }
   return std::move(nodes.uses);
 }

@@ -104,8 +104,7 @@ Trials::Answer Trials::with(const std::string& path, const std::string& text) {
   RunRecord record;
   try {
     config::Diagnostics diagnostics;
-    const LoadedExperiment other =
-        load_experiment(loaded_.node, {path + "=" + text}, diagnostics);
+    const LoadedExperiment other = load_experiment(loaded_.node, {path + "=" + text}, diagnostics);
     return result_of(other, replay, record) == result_ ? Answer::kSame : Answer::kOther;
   } catch (LeftOut why) {
     return why == LeftOut::kTooLong ? Answer::kTooLong : Answer::kOther;

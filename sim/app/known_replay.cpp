@@ -134,8 +134,7 @@ bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
   const ExecutionCounts after = count_executions(inputs.program, inputs.program.roles[role]);
   if (before.kernels != after.kernels || before.transfers != after.transfers) return false;
   for (std::size_t id = 0; id < before.kernels.size(); ++id) {
-    if (before.kernels[id] > 0 &&
-        !same_kernel_cost(costs_.kernels[id], inputs.costs.kernels[id])) {
+    if (before.kernels[id] > 0 && !same_kernel_cost(costs_.kernels[id], inputs.costs.kernels[id])) {
       return false;
     }
   }

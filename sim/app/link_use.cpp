@@ -51,8 +51,8 @@ MachineLinkUse link_use(const Experiment& experiment, const Topology& topology,
     const double share = time > 0 ? replay.link_busy_s[i] / time : 0;
     const auto count = static_cast<std::uint64_t>(bundle.links);
     const Topology::Ends& ends = topology.bundle_ends(i);
-    LinkUse& all = classes.try_emplace({class_of[ends.from], class_of[ends.to]}, LinkUse{{}, 0})
-                       .first->second;
+    LinkUse& all =
+        classes.try_emplace({class_of[ends.from], class_of[ends.to]}, LinkUse{{}, 0}).first->second;
     if (all.name.empty()) all.name = link_class(topology.bundle_name(i));
     all.links += count;
     all.bytes += replay.link_payload[i];

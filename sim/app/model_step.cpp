@@ -144,9 +144,7 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
-  const ReplayInputs inputs{network.topology(),
-                            program,
-                            outcome.priced.costs,
+  const ReplayInputs inputs{network.topology(), program, outcome.priced.costs,
                             experiment.contention.transfers ? &slowdowns : nullptr,
                             power_figures(experiment, program, outcome.priced)};
   const Replayer replayer = [&](SlowdownModel* slowed) {

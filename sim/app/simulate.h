@@ -11,8 +11,8 @@
 namespace orrery {
 
 struct SimulateOptions {
-  std::string trace;          ///< file for a Perfetto timeline; empty: none
-  TileMemo* tiles = nullptr;  ///< where tile results are looked up and kept; null: nowhere
+  std::string trace;                  ///< file for a Perfetto timeline; empty: none
+  TileMemo* tiles = nullptr;          ///< where tile results are looked up and kept; null: nowhere
   ReplayStandIn* stand_in = nullptr;  ///< of the replay; null: it is done
 };
 

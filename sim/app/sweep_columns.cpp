@@ -53,6 +53,7 @@ std::string plan(const E& e, const R&) {
   add("VPP", e.parallel.vpp);
   add("DP", e.parallel.dp);
   add("EP", e.parallel.ep);
+  add("ETP", e.parallel.etp);
   return text;
 }
 

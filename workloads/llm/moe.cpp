@@ -177,8 +177,8 @@ void route_forward(StepList& steps, const LayerTask& task) {
 Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
   Kernel kernel = grouped_gemm(name, task.precision(task.layer.feed), shape);
   kernel.weights = task.weights(task.layer.feed);
-  const double saved = element_bytes(kernel.precision) -
-                       stored_weight_bytes(kernel.precision, kernel.weights);
+  const double saved =
+      element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);
   kernel.read -= Bytes(shape.experts * real(shape.n) * real(shape.k) * saved);
   return kernel;
 }
@@ -188,8 +188,7 @@ void experts_forward(StepList& steps, const LayerTask& task) {
   up.load.copies = up.rows;
   up.load.choices = real(permuted_tokens(task)) * real(task.model.moe.experts);
   steps.then(expert_product("expert up", task, up));
-  steps.then(
-      activation_forward("expert activation", task, expert_rows(task), split_width(task)));
+  steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
   steps.then(expert_product("expert down", task, expert_down(task)));
 }
 
