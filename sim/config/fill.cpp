@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "sim/config/leaf.h"
+#include "sim/config/place.h"
 #include "sim/config/schema.h"
 #include "sim/units/text.h"
 
@@ -24,7 +25,7 @@ class Filler {
     if (!complete_ || diagnostics_.error_count() > errors || is_default(node)) return;
     for (const Check& check : record.checks()) {
       const std::string fault = check.fault(object);
-      if (!fault.empty()) report(fault, check.key, node);
+      if (!fault.empty()) report(fault, check.keys, node);
     }
     if (record.derivation() && diagnostics_.error_count() == errors) record.derivation()(object);
   }
@@ -32,10 +33,9 @@ class Filler {
  private:
   static bool is_default(const Node& node) { return node.origin().kind == Origin::Kind::kDefault; }
 
-  void report(const std::string& fault, const std::string& key, const Node& node) {
-    const Node* culprit = node.find(key);
-    const Node& shown = culprit == nullptr || is_default(*culprit) ? node : *culprit;
-    diagnostics_.error(shown.where(), shown.length(), fault);
+  void report(const std::string& fault, const std::vector<std::string>& keys, const Node& node) {
+    const Place place = place_of(node, keys);
+    diagnostics_.error(place.where, place.length, fault);
   }
 
   void value(void* target, const Node& node, const Type& type, const Bounds& bounds) {

@@ -8,6 +8,7 @@
 
 #include "sim/config/leaf.h"
 #include "sim/config/loader.h"
+#include "sim/config/place.h"
 #include "sim/units/spelling.h"
 
 namespace orrery::config {
@@ -161,16 +162,44 @@ Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostic
   return Loader(diagnostics, library).resolve_extends(std::move(node), kind).value_or(Node());
 }
 
-void throw_located(const KeyError& error, const Node& root) {
-  const Node* node = root.at_path(error.path());
-  if (node == nullptr || node->origin().kind == Origin::Kind::kDefault) throw KeyError(error);
-  Diagnostics diagnostics;
-  const std::string& file = *node->origin().file;
+namespace {
+
+/// The lines of a file for messages; a pipe has been read to its end.
+void add_source(const Location& where, Diagnostics& diagnostics) {
   std::error_code ignored;
-  // A pipe has been read to its end.
-  if (node->origin().kind == Origin::Kind::kFile && fs::is_regular_file(file, ignored))
-    diagnostics.add_source(file, read_text(file).text);
-  diagnostics.error(node->where(), node->length(), error.message());
+  if (where.line > 0 && fs::is_regular_file(where.file, ignored))
+    diagnostics.add_source(where.file, read_text(where.file).text);
+}
+
+/// `path` as it is below `within`; none where it leads elsewhere.
+std::optional<std::string> path_below(const std::string& path, std::string_view within) {
+  if (within.empty()) return path;
+  if (!path.starts_with(within) || path.size() <= within.size() || path[within.size()] != '.')
+    return {};
+  return path.substr(within.size() + 1);
+}
+
+}  // namespace
+
+void report(const KeyError& finding, const Node& root, Diagnostics& diagnostics,
+            Diagnostic::Severity severity) {
+  const Place place = place_of(root, finding.paths());
+  add_source(place.where, diagnostics);
+  // Elsewhere the message has to say what it is about.
+  std::string message =
+      place.exact ? finding.message() : finding.paths().front() + ": " + finding.message();
+  diagnostics.add({severity, place.where, place.length, std::move(message),
+                   finding.advice().suggestion, finding.advice().notes});
+}
+
+void throw_located(const KeyError& error, const Node& root, std::string_view within) {
+  std::vector<std::string> paths;
+  for (const std::string& path : error.paths()) {
+    if (auto below = path_below(path, within)) paths.push_back(*std::move(below));
+  }
+  if (paths.empty()) throw KeyError(error);
+  Diagnostics diagnostics;
+  report(KeyError(std::move(paths), error.message(), error.advice()), root, diagnostics);
   diagnostics.throw_if_errors();
   throw KeyError(error);
 }
