@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/huggingface.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <fstream>
@@ -106,6 +107,23 @@ std::string read_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+/// The error at the first place where its field is written.
+[[noreturn]] void throw_located(const FieldError& error, const std::string& text,
+                                const std::string& origin) {
+  const std::string key = '"' + error.field() + '"';
+  const std::size_t at = text.find(key);
+  if (at == std::string::npos) throw FieldError(error);
+  const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
+  const std::size_t line_end = text.rfind('\n', at);  // none: npos, which wraps to 0 below
+  config::Diagnostics diagnostics;
+  diagnostics.add_source(origin, text);
+  diagnostics.error(
+      {origin, 1 + static_cast<int>(std::count(begin, end, '\n')), static_cast<int>(at - line_end)},
+      static_cast<int>(key.size()), error.field() + ": " + error.message());
+  diagnostics.throw_if_errors();
+  throw FieldError(error);
+}
+
 }  // namespace
 
 LlmConfig from_huggingface(const json& configuration, const std::string& name,
@@ -128,7 +146,12 @@ LlmConfig load_huggingface(const std::filesystem::path& path) {
   const std::string origin = path.string();
   const bool generic = path.filename() == "config.json" && path.has_parent_path();
   const std::string name = generic ? path.parent_path().filename().string() : path.stem().string();
-  return from_huggingface(parse(read_text(path), origin), name, origin);
+  const std::string text = read_text(path);
+  try {
+    return from_huggingface(parse(text, origin), name, origin);
+  } catch (const FieldError& error) {
+    throw_located(error, text, origin);
+  }
 }
 
 }  // namespace orrery

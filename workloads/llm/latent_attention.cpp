@@ -102,6 +102,7 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   core.qk_dim = key;
   core.v_dim = a.kv_lora_rank;
   core.latent = true;
+  core.wide_queries = element_bytes(w.kv_precision) < 2;
   core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
   steps.then(flash_attention("attention", core));
   steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));

@@ -12,6 +12,25 @@ std::string transfer_name(const std::string& purpose, TransferKind kind, int sta
          std::to_string(static_cast<std::int64_t>(bytes.base())) + " B";
 }
 
+/// Where the collectives of a scope run, and what breakdowns call them.
+struct ScopeParts {
+  const char* purpose;
+  StreamId stream;
+  Mesh::Groups (Mesh::*groups)(int stage) const;
+};
+
+ScopeParts parts_of(Scope scope) {
+  switch (scope) {
+    case Scope::kTensor:
+      return {"tp", kTensorStream, &Mesh::tensor_groups};
+    case Scope::kExpert:
+      return {"ep", kExpertStream, &Mesh::expert_groups};
+    case Scope::kExpertTensor:
+      break;
+  }
+  return {"etp", kExpertTensorStream, &Mesh::expert_tensor_groups};
+}
+
 }  // namespace
 
 ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel) {
@@ -23,7 +42,8 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel)
                       "pp send forward",
                       "pp receive forward",
                       "pp send backward",
-                      "pp receive backward"};
+                      "pp receive backward",
+                      "etp"};
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {
@@ -37,14 +57,14 @@ KernelId ProgramBuilder::kernel(const Kernel& kernel) {
 }
 
 TransferId ProgramBuilder::collective(const LayerCollective& collective, int stage) {
-  const bool tensor = collective.scope == Scope::kTensor;
+  const ScopeParts parts = parts_of(collective.scope);
   Transfer transfer;
-  transfer.purpose = tensor ? "tp" : "ep";
+  transfer.purpose = parts.purpose;
   transfer.name = transfer_name(transfer.purpose, collective.kind, stage, collective.bytes);
   transfer.kind = collective.kind;
   transfer.bytes = collective.bytes;
   transfer.routing = collective.routing;
-  transfer.groups = tensor ? mesh_.tensor_groups(stage) : mesh_.expert_groups(stage);
+  transfer.groups = (mesh_.*parts.groups)(stage);
   return this->transfer(std::move(transfer));
 }
 
@@ -100,7 +120,7 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
     } else {
       op.kind = OperatorKind::kCollective;
       op.category = Category::kCommunication;
-      op.stream = step.collective()->scope == Scope::kTensor ? kTensorStream : kExpertStream;
+      op.stream = parts_of(step.collective()->scope).stream;
       op.work = program_.collective(*step.collective(), stage_);
     }
     const OperatorId id = graph_.add(op);

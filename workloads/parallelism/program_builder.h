@@ -24,6 +24,7 @@ enum Stream : StreamId {
   kReceiveForwardStream,
   kSendBackwardStream,
   kReceiveBackwardStream,
+  kExpertTensorStream,
 };
 
 /// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.
@@ -33,7 +34,7 @@ class ProgramBuilder {
 
   const Mesh& mesh() const { return mesh_; }
   KernelId kernel(const Kernel& kernel);
-  /// A collective of a stage over its tensor or expert groups.
+  /// A collective of a stage over its tensor, expert or expert tensor groups.
   TransferId collective(const LayerCollective& collective, int stage);
   /// Activations (`purpose` "pp forward") or gradients ("pp backward") between two stages.
   TransferId message(const std::string& direction, int from, int to, Bytes bytes);

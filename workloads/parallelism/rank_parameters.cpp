@@ -53,13 +53,16 @@ RankParameters mlp(const LlmConfig& model, int tp) {
   return p;
 }
 
-RankParameters moe(const LlmConfig& model, int ep) {
+/// Experts as Megatron-Core splits them: each one's matrices over etp, by columns and then by rows,
+/// so that the second bias is whole on every rank.
+RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
   const MoeConfig& m = model.moe;
   const std::int64_t inputs = model.mlp.gated ? 2 : 1;
-  const std::int64_t biases = m.expert_bias ? inputs * m.intermediate + model.hidden : 0;
+  const std::int64_t width = m.intermediate / parallel.etp;
+  const std::int64_t biases = m.expert_bias ? inputs * width + model.hidden : 0;
   const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
   RankParameters p;
-  p.experts = expert_slots(m, ep) * ((inputs + 1) * model.hidden * m.intermediate + biases);
+  p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * model.hidden * width + biases);
   p.whole = router + (inputs + 1) * model.hidden * m.shared_intermediate +
             (m.shared_gate ? model.hidden : 0);
   p.sixteen_bit = router;
@@ -76,10 +79,12 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   return *this;
 }
 
-RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep) {
+RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
+                                const ParallelConfig& parallel) {
+  const int tp = parallel.tp;
   RankParameters p = model.attention.kind == AttentionKind::kLatent ? latent_attention(model, tp)
                                                                     : grouped_attention(model, tp);
-  p += layer.moe ? moe(model, ep) : mlp(model, tp);
+  p += layer.moe ? moe(model, parallel) : mlp(model, tp);
   const std::int64_t norms = model.norms_per_layer * norm_size(model);
   p.whole += norms;
   p.sixteen_bit += norms;
@@ -110,8 +115,7 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
   const auto ranges = layer_ranges(model.layer_count(), parallel);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel.tp,
-                            parallel.ep);
+      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel);
     }
   }
   if (!with_ends) return p;

@@ -13,7 +13,7 @@ struct RankParameters {
   std::int64_t split = 0;  ///< its share of what the tensor parallel group splits
   std::int64_t whole =
       0;  ///< what every tensor parallel rank holds: norms, router, shared experts, latents
-  std::int64_t experts = 0;  ///< its share of what the expert parallel group splits
+  std::int64_t experts = 0;  ///< its share of what expert and expert tensor parallel groups split
   std::int64_t sixteen_bit =
       0;  ///< of the above, what is never quantised: embedding, head, norms, router
 
@@ -22,7 +22,8 @@ struct RankParameters {
   RankParameters& operator+=(const RankParameters& other);
 };
 
-RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep);
+RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
+                                const ParallelConfig& parallel);
 RankParameters embedding_parameters(const LlmConfig& model, int tp);
 /// Final norm and output projection; a copy of the embedding table where it is tied but on another
 /// stage.
