@@ -70,12 +70,17 @@ bool crosses_nodes(const Transfer& transfer, const RankLayout& layout) {
   });
 }
 
+bool knows(const ProtocolsConfig& protocols, const std::string& topology) {
+  const std::vector<std::string>& known = protocols.topologies;
+  return std::find(known.begin(), known.end(), topology) != known.end();
+}
+
 std::optional<Protocol> forced_protocol(const std::string& name) {
   if (name == kAuto) return {};
   const auto protocol = parse_protocol(name);
   if (!protocol)
-    throw config::ConfigError("there is no protocol '" + name +
-                              "'; allowed: auto, ll, ll128, simple");
+    throw config::KeyError("collective.protocol",
+                           "there is no protocol '" + name + "'; allowed: auto, ll, ll128, simple");
   return protocol;
 }
 
@@ -87,6 +92,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       expert_exchange_(expert_exchange_price(system)),
       forced_protocol_(forced_protocol(protocol)),
       protocols_(system.scale_up.protocols),
+      library_chooses_(protocols_ && knows(*protocols_, system.scale_up.kind)),
       line_(system.accelerator.scale_up.bandwidth.value),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
@@ -258,9 +264,11 @@ std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
     }
   }
   if (candidates.empty()) return {};
-  // What the library knows goes before what it does not; without a library, the fastest.
-  const auto rank = [](const Candidate& c) {
-    return std::pair(!c.expected, c.expected.value_or(c.priced.isolated_time));
+  // What the library knows goes before what it does not; without a library, or on a fabric that it
+  // was not tuned for, the fastest.
+  const auto rank = [this](const Candidate& c) {
+    const bool known = library_chooses_ && c.expected;
+    return std::pair(!known, known ? *c.expected : c.priced.isolated_time);
   };
   return std::min_element(candidates.begin(), candidates.end(),
                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); })

@@ -86,6 +86,7 @@ class FlowModel final : public Network {
   std::optional<ExpertExchangePrice> expert_exchange_;
   std::optional<Protocol> forced_protocol_;
   std::optional<ProtocolsConfig> protocols_;
+  bool library_chooses_;  // which algorithm: it was tuned for this fabric
   BytesPerSecond line_;
   double scale_up_efficiency_;
   RankLayout layout_;

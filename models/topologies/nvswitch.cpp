@@ -221,19 +221,24 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   const int wired = std::accumulate(links.begin(), links.end(), 0);
   const int ports = system.accelerator.scale_up.links.value;
   if (wired < 1 || wired != ports) {
-    throw config::ConfigError(system.name + ": links_per_switch adds up to " +
-                              std::to_string(wired) + ", but the accelerator has " +
-                              std::to_string(ports) + " scale-up links");
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.links_per_switch",
+                                                    "system.accelerator.scale_up.links"},
+                           "links_per_switch adds up to " + std::to_string(wired) +
+                               ", but the accelerator has " + std::to_string(ports) +
+                               " scale-up links");
   }
   if (config.boards < 1 || system.accelerators.value % config.boards != 0 ||
       (config.boards > 1 && config.trunks < 1)) {
-    throw config::ConfigError(system.name + ": boards must divide accelerators (" +
-                              std::to_string(system.accelerators.value) +
-                              "), and several boards need trunks");
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.boards", "system.scale_up.trunks",
+                                 "system.accelerators"},
+        "boards must divide accelerators (" + std::to_string(system.accelerators.value) +
+            "), and several boards need trunks");
   }
   if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
-    throw config::ConfigError(system.name +
-                              ": an accelerator of several dies needs die_to_die bandwidth");
+    throw config::KeyError(
+        std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
+        "an accelerator of several dies needs die_to_die bandwidth");
   }
   return std::make_unique<NvSwitchFabric>(system, layout, topology);
 }

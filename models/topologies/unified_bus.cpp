@@ -194,14 +194,17 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   const int wired = config.planes * layout.dies;
   if (config.planes < 1 || config.l2_switches < 1 ||
       wired != system.accelerator.scale_up.links.value) {
-    throw config::ConfigError(system.name + ": planes x dies is " + std::to_string(wired) +
-                              ", but the accelerator has " +
-                              std::to_string(system.accelerator.scale_up.links.value) +
-                              " scale-up links; planes and l2_switches must be positive");
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.planes", "system.scale_up.l2_switches",
+                                 "system.accelerator.scale_up.links"},
+        "planes x dies is " + std::to_string(wired) + ", but the accelerator has " +
+            std::to_string(system.accelerator.scale_up.links.value) +
+            " scale-up links; planes and l2_switches must be positive");
   }
   if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
-    throw config::ConfigError(system.name +
-                              ": an accelerator of several dies needs die_to_die bandwidth");
+    throw config::KeyError(
+        std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
+        "an accelerator of several dies needs die_to_die bandwidth");
   }
   return std::make_unique<UnifiedBusFabric>(system, layout, topology);
 }
