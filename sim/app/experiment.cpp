@@ -5,7 +5,7 @@
 
 #include "models/collectives/user_algorithm.h"
 #include "sim/app/enum_names.h"
-#include "sim/app/experiment_network.h"
+#include "sim/app/experiment_checks.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/network_pricing.h"
 #include "sim/app/part_keys.h"
@@ -13,7 +13,7 @@
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
-#include "sim/units/spelling.h"
+#include "workloads/require.h"
 
 namespace orrery {
 
@@ -100,6 +100,11 @@ Schema<Experiment> experiment_schema() {
                 "training: n layers without embedding, head and optimizer; 0: the whole model",
                 between(0, 10000))
       .optional("precision", &Experiment::precision, "of weights and matrix operands")
+      .optional("kv_precision", &Experiment::kv_precision, "inference: of the KV cache")
+      .optional(
+          "activation_precision", &Experiment::activation_precision,
+          "training: of the inputs that matrix products keep for the backward pass; fp8 where "
+          "they run in 8 bits or less, as Transformer Engine keeps them")
       .optional("recompute", &Experiment::recompute,
                 "training: what the backward pass computes again")
       .optional("flash_attention", &Experiment::flash_attention,
@@ -135,107 +140,12 @@ Schema<Experiment> experiment_schema() {
   return schema;
 }
 
-/// Points at `key` of the experiment, or at the experiment where the key is a default.
-void complain(config::Diagnostics& diagnostics, const config::Node& node, std::string_view key,
-              std::string message) {
-  const config::Node* value = node.at_path(key);
-  const bool written = value != nullptr && value->where().line > 0;
-  const config::Location where = written ? value->where() : node.where();
-  diagnostics.error(where, written ? value->length() : 1, std::move(message));
-}
-
-void check_model_run(const Experiment& e, const config::Node& node,
-                     config::Diagnostics& diagnostics) {
-  if (node.find("model") == nullptr || node.find("model")->is_null()) {
-    complain(diagnostics, node, "experiment", "this experiment needs the key 'model'");
-    return;
-  }
-  const int available = e.system.ranks() * e.nodes;
-  if (e.ranks() > available) {
-    complain(diagnostics, node, "parallel",
-             "tp * pp * dp = " + std::to_string(e.ranks()) + " ranks, but " +
-                 std::to_string(e.nodes) + " x " + e.system.name + " has " +
-                 std::to_string(available));
-  }
-  if (e.batch.global == 0 && e.batch.micro == 0) {
-    complain(diagnostics, node, "batch", "batch.global or batch.micro must be given");
-  }
-  const bool needs_sequence = e.kind == ExperimentKind::kTraining || e.phase == Phase::kPrefill;
-  if (needs_sequence && e.batch.sequence == 0) {
-    complain(diagnostics, node, "batch", "batch.sequence must be given (tokens of a sequence)");
-  }
-  if (e.kind == ExperimentKind::kInference && e.phase == Phase::kDecode && e.kv_length == 0) {
-    complain(diagnostics, node, "phase", "a decode step needs kv_length");
-  }
-}
-
-/// A key whose value is one of a list of names.
-struct NamedKey {
-  const char* path;
-  const char* what;
-};
-void check_name(NamedKey key, const std::string& name, const std::vector<std::string>& known,
-                const config::Node& node, config::Diagnostics& diagnostics) {
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const config::Node& written = *node.at_path(key.path);
-  diagnostics.error(written.where(), written.length(),
-                    "unknown " + std::string(key.what) + " '" + name + "'",
-                    nearest_name(name, known), {"there are: " + config::joined(known)});
-}
-
-void check_collective(const Experiment& e, const config::Node& node,
-                      config::Diagnostics& diagnostics) {
-  const CollectiveConfig& collective = *e.collective;
-  const int available = e.system.ranks() * e.nodes;
-  if (collective.ranks > available) {
-    complain(diagnostics, node, "collective.ranks",
-             "the machine has " + std::to_string(available) + " ranks");
-  }
-  check_parts(collective, e.system, available, node, diagnostics);
-  const bool barrier = collective.kind == TransferKind::kBarrier;
-  if (!collective.exchanges_tokens() && !has_matrix(collective) &&
-      (collective.bytes.base() == 0) != barrier) {
-    complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
-             barrier ? "a barrier has no bytes" : "collective.bytes must be given");
-  }
-  check_name({"collective.protocol", "protocol"}, collective.protocol,
-             {"auto", "ll", "ll128", "simple"}, node, diagnostics);
-  if (config::Library::is_path(collective.algorithm)) return;
-  std::vector<std::string> known = {"auto"};
-  for (const auto& [name, item] : AlgorithmRegistry::items()) known.push_back(name);
-  check_name({"collective.algorithm", "collective algorithm"}, collective.algorithm, known, node,
-             diagnostics);
-}
-
 /// A user-written algorithm is named relative to the file that names it.
 void locate_algorithm(Experiment& e, const config::Node& node) {
   if (!e.collective || !config::Library::is_path(e.collective->algorithm)) return;
   const config::Origin& origin = node.at_path("collective.algorithm")->origin();
   if (origin.kind == config::Origin::Kind::kFile)
     e.collective->algorithm = config::relative_to(e.collective->algorithm, *origin.file);
-}
-
-void check_experiment(const Experiment& e, const config::Node& node,
-                      config::Diagnostics& diagnostics) {
-  switch (e.kind) {
-    case ExperimentKind::kTraining:
-    case ExperimentKind::kInference:
-      check_model_run(e, node, diagnostics);
-      break;
-    case ExperimentKind::kOperator:
-      if (!e.op)
-        complain(diagnostics, node, "experiment", "this experiment needs the key 'operator'");
-      if (!e.faults.empty()) complain(diagnostics, node, "faults", "an operator crosses no links");
-      return;
-    case ExperimentKind::kCollective:
-      if (e.collective) {
-        check_collective(e, node, diagnostics);
-      } else {
-        complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
-      }
-      break;
-  }
-  check_faults(e, node, diagnostics);
 }
 
 /// Without what only names things: labels, and the names of the model, calibration, measurement and
@@ -336,6 +246,7 @@ TrainingConfig training_config(const Experiment& e) {
       e.batch.global > 0 ? e.batch.global : training.micro_batch * e.parallel.dp;
   training.sequence = e.batch.sequence;
   training.precision = e.precision;
+  training.narrow_inputs = e.activation_precision == CacheFormat::kFp8;
   training.recompute = e.recompute;
   training.schedule = e.schedule;
   training.layers_only = e.layers_only;
@@ -350,17 +261,19 @@ InferenceConfig inference_config(const Experiment& e) {
   inference.phase = e.phase;
   inference.micro_batch = e.batch.micro;
   if (e.batch.global > 0) {
-    if (e.batch.global % e.parallel.dp != 0 ||
-        (e.batch.micro > 0 && e.batch.micro * e.parallel.dp != e.batch.global)) {
-      throw config::ConfigError("batch.global " + std::to_string(e.batch.global) +
-                                " is not batch.micro times the " + std::to_string(e.parallel.dp) +
-                                " data-parallel ranks");
-    }
+    const std::int64_t dp = e.parallel.dp;
+    const std::int64_t micro =
+        e.batch.micro > 0 ? e.batch.micro : std::max<std::int64_t>(1, e.batch.global / dp);
+    require(e.batch.global == micro * dp, "batch.global",
+            std::to_string(e.batch.global) + " sequences are not batch.micro times the " +
+                std::to_string(dp) + " data-parallel ranks",
+            {std::to_string(micro * dp), {}});
     inference.micro_batch = e.batch.global / e.parallel.dp;
   }
   inference.sequence = e.phase == Phase::kPrefill ? e.batch.sequence : 1;
   inference.kv_length = e.phase == Phase::kDecode ? e.kv_length : 0;
   inference.precision = e.precision;
+  inference.kv_precision = e.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return inference;
 }
 

@@ -17,6 +17,7 @@
 #include "sim/results/run_record.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/model_config.h"
+#include "workloads/operators/cache_format.h"
 #include "workloads/operators/operator.h"
 #include "workloads/training/training.h"
 
@@ -100,6 +101,8 @@ struct Experiment {
   std::int64_t kv_length = 0;
   int layers_only = 0;
   Precision precision = Precision::kBf16;
+  CacheFormat kv_precision = CacheFormat::kBf16;
+  CacheFormat activation_precision = CacheFormat::kBf16;
   Recompute recompute = Recompute::kNone;
   bool flash_attention = true;
   bool dropout = false;

@@ -71,7 +71,7 @@ ExperimentNetwork::ExperimentNetwork(const Experiment& experiment, const std::st
     LinkStates links(whole.topology(), whole.fabric());
     for (const FaultConfig& fault : by_time(experiment.faults)) {
       if (!links.set(fault.link, fault.capacity))
-        throw config::ConfigError("faults: there is no link '" + fault.link + "'");
+        throw config::KeyError("faults", "there is no link '" + fault.link + "'");
       const Picoseconds time = to_picoseconds(fault.at);
       if (time > states_.back().time) states_.push_back({time, {}});
       states_.back().faults = links.faults();

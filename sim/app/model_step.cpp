@@ -11,6 +11,7 @@
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/kernel_slowdowns.h"
+#include "sim/app/plan_check.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/results/timeline.h"
@@ -122,6 +123,8 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";
+  if (const std::string hint = expert_parallel_hint(experiment); !hint.empty())
+    record.reason += "; " + hint;
   if (worst.optimizer.base() > 0)
     record.reason += "; " + states_against_machine(experiment, stages);
   return false;

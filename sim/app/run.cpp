@@ -12,6 +12,7 @@
 #include "sim/app/file_kind.h"
 #include "sim/app/isolate.h"
 #include "sim/app/link_use.h"
+#include "sim/app/plan_check.h"
 #include "sim/app/tile_store.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
@@ -77,7 +78,7 @@ void print_summary(const TimedRecord& run) {
 ExitCode run_command(const RunArguments& arguments) {
   expect_kind(arguments.file, FileKind::kExperiment);
   const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
-  std::cerr << loaded.warnings;
+  std::cerr << loaded.warnings << check_plan(loaded);
   std::optional<ResultStore>
       store;  // opened first: a store that cannot be used is known before the run
   if (!arguments.db.empty()) store.emplace(ResultStore::open(arguments.db));
