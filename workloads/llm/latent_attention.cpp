@@ -103,6 +103,7 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   core.v_dim = a.kv_lora_rank;
   core.latent = true;
   core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
+  core.wide_queries = core.cache_bytes < element_bytes(precision);
   steps.then(flash_attention("attention", core));
   steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));
 }

@@ -31,6 +31,7 @@ enum class GroupedParameter : std::size_t {
   kOutputs,   ///< the same over the outputs
   kSortCopies,   ///< ns to sort a copy by its expert
   kSortChoices,  ///< ns for each expert that a token may choose
+  kUnits,        ///< of the device that was fitted
 };
 
 /// Values by parameter.
@@ -52,7 +53,8 @@ struct GroupedDevice {
 struct GroupedProduct {
   double n = 0, k = 0, element = 2;
   double active = 1, rows = 1, more_bytes = 0;
-  double rate = 0;  ///< FLOP/us of a unit
+  double reuse = 0;  ///< Kernel::reuse
+  double rate = 0;   ///< FLOP/us of a unit
 };
 
 /// A tile of a product, in us.
