@@ -5,12 +5,13 @@
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
-#include "sim/app/components.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/kernel_slowdowns.h"
+#include "sim/app/plan_check.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/results/timeline.h"
@@ -61,8 +62,10 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
   for (auto& [name, c] : classes) record.classes.push_back(std::move(c));
 }
 
-void add_breakdown(const ReplayResult& replay, RunRecord& record) {
-  const TimeBreakdown& time = replay.roles[static_cast<std::size_t>(replay.last_role)].breakdown;
+void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord& record) {
+  const auto last = static_cast<std::size_t>(replay.last_role);
+  record.labels.push_back({"breakdown.stage", program.roles[last].name});
+  const TimeBreakdown& time = replay.roles[last].breakdown;
   const auto add = [&record](const char* name, Picoseconds part) {
     add_metric(record, name, to_seconds(part).base());
   };
@@ -122,6 +125,8 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";
+  if (const std::string hint = expert_parallel_hint(experiment); !hint.empty())
+    record.reason += "; " + hint;
   if (worst.optimizer.base() > 0)
     record.reason += "; " + states_against_machine(experiment, stages);
   return false;
@@ -139,12 +144,12 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
-  ReplayOptions options;
-  options.timeline = timeline.get();
-  if (experiment.contention.transfers) options.slowdowns = &slowdowns;
-  elaborate(network.topology());
-  outcome.replay = replay(program, outcome.priced.costs, options);
-  outcome.components = component_use(network.topology(), program, outcome.replay);
+  Played played =
+      play({network.topology(), program, outcome.priced.costs,
+            experiment.contention.transfers ? &slowdowns : nullptr},
+           timeline.get(), simulate_options.stand_in);
+  outcome.replay = std::move(played.replay);
+  outcome.components = std::move(played.components);
   outcome.links = link_use(experiment, network.topology(), outcome.replay);
   if (timeline) {
     timeline->close();
@@ -171,7 +176,7 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "tokens_per_s_per_accelerator", step.tokens / seconds / accelerators);
   add_metric(record, "model_flops_utilization", step.model_flops.base() / seconds / peak);
   add_metric(record, "hardware_flops_utilization", executed_flops(step.program) / seconds / peak);
-  add_breakdown(outcome.replay, record);
+  add_breakdown(step.program, outcome.replay, record);
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / seconds);
   add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());

@@ -16,8 +16,8 @@ FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision preci
   for (const auto& [name, rate] : accelerator.compute.matrix) {
     known += (known.empty() ? "" : ", ") + std::string(to_string(name));
   }
-  throw config::ConfigError("precision: " + accelerator.name + " has no matrix rate for '" +
-                            to_string(precision) + "'; it has " + known);
+  throw config::KeyError("precision", accelerator.name + " has no matrix rate for '" +
+                                          to_string(precision) + "'; it has " + known);
 }
 
 namespace {

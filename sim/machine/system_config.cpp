@@ -216,23 +216,26 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .check(
               "accelerators must be a multiple of accelerators_per_node",
               [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
-              "accelerators_per_node")
+              {"accelerators_per_node", "accelerators"})
           .check(
               "packages_per_nic must divide accelerators_per_node",
               [](const C& c) {
                 return c.accelerators_per_node % c.scale_out.packages_per_nic == 0;
               },
-              "scale_out")
+              {"scale_out.packages_per_nic", "accelerators_per_node"})
           .check(missing_ports, "accelerator")
-          .check(torus_fault, "scale_up")
+          .check(torus_fault, {"scale_up.torus", "accelerators", "scale_up.kind"})
           .check(
               "boards must divide accelerators",
-              [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; }, "scale_up")
+              [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; },
+              {"scale_up.boards", "accelerators"})
           .check(
               "links_per_switch must be positive and add up to scale_up.links of the accelerator",
-              links_add_up, "scale_up")
+              links_add_up,
+              {"scale_up.links_per_switch", "accelerator.scale_up.links", "scale_up.kind"})
           .check("planes times dies must be scale_up.links of the accelerator", planes_add_up,
-                 "scale_up")
+                 {"scale_up.planes", "accelerator.dies", "accelerator.scale_up.links",
+                  "scale_up.kind"})
           .check(
               "all_in_power must be at least the idle power of the accelerators",
               [](const C& c) {

@@ -30,7 +30,7 @@ ReplayResult replay(const Program& program, const Costs& costs, const ReplayOpti
   Replayer replayer(program, costs, options.timeline, options.slowdowns);
   Simulation::instance().run(replayer);
   if (!replayer.finished()) {
-    const std::string stall = replayer.stall_report();
+    const std::string stall = replayer.stall_report(options.topology);
     if (!stall.empty()) {
       throw LinkDownError(stall);
     }

@@ -13,6 +13,7 @@
 namespace orrery {
 
 class Timeline;  // sim/results/timeline.h
+class Topology;  // sim/graph/topology.h
 
 /// How transfers slow the kernels beside them.
 class SlowdownModel {
@@ -56,6 +57,7 @@ struct ReplayResult {
 struct ReplayOptions {
   Timeline* timeline = nullptr;        ///< receives one span per operator, if given
   SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
+  const Topology* topology = nullptr;  ///< names links in errors; null: they are numbered
 };
 
 /// Operators are left and none can start. what() names each waiting role and operator and what it

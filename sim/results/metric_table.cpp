@@ -97,6 +97,7 @@ std::vector<MetricInfo> of_whole_runs() {
       {"memory.working_bytes", "B", "of that: alive while one layer runs", kModels},
       {"memory.kv_cache_bytes", "B", "of that: KV cache", kModels},
       {"memory.logits_bytes", "B", "of that: logits of one micro-batch", kModels},
+      {"breakdown.stage", "", "the pipeline stage that ends last, whose parts these are", kModels},
       {"breakdown.compute_s", "s", "kernels, on the rank that ends last", kModels},
       {"breakdown.contention_s", "s", "kernels that transfers beside them slow down", kModels},
       {"breakdown.exposed_communication_s", "s", "waiting for transfers in flight", kModels},

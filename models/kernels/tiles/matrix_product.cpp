@@ -39,8 +39,9 @@ double filled_units(const AcceleratorConfig& a, std::int64_t cluster) {
   if (cluster <= 1) return 1;
   const int most = a.core ? a.core->max_cluster.value : 1;
   if (cluster > most) {
-    throw config::ConfigError("operator: cluster: " + a.name + " has clusters of up to " +
-                              std::to_string(most) + " blocks, not " + std::to_string(cluster));
+    throw config::KeyError("operator.cluster", a.name + " has clusters of up to " +
+                                                   std::to_string(most) + " blocks, not " +
+                                                   std::to_string(cluster));
   }
   return a.core->groups ? a.core->groups->filled(cluster) : 1;
 }
@@ -85,9 +86,10 @@ MatrixProduct matrix_product(const Kernel& kernel, const TileDevice& device) {
   p.k = static_cast<double>(kernel.k);
   const double element = element_bytes(kernel.precision);
   if (static_cast<double>(kernel.weights.bits) > 8 * element) {
-    throw config::ConfigError("operator: weights of " + std::to_string(kernel.weights.bits) +
-                              " bits are wider than the " + to_string(kernel.precision) +
-                              " operands that they are multiplied with");
+    throw config::KeyError(std::vector<std::string>{"operator.weights", "precision"},
+                           "weights of " + std::to_string(kernel.weights.bits) +
+                               " bits are wider than the " + to_string(kernel.precision) +
+                               " operands that they are multiplied with");
   }
   p.bytes.input = element + scale_bytes(kernel.precision);
   p.bytes.weight = weight_bytes(kernel.precision, kernel.weights) + scale_bytes(kernel.precision);
