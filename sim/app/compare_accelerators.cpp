@@ -22,8 +22,7 @@ struct Row {
 
 /// Sentences, which do not stand in columns of values.
 bool is_text(const std::string& path) {
-  return path.rfind("approximations.", 0) == 0 ||
-         (path.size() > 7 && path.ends_with(".source"));
+  return path.rfind("approximations.", 0) == 0 || (path.size() > 7 && path.ends_with(".source"));
 }
 
 std::string cell_of(const config::Node& device, const config::Leaf& leaf) {

@@ -229,9 +229,9 @@ Description describe_accelerators(const Words& names, const Context& context) {
   for (const std::string& name : names) {
     append(all, describe_accelerator(name, context.library));
     if (names.size() > 1)
-      devices.push_back({name, load<AcceleratorConfig>("accelerators", "accelerator", name,
-                                                       context.library)
-                                   .node});
+      devices.push_back(
+          {name,
+           load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).node});
   }
   if (names.size() > 1) all.text = compare_accelerators(devices);
   return all;
@@ -308,7 +308,8 @@ Description describe_key_names(const Words& names, const Context& context) {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
-      {"accelerators", "accelerator", "chips; NAME: every value with its source; NAME...: side by side, with ratios",
+      {"accelerators", "accelerator",
+       "chips; NAME: every value with its source; NAME...: side by side, with ratios",
        list_accelerators, describe_accelerators},
       {"systems", "system", "servers and supernodes; NAME...: side by side, with ratios",
        list_systems, compare_systems},

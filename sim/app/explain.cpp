@@ -255,7 +255,8 @@ void explain_model_step(const Experiment& e, const KnownReplay& known, ordered_j
   explanation["role"] = role.name;
   explanation["kernels"] =
       explain_kernels(explained.program, role, priced.costs, e.system.accelerator);
-  explanation["transfers"] = explain_transfers(explained.program, role, priced, network.start().topology());
+  explanation["transfers"] =
+      explain_transfers(explained.program, role, priced, network.start().topology());
 }
 
 /// What a result says in words: algorithm, protocol, bottleneck, bound.
@@ -281,14 +282,11 @@ ordered_json explain(const LoadedExperiment& loaded) {
   const Experiment& e = loaded.experiment;
   Trials trials(loaded);
   const RunRecord& record = trials.record();
-  ordered_json explanation = {{"schema", "orrery.explain/1"},
-                              {"identity", loaded.identity},
-                              {"experiment", record.experiment},
-                              {"name", record.name},
-                              {"status", to_string(record.status)},
-                              {"reason", record.reason},
-                              {"labels", explain_labels(record)},
-                              {"links", explain_links(record)}};
+  ordered_json explanation = {
+      {"schema", "orrery.explain/1"},       {"identity", loaded.identity},
+      {"experiment", record.experiment},    {"name", record.name},
+      {"status", to_string(record.status)}, {"reason", record.reason},
+      {"labels", explain_labels(record)},   {"links", explain_links(record)}};
   if (e.kind == ExperimentKind::kTraining || e.kind == ExperimentKind::kInference)
     explain_model_step(e, trials.replay(), explanation);
   if (e.kind == ExperimentKind::kOperator) explain_operator(e, explanation);

@@ -44,8 +44,8 @@ void print_shares(const ordered_json& explanation, const char* key, const char* 
   if (rows == explanation.end() || rows->empty()) return;
   Table table({{title}, {"time", Align::kRight}, {"share", Align::kRight}});
   for (const ordered_json& row : *rows) {
-    table.add_row({row.at(column), format_si(row.at("time_s"), "s"),
-                   format_percent(row.at("share"))});
+    table.add_row(
+        {row.at(column), format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
   }
   out << "\n";
   table.print(out);
@@ -85,12 +85,11 @@ void print_rows(const ordered_json& explanation, const char* key, const std::str
                {"total", Align::kRight}});
   for (const ordered_json& row : *rows) {
     const double flops = row.value("flops", 0.0);
-    table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
-                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
-                   row["bound"],
-                   row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
-                   row.value("fidelity", "-"), time_cell(row["time_s"]),
-                   time_cell(row["total_s"])});
+    table.add_row(
+        {row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
+         flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"), row["bound"],
+         row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
+         row.value("fidelity", "-"), time_cell(row["time_s"]), time_cell(row["total_s"])});
   }
   out << "\n";
   table.print(out);

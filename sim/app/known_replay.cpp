@@ -134,8 +134,7 @@ bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
   const ExecutionCounts after = count_executions(inputs.program, inputs.program.roles[role]);
   if (before.kernels != after.kernels || before.transfers != after.transfers) return false;
   for (std::size_t id = 0; id < before.kernels.size(); ++id) {
-    if (before.kernels[id] > 0 &&
-        !same_kernel_cost(costs_.kernels[id], inputs.costs.kernels[id])) {
+    if (before.kernels[id] > 0 && !same_kernel_cost(costs_.kernels[id], inputs.costs.kernels[id])) {
       return false;
     }
   }
@@ -144,8 +143,8 @@ bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
 
 bool KnownReplay::same(const ReplayInputs& inputs) const {
   const Costs& costs = inputs.costs;
-  if (has_slowdowns_ != (inputs.slowdowns != nullptr) || costs_.enqueue != costs.enqueue || costs_.links.size() != costs.links.size() ||
-      !same_program(program_, inputs.program) ||
+  if (has_slowdowns_ != (inputs.slowdowns != nullptr) || costs_.enqueue != costs.enqueue ||
+      costs_.links.size() != costs.links.size() || !same_program(program_, inputs.program) ||
       !std::equal(costs_.kernels.begin(), costs_.kernels.end(), costs.kernels.begin(),
                   costs.kernels.end(), same_kernel_cost) ||
       !std::equal(costs_.transfers.begin(), costs_.transfers.end(), costs.transfers.begin(),
