@@ -43,12 +43,14 @@ std::vector<double> instead_of_nothing(const std::string& unit) {
 }
 
 std::vector<std::string> other_numbers(const config::Leaf& leaf) {
-  constexpr std::array<double, 4> kFactors = {2, 0.5, 16, 1.0 / 16};
+  // Shares below 1 are refused at 16 times; a quarter of it is still far.
+  const bool share = leaf.type->kind == config::TypeKind::kReal && *leaf.value < 1;
+  const std::array<double, 4> factors = {2, 0.5, share ? 4.0 : 16.0, 1.0 / 16};
   const std::string unit = leaf.unit.empty() ? "" : " " + leaf.unit;
   const bool whole = leaf.type->kind == config::TypeKind::kInteger;
   std::vector<double> values;
   if (*leaf.value != 0) {
-    for (const double factor : kFactors) values.push_back(*leaf.value * factor);
+    for (const double factor : factors) values.push_back(*leaf.value * factor);
   } else if (unit.empty()) {
     values = whole ? std::vector<double>{1, 2, 8, 1024} : std::vector<double>{0.5, 1, 2};
   } else {

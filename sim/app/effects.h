@@ -50,8 +50,9 @@ class Trials {
   std::string result_;
 };
 
-/// Other values for a leaf, as texts: numbers doubled, halved, times and over 16; something instead
-/// of nothing; all other enumerators; the other flag; another text. Empty: it cannot be varied.
+/// Other values for a leaf, as texts: numbers doubled, halved, times (shares: 4) and over 16;
+/// something instead of nothing; all other enumerators; the other flag; another text. Empty: it
+/// cannot be varied.
 std::vector<std::string> other_values(const config::Leaf& leaf);
 
 }  // namespace orrery

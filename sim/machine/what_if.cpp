@@ -124,7 +124,8 @@ std::vector<std::string> rates_as_sold(const ComputeConfig& compute) {
   for (const auto& [precision, rate] : compute.matrix)
     if (sold(rate)) names.push_back(std::string("compute.matrix.") + to_string(precision));
   for (const auto& [precision, rate] : compute.matrix_inference)
-    if (sold(rate)) names.push_back(std::string("compute.matrix_inference.") + to_string(precision));
+    if (sold(rate))
+      names.push_back(std::string("compute.matrix_inference.") + to_string(precision));
   if (sold(compute.vector)) names.emplace_back("compute.vector");
   add_sold(names, "compute.special", compute.special);
   return names;
@@ -152,11 +153,10 @@ std::vector<std::string> left_behind(const AcceleratorConfig& device, bool rated
     clocked.emplace_back("core.shared_bandwidth");
   if (device.cache && sold(device.cache->bandwidth)) clocked.emplace_back("cache.bandwidth");
   if (!clocked.empty()) {
-    told.push_back(listed(clocked) +
-                   " did not follow compute.clock: " +
-                   (units ? "compute.units was changed as well, which hides"
-                          : "no rate is left that tells") +
-                   " the clock of the part as sold; write these too");
+    told.push_back(
+        listed(clocked) + " did not follow compute.clock: " +
+        (units ? "compute.units was changed as well, which hides" : "no rate is left that tells") +
+        " the clock of the part as sold; write these too");
   }
   return told;
 }
@@ -199,9 +199,10 @@ void follow_memory(MemoryConfig& memory, Follower& follower) {
   const double ratio = bandwidth_of_pins(memory) / memory.bandwidth.value;
   if (!sold(memory.stacks) && sold(memory.capacity) &&
       (!sold(memory.bandwidth) || !sold(memory.bus_width) || !sold(memory.data_rate))) {
-    follower.tell({"memory.capacity did not follow memory.stacks: the bandwidth, or what pins it "
-                   "has, was changed as well, which hides the stacks of the part as sold; write "
-                   "it too"});
+    follower.tell(
+        {"memory.capacity did not follow memory.stacks: the bandwidth, or what pins it "
+         "has, was changed as well, which hides the stacks of the part as sold; write "
+         "it too"});
   }
   if (!sold(memory.bandwidth)) {
     if (std::abs(ratio - 1) <= kRounding) return;  // else the pins are those of another bandwidth

@@ -150,8 +150,8 @@ std::optional<Quantization> format_of(const json& config) {
     return group_format(*groups->begin());
   }
   if (method == "fp8" || method == "fbgemm_fp8") {
-    const bool blocks = config.contains("weight_block_size") &&
-                        config.at("weight_block_size").is_array();
+    const bool blocks =
+        config.contains("weight_block_size") && config.at("weight_block_size").is_array();
     return narrow(blocks ? Precision::kFp8Block : Precision::kFp8);
   }
   if (method == "mxfp4") return widened(4, kMxGroup);
@@ -241,8 +241,8 @@ std::int64_t vision_parameters(const json& configuration) {
     if (vision == nullptr) continue;
     const std::int64_t width =
         first_count(*vision, {"vt_hidden_size", "hidden_size", "embed_dim", "width"});
-    const std::int64_t depth = first_count(
-        *vision, {"vt_num_hidden_layers", "num_hidden_layers", "depth", "layers"});
+    const std::int64_t depth =
+        first_count(*vision, {"vt_num_hidden_layers", "num_hidden_layers", "depth", "layers"});
     const std::int64_t mlp = first_count(*vision, {"vt_intermediate_size", "intermediate_size"});
     if (width > 0 && depth > 0 && width < 100'000 && depth < 10'000 && mlp < 1'000'000)
       return depth * (4 * width * width + 2 * width * (mlp > 0 ? mlp : 4 * width));

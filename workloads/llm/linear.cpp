@@ -32,7 +32,8 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
                                  TransferKind::kAllGather, work, width));
   }
   for (const Linear& linear : linears) {
-    steps.then(gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
+    steps.then(
+        gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
   }
 }
 

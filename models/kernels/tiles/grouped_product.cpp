@@ -61,8 +61,8 @@ GroupedProduct product_of(const Kernel& kernel, const ExpertLoad& load, const Gr
   p.k = static_cast<double>(kernel.k);
   // A scale of 8 bits for every 16 elements of nvfp4.
   p.element = kernel.precision == Precision::kNvfp4 ? 0.5625 : element_bytes(kernel.precision);
-  p.weight = p.element - element_bytes(kernel.precision) +
-             weight_bytes(kernel.precision, kernel.weights);
+  p.weight =
+      p.element - element_bytes(kernel.precision) + weight_bytes(kernel.precision, kernel.weights);
   p.active = load.active;
   p.rows = std::max(1e-6, load.rows);
   const double moved = p.active * p.n * p.k * p.weight + p.rows * (p.k * p.element + p.n * 2);

@@ -79,7 +79,8 @@ std::string told(const AcceleratorConfig& a) {
   return text;
 }
 
-// Each of the two rates with a figure per clock was written, so that nothing tells what 132 SMs had.
+// Each of the two rates with a figure per clock was written, so that nothing tells what 132 SMs
+// had.
 TEST(WhatIf, RatesThatCannotFollowAreNamedWithTheReason) {
   const AcceleratorConfig a =
       changed("compute: {units: 160, matrix: {bf16: 1200 TFLOP/s, fp8: 2400 TFLOP/s}}");
@@ -102,8 +103,9 @@ TEST(WhatIf, WhatTheClockDrivesCannotFollowWhereTheUnitsChangedToo) {
   const AcceleratorConfig a = changed("compute: {units: 264, clock: 915 MHz}");
   EXPECT_NEAR(bf16(a) / bf16(shipped()), 1, 1e-3);  // twice the units at half the clock
   EXPECT_EQ(a.cache->bandwidth.value, shipped().cache->bandwidth.value);
-  EXPECT_THAT(told(a), HasSubstr("compute.boost_clock, core.shared_bandwidth and cache.bandwidth "
-                                 "did not follow compute.clock: compute.units was changed as well"));
+  EXPECT_THAT(told(a),
+              HasSubstr("compute.boost_clock, core.shared_bandwidth and cache.bandwidth "
+                        "did not follow compute.clock: compute.units was changed as well"));
 }
 
 TEST(WhatIf, CapacityCannotFollowStacksOfOtherPins) {

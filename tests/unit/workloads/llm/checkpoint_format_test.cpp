@@ -101,8 +101,8 @@ TEST(CheckpointFormat, PatternsAreWordsGlobsAndRegularExpressions) {
   EXPECT_FALSE(ModulePattern("model.layers.1").names("model.layers.11.mlp.gate_proj"));
   EXPECT_TRUE(ModulePattern("model.layers.*.mlp").names(gate));
   EXPECT_TRUE(ModulePattern("re:.*mlp\\.(gate|up)_proj.*").names(gate));
-  EXPECT_FALSE(ModulePattern("re:.*mlp\\.(gate|up)_proj.*")
-                   .names("model.layers.1.mlp.experts.0.gate_proj"));
+  EXPECT_FALSE(
+      ModulePattern("re:.*mlp\\.(gate|up)_proj.*").names("model.layers.1.mlp.experts.0.gate_proj"));
   EXPECT_FALSE(ModulePattern("re:(").names(gate));
 }
 
@@ -157,20 +157,19 @@ TEST(CheckpointFormat, ProductsRunInTheFormatOfTheirPart) {
 // 27 layers of 4 x 1152^2 + 2 x 1152 x 4304.
 TEST(CheckpointFormat, AVisionTowerIsSaidWithItsSize) {
   json inner = deepseek_like({{"quant_method", "fp8"}});
-  const json wrapper = {{"model_type", "kimi_k25"},
-                        {"text_config", inner},
-                        {"vision_config",
-                         {{"vt_hidden_size", 1152},
-                          {"vt_intermediate_size", 4304},
-                          {"vt_num_hidden_layers", 27}}}};
+  const json wrapper = {
+      {"model_type", "kimi_k25"},
+      {"text_config", inner},
+      {"vision_config",
+       {{"vt_hidden_size", 1152}, {"vt_intermediate_size", 4304}, {"vt_num_hidden_layers", 27}}}};
   EXPECT_EQ(vision_parameters(wrapper), 27 * (4 * 1152 * 1152 + 2 * 1152 * 4304));
   EXPECT_THAT(from_huggingface(wrapper, "m").warnings.front(), HasSubstr("about 411 M parameters"));
 }
 
 // Published: 1 T parameters in 4 bits but for attention (NVIDIA's card: about 600 GB with scales).
 TEST(CheckpointFormat, KimiK25InNvfp4IsNot2Terabytes) {
-  const std::filesystem::path file =
-      std::filesystem::path(ORRERY_SOURCE_DIR) / "../shared/hf-configs/nvidia--Kimi-K2.5-NVFP4.json";
+  const std::filesystem::path file = std::filesystem::path(ORRERY_SOURCE_DIR) /
+                                     "../shared/hf-configs/nvidia--Kimi-K2.5-NVFP4.json";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file;
   InferenceConfig config;
   const auto stored = load_quantization(file);
