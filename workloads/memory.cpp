@@ -97,9 +97,9 @@ double moe_bytes(const LayerTask& task) {
   const double routed = hidden * (w.etp * input_bytes(w) + outputs * bytes) +
                         mlp_columns_bytes(task, real(m.intermediate));
   const bool copied = w.narrow_inputs && m.shared_intermediate > 0;
-  return real(w.split_tokens()) *
-         (hidden * (bytes + (copied ? input_bytes(w) : 0)) + real(m.experts) * bytes +
-          real(m.experts_per_token) * routed + mlp_columns_bytes(task, real(m.shared_intermediate)));
+  return real(w.split_tokens()) * (hidden * (bytes + (copied ? input_bytes(w) : 0)) +
+                                   real(m.experts) * bytes + real(m.experts_per_token) * routed +
+                                   mlp_columns_bytes(task, real(m.shared_intermediate)));
 }
 
 /// Inputs of the norms and masks of hidden dropout.

@@ -34,9 +34,8 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   if (kernel.host.base() > 0) {
     const BytesPerSecond link = accelerator.host_link.bandwidth.value;
     if (link.base() == 0)
-      throw config::KeyError(
-          std::vector<std::string>{"operator", "system.accelerator.host_link"},
-          accelerator.name + " has no host_link");
+      throw config::KeyError(std::vector<std::string>{"operator", "system.accelerator.host_link"},
+                             accelerator.name + " has no host_link");
     work.host = (kernel.host / (link / dies)).base() * kMicro;
   }
   work.engine = engine_time(kernel, accelerator).base() * kMicro;
@@ -115,9 +114,9 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   const bool tiled = kernel.tile[0] > 0 || kernel.tile[1] > 0;
   if (tiled || kernel.cluster > 0) {
     const std::string what = tiled ? "tile" : "cluster";
-    throw config::KeyError("operator." + what,
-                           "the roofline, which predicts this kernel on " + accelerator.name +
-                               ", knows no " + what + "s; leave the " + what + " out");
+    throw config::KeyError("operator." + what, "the roofline, which predicts this kernel on " +
+                                                   accelerator.name + ", knows no " + what +
+                                                   "s; leave the " + what + " out");
   }
   Work work = work_of(kernel, accelerator);
   // Efficiencies hold under the power cap of the device as sold.

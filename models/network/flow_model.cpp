@@ -79,8 +79,8 @@ std::optional<Protocol> forced_protocol(const std::string& name) {
   if (name == kAuto) return {};
   const auto protocol = parse_protocol(name);
   if (!protocol)
-    throw config::KeyError("collective.protocol", "there is no protocol '" + name +
-                                                      "'; allowed: auto, ll, ll128, simple");
+    throw config::KeyError("collective.protocol",
+                           "there is no protocol '" + name + "'; allowed: auto, ll, ll128, simple");
   return protocol;
 }
 

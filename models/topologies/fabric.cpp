@@ -16,10 +16,10 @@ namespace orrery {
 RankLayout rank_layout(const SystemConfig& system, int systems) {
   if (systems < 1 || system.accelerators.value < 1 || system.accelerators_per_node < 1 ||
       system.accelerator.dies < 1) {
-    throw config::KeyError(std::vector<std::string>{"nodes", "system.accelerators",
-                                                    "system.accelerators_per_node",
-                                                    "system.accelerator.dies"},
-                           "nodes, accelerators, accelerators_per_node and dies must be positive");
+    throw config::KeyError(
+        std::vector<std::string>{"nodes", "system.accelerators", "system.accelerators_per_node",
+                                 "system.accelerator.dies"},
+        "nodes, accelerators, accelerators_per_node and dies must be positive");
   }
   if (system.accelerators.value % system.accelerators_per_node != 0) {
     throw config::KeyError(
@@ -92,8 +92,8 @@ void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
                                      Topology& topology) {
   for (int rank = 0; rank < layout.ranks(); ++rank) topology.add_rank(rank_name(layout, rank));
-  const ScaleUpBuilder scale_up = ScaleUpRegistry::at(
-      "scale-up topology", system.scale_up.kind, "system.scale_up.kind");
+  const ScaleUpBuilder scale_up =
+      ScaleUpRegistry::at("scale-up topology", system.scale_up.kind, "system.scale_up.kind");
   std::unique_ptr<Fabric> fabric = scale_up(system, layout, topology);
   if (layout.systems > 1) {
     const ScaleOutBuilder scale_out =

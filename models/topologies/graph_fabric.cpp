@@ -256,8 +256,8 @@ class VertexNames {
   }
 
   /// @param path the key that gives the name
-  /// @throws config::KeyError for an accelerator that does not exist, and a name that is nearly that
-  /// of one.
+  /// @throws config::KeyError for an accelerator that does not exist, and a name that is nearly
+  /// that of one.
   int number(const std::string& name, const std::string& path) {
     const auto found = numbers_.find(name);
     if (found != numbers_.end()) return found->second;
@@ -265,8 +265,7 @@ class VertexNames {
     if (name.starts_with(kAccelerator) || name.empty() || !meant.empty()) {
       throw config::KeyError(path, "there is no '" + name + "'",
                              {meant,
-                              {system_.name + " has " +
-                               std::to_string(system_.accelerators.value) +
+                              {system_.name + " has " + std::to_string(system_.accelerators.value) +
                                " accelerators, counted from 0"}});
     }
     numbers_[name] = graph_.vertices();
@@ -327,10 +326,9 @@ void SystemGraph::join(Wire wire) {
 std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout& layout,
                                     SystemGraph graph, Topology& topology) {
   if (graph.vertices() > kMostVertices) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.wires", "system.accelerators"},
-        system + ": a graph may have " + std::to_string(kMostVertices) + " vertices, not " +
-            std::to_string(graph.vertices()));
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.wires", "system.accelerators"},
+                           system + ": a graph may have " + std::to_string(kMostVertices) +
+                               " vertices, not " + std::to_string(graph.vertices()));
   }
   return std::make_unique<GraphFabric>(system, layout, std::move(graph), topology);
 }

@@ -21,12 +21,11 @@ SystemGraph full_mesh(const SystemConfig& system, const RankLayout& layout) {
   const PortConfig& port = system.accelerator.scale_up;
   const int peers = layout.ranks_per_system - 1;
   if (peers < 1 || port.links.value < 1 || port.links.value % peers != 0) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.kind", "system.accelerators",
-                                 "system.accelerator.scale_up.links"},
-        "the " + std::to_string(port.links.value) +
-            " scale-up links of the accelerator cannot be shared equally by " +
-            std::to_string(peers) + " others; give wires");
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.kind", "system.accelerators",
+                                                    "system.accelerator.scale_up.links"},
+                           "the " + std::to_string(port.links.value) +
+                               " scale-up links of the accelerator cannot be shared equally by " +
+                               std::to_string(peers) + " others; give wires");
   }
   SystemGraph graph;
   graph.ranks = layout.ranks_per_system;

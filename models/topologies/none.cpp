@@ -19,7 +19,8 @@ class NoFabric : public Fabric {
   void draw(Topology& /*topology*/) const override {}
 };
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout, Topology&) {
+std::unique_ptr<Fabric> build(const SystemConfig& /*system*/, const RankLayout& layout,
+                              Topology& /*topology*/) {
   if (layout.ranks_per_system != 1) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerators"},

@@ -221,11 +221,11 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   const int wired = std::accumulate(links.begin(), links.end(), 0);
   const int ports = system.accelerator.scale_up.links.value;
   if (wired < 1 || wired != ports) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.links_per_switch",
-                                 "system.accelerator.scale_up.links"},
-        "links_per_switch adds up to " + std::to_string(wired) + ", but the accelerator has " +
-            std::to_string(ports) + " scale-up links");
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.links_per_switch",
+                                                    "system.accelerator.scale_up.links"},
+                           "links_per_switch adds up to " + std::to_string(wired) +
+                               ", but the accelerator has " + std::to_string(ports) +
+                               " scale-up links");
   }
   if (config.boards < 1 || system.accelerators.value % config.boards != 0 ||
       (config.boards > 1 && config.trunks < 1)) {

@@ -216,11 +216,10 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   int packages = 1;
   for (const int size : sizes) packages *= size;
   if (sizes.empty() || packages != layout.ranks_per_system) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.torus", "system.accelerators",
-                                 "system.scale_up.kind"},
-        "the torus has " + std::to_string(packages) + " packages, the system " +
-            std::to_string(layout.ranks_per_system) + " ranks");
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.torus", "system.accelerators",
+                                                    "system.scale_up.kind"},
+                           "the torus has " + std::to_string(packages) + " packages, the system " +
+                               std::to_string(layout.ranks_per_system) + " ranks");
   }
   if (ports < 1 || ports % (2 * static_cast<int>(sizes.size())) != 0) {
     throw config::KeyError(

@@ -4,9 +4,9 @@
 
 #include "models/collectives/user_algorithm.h"
 #include "models/kernels/calibrated_model.h"
+#include "models/network/flow_model.h"
 #include "sim/app/commands.h"
 #include "sim/app/experiment.h"
-#include "sim/app/experiment_network.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/plan_check.h"
 #include "sim/app/published.h"
@@ -22,13 +22,7 @@ namespace {
 void check_experiment_file(const std::string& file) {
   const LoadedExperiment loaded = load_experiment(file, {});
   std::cerr << loaded.warnings << check_plan(loaded);
-  const Experiment& e = loaded.experiment;
-  if (e.kind == ExperimentKind::kOperator) return;
-  try {
-    const ExperimentNetwork network(e);
-  } catch (const config::KeyError& error) {
-    config::throw_located(error, loaded.node);
-  }
+  check_network(loaded);
 }
 
 /// One system, and two where it has a network to others.

@@ -101,9 +101,10 @@ Schema<Experiment> experiment_schema() {
                 between(0, 10000))
       .optional("precision", &Experiment::precision, "of weights and matrix operands")
       .optional("kv_precision", &Experiment::kv_precision, "inference: of the KV cache")
-      .optional("activation_precision", &Experiment::activation_precision,
-                "training: of the inputs that matrix products keep for the backward pass; fp8 where "
-                "they run in 8 bits or less, as Transformer Engine keeps them")
+      .optional(
+          "activation_precision", &Experiment::activation_precision,
+          "training: of the inputs that matrix products keep for the backward pass; fp8 where "
+          "they run in 8 bits or less, as Transformer Engine keeps them")
       .optional("recompute", &Experiment::recompute,
                 "training: what the backward pass computes again")
       .optional("flash_attention", &Experiment::flash_attention,
@@ -261,8 +262,8 @@ InferenceConfig inference_config(const Experiment& e) {
   inference.micro_batch = e.batch.micro;
   if (e.batch.global > 0) {
     const std::int64_t dp = e.parallel.dp;
-    const std::int64_t micro = e.batch.micro > 0 ? e.batch.micro : std::max<std::int64_t>(
-                                                                        1, e.batch.global / dp);
+    const std::int64_t micro =
+        e.batch.micro > 0 ? e.batch.micro : std::max<std::int64_t>(1, e.batch.global / dp);
     require(e.batch.global == micro * dp, "batch.global",
             std::to_string(e.batch.global) + " sequences are not batch.micro times the " +
                 std::to_string(dp) + " data-parallel ranks",
@@ -272,8 +273,7 @@ InferenceConfig inference_config(const Experiment& e) {
   inference.sequence = e.phase == Phase::kPrefill ? e.batch.sequence : 1;
   inference.kv_length = e.phase == Phase::kDecode ? e.kv_length : 0;
   inference.precision = e.precision;
-  inference.kv_precision =
-      e.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
+  inference.kv_precision = e.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return inference;
 }
 

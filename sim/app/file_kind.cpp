@@ -24,6 +24,9 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   if (has("compute") || has("kernel") || has("energy") || has("architecture"))
     return FileKind::kAccelerator;
   if (has("hf") || has("dimensions")) return FileKind::kModel;
+  if (has("system") && (has("scale_up") || has("scale_out") || has("host") || has("accelerators") ||
+                        has("all_in_power")))
+    return FileKind::kSystem;
   const config::Node* base = node.find("extends");
   const bool extends_library =
       base != nullptr && base->is_scalar() && !config::Library::is_path(base->text());
@@ -71,9 +74,9 @@ std::string base_file(const config::Node& base, const std::string& from,
 
 /// Says that a file is of no kind, and which key was probably meant to tell it.
 [[noreturn]] void refuse(const std::string& path, config::Diagnostics& diagnostics) {
-  const std::vector<std::string> telling = {"experiment", "sweep", "system", "accelerator",
-                                            "model", "calibration", "network_calibration",
-                                            "protocols", "collective"};
+  const std::vector<std::string> telling = {"experiment",          "sweep",     "system",
+                                            "accelerator",         "model",     "calibration",
+                                            "network_calibration", "protocols", "collective"};
   const std::string message =
       "cannot tell what this is: expected one of the top-level keys experiment, sweep, system, "
       "accelerator, model, calibration, steps of a collective, or a list of published rows";
@@ -142,6 +145,8 @@ FileKind file_kind(const std::string& path) {
     current = base_file(*base, current, diagnostics);
     diagnostics.throw_if_errors();
   }
+  config::load_file(path, diagnostics);  // says what is wrong with the files that it extends
+  diagnostics.throw_if_errors();
   refuse(path, diagnostics);
 }
 

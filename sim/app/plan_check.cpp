@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/app/experiment_network.h"
 #include "sim/app/model_step.h"
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
@@ -51,22 +52,20 @@ void warn_of_straddling(const LoadedExperiment& loaded, config::Diagnostics& dia
     for (int stage = 0; stage < p.pp; ++stage) {
       const Mesh::Groups groups = (mesh.*kind.groups)(stage);
       all += groups.size();
-      straddling += static_cast<std::size_t>(
-          std::count_if(groups.begin(), groups.end(), [&](const std::vector<int>& group) {
-            return !lies_on_one(group, system_ranks);
-          }));
+      straddling += static_cast<std::size_t>(std::count_if(
+          groups.begin(), groups.end(),
+          [&](const std::vector<int>& group) { return !lies_on_one(group, system_ranks); }));
     }
     if (straddling == 0) continue;
-    config::report(
-        config::KeyError(std::string("parallel.") + kind.key,
-                         std::to_string(straddling) + " of " + std::to_string(all) + " " +
-                             kind.name + " groups lie on two systems of " +
-                             std::to_string(system_ranks) +
-                             " ranks, though each would fit into one",
-                         {{},
-                          {"groups of " + fitting_extents(kind.extent, system_ranks) +
-                           " ranks stay inside; the step waits for the network between systems"}}),
-        loaded.node, diagnostics, config::Diagnostic::Severity::kWarning);
+    config::report(config::KeyError(
+                       std::string("parallel.") + kind.key,
+                       std::to_string(straddling) + " of " + std::to_string(all) + " " + kind.name +
+                           " groups lie on two systems of " + std::to_string(system_ranks) +
+                           " ranks, though each would fit into one",
+                       {{},
+                        {"groups of " + fitting_extents(kind.extent, system_ranks) +
+                         " ranks stay inside; the step waits for the network between systems"}}),
+                   loaded.node, diagnostics, config::Diagnostic::Severity::kWarning);
   }
 }
 
@@ -90,6 +89,15 @@ void require_plan(const Experiment& e, const LlmConfig& model) {
     require_supported(model, inference_config(e));
   }
   matrix_peak(e.system.accelerator, e.precision);
+  const bool fp8_prefill = e.kind == ExperimentKind::kInference && e.phase == Phase::kPrefill &&
+                           e.kv_precision == CacheFormat::kFp8 &&
+                           model.attention.kind == AttentionKind::kGrouped;
+  if (fp8_prefill && !find_precision(e.system.accelerator.compute.matrix, Precision::kFp8)) {
+    throw config::KeyError("kv_precision",
+                           "a prefill over an fp8 cache runs its attention in fp8, for which " +
+                               e.system.accelerator.name + " has no matrix rate",
+                           {"bf16", {}});
+  }
 }
 
 /// What a rank needs at most.
@@ -125,6 +133,15 @@ std::string check_plan(const LoadedExperiment& loaded) {
     config::throw_located(error, loaded.node);
   }
   return diagnostics.render_warnings();
+}
+
+void check_network(const LoadedExperiment& loaded) {
+  if (loaded.experiment.kind == ExperimentKind::kOperator) return;
+  try {
+    const ExperimentNetwork network(loaded.experiment);
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, loaded.node);
+  }
 }
 
 std::string expert_parallel_hint(const Experiment& experiment) {

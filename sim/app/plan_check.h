@@ -14,6 +14,10 @@ namespace orrery {
 /// @throws config::ConfigError with the place of what cannot be
 std::string check_plan(const LoadedExperiment& loaded);
 
+/// Whether the machine of an experiment can be built.
+/// @throws config::ConfigError with the place of what cannot be
+void check_network(const LoadedExperiment& loaded);
+
 /// Of a plan that does not fit and whose ranks all hold every expert: the fewest ranks that would
 /// share them and fit, "ep: 8 holds it: 12.8 GB a rank". Empty where there are none.
 std::string expert_parallel_hint(const Experiment& experiment);

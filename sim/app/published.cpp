@@ -96,8 +96,8 @@ double in_metric_unit(const PublishedRow& row, const MetricInfo& metric) {
   } catch (const UnitError& error) {
     throw config::KeyError("unit", error.what(), {error.suggestion(), {}});
   }
-  throw config::KeyError("unit", "'" + row.unit + "' is not the unit of " + row.metric + " (" +
-                                     metric.unit + ")");
+  throw config::KeyError(
+      "unit", "'" + row.unit + "' is not the unit of " + row.metric + " (" + metric.unit + ")");
 }
 
 PublishedPoint load_point(const config::Node& node, const std::string& path,
@@ -109,9 +109,9 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   if (metric == nullptr) {
     std::vector<std::string> known;
     for (const MetricInfo& other : metric_table()) known.emplace_back(other.name);
-    config::report(config::KeyError("metric", "unknown metric '" + point.row.metric + "'",
-                                    {nearest_name(point.row.metric, known),
-                                     {"see `orrery describe metrics`"}}),
+    config::report(config::KeyError(
+                       "metric", "unknown metric '" + point.row.metric + "'",
+                       {nearest_name(point.row.metric, known), {"see `orrery describe metrics`"}}),
                    node, diagnostics);
     diagnostics.throw_if_errors();
   }

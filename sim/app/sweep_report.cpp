@@ -41,6 +41,7 @@ std::string plan(const Experiment& e) {
   add("VPP", e.parallel.vpp);
   add("DP", e.parallel.dp);
   add("EP", e.parallel.ep);
+  add("ETP", e.parallel.etp);
   return text;
 }
 

@@ -186,8 +186,8 @@ void report(const KeyError& finding, const Node& root, Diagnostics& diagnostics,
   const Place place = place_of(root, finding.paths());
   add_source(place.where, diagnostics);
   // Elsewhere the message has to say what it is about.
-  std::string message = place.exact ? finding.message()
-                                    : finding.paths().front() + ": " + finding.message();
+  std::string message =
+      place.exact ? finding.message() : finding.paths().front() + ": " + finding.message();
   diagnostics.add({severity, place.where, place.length, std::move(message),
                    finding.advice().suggestion, finding.advice().notes});
 }

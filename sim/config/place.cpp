@@ -28,12 +28,13 @@ std::optional<Written> written_at(const Node& root, std::string_view path) {
   const Node* node = root.at_path(path);
   if (node == nullptr || node->origin().kind == Origin::Kind::kDefault) return {};
   const std::size_t dot = path.rfind('.');
-  const Node* parent =
-      dot == std::string_view::npos ? &root : root.at_path(path.substr(0, dot));
+  const Node* parent = dot == std::string_view::npos ? &root : root.at_path(path.substr(0, dot));
   const std::string_view key = dot == std::string_view::npos ? path : path.substr(dot + 1);
-  // A map in several lines begins at the first of its keys, and keeps the place of what it is laid
-  // over.
-  if (node->is_map() && parent->is_map() &&
+  // What is written in several lines begins at the first of its keys or items, and a map keeps the
+  // place of what it is laid over.
+  const bool below_key = node->is_sequence() && parent->is_map() &&
+                         parent->key_origin(key).line != node->origin().line;
+  if ((node->is_map() || below_key) && parent->is_map() &&
       parent->key_origin(key).kind != Origin::Kind::kDefault) {
     const Origin& origin = parent->key_origin(key);
     return Written{{origin.location(), static_cast<int>(key.size()), true}, writer_of(origin)};

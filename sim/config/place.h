@@ -18,8 +18,8 @@ struct Place {
 
 /// Where a user looks for what several values say together. Of the paths whose value was written:
 /// that of a `--set`, else of a file outside the library, else of the library; the first of equals.
-/// Where none was written, the key that holds the first of them, or `root`. A map is shown by its
-/// key.
+/// Where none was written, the key that holds the first of them, or `root`. A map, and a list
+/// below its key, is shown by the key.
 Place place_of(const Node& root, const std::vector<std::string>& paths);
 
 }  // namespace orrery::config

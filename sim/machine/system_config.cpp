@@ -213,22 +213,19 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .required("all_in_power", &C::all_in_power,
                     "all that the system draws, network and storage included [W]",
                     between(Watts(1e-3), Watts(1e9)))
-          .check(
-              "accelerators must be a multiple of accelerators_per_node",
-              [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
-              {"accelerators_per_node", "accelerators"})
-          .check(
-              "packages_per_nic must divide accelerators_per_node",
-              [](const C& c) {
-                return c.accelerators_per_node % c.scale_out.packages_per_nic == 0;
-              },
-              {"scale_out.packages_per_nic", "accelerators_per_node"})
+          .check("accelerators must be a multiple of accelerators_per_node",
+                 [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
+                 {"accelerators_per_node", "accelerators"})
+          .check("packages_per_nic must divide accelerators_per_node",
+                 [](const C& c) {
+                   return c.accelerators_per_node % c.scale_out.packages_per_nic == 0;
+                 },
+                 {"scale_out.packages_per_nic", "accelerators_per_node"})
           .check(missing_ports, "accelerator")
           .check(torus_fault, {"scale_up.torus", "accelerators", "scale_up.kind"})
-          .check(
-              "boards must divide accelerators",
-              [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; },
-              {"scale_up.boards", "accelerators"})
+          .check("boards must divide accelerators",
+                 [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; },
+                 {"scale_up.boards", "accelerators"})
           .check(
               "links_per_switch must be positive and add up to scale_up.links of the accelerator",
               links_add_up,

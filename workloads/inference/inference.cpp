@@ -67,8 +67,8 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   const std::int64_t context = layer_work(config).context;
   require(model.positions == 0 || context <= model.positions,
           config.phase == Phase::kDecode ? "kv_length" : "batch.sequence",
-          "model '" + model.name + "' has " + std::to_string(model.positions) +
-              " positions, got " + std::to_string(context),
+          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
+              std::to_string(context),
           {std::to_string(model.positions - (config.phase == Phase::kDecode ? 1 : 0)), {}});
   require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
           "more experts per token than experts");

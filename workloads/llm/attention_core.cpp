@@ -36,7 +36,8 @@ AttentionCore core_of(const LayerTask& task) {
   core.window = task.layer.window;
   core.qk_dim = shape.qk_dim;
   core.v_dim = shape.v_dim;
-  core.new_bytes = std::min(bytes, element_bytes(core.precision));  // a prefill over fp8 runs in fp8
+  core.new_bytes =
+      std::min(bytes, element_bytes(core.precision));  // a prefill over fp8 runs in fp8
   core.cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
   return core;
 }

@@ -117,9 +117,9 @@ std::string read_text(const std::filesystem::path& path) {
   const std::size_t line_end = text.rfind('\n', at);  // none: npos, which wraps to 0 below
   config::Diagnostics diagnostics;
   diagnostics.add_source(origin, text);
-  diagnostics.error({origin, 1 + static_cast<int>(std::count(begin, end, '\n')),
-                     static_cast<int>(at - line_end)},
-                    static_cast<int>(key.size()), error.field() + ": " + error.message());
+  diagnostics.error(
+      {origin, 1 + static_cast<int>(std::count(begin, end, '\n')), static_cast<int>(at - line_end)},
+      static_cast<int>(key.size()), error.field() + ": " + error.message());
   diagnostics.throw_if_errors();
   throw FieldError(error);
 }

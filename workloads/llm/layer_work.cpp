@@ -10,10 +10,10 @@ namespace orrery {
 namespace {
 
 void require_split(std::int64_t size, int ways, const char* key, const std::string& what) {
-  require(size % ways == 0, (std::string("parallel.") + key).c_str(),
-          std::to_string(size) + " " + what + " do not divide by " + key + " = " +
-              std::to_string(ways),
-          divisors_near(size, ways));
+  require(
+      size % ways == 0, (std::string("parallel.") + key).c_str(),
+      std::to_string(size) + " " + what + " do not divide by " + key + " = " + std::to_string(ways),
+      divisors_near(size, ways));
 }
 
 }  // namespace
@@ -61,11 +61,10 @@ void require_divisible(const LlmConfig& model, const ParallelConfig& parallel) {
   require_split(model.attention.heads, tp, "tp", "attention heads");
   if (model.attention.kind == AttentionKind::kGrouped) {
     const std::int64_t kv_heads = model.attention.kv_heads;
-    require(
-        kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
-        std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
-            " ways",
-        {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
+    require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
+            std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
+                " ways",
+            {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
   }
   const bool dense = std::any_of(model.layers.begin(), model.layers.end(),
                                  [](const LayerConfig& layer) { return !layer.moe; });

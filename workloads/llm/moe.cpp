@@ -177,8 +177,7 @@ void experts_forward(StepList& steps, const LayerTask& task) {
   up.load.copies = up.rows;
   up.load.choices = real(permuted_tokens(task)) * real(task.model.moe.experts);
   steps.then(grouped_gemm("expert up", precision, up));
-  steps.then(
-      activation_forward("expert activation", task, expert_rows(task), split_width(task)));
+  steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
   steps.then(grouped_gemm("expert down", precision, expert_down(task)));
 }
 

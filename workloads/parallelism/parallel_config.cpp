@@ -55,7 +55,8 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
         .optional("dp", &P::dp, "data parallel replicas", degree)
         .optional("cp", &P::cp, "context parallel ranks; only 1 is supported", degree)
         .optional("ep", &P::ep, "ranks of a stage's tp * dp that share the experts", degree)
-        .optional("etp", &P::etp, "tensor parallel ranks inside experts: ep * etp of a stage's tp * dp hold all "
+        .optional("etp", &P::etp,
+                  "tensor parallel ranks inside experts: ep * etp of a stage's tp * dp hold all "
                   "experts",
                   degree)
         .optional("zero", &P::zero,

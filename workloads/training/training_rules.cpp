@@ -22,19 +22,19 @@ void require_batch(const LlmConfig& model, const TrainingConfig& c) {
   require(c.global_batch > 0 && c.micro_batch > 0 && c.sequence > 0, "batch",
           "global, micro and sequence must be at least 1");
   const std::int64_t unit = c.micro_batch * c.parallel.dp;
-  require(c.global_batch % unit == 0, "batch.global",
+  require(c.global_batch % unit == 0, Paths{"batch.global", "batch.micro", "parallel.dp"},
           std::to_string(c.global_batch) +
               " sequences do not divide by batch.micro * parallel.dp = " + std::to_string(unit),
-          {nearest_multiple(c.global_batch, unit), {}});
+          {{}, {"batch.global: " + nearest_multiple(c.global_batch, unit) + " would do"}});
   require(model.positions == 0 || c.sequence <= model.positions, "batch.sequence",
-          "model '" + model.name + "' has " + std::to_string(model.positions) +
-              " positions, got " + std::to_string(c.sequence),
+          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
+              std::to_string(c.sequence),
           {std::to_string(model.positions), {}});
   require(!c.parallel.sp || c.micro_batch * c.sequence % c.parallel.tp == 0,
           Paths{"batch.sequence", "parallel.sp", "batch.micro"},
           "sequence parallelism: the " + std::to_string(c.micro_batch * c.sequence) +
               " tokens of a micro-batch do not divide by tp = " + std::to_string(c.parallel.tp),
-          {nearest_multiple(c.sequence, c.parallel.tp), {}});
+          {{}, {"batch.sequence: " + nearest_multiple(c.sequence, c.parallel.tp) + " would do"}});
 }
 
 void require_schedule(const TrainingConfig& c) {
@@ -42,15 +42,17 @@ void require_schedule(const TrainingConfig& c) {
   require(std::find(known.begin(), known.end(), c.schedule) != known.end(), "schedule",
           "unknown schedule '" + c.schedule + "'",
           {nearest_name(c.schedule, known), {"there are: 1f1b, interleaved"}});
-  require((c.schedule == "interleaved") == (c.parallel.vpp > 1), Paths{"schedule", "parallel.vpp"},
-          "interleaved goes with parallel.vpp > 1, 1f1b with vpp 1",
-          {c.parallel.vpp > 1 ? "interleaved" : "1f1b", {}});
+  require(
+      (c.schedule == "interleaved") == (c.parallel.vpp > 1), Paths{"schedule", "parallel.vpp"},
+      "interleaved goes with parallel.vpp > 1, 1f1b with vpp 1",
+      {{},
+       {c.parallel.vpp > 1 ? "schedule: interleaved, or vpp: 1" : "schedule: 1f1b, or vpp: 2"}});
   require(c.parallel.vpp == 1 || c.micro_batches() % c.parallel.pp == 0,
           Paths{"schedule", "batch.global", "parallel.pp"},
           "interleaved needs micro-batches in multiples of pp = " + std::to_string(c.parallel.pp) +
               ", got " + std::to_string(c.micro_batches()),
           {{},
-           {"batch.global " +
+           {"batch.global: " +
             nearest_multiple(c.global_batch, c.micro_batch * c.parallel.dp * c.parallel.pp) +
             " would do"}});
 }
@@ -69,7 +71,7 @@ void require_precision(const TrainingConfig& c) {
           Paths{"activation_precision", "precision"},
           "products of 16 bits and more keep their inputs as they are: fp8 activations need a "
           "precision of 8 bits or less",
-          {"bf16", {}});
+          {{}, {"activation_precision: bf16, or precision: fp8"}});
 }
 
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {

@@ -29,8 +29,9 @@ std::string decode(const std::string& plan, const std::string& model = "deepseek
 TEST(PlanCheck, WarnsOfGroupsThatLieOnTwoSystemsThoughTheyFitIntoOne) {
   const std::string warning = check_plan(load(decode("{dp: 128, ep: 64}")));
   // Ranks 64 to 127: 8 on the first rack of 72, 56 on the second.
-  EXPECT_THAT(warning, HasSubstr("test.yaml:9:25: warning: 1 of 2 expert parallel groups lie on two "
-                                 "systems of 72 ranks, though each would fit into one"));
+  EXPECT_THAT(warning,
+              HasSubstr("test.yaml:9:25: warning: 1 of 2 expert parallel groups lie on two "
+                        "systems of 72 ranks, though each would fit into one"));
   EXPECT_THAT(warning, HasSubstr("groups of 36 or 72 ranks stay inside"));
 }
 
@@ -50,7 +51,7 @@ TEST(PlanCheck, SaysWhatRanksWithoutAnExpertHold) {
 
 TEST(PlanCheck, TellsHowManyRanksWouldHoldTheExperts) {
   // 256 experts of 58 layers, 3 x 7168 x 2048 bytes each: 654 GB on every rank. Over 4 ranks 163 GB
-  // and 17 GB of the rest are too many for nine tenths of 186 GB; over 8 they are 82 GB.
+  // and the 19 GB of the rest are too many for nine tenths of 198.7 GB; over 8 they are 82 GB.
   const LoadedExperiment all = load(decode("{dp: 8}"));
   EXPECT_THAT(expert_parallel_hint(all.experiment),
               HasSubstr("every rank holds all 256 experts; ep: 8 holds it: "));
@@ -81,7 +82,8 @@ TEST(ExperimentNetwork, ATopologyThatTheLibraryIsNotTunedForTakesTheFastestAlgor
     return load(
         "experiment: collective\n"
         "system: {extends: dgx_h100, scale_up: {kind: torus, torus: [2, 2, 2]}}\n"
-        "collective: {kind: all_reduce, bytes: 1 GiB, algorithm: " + algorithm + "}\n");
+        "collective: {kind: all_reduce, bytes: 1 GiB, algorithm: " +
+        algorithm + "}\n");
   };
   const auto time = [&](const std::string& algorithm) {
     const Experiment e = collective(algorithm).experiment;

@@ -291,7 +291,8 @@ TEST(SplitExperts, RowsThatArrivedAreGatheredAndResultsReducedBeforeTheyGoBack) 
   EXPECT_EQ(collective_bytes(list, "combine reduce-scatter"), 32.0 * 64 * 2);
   EXPECT_EQ(collective_bytes(list, "combine"), 16.0 * 64 * 2);
   EXPECT_TRUE(ancestors(list, find(list, "expert up")).contains(find(list, "dispatch all-gather")));
-  EXPECT_TRUE(ancestors(list, find(list, "combine")).contains(find(list, "combine reduce-scatter")));
+  EXPECT_TRUE(
+      ancestors(list, find(list, "combine")).contains(find(list, "combine reduce-scatter")));
   // Twice the rows, half the columns: 32 x 64 x (2 x 16) and 32 x 16 x 64.
   EXPECT_EQ(kernel(list, "expert up").matrix_flops.base(), 2.0 * 32 * 64 * 32);
   EXPECT_EQ(kernel(list, "expert down").matrix_flops.base(), 2.0 * 32 * 16 * 64);

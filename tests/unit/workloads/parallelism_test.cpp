@@ -71,7 +71,8 @@ TEST(ParallelConfig, SaysWhatIsNotSupported) {
   EXPECT_EQ(message({.tp = 8, .sp = true, .pp = 4, .vpp = 2, .dp = 2, .ep = 16}), "");
   EXPECT_THAT(message({.cp = 2}), HasSubstr("parallel.cp: unsupported"));
   EXPECT_EQ(message({.dp = 8, .ep = 4, .etp = 2}), "");
-  EXPECT_THAT(message({.dp = 8, .ep = 4, .etp = 4}), HasSubstr("parallel.etp: ep * etp must divide"));
+  EXPECT_THAT(message({.dp = 8, .ep = 4, .etp = 4}),
+              HasSubstr("parallel.etp: ep * etp must divide"));
   EXPECT_THAT(message({.zero = 2}), HasSubstr("parallel.zero: unsupported"));
   EXPECT_THAT(message({.zero = 4}), HasSubstr("parallel.zero: zero must be"));
   EXPECT_THAT(message({.vpp = 2}), HasSubstr("parallel.vpp"));
@@ -115,17 +116,17 @@ std::int64_t distinct(const RankParameters& p, const ParallelConfig& parallel) {
 }
 
 TEST(RankParameters, OfAllRanksAddUpToTheModel) {
-  const ParallelConfig plans[] = {
-      {},
-      {.tp = 2},
-      {.tp = 4, .sp = true, .pp = 3},
-      {.pp = 2, .dp = 4, .ep = 4},
-      {.dp = 8, .ep = 4, .etp = 2}};
+  const ParallelConfig plans[] = {{},
+                                  {.tp = 2},
+                                  {.tp = 4, .sp = true, .pp = 3},
+                                  {.pp = 2, .dp = 4, .ep = 4},
+                                  {.dp = 8, .ep = 4, .etp = 2}};
   for (const char* name : {"llama_3_1_8b", "qwen3_30b_a3b", "deepseek_v3", "mixtral_8x7b",
                            "gemma_2_9b", "qwen3_8b", "gpt_oss_120b"}) {
     const LlmConfig model = library_model(name);
     for (ParallelConfig plan : plans) {
-      if (!model.has_moe()) plan.ep = 1;
+      if (!model.has_moe()) plan.ep = plan.etp = 1;
+      if (model.moe.expert_bias) plan.etp = 1;  // the second biases would be on every sharer
       std::int64_t sum = 0;
       for (int stage = 0; stage < plan.pp; ++stage) {
         sum += distinct(stage_parameters(model, plan, stage), plan);
