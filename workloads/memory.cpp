@@ -208,7 +208,8 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   const double quantised = real(p.total() - p.sixteen_bit);
   MemoryUse use;
   use.weights = Bytes(quantised * element_bytes(config.precision) +
-                      real(p.sixteen_bit) * activation_bytes(config.precision));
+                      real(p.sixteen_bit) * activation_bytes(config.precision) -
+                      saved_weight_bytes(model, config.parallel, stage, config.precision));
   const auto ranges = layer_ranges(model.layer_count(), config.parallel);
   const LayerRange range = ranges[static_cast<std::size_t>(stage)].front();
   for (std::int64_t i = range.first; i < range.first + range.count; ++i) {

@@ -5,14 +5,13 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/device_numbers.h"
+#include "models/kernels/parameter_limits.h"
 #include "models/kernels/residual_table.h"
 #include "sim/config/diagnostics.h"
-#include "sim/config/load.h"
 #include "sim/machine/draws.h"
 #include "sim/units/hash.h"
 
@@ -122,27 +121,6 @@ std::vector<std::vector<double>> cholesky(const std::vector<std::vector<double>>
   return l;
 }
 
-/// The family of a group, by any class of kernels that has it.
-const KernelFamily* family_named(const std::string& model, const std::string& group) {
-  for (const auto& [kind, name] : config::EnumNames<KernelClass>::values) {
-    const FamilyOf of = family_of(model, kind);
-    if (of.group == group) return of.family;
-  }
-  return nullptr;
-}
-
-/// The device of a calibration from the library, at the rates that were fitted.
-std::optional<AcceleratorConfig> fitted_device(const Calibration& calibration) {
-  const config::Library& library = config::default_library();
-  const std::string path = library.locate("accelerators", calibration.accelerator, "");
-  if (calibration.accelerator.empty() || !std::filesystem::exists(path)) return std::nullopt;
-  auto device = config::load<AcceleratorConfig>(path, library, "accelerators");
-  device.memory.bandwidth.value = calibration.rates.memory;
-  for (const auto& [precision, rate] : calibration.rates.matrix)
-    device.compute.matrix[precision].value = rate;
-  return device;
-}
-
 /// Formats that run on the same units at the same width and rate; no table has both.
 std::optional<Precision> like(Precision precision) {
   if (precision == Precision::kFp16) return Precision::kBf16;
@@ -187,7 +165,7 @@ CalibratedModel::CalibratedModel(const Calibration& calibration)
     : CalibratedModel(std::make_shared<const Calibration>(calibration)) {}
 
 CalibratedModel::CalibratedModel(std::shared_ptr<const Calibration> calibration)
-    : calibration_(std::move(calibration)), fitted_on_(fitted_device(*calibration_)) {
+    : calibration_(std::move(calibration)) {
   for (const KernelFit& fit : calibration_->fits) {
     for (const auto& [name, parameter] : fit.parameters) {
       const std::size_t dot = std::min(name.find('.'), name.size() - 1);
@@ -219,7 +197,8 @@ std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* ent
                                             Precision precision,
                                             const AcceleratorConfig& accelerator) const {
   if (entry == nullptr) return of.family->priors(accelerator, precision);
-  const AcceleratorConfig& from = fitted_on_ ? *fitted_on_ : accelerator;
+  const std::optional<AcceleratorConfig>& measured = calibration_->device;
+  const AcceleratorConfig& from = measured ? *measured : accelerator;
   const Precision fitted =
       find_precision(from.compute.matrix, precision) ? precision : entry->fit->precision;
   std::vector<double> values = of.family->priors(from, fitted);
@@ -230,7 +209,8 @@ std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* ent
 bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
   if (another_machine(rates, accelerator)) return true;
-  if (fitted_on_ && other_structure(*fitted_on_, accelerator)) return true;
+  const std::optional<AcceleratorConfig>& measured = calibration_->device;
+  if (measured && other_structure(*measured, accelerator)) return true;
   if (precision == Precision::kInt8) return true;  // by the fit of fp8
   const auto rate = rates.matrix.find(precision);
   const auto* peak = find_precision(accelerator.compute.matrix, precision);

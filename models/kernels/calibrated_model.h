@@ -69,10 +69,7 @@ class CalibratedModel final : public KernelModel {
                             const AcceleratorConfig& accelerator);
   std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 
-  std::shared_ptr<const Calibration> calibration_;  ///< null: none
-  /// What was fitted, at the rates of the calibration; absent: not in the library, and values stay
-  /// as they are on other devices.
-  std::optional<AcceleratorConfig> fitted_on_;
+  std::shared_ptr<const Calibration> calibration_;              ///< null: none
   std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
   mutable std::unique_ptr<Device> device_;  ///< the last accelerator that kernels were priced on
 };

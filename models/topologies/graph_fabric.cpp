@@ -224,9 +224,10 @@ class GraphFabric final : public Fabric {
     for (const SystemGraph::Wire& wire : graph_.wires) {
       const auto from = vertex(topology, system, wire.from);
       const int source = graph[from].rank;
-      topology.add_bundle({graph[from].name + "->" + graph[vertex(topology, system, wire.to)].name,
-                           wire.kind, wire.link * static_cast<double>(wire.links), wire.links,
-                           source});
+      const auto to = vertex(topology, system, wire.to);
+      topology.add_bundle(
+          topology.vertex_name(from), topology.vertex_name(to),
+          {wire.kind, wire.link * static_cast<double>(wire.links), wire.links, source});
     }
   }
 

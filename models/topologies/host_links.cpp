@@ -121,8 +121,8 @@ class HostedFabric final : public Fabric {
   static void add(const std::string& below, const std::string& above, BytesPerSecond capacity,
                   int source, std::vector<Pair>& pairs, Topology& topology) {
     Pair pair;
-    pair.out = topology.add_bundle({below + "->" + above, LinkKind::kHost, capacity, 1, source});
-    pair.in = topology.add_bundle({above + "->" + below, LinkKind::kHost, capacity, 1, -1});
+    pair.out = topology.add_bundle(below, above, {LinkKind::kHost, capacity, 1, source});
+    pair.in = topology.add_bundle(above, below, {LinkKind::kHost, capacity, 1, -1});
     pairs.push_back(pair);
   }
   static void draw_pair(VertexId below, VertexId above, const Pair& pair, Topology& topology) {

@@ -192,8 +192,9 @@ class TorusFabric final : public Fabric {
           const int neighbour = next(rank, axis, step);
           if (neighbour < 0) continue;
           bundles_[slot(rank, axis, step)] = topology.add_bundle(
-              {topology.rank_name(rank) + "->" + topology.rank_name(neighbour), LinkKind::kScaleUp,
-               link_ * static_cast<double>(per_neighbour_), per_neighbour_, rank});
+              topology.rank_name(rank), topology.rank_name(neighbour),
+              {LinkKind::kScaleUp, link_ * static_cast<double>(per_neighbour_), per_neighbour_,
+               rank});
         }
       }
     }

@@ -110,17 +110,17 @@ class UnifiedBusFabric final : public Fabric {
       const int first = layout_.package(source) * layout_.dies;
       for (int other = first; other < first + layout_.dies; ++other) {
         if (other == source) continue;
-        Bundle bundle{topology.rank_name(source) + "->die" + std::to_string(other % layout_.dies),
-                      LinkKind::kOnPackage, capacity, 1, source};
-        package_links_[package_link(source, other)] = topology.add_bundle(std::move(bundle));
+        package_links_[package_link(source, other)] = topology.add_bundle(
+            topology.rank_name(source), "die" + std::to_string(other % layout_.dies),
+            {LinkKind::kOnPackage, capacity, 1, source});
       }
     }
   }
 
   void add_bundles(Topology& topology) {
     const auto add = [&](const std::string& from, const std::string& to, int links, int source) {
-      return topology.add_bundle({from + "->" + to, LinkKind::kScaleUp,
-                                  link_ * static_cast<double>(links), links, source});
+      return topology.add_bundle(
+          from, to, {LinkKind::kScaleUp, link_ * static_cast<double>(links), links, source});
     };
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       rank_up_.push_back(add(topology.rank_name(rank), "l1_switches", planes_, rank));

@@ -13,6 +13,7 @@
 #include "sim/app/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/machine/network_calibration.h"
+#include "workloads/llm/huggingface.h"
 
 namespace orrery {
 namespace {
@@ -40,6 +41,11 @@ void check_system(const std::string& file) {
   }
 }
 
+void warn_of(const LlmConfig& model) {
+  for (const std::string& warning : model.warnings)
+    std::cerr << "warning: " << model.name << ": " << warning << "\n";
+}
+
 void check_calibration(const std::string& file) { CalibratedModel model(load_calibration(file)); }
 
 void check_file(const std::string& file) {
@@ -60,7 +66,10 @@ void check_file(const std::string& file) {
       config::load<AcceleratorConfig>(file, config::default_library(), "accelerators");
       break;
     case FileKind::kModel:
-      config::load<ModelConfig>(file, config::default_library(), "models").build();
+      warn_of(config::load<ModelConfig>(file, config::default_library(), "models").build());
+      break;
+    case FileKind::kHuggingFace:
+      warn_of(load_huggingface(file));
       break;
     case FileKind::kAlgorithm:
       find_algorithm(file);

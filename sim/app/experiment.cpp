@@ -3,16 +3,20 @@
 
 #include <algorithm>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/algorithm.h"
+#include "sim/app/checkpoint.h"
 #include "sim/app/enum_names.h"
 #include "sim/app/experiment_checks.h"
-#include "sim/app/kernel_pricing.h"
-#include "sim/app/network_pricing.h"
+#include "sim/app/experiment_identity.h"
+#include "sim/app/experiment_network.h"
 #include "sim/app/part_keys.h"
 #include "sim/app/token_keys.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
+#include "sim/config/output.h"
 #include "sim/config/override.h"
+#include "sim/config/relations.h"
+#include "sim/units/spelling.h"
 #include "workloads/require.h"
 
 namespace orrery {
@@ -99,7 +103,9 @@ Schema<Experiment> experiment_schema() {
       .optional("layers_only", &Experiment::layers_only,
                 "training: n layers without embedding, head and optimizer; 0: the whole model",
                 between(0, 10000))
-      .optional("precision", &Experiment::precision, "of weights and matrix operands")
+      .optional("precision", &Experiment::precision,
+                "of weights and matrix operands; where inference is given none, that of the "
+                "checkpoint (quantization_config of the model's file)")
       .optional("kv_precision", &Experiment::kv_precision, "inference: of the KV cache")
       .optional(
           "activation_precision", &Experiment::activation_precision,
@@ -148,27 +154,6 @@ void locate_algorithm(Experiment& e, const config::Node& node) {
     e.collective->algorithm = config::relative_to(e.collective->algorithm, *origin.file);
 }
 
-/// Without what only names things: labels, and the names of the model, calibration, measurement and
-/// algorithm files, whose content is hashed instead.
-nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
-  const auto erase = [](nlohmann::ordered_json& map, std::initializer_list<const char*> keys) {
-    if (!map.is_object()) return;
-    for (const char* key : keys) map.erase(key);
-  };
-  erase(configuration, {"name", "calibration", "measured"});
-  const auto collective = configuration.find("collective");
-  if (collective != configuration.end() && collective->is_object() &&
-      config::Library::is_path(collective->value("algorithm", "")))
-    erase(*collective, {"algorithm"});
-  if (collective != configuration.end()) erase(*collective, {"matrix_file"});
-  erase(configuration["model"], {"hf", "source", "model"});
-  erase(configuration["system"], {"system", "name", "remarks"});
-  erase(configuration["system"]["scale_up"], {"calibration"});
-  erase(configuration["system"]["accelerator"],
-        {"accelerator", "name", "vendor", "architecture", "calibration", "approximations"});
-  return configuration;
-}
-
 }  // namespace
 
 const Schema<Experiment>& Experiment::schema() {
@@ -176,57 +161,43 @@ const Schema<Experiment>& Experiment::schema() {
   return schema;
 }
 
-LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
-                                 config::Diagnostics& diagnostics, const config::Library& library) {
+LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagnostics,
+                            const config::Library& library) {
   const config::Record& record = Experiment::schema().record();
-  for (const std::string& assignment : overrides) {
-    config::apply_override(node, record, assignment, diagnostics, library);
-  }
-  diagnostics.throw_if_errors();
   LoadedExperiment loaded;
   loaded.node = config::complete(node, record, diagnostics, library);
-  config::fill(&loaded.experiment, loaded.node, record, diagnostics);
-  diagnostics.throw_if_errors();
-  locate_algorithm(loaded.experiment, loaded.node);
-  check_experiment(loaded.experiment, loaded.node, diagnostics);
-  diagnostics.throw_if_errors();
+  const int broken =
+      config::fill_and_count_broken_relations(&loaded.experiment, loaded.node, record, diagnostics);
+  if (diagnostics.error_count() > broken) diagnostics.throw_if_errors();
+  if (broken == 0) {
+    read_checkpoint(loaded, diagnostics);
+    locate_algorithm(loaded.experiment, loaded.node);
+    check_experiment(loaded.experiment, loaded.node, diagnostics);
+  }
+  loaded.configuration = config::canonical(loaded.node, record);
+  if (diagnostics.has_errors()) {
+    loaded.contradiction = diagnostics.render();
+    return loaded;
+  }
   const std::vector<std::string>& followed = loaded.experiment.system.accelerator.followed;
   if (!followed.empty()) {
     diagnostics.warning(loaded.node.where(), 1,
                         "figures of the accelerator follow those that were changed", followed);
   }
-
-  std::vector<FileHash> files;
-  if (!loaded.experiment.model.hf.empty()) {
-    files.push_back({"model", sha256_hex_of_file(loaded.experiment.model.hf.path)});
-  }
-  const std::string calibration =
-      calibration_file(loaded.experiment.calibration, loaded.experiment.system.accelerator);
-  if (!calibration.empty()) {
-    loaded_calibration(calibration);  // here, because points may run in processes of their own
-    files.push_back({"calibration", sha256_hex_of_file(calibration)});
-  }
-  const std::string network = network_calibration_file(
-      loaded.experiment.calibration == "none" ? "none" : "auto", loaded.experiment.system);
-  if (!network.empty()) {
-    loaded.experiment.network = loaded_network_calibration(network);
-    loaded.experiment.network->apply(loaded.experiment.system);
-    files.push_back({"network_calibration", sha256_hex_of_file(network)});
-  }
-  for (const FilePath& table : loaded.experiment.measured)
-    files.push_back({"measured", sha256_hex_of_file(table.path)});
-  if (loaded.experiment.collective &&
-      config::Library::is_path(loaded.experiment.collective->algorithm)) {
-    const std::string& algorithm = loaded.experiment.collective->algorithm;
-    find_algorithm(algorithm);
-    files.push_back({"algorithm", sha256_hex_of_file(algorithm)});
-  }
-  if (loaded.experiment.collective && !loaded.experiment.collective->matrix_file.empty()) {
-    files.push_back({"matrix", sha256_hex_of_file(loaded.experiment.collective->matrix_file.path)});
-  }
-  loaded.configuration = config::canonical(loaded.node, record);
-  loaded.identity = point_identity(identity_configuration(loaded.configuration), files);
+  loaded.files = read_files(loaded.experiment);
+  loaded.identity = identity_of(loaded.configuration, loaded.files);
   loaded.warnings = diagnostics.render_warnings();
+  return loaded;
+}
+
+LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
+                                 config::Diagnostics& diagnostics, const config::Library& library) {
+  for (const std::string& assignment : overrides) {
+    config::apply_override(node, Experiment::schema().record(), assignment, diagnostics, library);
+  }
+  diagnostics.throw_if_errors();
+  LoadedExperiment loaded = load_point(node, diagnostics, library);
+  diagnostics.throw_if_errors();
   return loaded;
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/file_kind.h"
 
-#include <fstream>
 #include <optional>
-#include <sstream>
 
+#include "sim/config/input_files.h"
 #include "sim/config/load.h"
 #include "sim/units/spelling.h"
 
@@ -40,10 +39,7 @@ std::optional<FileKind> kind_of(const config::Node& node) {
 /// The file without what it extends: only its own keys are wanted, and the kind decides where names
 /// are looked up.
 config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return config::parse_yaml(text.str(), path, diagnostics);
+  return config::parse_yaml(config::input_files().read(path).text, path, diagnostics);
 }
 
 /// The file that `extends` names: a path, or an entry of the library, which tells the kind.
@@ -109,7 +105,7 @@ KindName name_of(FileKind kind) {
     case FileKind::kAccelerator:
       return {"an accelerator", "describe accelerator"};
     case FileKind::kModel:
-      return {"a model", "check"};
+      return {"a model", "describe model"};
     case FileKind::kCalibration:
       return {"a calibration", "describe calibration"};
     case FileKind::kProtocols:
@@ -118,6 +114,8 @@ KindName name_of(FileKind kind) {
       return {"a network calibration", "check"};
     case FileKind::kAlgorithm:
       return {"a collective algorithm", "check"};
+    case FileKind::kHuggingFace:
+      return {"a model", "describe model"};
   }
   return {"?", "check"};
 }
@@ -133,8 +131,10 @@ void expect_kind(const std::string& path, FileKind expected) {
 
 FileKind file_kind(const std::string& path) {
   config::Diagnostics diagnostics;
-  if (!std::ifstream(path)) config::load_file(path, diagnostics);  // says what is wrong with it
+  if (!config::input_files().read(path).fault.empty())
+    config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
+  if (path.ends_with(".json")) return FileKind::kHuggingFace;
   std::string current = path;
   for (int depth = 0; depth < 16; ++depth) {
     const config::Node node = own_keys(current, diagnostics);

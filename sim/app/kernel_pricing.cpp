@@ -33,6 +33,13 @@ std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
   return calibration;
 }
 
+const OperatorTable& loaded_table(const std::string& file) {
+  static std::map<std::string, OperatorTable> loaded;
+  auto known = loaded.find(file);
+  if (known == loaded.end()) known = loaded.emplace(file, read_operator_table(file)).first;
+  return known->second;
+}
+
 std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
                                                        const AcceleratorConfig& accelerator) {
   const std::string file = calibration_file(choice, accelerator);
@@ -60,7 +67,7 @@ std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo
       kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention, memo);
   std::vector<MeasuredKernel> measured;
   for (const FilePath& table : experiment.measured) {
-    const auto more = measured_kernels(read_operator_table(table.path), accelerator, *model);
+    const auto more = measured_kernels(loaded_table(table.path), accelerator, *model);
     if (more.empty())
       throw config::KeyError(
           "measured", table.path + " has no row of the accelerator '" + accelerator.id + "'");

@@ -3,6 +3,7 @@
 
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
+#include "sim/config/relations.h"
 #include "sim/config/schema.h"
 #include "sim/units/text.h"
 
@@ -30,12 +31,15 @@ class Filler {
     if (record.derivation() && diagnostics_.error_count() == errors) record.derivation()(object);
   }
 
+  int broken_relations() const { return broken_relations_; }
+
  private:
   static bool is_default(const Node& node) { return node.origin().kind == Origin::Kind::kDefault; }
 
   void report(const std::string& fault, const std::vector<std::string>& keys, const Node& node) {
     const Place place = place_of(node, keys);
     diagnostics_.error(place.where, place.length, fault);
+    ++broken_relations_;
   }
 
   void value(void* target, const Node& node, const Type& type, const Bounds& bounds) {
@@ -130,12 +134,20 @@ class Filler {
 
   Diagnostics& diagnostics_;
   const bool complete_;
+  int broken_relations_ = 0;
 };
 
 }  // namespace
 
 void fill(void* object, const Node& completed, const Record& record, Diagnostics& diagnostics) {
-  if (completed.is_map()) Filler(diagnostics).record(object, completed, record);
+  fill_and_count_broken_relations(object, completed, record, diagnostics);
+}
+
+int fill_and_count_broken_relations(void* object, const Node& completed, const Record& record,
+                                    Diagnostics& diagnostics) {
+  Filler filler(diagnostics);
+  if (completed.is_map()) filler.record(object, completed, record);
+  return filler.broken_relations();
 }
 
 }  // namespace orrery::config

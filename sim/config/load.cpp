@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
+#include "sim/config/input_files.h"
 #include "sim/config/leaf.h"
 #include "sim/config/loader.h"
 #include "sim/config/place.h"
@@ -14,34 +14,6 @@
 namespace orrery::config {
 namespace fs = std::filesystem;
 namespace {
-
-/// The text of a file, or why there is none.
-struct FileText {
-  std::string text;
-  std::string fault;
-};
-
-FileText read_text(const std::string& path) {
-  constexpr std::size_t kMostMebibytes = 16;
-  constexpr std::size_t kMostBytes = kMostMebibytes << 20U;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return {{}, "no such file"};
-  if (fs::is_directory(status)) return {{}, "is a directory, not a file"};
-  std::ifstream stream(path, std::ios::binary);
-  // One byte more than allowed tells a larger file; the size itself is unknown for pipes.
-  std::string text(fs::is_regular_file(status) ? static_cast<std::size_t>(std::min<std::uintmax_t>(
-                                                     fs::file_size(path, error), kMostBytes + 1))
-                                               : kMostBytes + 1,
-                   '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!stream.is_open() || stream.bad()) return {{}, "cannot be read"};
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMostBytes) {
-    return {{}, "larger than " + std::to_string(kMostMebibytes) + " MiB"};
-  }
-  return {std::move(text), {}};
-}
 
 std::vector<std::string> file_names(const fs::path& folder) {
   std::vector<std::string> names;
@@ -71,7 +43,7 @@ std::string identity(const std::string& path) {
 }  // namespace
 
 std::optional<Node> Loader::load(const std::string& path, const std::string& kind) {
-  const FileText file = read_text(path);
+  const FileText file = input_files().read(path);
   if (file.fault.empty()) return load_text(path, file.text, kind);
   const std::string suggestion =
       file.fault == "no such file" ? nearest_file(path, path) : std::string();
@@ -95,7 +67,7 @@ std::optional<Node> Loader::load_referenced(const Node& reference, const std::st
   const std::string from = origin.kind == Origin::Kind::kFile ? *origin.file : std::string();
   const std::string path = library_.locate(kind, reference.text(), from);
   if (closes_cycle(reference, path)) return std::nullopt;
-  const FileText file = read_text(path);
+  const FileText file = input_files().read(path);
   if (file.fault.empty()) return load_text(path, file.text, kind);
   if (file.fault == "no such file") {
     report_missing(reference, kind, path);
@@ -168,7 +140,7 @@ namespace {
 void add_source(const Location& where, Diagnostics& diagnostics) {
   std::error_code ignored;
   if (where.line > 0 && fs::is_regular_file(where.file, ignored))
-    diagnostics.add_source(where.file, read_text(where.file).text);
+    diagnostics.add_source(where.file, input_files().read(where.file).text);
 }
 
 /// `path` as it is below `within`; none where it leads elsewhere.

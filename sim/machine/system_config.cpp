@@ -210,8 +210,9 @@ const Schema<SystemConfig>& SystemConfig::schema() {
                     "efficiencies of the fabrics")
           .required("host", &C::host, "the CPUs of the system")
           .optional("remarks", &C::remarks, "notes for readers of published tables")
-          .required("all_in_power", &C::all_in_power,
-                    "all that the system draws, network and storage included [W]",
+          .optional("all_in_power", &C::all_in_power,
+                    "all that the system draws at load, network and storage included [W]; absent: "
+                    "no figures of the system's power",
                     between(Watts(1e-3), Watts(1e9)))
           .check("accelerators must be a multiple of accelerators_per_node",
                  [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
@@ -236,8 +237,9 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .check(
               "all_in_power must be at least the idle power of the accelerators",
               [](const C& c) {
-                return c.all_in_power.value >=
-                       c.accelerator.power.idle.value * static_cast<double>(c.accelerators.value);
+                return !c.all_in_power ||
+                       c.all_in_power->value >= c.accelerator.power.idle.value *
+                                                    static_cast<double>(c.accelerators.value);
               },
               "all_in_power");
   return schema;

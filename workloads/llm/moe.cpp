@@ -67,12 +67,12 @@ GroupedShape expert_down(const LayerTask& task) {
 Linear shared_up(const LayerTask& task) {
   const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;
   return {"shared expert up", task.model.hidden, inputs * task.model.moe.shared_intermediate,
-          task.work.precision};
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
 }
 
 Linear shared_down(const LayerTask& task) {
   return {"shared expert down", task.model.moe.shared_intermediate, task.model.hidden,
-          task.work.precision};
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
 }
 
 /// With the gate of the shared experts, where there is one, as a further column.
@@ -146,9 +146,11 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
 std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t input) {
   const std::int64_t rows = task.work.split_tokens();
   const Linear up = shared_up(task), down = shared_down(task);
-  std::size_t last = steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}), {input});
+  std::size_t last =
+      steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights), {input});
   last = steps.aside(activation_forward("shared expert activation", task, rows, down.in), {last});
-  return steps.aside(gemm(down.name, down.precision, {rows, down.out, down.in}), {last});
+  return steps.aside(gemm(down.name, down.precision, {rows, down.out, down.in}, down.weights),
+                     {last});
 }
 
 void shared_backward(StepList& steps, const LayerTask& task) {
@@ -162,7 +164,7 @@ void shared_backward(StepList& steps, const LayerTask& task) {
 void route_forward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
   const double bytes = activation_bytes(task.work.precision);
-  const double payload = std::min(bytes, element_bytes(task.work.precision));
+  const double payload = std::min(bytes, element_bytes(task.precision(task.layer.feed)));
   const double copies = real(task.model.moe.experts_per_token);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
@@ -171,14 +173,23 @@ void route_forward(StepList& steps, const LayerTask& task) {
   steps.then(permute_tokens(permuted_tokens(task), task.model.hidden, copies, bytes, payload));
 }
 
+/// With the weights of the experts as the checkpoint stores them.
+Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
+  Kernel kernel = grouped_gemm(name, task.precision(task.layer.feed), shape);
+  kernel.weights = task.weights(task.layer.feed);
+  const double saved =
+      element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);
+  kernel.read -= Bytes(shape.experts * real(shape.n) * real(shape.k) * saved);
+  return kernel;
+}
+
 void experts_forward(StepList& steps, const LayerTask& task) {
-  const Precision precision = task.work.precision;
   GroupedShape up = expert_up(task);
   up.load.copies = up.rows;
   up.load.choices = real(permuted_tokens(task)) * real(task.model.moe.experts);
-  steps.then(grouped_gemm("expert up", precision, up));
+  steps.then(expert_product("expert up", task, up));
   steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
-  steps.then(grouped_gemm("expert down", precision, expert_down(task)));
+  steps.then(expert_product("expert down", task, expert_down(task)));
 }
 
 /// The copies of each token, and what the shared experts gave beside them.
@@ -229,7 +240,8 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const std::size_t input = steps.cursor();
   route_forward(steps, task);
-  dispatch(steps, "dispatch", task, w.precision);  // in the format of the experts' matrices
+  // In the format of the experts' matrices.
+  dispatch(steps, "dispatch", task, task.precision(task.layer.feed));
   std::vector<std::size_t> shared;
   if (task.model.moe.shared_intermediate > 0) {
     shared.push_back(shared_forward(steps, task, input));

@@ -80,10 +80,13 @@ TransferId ProgramBuilder::message(const std::string& direction, int from, int t
 }
 
 TransferId ProgramBuilder::transfer(Transfer transfer) {
-  const auto [entry, is_new] =
-      transfers_.try_emplace(transfer.name, static_cast<TransferId>(program_.transfers.size()));
-  if (is_new) program_.transfers.push_back(std::move(transfer));
-  return entry->second;
+  std::vector<TransferId>& same_name = transfers_[transfer.name];
+  for (const TransferId id : same_name) {
+    if (program_.transfers[id] == transfer) return id;
+  }
+  same_name.push_back(static_cast<TransferId>(program_.transfers.size()));
+  program_.transfers.push_back(std::move(transfer));
+  return same_name.back();
 }
 
 BlockId ProgramBuilder::block(std::string name, OperatorGraph graph) {

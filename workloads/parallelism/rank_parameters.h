@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
 
@@ -32,5 +33,10 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
 /// All of a rank of pipeline stage `stage`; embedding and head only `with_ends`.
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage,
                                 bool with_ends = true);
+
+/// Bytes by which the weights of a rank of a stage are smaller in inference, as its layers are
+/// stored (LayerConfig), than all of them in `precision`; below 0 where parts were left out.
+double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
+                          Precision precision);
 
 }  // namespace orrery

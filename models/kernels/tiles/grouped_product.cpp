@@ -61,9 +61,11 @@ GroupedProduct product_of(const Kernel& kernel, const ExpertLoad& load, const Gr
   p.k = static_cast<double>(kernel.k);
   // A scale of 8 bits for every 16 elements of nvfp4.
   p.element = kernel.precision == Precision::kNvfp4 ? 0.5625 : element_bytes(kernel.precision);
+  p.weight = p.element - element_bytes(kernel.precision) +
+             weight_bytes(kernel.precision, kernel.weights);
   p.active = load.active;
   p.rows = std::max(1e-6, load.rows);
-  const double moved = p.active * p.n * p.k * p.element + p.rows * (p.k * p.element + p.n * 2);
+  const double moved = p.active * p.n * p.k * p.weight + p.rows * (p.k * p.element + p.n * 2);
   p.more_bytes = std::max(0.0, (kernel.read + kernel.written).base() - moved);
   const double ideal = 2 * p.rows * p.n * p.k / d.ideal_rate;
   p.rate = d.ideal_rate / d.units * v[kEfficiency] /
@@ -103,7 +105,7 @@ GroupedTile grouped_tile(const GroupedProduct& p, const GroupedDevice& d, double
 
 GroupedTraffic grouped_traffic(const GroupedProduct& p, const GroupedDevice& d, double blocks,
                                GroupedValues v) {
-  const double weights = p.active * p.n * p.k * p.element;
+  const double weights = p.active * p.n * p.k * p.weight;
   const double moved = p.rows * (p.k * p.element + p.n * 2);
   const double again = v[kReread] * weights * std::max(0.0, blocks / p.active - 1);
   GroupedTraffic t;

@@ -51,6 +51,7 @@ struct GroupedDevice {
 /// One product and the rows of its experts.
 struct GroupedProduct {
   double n = 0, k = 0, element = 2;
+  double weight = 2;  ///< of a stored weight, which may be narrower than an operand
   double active = 1, rows = 1, more_bytes = 0;
   double rate = 0;  ///< FLOP/us of a unit
 };

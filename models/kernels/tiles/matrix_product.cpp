@@ -120,8 +120,7 @@ double clock_loss(const MatrixProduct& p, const TileDevice& d, const Accelerator
                   GemmValues v) {
   using enum GemmParameter;
   const double ideal = 2 * p.batch * p.m * p.n * p.k / d.rate;
-  const double reached =
-      throttle_reached(accelerator.power, ideal, 1 - std::exp(-ideal / v[kThrottleTime]));
+  const double reached = 1 - std::exp(-ideal / v[kThrottleTime]);
   const double throttle = throttle_here(accelerator, p.precision, v[kThrottle]);
   return 1 + throttle * reached;
 }

@@ -208,8 +208,8 @@ TileWork tile_work(const Problem& p, const TileTime& t) {
 /// `excess` above what costs nothing.
 double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core, double excess,
                   const double* v) {
-  const double reached = throttle_reached(a.power, core, core / (core + v[kPowerTime]));
-  if (!a.sold && a.power.state == PowerState::kAutomatic) return v[kPowerLoss] * reached * excess;
+  const double reached = core / (core + v[kPowerTime]);
+  if (!a.sold) return v[kPowerLoss] * reached * excess;
   const double free = v[kPowerFree];
   const double busy = std::min(1.0, excess / (1 - free));
   return throttle_here(a, kernel.precision, v[kPowerLoss] * (1 - free)) * busy * reached;

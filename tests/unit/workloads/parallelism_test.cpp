@@ -7,6 +7,7 @@
 
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/parallelism/mesh.h"
+#include "workloads/parallelism/program_builder.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 
@@ -57,6 +58,38 @@ TEST(Mesh, EveryKindOfGroupHoldsEveryRankOnce) {
     EXPECT_EQ(seen.size(), 72u);
     EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 72u);
   }
+}
+
+TEST(ProgramBuilder, TransfersOfOneNameThatDifferAreTwo) {
+  ProgramBuilder builder({.tp = 2});
+  Transfer transfer;
+  transfer.name = "gradients";
+  transfer.bytes = Bytes(1000);
+  transfer.groups = {{0, 1}};
+  const TransferId first = builder.transfer(transfer);
+  EXPECT_EQ(builder.transfer(transfer), first);
+  std::set<TransferId> others;
+  Transfer larger = transfer, reduced = transfer, elsewhere = transfer, routed = transfer;
+  larger.bytes = Bytes(2000);
+  reduced.kind = TransferKind::kReduceScatter;
+  elsewhere.groups = {{1, 0}};
+  routed.routing = ExpertRouting{};
+  for (const Transfer& other : {larger, reduced, elsewhere, routed}) {
+    others.insert(builder.transfer(other));
+    EXPECT_EQ(builder.transfer(other), *others.rbegin());
+  }
+  EXPECT_EQ(others.size(), 4U);
+  EXPECT_EQ(others.count(first), 0U);
+}
+
+TEST(ProgramBuilder, MessagesOfOneDirectionKeepTheirOwnBytes) {
+  ProgramBuilder builder({.pp = 2});
+  const TransferId a = builder.message("forward", 0, 1, Bytes(1000));
+  const TransferId b = builder.message("forward", 0, 1, Bytes(3000));
+  EXPECT_NE(a, b);
+  const Program program = builder.finish({{}, {}});
+  EXPECT_EQ(program.transfers[a].bytes, Bytes(1000));
+  EXPECT_EQ(program.transfers[b].bytes, Bytes(3000));
 }
 
 TEST(ParallelConfig, SaysWhatIsNotSupported) {

@@ -19,6 +19,7 @@ Calibration fitted() {
   const AcceleratorConfig h200 = device("h200_sxm");
   Calibration c;
   c.id = c.accelerator = "h200_sxm";
+  c.device = h200;
   c.model = "tiles";
   for (const auto& [precision, rate] : h200.compute.matrix) c.rates.matrix[precision] = rate.value;
   c.rates.memory = h200.memory.bandwidth.value;

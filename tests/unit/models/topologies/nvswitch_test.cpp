@@ -79,9 +79,9 @@ TEST(NvSwitch, AnyTwoGpusAreOneSwitchApart) {
   const FlowModel network(nvl72(), 1);
   const Route route = network.route(3, 71);
   ASSERT_EQ(route.size(), 2U);
-  EXPECT_EQ(network.topology().bundles()[route[0].bundle].name,
+  EXPECT_EQ(network.topology().bundle_name(route[0].bundle),
             "system0/node0/accelerator3->nvswitches");
-  EXPECT_EQ(network.topology().bundles()[route[1].bundle].name,
+  EXPECT_EQ(network.topology().bundle_name(route[1].bundle),
             "nvswitches->system0/node17/accelerator3");
   EXPECT_EQ(network.topology().bundles()[route[0].bundle].capacity, 900_GBps);
 }
