@@ -11,12 +11,12 @@
 #include "sim/app/experiment_network.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/kernel_pricing.h"
-#include "sim/app/limits.h"
 #include "sim/app/model_step.h"
 #include "sim/app/operator_power.h"
 #include "sim/app/simulate.h"
 #include "sim/app/step_power.h"
 #include "sim/config/output.h"
+#include "sim/machine/limits.h"
 #include "workloads/fusion.h"
 #include "workloads/statistics.h"
 
@@ -85,13 +85,14 @@ Explained explain_model(const Experiment& e) {
 ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost, std::uint64_t count,
                             const AcceleratorConfig& accelerator) {
   const double time = to_seconds(cost.duration).base();
+  const Limit limit = limit_of(kernel, cost, accelerator);
   return {{"name", kernel.name},
           {"class", to_string(kernel.kind)},
           {"count", count},
           {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
           {"bytes", (kernel.read + kernel.written).base()},
-          {"bound", to_string(cost.bound)},
-          {"share_of_limit", time_at_limit(kernel, accelerator, cost.bound) / time},
+          {"bound", to_string(limit.bound)},
+          {"share_of_limit", limit.time.base() / time},
           {"fidelity", to_string(cost.fidelity)},
           {"time_s", time},
           {"total_s", time * static_cast<double>(count)}};

@@ -4,12 +4,12 @@
 
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
-#include "sim/app/limits.h"
 #include "sim/app/operator_power.h"
 #include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
 #include "sim/app/step_power.h"
 #include "sim/machine/draws.h"
+#include "sim/machine/limits.h"
 #include "workloads/fusion.h"
 
 namespace orrery {
@@ -95,7 +95,7 @@ void run_operator(const Experiment& experiment, const SimulateOptions& options, 
   ProvenanceTime rests;
   for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
     flops += priced.kernels[i].matrix_flops.base();
-    limit += time_at_limit(priced.kernels[i], accelerator, priced.costs[i].bound);
+    limit += limit_of(priced.kernels[i], priced.costs[i], accelerator).time.base();
     rests.add(priced.costs[i].provenance, priced.seconds(i));
   }
   const double bytes = traffic(priced.kernels).base();

@@ -2,6 +2,7 @@
 #include "sim/app/pricing.h"
 
 #include "sim/graph/operator_graph_boost.h"
+#include "sim/machine/limits.h"
 
 #include <algorithm>
 #include <boost/range/iterator_range.hpp>
@@ -48,12 +49,15 @@ void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& pr
 
 /// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
 /// waits until the host has enqueued it.
-void launch_in_stream(const LaunchConfig& launch, Costs& costs) {
+void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& kernels,
+                      const AcceleratorConfig& accelerator, Costs& costs) {
   const Seconds graph = launch.graph ? launch.graph->value : launch.stream.value;
   const Picoseconds longer = to_picoseconds(std::max(Seconds(0), launch.stream.value - graph));
-  for (KernelCost& cost : costs.kernels) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    KernelCost& cost = costs.kernels[i];
     cost.launch += longer;
     cost.duration += longer;
+    cost.bound = limit_of(kernels[i], cost, accelerator).bound;
   }
   costs.enqueue = to_picoseconds(launch.host.value);
 }
@@ -67,7 +71,7 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
     priced.costs.kernels.push_back(model.cost(kernel, accelerator));
   }
   if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
-    launch_in_stream(*accelerator.launch, priced.costs);
+    launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
   for (const Transfer& transfer : program.transfers) {
     priced.transfers.push_back(network.price(transfer));
     priced.costs.transfers.push_back(priced.transfers.back().cost);

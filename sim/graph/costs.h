@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct KernelCost {
   double clock = 1;
   /// That the last cache gives the units, from itself or from the memory; 0: what the memory moves.
   Bytes cache = Bytes();
+  /// That comes from or goes to the memory; none: all that the kernel reads and writes.
+  std::optional<Bytes> memory = {};
 };
 
 /// What transfers take of the device of each of their ranks while they are in flight.

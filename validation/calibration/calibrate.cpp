@@ -124,7 +124,7 @@ std::vector<std::string> free_parameters(const std::string& model,
     for (std::size_t i = 0; i < of.family->parameters().size(); ++i) {
       const ParameterInfo& info = of.family->parameters()[i];
       const std::string name = of.group + "." + info.name;
-      if (!is_told(kernel, stream, info.name) || known.parameters.contains(name) ||
+      if (!info.fitted || !is_told(kernel, stream, info.name) || known.parameters.contains(name) ||
           std::find(free.begin(), free.end(), name) != free.end() ||
           !moves(*of.family, i, kernel.kind, rows, accelerator))
         continue;

@@ -81,8 +81,10 @@ void stored_backward(StepList& steps, const LayerTask& task) {
     steps.then(stream("attention dropout backward", KernelClass::kElementwise, s.rows(), s.context,
                       {bytes + 1, bytes, 1}));
   }
-  steps.then(stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
-                    {2 * bytes, bytes, vector_cost::kSoftmax}));
+  Kernel softmax = stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
+                          {2 * bytes, bytes, vector_cost::kSoftmax});
+  softmax.exponentials = Flops();  // probabilities were kept
+  steps.then(softmax);
   steps.then(
       gemm("attention query gradient", precision, {s.query, shape.qk_dim, s.context, s.heads}));
   steps.then(

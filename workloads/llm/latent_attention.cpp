@@ -104,6 +104,7 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   core.latent = true;
   core.wide_queries = element_bytes(w.kv_precision) < 2;
   core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
+  core.wide_queries = core.cache_bytes < element_bytes(precision);
   steps.then(flash_attention("attention", core));
   steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));
 }

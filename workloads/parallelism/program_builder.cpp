@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "sim/graph/reuse.h"
+
 namespace orrery {
 namespace {
 
@@ -103,6 +105,7 @@ Program ProgramBuilder::finish(std::vector<std::vector<BlockId>> calls) {
     role.ranks = mesh_.stage(static_cast<int>(stage));
     program_.roles.push_back(std::move(role));
   }
+  set_reuse(program_);
   return std::move(program_);
 }
 

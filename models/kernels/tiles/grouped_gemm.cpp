@@ -120,6 +120,7 @@ const std::vector<ParameterInfo>& GroupedGemmFamily::parameters() const {
       {"exponent", "1", 1, 16},       {"expert", "us", 1e-3, 1},
       {"inputs", "1", 0.01, 60},      {"outputs", "1", 0.01, 60},
       {"sort_copies", "ns", 1e-3, 5}, {"sort_choices", "ns", 1e-4, 1},
+      {"units", "1", 1, 1e6, false},
   };
   return table;
 }
@@ -149,7 +150,8 @@ std::vector<double> GroupedGemmFamily::priors(const AcceleratorConfig& accelerat
           scaled ? 12.0 : 0.05,
           0.02,
           0.2,
-          0.005};
+          0.005,
+          units};
 }
 
 KernelTime GroupedGemmFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
@@ -166,9 +168,8 @@ KernelTime GroupedGemmFamily::time(const Kernel& kernel, const AcceleratorConfig
   const GroupedProduct& p = job.product;
   time.cache_bytes =
       c.blocks * std::ceil(p.n / c.width) * (c.height + c.width) * p.k * p.element / kMulticast;
-  time.bound = time.launch_us > body                      ? Bound::kLatency
-               : product.memory + job.passes > 0.5 * body ? Bound::kMemory
-                                                          : Bound::kTensor;
+  time.loaded_bytes = time.cache_bytes * kMulticast / kServed;
+  time.memory_bytes = grouped_traffic(p, job.device, c.blocks, v).all;
   return time;
 }
 

@@ -31,6 +31,7 @@ enum class GroupedParameter : std::size_t {
   kOutputs,   ///< the same over the outputs
   kSortCopies,   ///< ns to sort a copy by its expert
   kSortChoices,  ///< ns for each expert that a token may choose
+  kUnits,        ///< of the device that was fitted
 };
 
 /// Values by parameter.
@@ -53,7 +54,8 @@ struct GroupedProduct {
   double n = 0, k = 0, element = 2;
   double weight = 2;  ///< of a stored weight, which may be narrower than an operand
   double active = 1, rows = 1, more_bytes = 0;
-  double rate = 0;  ///< FLOP/us of a unit
+  double reuse = 0;  ///< Kernel::reuse
+  double rate = 0;   ///< FLOP/us of a unit
 };
 
 /// A tile of a product, in us.

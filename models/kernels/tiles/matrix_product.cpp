@@ -104,7 +104,9 @@ Streaming streaming(const MatrixProduct& p, const Kernel& kernel, const TileDevi
   const double inputs = p.batch * p.m * p.k * p.bytes.input;
   const double outputs = p.batch * p.m * p.n * 2;
   const double cache = v[kCacheShare] * d.cache;
-  const double from_memory = missing(kWeightCopies * weights + inputs + outputs, cache);
+  const double between =
+      kernel.reuse.base() > 0 ? kernel.reuse.base() : kWeightCopies * weights + inputs + outputs;
+  const double from_memory = missing(between, cache);
   const double activations = missing(inputs + outputs, cache);
   // What a kernel reads or writes beyond its operands, such as gradients that are added up.
   const double more =
@@ -128,16 +130,6 @@ double clock_loss(const MatrixProduct& p, const TileDevice& d, const Accelerator
 double unit_rate(const MatrixProduct& p, const TileDevice& d, const AcceleratorConfig& accelerator,
                  GemmValues v) {
   return d.rate / d.units * v[GemmParameter::kEfficiency] / clock_loss(p, d, accelerator, v);
-}
-
-KernelTime product_time(double body_us, double memory_us, GemmValues v) {
-  KernelTime time;
-  time.launch_us = v[GemmParameter::kLaunch];
-  time.total_us = time.launch_us + body_us;
-  time.bound = time.launch_us > body_us    ? Bound::kLatency
-               : memory_us > 0.7 * body_us ? Bound::kMemory
-                                           : Bound::kTensor;
-  return time;
 }
 
 }  // namespace orrery
