@@ -71,20 +71,6 @@ bool crosses_nodes(const Transfer& transfer, const RankLayout& layout) {
   });
 }
 
-bool knows(const ProtocolsConfig& protocols, const std::string& topology) {
-  const std::vector<std::string>& known = protocols.topologies;
-  return std::find(known.begin(), known.end(), topology) != known.end();
-}
-
-std::optional<Protocol> forced_protocol(const std::string& name) {
-  if (name == kAuto) return {};
-  const auto protocol = parse_protocol(name);
-  if (!protocol)
-    throw config::KeyError("collective.protocol",
-                           "there is no protocol '" + name + "'; allowed: auto, ll, ll128, simple");
-  return protocol;
-}
-
 }  // namespace
 
 FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm,
@@ -93,7 +79,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       expert_exchange_(expert_exchange_price(system)),
       forced_protocol_(forced_protocol(protocol)),
       protocols_(system.scale_up.protocols),
-      library_chooses_(protocols_ && knows(*protocols_, system.scale_up.kind)),
+      library_chooses_(protocols_ && chooses_algorithms_on(*protocols_, system.scale_up.kind)),
       line_(system.accelerator.scale_up.bandwidth.value),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),

@@ -54,6 +54,7 @@ std::string plan(const E& e, const R&) {
   add("DP", e.parallel.dp);
   add("EP", e.parallel.ep);
   add("ETP", e.parallel.etp);
+  add("ETP", e.parallel.etp);
   return text;
 }
 
