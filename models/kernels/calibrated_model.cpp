@@ -194,7 +194,7 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
     const auto shapes = fit.shapes.find(kernel.kind);
     slot.shapes = shapes == fit.shapes.end() ? nullptr : &shapes->second;
     slot.other_rates = other_rates(kernel.precision, accelerator);
-    if (fitted_on_) slot.fitted_cache = cache_bandwidth(*fitted_on_);
+    if (calibration_->device) slot.fitted_cache = cache_bandwidth(*calibration_->device);
     slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator);
   }
   slot.ready = true;
@@ -223,7 +223,9 @@ CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accele
   if (!device_ || std::memcmp(&device_->numbers, &numbers, sizeof numbers) != 0) {
     device_ = std::make_unique<Device>();
     device_->numbers = numbers;
-    const double share = fitted_on_ ? units_of_rank(*fitted_on_) / units_of_rank(accelerator) : 1;
+    const double share = calibration_->device
+                             ? units_of_rank(*calibration_->device) / units_of_rank(accelerator)
+                             : 1;
     if (share < 1) {
       device_->fewer = std::make_unique<Device>();
       device_->fewer_units = left_of(accelerator, {share, 1});
