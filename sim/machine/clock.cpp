@@ -130,8 +130,13 @@ double throttle_here(const AcceleratorConfig& device, Precision precision, doubl
 
 double throttle_moved(const AcceleratorConfig& from, const AcceleratorConfig& to,
                       Precision precision, double throttle) {
-  const AcceleratorConfig& sold = to.sold ? *to.sold : to;  // changes come on top in time()
-  const double slower = product_slowdown(sold, precision) / product_slowdown(from, precision);
+  if (to.partition) return throttle;  // shares power as it shares units
+  // What is left of the units beside other kernels shares the cap with them: theirs are no change.
+  AcceleratorConfig sibling = from;
+  sibling.power = to.power;
+  sibling.power.limit.reset();  // changes of a device come on top in time()
+  sibling.energy = to.energy;
+  const double slower = product_slowdown(sibling, precision) / product_slowdown(from, precision);
   return std::max(0.0, (1 + throttle) * slower - 1);
 }
 
