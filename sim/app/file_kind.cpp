@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/file_kind.h"
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "sim/config/input_files.h"
 #include "sim/config/load.h"
@@ -42,17 +44,22 @@ config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics)
   return config::parse_yaml(config::input_files().read(path).text, path, diagnostics);
 }
 
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
+}
+
 /// The file that `extends` names: a path, or an entry of the library, which tells the kind.
 std::string base_file(const config::Node& base, const std::string& from,
                       config::Diagnostics& diagnostics) {
   const config::Library& library = config::default_library();
   std::vector<std::string> known;
   std::string path = config::relative_to(base.text(), from);
-  if (std::ifstream(path)) return path;
+  if (exists(path)) return path;
   if (!config::Library::is_path(base.text())) {
     for (const char* kind : {"systems", "accelerators", "models", "experiments", "sweeps"}) {
       path = library.locate(kind, base.text(), from);
-      if (std::ifstream(path)) return path;
+      if (exists(path)) return path;
       const std::vector<std::string> names = library.names(kind);
       known.insert(known.end(), names.begin(), names.end());
     }
