@@ -48,11 +48,10 @@ bool same_program(const Program& a, const Program& b) {
          std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(), same_block);
 }
 
-bool same_loads(const std::vector<LinkLoad>& a, const std::vector<LinkLoad>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const LinkLoad& x, const LinkLoad& y) {
-                      return x.link == y.link && x.bytes == y.bytes && x.payload == y.payload;
-                    });
+bool same_loads(const LinkLoads& a, const LinkLoads& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](LinkLoad x, LinkLoad y) {
+    return x.link == y.link && x.bytes == y.bytes && x.payload == y.payload;
+  });
 }
 
 bool same_transfer_cost(const TransferCost& a, const TransferCost& b) {
@@ -75,8 +74,8 @@ bool same_event(const LinkEvent& a, const LinkEvent& b) {
 /// Links that transfers put something on at any time.
 std::vector<bool> loaded_links(const Costs& costs) {
   std::vector<bool> loaded(costs.links.size());
-  const auto add = [&loaded](const std::vector<LinkLoad>& loads) {
-    for (const LinkLoad& load : loads) loaded.at(load.link) = true;
+  const auto add = [&loaded](const LinkLoads& loads) {
+    for (const LinkLoad load : loads) loaded.at(load.link) = true;
   };
   for (const TransferCost& transfer : costs.transfers) add(transfer.loads);
   for (const LinkEvent& event : costs.link_events)

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/app/limits.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
+#include "sim/machine/limits.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -19,7 +19,7 @@ double core_use(const Kernel& kernel, const KernelCost& cost, const AcceleratorC
   if (!(body > Seconds(0))) return 0;
   double busy = 0;
   for (const Bound rate : {Bound::kTensor, Bound::kVector, Bound::kCache})
-    busy = std::max(busy, time_at_limit(kernel, a, rate));
+    busy = std::max(busy, time_at_rate(kernel, a, rate).base());
   return std::min(1.0, busy / body.base() * (a.compute.clock.value / boost_clock(a)));
 }
 

@@ -72,6 +72,12 @@ Seconds least_time(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   return least;
 }
 
+Seconds time_at_rate(const Kernel& kernel, const AcceleratorConfig& accelerator, Bound rate) {
+  for (const AtRate& known : rates(kernel, least_moved(kernel, accelerator), accelerator))
+    if (known.bound == rate) return known.time;
+  return {};
+}
+
 Limit limit_of(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& accelerator) {
   const Seconds time = to_seconds(cost.duration);
   const Moved least = least_moved(kernel, accelerator);
