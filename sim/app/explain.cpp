@@ -133,6 +133,7 @@ void explain_operator(const Experiment& e, ordered_json& explanation) {
   const AcceleratorConfig& accelerator = e.system.accelerator;
   const std::vector<Kernel> kernels = (*e.op)->kernels(e.precision);
   std::vector<KernelCost> costs;
+  costs.reserve(kernels.size());
   for (const Kernel& kernel : kernels) costs.push_back(model->cost(kernel, accelerator));
   const EnergyUse energy = settle_operator(kernels, accelerator, power_state(e), costs).energy;
   ordered_json rows = ordered_json::array();
