@@ -223,9 +223,9 @@ CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accele
   if (!device_ || std::memcmp(&device_->numbers, &numbers, sizeof numbers) != 0) {
     device_ = std::make_unique<Device>();
     device_->numbers = numbers;
-    const bool known = calibration_ && calibration_->device;
+    const bool fitted = calibration_ != nullptr && calibration_->device;
     const double share =
-        known ? units_of_rank(*calibration_->device) / units_of_rank(accelerator) : 1;
+        fitted ? units_of_rank(*calibration_->device) / units_of_rank(accelerator) : 1;
     if (share < 1) {
       device_->fewer = std::make_unique<Device>();
       device_->fewer_units = left_of(accelerator, {share, 1});

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "sim/machine/clock.h"
+
 namespace orrery {
 namespace {
 
@@ -10,7 +12,7 @@ double exponentials_of_clock(const AcceleratorConfig& a) {
   constexpr double kVectorFlops = 16;
   const double rate = a.compute.special ? a.compute.special->value.base()
                                         : a.compute.vector.value.base() / kVectorFlops;
-  return rate / (a.compute.units.value * a.compute.clock.value.base());
+  return rate / (a.compute.units.value * boost_clock(a).base());
 }
 
 }  // namespace

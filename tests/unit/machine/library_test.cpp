@@ -272,10 +272,10 @@ TEST(Library, LinksOfTpusAreDeratedOnce) {
 // What a part adds to its sibling's design power costs the same share of host, network and cooling:
 // 145 kW + 72 x 200 W x 145 / 132, and 17,360 W + 8 x 100 W x 17,360 / 14,300.
 TEST(Library, AllInPowerOfBlackwellUltraIsThatOfItsSiblingAndItsOwnMore) {
-  EXPECT_NEAR(system_named("gb300_nvl72").all_in_power.value.base(),
+  EXPECT_NEAR(system_named("gb300_nvl72").all_in_power->value.base(),
               145000 + 72 * 200 * 145.0 / 132, 50);
-  EXPECT_NEAR(system_named("dgx_b300").all_in_power.value.base(), 17360 + 8 * 100 * 17360.0 / 14300,
-              5);
+  EXPECT_NEAR(system_named("dgx_b300").all_in_power->value.base(),
+              17360 + 8 * 100 * 17360.0 / 14300, 5);
 }
 
 TEST(Library, RanksAreDies) {
