@@ -222,7 +222,7 @@ double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core,
   const double reached = core / (core + v[kPowerTime]);
   if (!a.sold) return v[kPowerLoss] * reached * excess;
   const double free = v[kPowerFree];
-  const double busy = std::min(1.0, excess / (1 - free));
+  const double busy = excess / (1 - free);
   return throttle_here(a, kernel.precision, v[kPowerLoss] * (1 - free)) * busy * reached;
 }
 
