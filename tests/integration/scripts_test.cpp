@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "tests/integration/program.h"
 
@@ -27,8 +28,8 @@ class PlottingScripts : public InFolder {
 
 TEST_F(PlottingScripts, SayInASentenceWhatAFileLacks) {
   const std::string file = write("other.csv", "a,b\n1,2\n");
-  for (const std::string command :
-       {"plot_accuracy.py " + file, "plot_collectives.py --system h200_sxm " + file}) {
+  for (const std::string& command :
+       std::vector{"plot_accuracy.py " + file, "plot_collectives.py --system h200_sxm " + file}) {
     const Outcome run = script(command);
     EXPECT_EQ(run.code, 2) << command << run.out;
     EXPECT_THAT(run.out, HasSubstr("other.csv: no column 'system'; write the file with: orrery"));

@@ -104,7 +104,8 @@ void expect_drawn_as_bundled(const SystemConfig& system, int copies) {
   }
   for (BundleId i = 0; i < bundles.size(); ++i) {
     EXPECT_EQ(links[i], bundles[i].links) << drawn.bundle_name(i);
-    EXPECT_NEAR(capacity[i], bundles[i].capacity.base(), 1e-6 * capacity[i]) << drawn.bundle_name(i);
+    EXPECT_NEAR(capacity[i], bundles[i].capacity.base(), 1e-6 * capacity[i])
+        << drawn.bundle_name(i);
     EXPECT_EQ(source[i], bundles[i].source) << drawn.bundle_name(i);
   }
 }

@@ -19,7 +19,7 @@ std::map<std::string, int> links_by_switch(const Topology& topology, int rank) {
   const auto& graph = topology.graph();
   for (auto [link, end] = boost::out_edges(topology.rank_vertex(rank), graph); link != end;
        ++link) {
-    ++count[graph[boost::target(*link, graph)].name];
+    ++count[topology.vertex_name(boost::target(*link, graph))];
   }
   return count;
 }

@@ -38,8 +38,8 @@ TEST(Scale, WhatIsBuiltGrowsWithTheNodesAndWhatIsPricedHardly) {
     const PricedTransfer priced =
         network.price(transfer(TransferKind::kAllReduce, 64_MB, {range(0, 8 * nodes)}));
     return std::array<std::size_t, 4>{network.topology().bundles().size(),
-                                      network.topology().names().size(),
-                                      priced.cost.loads.size(), priced.cost.loads.runs()};
+                                      network.topology().names().size(), priced.cost.loads.size(),
+                                      priced.cost.loads.runs()};
   };
   const auto [few_links, few_names, few_loads, few_runs] = built(320);
   const auto [links, names, loads, runs] = built(3200);
