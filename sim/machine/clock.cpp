@@ -137,6 +137,7 @@ double throttle_moved(const AcceleratorConfig& from, const AcceleratorConfig& to
   sibling.power.limit.reset();  // changes of a device come on top in time()
   sibling.energy = to.energy;
   const double slower = product_slowdown(sibling, precision) / product_slowdown(from, precision);
+  if (slower == 1) return throttle;  // to the last digit
   return std::max(0.0, (1 + throttle) * slower - 1);
 }
 

@@ -80,6 +80,7 @@ TEST_F(ExitCodes, TooFewFileHandlesAreAResource) {
     // The parentheses, because the shell itself needs handles to redirect.
     const Outcome run = shell("(cd " ORRERY_SOURCE_DIR " && ulimit -n " + std::to_string(handles) +
                               " && " ORRERY_BINARY " run " + file + " --db " + path("r.db") + ")");
+    if (run.code == 127) continue;  // too few for the loader, of what the caller has open
     few += run.code == 6 ? 1 : 0;
     EXPECT_TRUE(run.code == 6 || run.code == 0) << handles << " handles: " << run.out;
   }

@@ -178,6 +178,8 @@ TEST_P(Limits, WhatTilesReadPassesTheL2) {
     const bool held_up = loads > 2 * to_seconds(before.duration).base();
     EXPECT_GE(ratio, held_up ? 1.3 : 0.99) << name(kernel);
     const double bytes = (kernel.read + kernel.written).base() * wide.dies;
+    EXPECT_GE(to_seconds(after.duration).base() + 1e-12, bytes / slow.cache->bandwidth.value.base())
+        << name(kernel);
     EXPECT_GE(to_seconds(wide_prices->cost(kernel, wide).duration).base() + 1e-12,
               bytes / wide.cache->bandwidth.value.base())
         << name(kernel);
