@@ -194,9 +194,10 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
     const auto shapes = fit.shapes.find(kernel.kind);
     slot.shapes = shapes == fit.shapes.end() ? nullptr : &shapes->second;
     slot.other_rates = other_rates(kernel.precision, accelerator);
-    if (calibration_->device) slot.fitted_cache = cache_bandwidth(*calibration_->device);
     slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator);
   }
+  if (calibration_ && calibration_->device)
+    slot.fitted_cache = cache_bandwidth(*calibration_->device);
   slot.ready = true;
 }
 

@@ -66,9 +66,11 @@ std::vector<Kernel> fewer_rows(const Kernel& kernel) {
 /// The kernel itself is among them.
 std::vector<Kernel> fewer_tokens(const Kernel& kernel) {
   std::vector<Kernel> smaller;
-  for (std::int64_t context = kernel.n; context >= 1; context /= 2)
+  // A step has its new token in the cache, so that half of it is rounded up: 2,049 after 1,025.
+  for (std::int64_t context = kernel.n;; context = (context + 1) / 2) {
     smaller.push_back(of_context(kernel, context));
-  return smaller;
+    if (context <= 1) return smaller;
+  }
 }
 
 bool over_cache(const Kernel& kernel) {

@@ -159,22 +159,24 @@ TEST_P(Limits, NoKernelIsFasterThanItsDeviceAndItsBoundIsTheNearestLimit) {
   }
 }
 
-/// What kernels read passes the L2: no kernel beats a twentieth of its bandwidth, and none gets faster
-/// by it. With much more memory bandwidth the L2 is the end.
+/// What tiles read passes the L2: at a twentieth of its bandwidth kernels whose loads take twice
+/// their time get slower, and none gets faster. With much more memory bandwidth the L2 is the end.
 TEST_P(Limits, WhatTilesReadPassesTheL2) {
   const AcceleratorConfig on = device(GetParam());
   if (!on.cache || on.partition) return;
-  const double cache = on.cache->bandwidth.value.base() / 20 / 1e9;
+  const double cache = on.cache->bandwidth.value.base() / 20;
   const double memory = on.memory.bandwidth.value.base() * 100 / 1e9;
   const AcceleratorConfig slow =
-      device(GetParam(), {"cache.bandwidth=" + std::to_string(cache) + " GB/s"});
+      device(GetParam(), {"cache.bandwidth=" + std::to_string(cache / 1e9) + " GB/s"});
   const AcceleratorConfig wide =
       device(GetParam(), {"memory.bandwidth=" + std::to_string(memory) + " GB/s"});
   const auto prices = model(on), slow_prices = model(slow), wide_prices = model(wide);
   for (const Kernel& kernel : kernels(on)) {
     const KernelCost before = prices->cost(kernel, on), after = slow_prices->cost(kernel, slow);
     const double ratio = static_cast<double>(after.duration) / static_cast<double>(before.duration);
-    EXPECT_GE(ratio, 0.99) << name(kernel);
+    const double loads = before.cache.base() * on.dies / cache;
+    const bool held_up = loads > 2 * to_seconds(before.duration).base();
+    EXPECT_GE(ratio, held_up ? 1.3 : 0.99) << name(kernel);
     const double bytes = (kernel.read + kernel.written).base() * wide.dies;
     EXPECT_GE(to_seconds(after.duration).base() + 1e-12, bytes / slow.cache->bandwidth.value.base())
         << name(kernel);

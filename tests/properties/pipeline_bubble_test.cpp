@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pipeline waits for, against the closed forms of its schedules (Narayanan et al., "Efficient
-// large-scale language model training on GPU clusters using Megatron-LM", SC 2021, 2.2).
+// What a pipeline waits for, against the closed forms of its schedules (Narayanan et al.,
+// "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021, 2.2).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,8 +56,8 @@ std::set<std::string> layer_kernels(const Pipeline& p) {
   return names;
 }
 
-/// A step whose kernels take a microsecond each in a layer and nothing elsewhere, collectives 0.3 us
-/// and messages nothing: stages are equal but for two collectives of embedding and head.
+/// A step whose kernels take a microsecond each in a layer and nothing elsewhere, collectives 0.3
+/// us and messages nothing: stages are equal but for two collectives of embedding and head.
 ReplayResult step_of(const Pipeline& p) {
   const Program program =
       build_training(small_llama(kLayersAStage * p.stages), training_of(p)).program;

@@ -55,16 +55,12 @@ TEST(StepLaws, AnL2ThatHoldsAllOfAStepMakesItFaster) {
   EXPECT_LT(step_s(with(small, "system.accelerator.cache.capacity=8 GiB")), 0.9 * shipped);
 }
 
-/// Measured ratios of neighbouring lengths differ: gemma_2_9b on dgx_h100 is 1.3 % faster at 2,048 than
-/// at 1,024 tokens, which no law of the model explains.
-constexpr double kNeighbours = 0.015;
-
-TEST(StepLaws, ALongerCacheHardlyEverMakesAStepFaster) {
+TEST(StepLaws, ALongerCacheNeverMakesAStepFaster) {
   for (const char* system : {"dgx_h100", "dgx_b200", "gb200_nvl72"}) {
     double before = 0;
     for (const int tokens : {512, 1024, 2048, 4096}) {
       const double now = step_s(with(gemma(system, 1), "kv_length=" + std::to_string(tokens)));
-      EXPECT_GE(now, before * (1 - kNeighbours)) << system << " " << tokens;
+      EXPECT_GE(now, before * (1 - 1e-9)) << system << " " << tokens;
       before = now;
     }
   }

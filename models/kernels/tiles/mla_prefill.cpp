@@ -211,8 +211,9 @@ KernelTime MlaPrefillFamily::time(const Kernel& kernel, const AcceleratorConfig&
   time.launch_us = launch_of(p, v);
   const double body = assemble + std::max(core.all * p.more_work, p.matrix_us) + ramp_us(p, v);
   time.total_us = time.launch_us + body;
-  time.loaded_bytes =
+  time.cache_bytes =
       work.steps * p.columns * (p.key_dim + p.value_dim) * (p.narrow ? 1 : 2) * p.more_work;
+  time.loaded_bytes = time.cache_bytes;
   return time;
 }
 

@@ -117,11 +117,13 @@ struct Problem {
   Steps steps;
   double tiles = 0, units = 0, memory = 0;  ///< memory: bytes per us
   double ideal_step = 0, exp_step = 0;      ///< us
+  double exponentials = 1;                  ///< kExponentials
   double more_work = 1;  ///< backward passes: FLOPs of the kernel over those of a forward pass
 };
 
-Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
+Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double exponentials = 1) {
   Problem p;
+  p.exponentials = exponentials;
   p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
   p.heads = static_cast<double>(kernel.batch) / p.sequences;
   p.kv_heads = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.kv_heads));
@@ -165,7 +167,7 @@ struct TileTime {
 double arithmetic_us(const Problem& p, const double* v) {
   const double products = v[kMatrixStep] * p.ideal_step;
   const double fitted = products + v[kExpStep] * p.exp_step;
-  const double here = products + v[kExpStep] * p.exp_step / v[kExponentials];
+  const double here = products + v[kExpStep] * p.exp_step / p.exponentials;
   return std::max(here, std::min(fitted, kLeastProducts * p.ideal_step));
 }
 
@@ -220,7 +222,7 @@ double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core,
   const double reached = core / (core + v[kPowerTime]);
   if (!a.sold) return v[kPowerLoss] * reached * excess;
   const double free = v[kPowerFree];
-  const double busy = std::min(1.0, excess / (1 - free));
+  const double busy = excess / (1 - free);
   return throttle_here(a, kernel.precision, v[kPowerLoss] * (1 - free)) * busy * reached;
 }
 
@@ -230,14 +232,24 @@ struct Losses {
   double clock = 1;  ///< of it, lost to the power limit
 };
 
+/// us of the same tiles with the exponentials of the device that was fitted.
+double fitted_core(Problem p, const double* v) {
+  p.exponentials = 1;
+  const TileWork work = tile_work(p, tile_time(p, v));
+  return makespan(p.tiles, p.units, work.longest, work.all);
+}
+
+/// What fits say of multiprocessors in each other's way has exponentials and products of their
+/// device in it, and stays; power is what the tensor cores take here.
 Losses losses_of(const Kernel& kernel, const AcceleratorConfig& accelerator, const Problem& p,
                  const TileWork& work, double core, const double* v) {
   const double busy = work.all / p.units / core;
-  const double steps = p.steps.before + p.steps.last;
-  const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
-  const double excess = std::max(0.0, matrix - v[kPowerFree]);
-  const double matrix_loss = 1 + v[kMatrixLoss] * excess;
-  const double limited = matrix_loss + power_loss(kernel, accelerator, core, excess, v);
+  const double products =
+      p.ideal_step * (p.steps.before + p.steps.last) * p.sequences * p.heads / p.units;
+  const auto excess = [&](double us) { return std::max(0.0, products / us - v[kPowerFree]); };
+  const double fitted = p.exponentials == 1 ? core : fitted_core(p, v);
+  const double matrix_loss = 1 + v[kMatrixLoss] * excess(fitted);
+  const double limited = matrix_loss + power_loss(kernel, accelerator, core, excess(core), v);
   return {(1 + v[kLoadLoss] * busy) * limited, limited / matrix_loss};
 }
 
@@ -294,7 +306,7 @@ std::vector<double> PrefillFamily::priors(const AcceleratorConfig& accelerator,
 
 KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
+  const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
   const TileTime t = tile_time(p, v);
   const TileWork work = tile_work(p, t);
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
@@ -341,7 +353,7 @@ std::vector<double> PrefillFamily::transferred(const std::vector<double>& values
 std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
                                                const AcceleratorConfig& accelerator,
                                                const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
+  const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
   const TileTime t = tile_time(p, v);
   const double flops = 4 * p.tile.rows * p.tile.columns * p.dim * p.more_work;  // of a step
   const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.tile.rows));

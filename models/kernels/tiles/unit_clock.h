@@ -15,8 +15,9 @@ double unit_kclk_us(const AcceleratorConfig& accelerator);
 /// NVIDIA GPU from Volta to Blackwell (CUDA C++ Programming Guide, arithmetic instructions).
 double fitted_exponentials_us(const AcceleratorConfig& accelerator);
 
-/// Exponentials of a unit and clock on one device over those on another (compute.special). Where
-/// there is no rate of its own they are sequences of some eight multiply-adds on the vector lanes.
+/// Exponentials of a unit and clock on one device over those on another (compute.special, at the
+/// boost clock). Where there is no rate of its own they are sequences of some eight multiply-adds
+/// on the vector lanes.
 double exponentials_over(const AcceleratorConfig& a, const AcceleratorConfig& b);
 
 /// Products of attention take this much longer than at the peak, however fast the exponentials: as
