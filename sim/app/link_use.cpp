@@ -27,11 +27,12 @@ std::vector<std::uint32_t> end_classes(const NamePool& names) {
   return classes;
 }
 
-std::vector<LinkUse> by_name(std::map<std::pair<std::uint32_t, std::uint32_t>, LinkUse> classes) {
+std::vector<LinkUse> by_name(
+    const std::map<std::pair<std::uint32_t, std::uint32_t>, LinkUse>& classes) {
   std::vector<LinkUse> uses;
-  for (auto& [ends, use] : classes) {
-    if (use.links > 0) use.busy_share /= static_cast<double>(use.links);
-    uses.push_back(std::move(use));
+  for (const auto& [ends, use] : classes) {
+    uses.push_back(use);
+    if (use.links > 0) uses.back().busy_share /= static_cast<double>(use.links);
   }
   std::sort(uses.begin(), uses.end(),
             [](const LinkUse& a, const LinkUse& b) { return a.name < b.name; });
