@@ -5,6 +5,7 @@
 // tokens).
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -123,7 +124,8 @@ void route_forward(StepList& steps, const LayerTask& task) {
   const double copies = real(task.model.moe.experts_per_token);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
-  steps.then(expert_choice(rows, router.out, bytes));
+  for (Kernel& kernel : expert_choice(rows, router.out, task.model.moe.experts_per_token, bytes))
+    steps.then(std::move(kernel));
   steps.then(permute_tokens(rows, task.model.hidden, copies, bytes, payload));
 }
 
@@ -131,7 +133,9 @@ void experts_forward(StepList& steps, const LayerTask& task) {
   const Precision precision = task.work.precision;
   GroupedShape up = expert_up(task);
   up.load.copies = up.rows;
-  up.load.choices = real(task.work.split_tokens()) * real(task.model.moe.experts);
+  // Tokens that come here: all of the exchange, or one for each copy where those are fewer.
+  up.load.choices =
+      std::min(up.rows, real(task.work.split_tokens()) * task.work.ep) * up.load.experts;
   steps.then(grouped_gemm("expert up", precision, up));
   steps.then(activation_forward("expert activation", task, routed_rows(task),
                                 task.model.moe.intermediate));
