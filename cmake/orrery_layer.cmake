@@ -2,6 +2,7 @@
 function(orrery_options target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+    $<$<CXX_COMPILER_ID:Clang>:-Wreserved-identifier>
     -ffp-contract=off
     # g++ 12 sees overlaps and uninitialised bytes in inlined std::string that are not there (GCC bugs 105651, 105562).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>

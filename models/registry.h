@@ -4,8 +4,10 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/config/diagnostics.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 
@@ -29,13 +31,20 @@ class Registry {
   static const std::map<std::string, Item>& items() { return mutable_items(); }
 
   /// @param what what the name is of, for the message: "topology"
-  /// @throws config::ConfigError listing the names that exist.
-  static const Entry& at(const std::string& what, const std::string& name) {
+  /// @param path the key that says it, from the top of an experiment; empty: `what`
+  /// @throws config::KeyError listing the names that exist.
+  static const Entry& at(const std::string& what, const std::string& name,
+                         const std::string& path = {}) {
     const auto found = items().find(name);
     if (found != items().end()) return found->second.entry;
+    std::vector<std::string> names;
     std::string known;
-    for (const auto& [other, item] : items()) known += (known.empty() ? "" : ", ") + other;
-    throw config::ConfigError("unknown " + what + " '" + name + "'; there are: " + known);
+    for (const auto& [other, item] : items()) {
+      names.push_back(other);
+      known += (known.empty() ? "" : ", ") + other;
+    }
+    throw config::KeyError(path.empty() ? what : path, "unknown " + what + " '" + name + "'",
+                           {nearest_name(name, names), {"there are: " + known}});
   }
 
  private:

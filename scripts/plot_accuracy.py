@@ -12,15 +12,11 @@ latency staircase and the bandwidth curves. Needs Debian's python3-matplotlib.
 
 import argparse
 import collections
-import csv
 import os
-import sys
 
-import matplotlib
+from plots import colors, fail, legend_below, pyplot, read_table, save
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
+HINT = "write the file with: orrery validate operators TABLE --rows FILE"
 SIZES = [(10, "<10us"), (100, "10-100us"), (1000, "0.1-1ms"), (10000, "1-10ms"), (None, ">10ms")]
 
 
@@ -37,13 +33,12 @@ def series_name(row):
 
 
 def read_rows(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    if not rows or "predicted_us" not in rows[0]:
-        sys.exit(path + ": no column predicted_us; write the file with: orrery validate operators TABLE --rows FILE")
+    times = ["latency_us", "predicted_us"]
+    rows = read_table(path, ["system", "precision"] + times, times, HINT)
     for row in rows:
-        row["measured"] = float(row["latency_us"])
-        row["predicted"] = float(row["predicted_us"])
+        row["measured"], row["predicted"] = row["latency_us"], row["predicted_us"]
+        if row["measured"] <= 0:
+            fail("%s: a latency_us of %g is no time" % (path, row["measured"]))
     return rows
 
 
@@ -55,22 +50,25 @@ def by_series(rows):
 
 
 def plot_scatter(axes, rows):
-    for name, members in by_series(rows).items():
+    series = by_series(rows)
+    for color, (name, members) in zip(colors(len(series)), series.items()):
         axes.plot([r["measured"] for r in members], [r["predicted"] / r["measured"] for r in members], ".", ms=1.5,
-                  alpha=0.3, label=name, rasterized=True)
+                  alpha=0.5, label=name, color=color, rasterized=True)
     axes.axhline(1, color="black", lw=0.8)
     axes.set(xscale="log", yscale="log", xlabel="measured time / us", ylabel="predicted / measured",
              title="Predicted over measured")
     axes.set_ylim(0.2, 5)
     axes.set_yticks([0.2, 0.5, 0.8, 1, 1.25, 2, 5], labels=["0.2", "0.5", "0.8", "1", "1.25", "2", "5"])
     axes.minorticks_off()
-    axes.legend(fontsize=7, markerscale=6)
+    for line in legend_below(axes, columns=3, markerscale=6).get_lines():
+        line.set_alpha(1)
 
 
 def plot_errors(axes, rows):
     """Mean absolute error by size class and series."""
     series = by_series(rows)
     width = 0.8 / max(1, len(series))
+    palette = colors(len(series))
     for number, (name, members) in enumerate(series.items()):
         places, heights = [], []
         for place, (_, size) in enumerate(SIZES):
@@ -78,48 +76,55 @@ def plot_errors(axes, rows):
             if errors:
                 places.append(place + (number + 0.5) * width - 0.4)
                 heights.append(100 * sum(errors) / len(errors))
-        axes.bar(places, heights, width, label=name)
+        axes.bar(places, heights, width, label=name, color=palette[number])
     axes.set_xticks(range(len(SIZES)), [size for _, size in SIZES])
     axes.set(xlabel="measured time", ylabel="mean absolute error / %", title="Error by size class")
-    axes.legend(fontsize=7)
+    legend_below(axes, columns=3)
 
 
-def numbers(path, *columns):
-    with open(path, newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if all(row.get(column) for column in columns)]
+def measured(path, *columns):
+    """Rows of a measurement, those left out that have nothing in one of the columns."""
+    hint = "write the file with: orrery-measure"
+    rows = [row for row in read_table(path, columns, [], hint) if all(row[column] for column in columns)]
+    for row in rows:
+        for column in columns:
+            try:
+                row[column] = float(row[column])
+            except ValueError:
+                fail("%s: column '%s' wants a number, got '%s'" % (path, column, row[column]))
+    return rows
 
 
 def plot_staircase(axes, path):
     curves = collections.OrderedDict()
-    for row in numbers(path, "bytes", "latency_clk"):
+    for row in measured(path, "bytes", "latency_clk"):
         name = " ".join(filter(None, (row.get("test"), row.get("cache_operator"), row.get("stride_bytes") and row["stride_bytes"] + " B")))
-        curves.setdefault(name, []).append((float(row["bytes"]), float(row["latency_clk"])))
-    for name, points in curves.items():
+        curves.setdefault(name, []).append((row["bytes"], row["latency_clk"]))
+    for color, (name, points) in zip(colors(len(curves)), curves.items()):
         points.sort()
-        axes.plot(*zip(*points), ".-", ms=3, lw=0.8, label=name)
+        axes.plot(*zip(*points), ".-", ms=3, lw=0.8, label=name, color=color)
     axes.set(xscale="log", xlabel="footprint / B", ylabel="latency / clk", title="Latency staircase (pointer chase)")
-    axes.legend(fontsize=6, ncol=2)
+    legend_below(axes)
 
 
 def plot_bandwidth(axes, folder):
     stream = os.path.join(folder, "hbm_stream.csv")
     if os.path.exists(stream):
         curves = collections.OrderedDict()
-        for row in numbers(stream, "read_share", "bytes", "bytes_per_s"):
-            best = curves.setdefault("HBM, %.0f %% reads" % (100 * float(row["read_share"])), {})
-            size = float(row["bytes"])
-            best[size] = max(best.get(size, 0), float(row["bytes_per_s"]) / 1e12)
-        for name, best in curves.items():
-            axes.plot(sorted(best), [best[size] for size in sorted(best)], ".-", ms=3, lw=0.8, label=name)
+        for row in measured(stream, "read_share", "bytes", "bytes_per_s"):
+            best = curves.setdefault("HBM, %.0f %% reads" % (100 * row["read_share"]), {})
+            best[row["bytes"]] = max(best.get(row["bytes"], 0), row["bytes_per_s"] / 1e12)
+        for color, (name, best) in zip(colors(len(curves)), curves.items()):
+            axes.plot(sorted(best), [best[size] for size in sorted(best)], ".-", ms=3, lw=0.8, label=name, color=color)
     l2 = os.path.join(folder, "l2_read.csv")
     if os.path.exists(l2):
         best = {}
-        for row in numbers(l2, "footprint_bytes", "bytes_per_s"):
-            size = float(row["footprint_bytes"])
-            best[size] = max(best.get(size, 0), float(row["bytes_per_s"]) / 1e12)
-        axes.plot(sorted(best), [best[size] for size in sorted(best)], ".--", ms=3, lw=0.8, label="reads by footprint")
+        for row in measured(l2, "footprint_bytes", "bytes_per_s"):
+            size = row["footprint_bytes"]
+            best[size] = max(best.get(size, 0), row["bytes_per_s"] / 1e12)
+        axes.plot(sorted(best), [best[size] for size in sorted(best)], "--", color="black", lw=0.8, label="reads by footprint")
     axes.set(xscale="log", xlabel="size / B", ylabel="TB/s", title="Bandwidth")
-    axes.legend(fontsize=7)
+    legend_below(axes)
 
 
 def main():
@@ -131,7 +136,10 @@ def main():
     arguments = parser.parse_args()
     rows = [row for path in arguments.rows for row in read_rows(path)]
     if arguments.system:
+        systems = sorted({row["system"] for row in rows})
         rows = [row for row in rows if row["system"] == arguments.system]
+        if systems and not rows:
+            fail("no rows of the system '%s'; there are: %s" % (arguments.system, ", ".join(systems)))
     panels = []
     if rows:
         panels = [lambda axes: plot_scatter(axes, rows), lambda axes: plot_errors(axes, rows)]
@@ -144,15 +152,15 @@ def main():
         parser.error("nothing to draw: give rows, or --measurements")
     columns = min(2, len(panels))
     lines = (len(panels) + columns - 1) // columns
-    figure, grid = plt.subplots(lines, columns, figsize=(6.5 * columns, 4.6 * lines), squeeze=False)
+    plt = pyplot()
+    figure, grid = plt.subplots(lines, columns, figsize=(6.5 * columns, 5.8 * lines), squeeze=False)
     for axes in grid.flat[len(panels):]:
         axes.remove()
     for axes, panel in zip(grid.flat, panels):
         panel(axes)
         axes.grid(alpha=0.3)
     figure.tight_layout()
-    figure.savefig(arguments.output, dpi=130)
-    print(arguments.output)
+    save(figure, arguments.output)
 
 
 if __name__ == "__main__":

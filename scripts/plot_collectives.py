@@ -12,14 +12,10 @@ LL128, full Simple, dashed in-switch reduction. Needs Debian's python3-matplotli
 
 import argparse
 import collections
-import csv
-import sys
 
-import matplotlib
+from plots import colors, fail, legend_below, pyplot, read_table, save
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
+HINT = "write the file with: orrery validate collectives TABLE --rows FILE"
 LINES = {"ll": ":", "ll128": "-.", "simple": "-", "nvls": "--"}
 NAMES = {"ll": "LL", "ll128": "LL128", "simple": "Simple", "nvls": "in-switch reduction"}
 
@@ -30,23 +26,20 @@ def bus_factor(collective, ranks):
 
 
 def read_rows(path, system):
+    numbers = ["ranks", "bytes", "latency_us", "predicted_us"]
+    rows = read_table(path, ["system", "precision", "algorithm", "protocol"] + numbers, numbers, HINT)
     panels = collections.defaultdict(list)
-    with open(path, encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if "protocol" not in (reader.fieldnames or []):
-            sys.exit(path + ": no predictions; write the file with: orrery validate collectives TABLE --rows FILE")
-        for row in reader:
-            if row["system"] != system:
-                continue
-            row["collective"] = row.get("collective") or "all_reduce"
-            panels[row["collective"]].append(row)
+    for row in rows:
+        if row["system"] == system:
+            panels[row.get("collective") or "all_reduce"].append(row)
     if not panels:
-        sys.exit(f"{path}: no rows of {system}")
+        known = ", ".join(sorted({row["system"] for row in rows}))
+        fail(f"{path}: no rows of the system '{system}'; there are: {known}")
     return panels
 
 
 def rate(row, column):
-    return bus_factor(row["collective"], int(row["ranks"])) * int(row["bytes"]) / float(row[column]) / 1e3
+    return bus_factor(row.get("collective") or "all_reduce", row["ranks"]) * row["bytes"] / row[column] / 1e3
 
 
 def way(row):
@@ -55,30 +48,30 @@ def way(row):
 
 def draw_model(axes, rows, color):
     """Joins neighbours in size; the style is that of the larger one."""
-    rows = sorted(rows, key=lambda row: int(row["bytes"]))
+    rows = sorted(rows, key=lambda row: row["bytes"])
     for left, right in zip(rows, rows[1:]):
-        axes.plot([int(left["bytes"]), int(right["bytes"])], [rate(left, "predicted_us"), rate(right, "predicted_us")],
-                  LINES[way(right)], color=color, linewidth=1.3)
+        axes.plot([left["bytes"], right["bytes"]], [rate(left, "predicted_us"), rate(right, "predicted_us")],
+                  LINES.get(way(right), "-"), color=color, linewidth=1.3)
 
 
 def draw_panel(axes, collective, rows):
-    for index, ranks in enumerate(sorted({int(row["ranks"]) for row in rows})):
-        color = f"C{index}"
-        chosen = [row for row in rows if int(row["ranks"]) == ranks]
+    sizes = sorted({row["ranks"] for row in rows})
+    for color, ranks in zip(colors(len(sizes)), sizes):
+        chosen = [row for row in rows if row["ranks"] == ranks]
         full = [row for row in chosen if row["precision"] != "int8"]
         draw_model(axes, full or chosen, color)
         for row in chosen:
             hollow = row["precision"] == "int8"
-            axes.plot(int(row["bytes"]), rate(row, "latency_us"), "o", markersize=4, color=color,
+            axes.plot(row["bytes"], rate(row, "latency_us"), "o", markersize=4, color=color,
                       markerfacecolor="none" if hollow else color)
-        axes.plot([], [], "o", color=color, label=f"{ranks} ranks")
+        axes.plot([], [], "o", color=color, label=f"{ranks:.0f} ranks")
     axes.set_title(collective)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("bytes")
     axes.set_ylabel("bus bandwidth [GB/s]")
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend(fontsize=8)
+    legend_below(axes, columns=5)
 
 
 def main():
@@ -90,6 +83,7 @@ def main():
     panels = read_rows(arguments.rows, arguments.system)
     columns = min(2, len(panels))
     height = (len(panels) + columns - 1) // columns
+    plt = pyplot()
     figure, axes = plt.subplots(height, columns, figsize=(6.5 * columns, 4.5 * height), squeeze=False)
     for place in axes.flat[len(panels):]:
         place.set_visible(False)
@@ -99,7 +93,7 @@ def main():
     figure.legend(handles=handles, loc="lower center", ncol=4, fontsize=9)
     figure.suptitle(f"{arguments.system}: measured (dots), predicted (lines)")
     figure.tight_layout(rect=(0, 0.04, 1, 1))
-    figure.savefig(arguments.output, dpi=120)
+    save(figure, arguments.output)
 
 
 if __name__ == "__main__":

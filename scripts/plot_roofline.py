@@ -16,11 +16,10 @@ Debian's python3-matplotlib.
 
 import argparse
 import collections
-import json
 import math
-import sys
 
-from plot_accuracy import by_series, plt, read_rows
+from plot_accuracy import by_series, read_rows
+from plots import colors, fail, number, pyplot, read_json, save
 
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "fp8_block": 1, "nvfp4": 0.5}
 LEVELS = [("memory", "-"), ("L2", "--"), ("shared memory", ":")]
@@ -28,11 +27,11 @@ LEVELS = [("memory", "-"), ("L2", "--"), ("shared memory", ":")]
 
 def read_device(path):
     """Peaks in FLOP/s by name and bandwidths in B/s by level, of the package."""
-    with open(path, encoding="utf-8") as file:
-        device = json.load(file)
-    device = device[0] if isinstance(device, list) else device
-    if "values" not in device:
-        sys.exit(path + ": no device; write the file with: orrery describe accelerators NAME --json")
+    hint = "write the file with: orrery describe accelerators NAME --json"
+    device = read_json(path, hint)
+    device = device[0] if isinstance(device, list) and device else device
+    if not isinstance(device, dict) or "values" not in device:
+        fail(path + ": no device; " + hint)
     values = {row["path"]: row.get("value") for row in device["values"]}
     peaks = {path.rsplit(".", 1)[1]: value for path, value in values.items() if path.startswith("compute.matrix.")}
     peaks["vector"] = values["compute.vector"]
@@ -44,15 +43,17 @@ def read_device(path):
 
 def read_points(path):
     """Name, FLOPs, bytes and seconds of the kernels of an `explain` or a `run`."""
-    with open(path, encoding="utf-8") as file:
-        result = json.load(file)
+    hint = "write the file with: orrery explain FILE --json, or run an operator"
+    result = read_json(path, hint)
+    if not isinstance(result, dict):
+        fail(path + ": no kernels; " + hint)
     if "kernels" in result:
         rows = [(row["name"], row["flops"], row["bytes"], row["time_s"]) for row in result["kernels"]]
     elif "flops" in result.get("metrics", {}):
         metrics = result["metrics"]
         rows = [(result.get("name") or "operator", metrics["flops"], metrics["bytes"], metrics["time_s"])]
     else:
-        sys.exit(path + ": no kernels; write the file with: orrery explain FILE --json, or run an operator")
+        fail(path + ": no kernels; " + hint)
     return [row for row in rows if row[1] > 0 and row[2] > 0]
 
 
@@ -74,8 +75,9 @@ def plot_roofs(axes, peaks, bandwidths, lowest, highest):
 
 def plot_points(axes, points):
     """One colour a kernel, its number beside it; equal kernels share a number."""
+    palette = colors(len(points))
     for number, (name, flops, moved, seconds) in enumerate(points):
-        axes.plot([flops / moved], [flops / seconds / 1e12], "D", ms=5, color="C%d" % (number % 10),
+        axes.plot([flops / moved], [flops / seconds / 1e12], "D", ms=5, color=palette[number],
                   label="%d %s" % (number + 1, name))
         axes.annotate(str(number + 1), (flops / moved, flops / seconds / 1e12), xytext=(4, 4), fontsize=7,
                       textcoords="offset points")
@@ -87,10 +89,11 @@ def quantile(values, share):
 
 def plot_rows(axes, rows):
     """By eighths of a decade of FLOPs per byte."""
-    for number, (name, members) in enumerate(by_series(rows).items()):
+    series = by_series(rows)
+    for colour, (name, members) in zip(colors(len(series)), series.items()):
         bins = collections.defaultdict(list)
         for row in members:
-            m, n, k = (float(row[key]) for key in "mnk")
+            m, n, k = (row[key] for key in "mnk")
             element = ELEMENT_BYTES.get(row["precision"])
             if element is None:
                 continue
@@ -102,7 +105,6 @@ def plot_rows(axes, rows):
             continue
         x = [10 ** (place / 8) for place in places]
         measured = [[point[0] for point in bins[place]] for place in places]
-        colour = "C%d" % (number % 10)
         axes.fill_between(x, [quantile(v, 0.1) for v in measured], [quantile(v, 0.9) for v in measured], color=colour,
                           alpha=0.12, lw=0)
         axes.plot(x, [quantile(v, 0.5) for v in measured], "o", ms=3.5, color=colour, label=name)
@@ -119,9 +121,12 @@ def main():
     name, peaks, bandwidths = read_device(arguments.device)
     rows = [row for path in arguments.operators if not path.endswith(".json") for row in read_rows(path)]
     rows = [row for row in rows if {"m", "n", "k"} <= row.keys()]
+    for row in rows:
+        row.update({key: number(row, key, "rows of GEMMs") for key in "mnk"})
     system = arguments.system or name
     rows = [row for row in rows if row["system"] == system] or ([] if arguments.system else rows)
     points = [point for path in arguments.operators if path.endswith(".json") for point in read_points(path)]
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(10.5, 5.5))
     lowest = min([flops / moved for _, flops, moved, _ in points] + [0.5]) / 2
     slowest = min([flops / seconds for _, flops, _, seconds in points] + [lowest * min(bandwidths.values()) / 10])
@@ -133,8 +138,7 @@ def main():
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.08, 0.5))
     figure.tight_layout()
-    figure.savefig(arguments.output, dpi=130)
-    print(arguments.output)
+    save(figure, arguments.output)
 
 
 if __name__ == "__main__":

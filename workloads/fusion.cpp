@@ -88,6 +88,7 @@ GraphKernel joined(const GraphKernel& first, const GraphKernel& second) {
   node.kernel.name += " + " + second.kernel.name;
   node.kernel.matrix_flops += second.kernel.matrix_flops;
   node.kernel.vector_flops += second.kernel.vector_flops;
+  node.kernel.exponentials += second.kernel.exponentials;
   node.reads = merged(first.reads, without(second.reads, between));
   node.writes = second.writes;
   count_bytes(node);
@@ -146,6 +147,7 @@ GraphKernel attention_of(const KernelGraph& graph, const std::vector<std::size_t
   const Flops epilogue = values.kernel.vector_flops;  // on results, not on pairs
   node.kernel.matrix_flops = node.kernel.matrix_flops / square * mask.pairs;
   node.kernel.vector_flops = (node.kernel.vector_flops - epilogue) / square * mask.pairs + epilogue;
+  node.kernel.exponentials = node.kernel.exponentials / square * mask.pairs;
   for (TensorUse& use : node.reads) {
     if (use.tensor == scores.reads[1].tensor) use.bytes = mask.keys;
     if (use.tensor == values.reads[1].tensor) use.bytes = mask.values;

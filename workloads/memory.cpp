@@ -21,26 +21,37 @@ double local_vocabulary(const LlmConfig& model, int tp) {
   return real((model.vocabulary + tp - 1) / tp);
 }
 
+/// Of what matrix products read and keep for their weight gradients.
+double input_bytes(const LayerWork& work) {
+  return work.narrow_inputs ? 1 : activation_bytes(work.precision);
+}
+
 /// Kept by latent attention besides what the core keeps: latents before and after their norm, the
 /// rotary key, and (where queries have no latent) nothing more, for the input of the layer's first
 /// matrix is counted by the caller.
 double latent_bytes(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
-  const double columns = 2 * real(a.q_lora_rank + a.kv_lora_rank) + real(a.qk_rope_head_dim);
-  return real(task.work.row_tokens()) * columns * activation_bytes(task.work.precision);
+  const double latents = real(a.q_lora_rank + a.kv_lora_rank);
+  const double before = latents + real(a.qk_rope_head_dim);
+  return real(task.work.row_tokens()) *
+         (before * activation_bytes(task.work.precision) + latents * input_bytes(task.work));
 }
 
-/// Queries, keys, values and the output of the core; with FlashAttention the fp32 log-sum-exp of
-/// every row.
+/// Queries, keys, values and the output of the core, which is the input of the next matrix as well:
+/// a second copy where that is in another format and the core needs its own (FlashAttention does);
+/// with FlashAttention the fp32 log-sum-exp of every row.
 double projection_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape c = core_shape(task);
-  const double columns =
-      real(c.query_heads * (c.qk_dim + c.v_dim)) + real(c.kv_heads * (c.qk_dim + c.v_dim));
+  const double bytes = activation_bytes(w.precision);
+  const double columns = real(c.query_heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim));
+  const double own = w.flash_attention ? bytes : 0;
+  const double output = w.narrow_inputs ? own + input_bytes(w) : bytes;
   const double sums = w.flash_attention ? 4 * real(c.query_heads) : 0;
   const bool normed = task.model.attention.qk_norm;
   const double unnormed = normed ? real((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
-  return real(w.tokens()) * ((columns + unnormed) * activation_bytes(w.precision) + sums);
+  return real(w.tokens()) *
+         ((columns + unnormed) * bytes + real(c.query_heads * c.v_dim) * output + sums);
 }
 
 /// Softmax, dropout mask and dropout output; without dropout the softmax alone.
@@ -55,33 +66,40 @@ double square_bytes(const LayerTask& task) {
 
 double attention_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const double input = real(w.row_tokens() * task.model.hidden) * activation_bytes(w.precision);
+  const double input = real(w.row_tokens() * task.model.hidden) * input_bytes(w);
   const bool latent = task.model.attention.kind == AttentionKind::kLatent;
   return input + projection_bytes(task) + (latent ? latent_bytes(task) : 0);
 }
 
-/// Columns in front of and behind the elementwise function of an MLP of `width`.
-double mlp_columns(const LlmConfig& model, double width) {
-  return width * (model.mlp.gated ? 3 : 2);
+/// Of a token, in front of and behind the elementwise function of an MLP of `width`.
+double mlp_columns_bytes(const LayerTask& task, double width) {
+  return width * ((task.model.mlp.gated ? 2 : 1) * activation_bytes(task.work.precision) +
+                  input_bytes(task.work));
 }
 
 double mlp_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
   const double width = real(task.model.mlp.intermediate) / w.tp;
-  return bytes * (real(w.row_tokens() * task.model.hidden) +
-                  real(w.tokens()) * mlp_columns(task.model, width));
+  return real(w.row_tokens() * task.model.hidden) * input_bytes(w) +
+         real(w.tokens()) * mlp_columns_bytes(task, width);
 }
 
-/// Input, rows sent to experts, their hidden columns and their outputs (for the gates' gradients).
+/// Input (of the router, which is not quantised, and a copy of shared experts that are), scores,
+/// rows sent to experts, their hidden columns and their outputs (for the gates' gradients). Where
+/// etp ranks share each expert, every one has the rows of all and its part of the columns; with
+/// expert parallelism outputs are reduced before the gates see them.
 double moe_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const MoeConfig& m = task.model.moe;
   const double bytes = activation_bytes(w.precision);
-  const double routed = 2 * real(task.model.hidden) + mlp_columns(task.model, real(m.intermediate));
-  const double columns = real(task.model.hidden) + real(m.experts_per_token) * routed +
-                         real(m.experts) + mlp_columns(task.model, real(m.shared_intermediate));
-  return bytes * real(w.split_tokens()) * columns;
+  const double hidden = real(task.model.hidden);
+  const double outputs = w.ep == 1 ? w.etp : 1;
+  const double routed = hidden * (w.etp * input_bytes(w) + outputs * bytes) +
+                        mlp_columns_bytes(task, real(m.intermediate));
+  const bool copied = w.narrow_inputs && m.shared_intermediate > 0;
+  return real(w.split_tokens()) * (hidden * (bytes + (copied ? input_bytes(w) : 0)) +
+                                   real(m.experts) * bytes + real(m.experts_per_token) * routed +
+                                   mlp_columns_bytes(task, real(m.shared_intermediate)));
 }
 
 /// Inputs of the norms and masks of hidden dropout.
@@ -163,8 +181,9 @@ double inference_working(const LayerTask& task) {
   const double columns = task.model.mlp.gated ? 2.0 : 1.0;
   double widest = real(w.tokens()) * (hidden + attention);
   if (task.layer.moe) {
-    const double rows = real(w.split_tokens() * task.model.moe.experts_per_token);
-    widest = std::max(widest, rows * (hidden + columns * real(task.model.moe.intermediate)));
+    const double rows = real(w.split_tokens() * task.model.moe.experts_per_token) * w.etp;
+    const double width = real(task.model.moe.intermediate) / w.etp;
+    widest = std::max(widest, rows * (hidden + columns * width));
   } else {
     const double width = real(task.model.mlp.intermediate) / w.tp;
     widest = std::max(widest, real(w.tokens()) * (hidden + columns * width));
@@ -189,7 +208,8 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   const double quantised = real(p.total() - p.sixteen_bit);
   MemoryUse use;
   use.weights = Bytes(quantised * element_bytes(config.precision) +
-                      real(p.sixteen_bit) * activation_bytes(config.precision));
+                      real(p.sixteen_bit) * activation_bytes(config.precision) -
+                      saved_weight_bytes(model, config.parallel, stage, config.precision));
   const auto ranges = layer_ranges(model.layer_count(), config.parallel);
   const LayerRange range = ranges[static_cast<std::size_t>(stage)].front();
   for (std::int64_t i = range.first; i < range.first + range.count; ++i) {

@@ -5,15 +5,18 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/cholesky.h"
 #include "models/kernels/device_numbers.h"
+#include "models/kernels/parameter_limits.h"
 #include "models/kernels/residual_table.h"
+#include "models/kernels/same_machine.h"
+#include "models/kernels/smaller_kernels.h"
+#include "models/kernels/tiles/tile_model.h"
 #include "sim/config/diagnostics.h"
-#include "sim/config/load.h"
 #include "sim/machine/draws.h"
+#include "sim/machine/limits.h"
 #include "sim/units/hash.h"
 
 namespace orrery {
@@ -30,30 +33,6 @@ constexpr double kUnknown = 0.75;
 constexpr std::size_t kMemo = 1024;
 constexpr std::size_t kClasses = std::size(config::EnumNames<KernelClass>::values);
 constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
-
-bool differs(double a, double b) { return std::abs(a - b) > 1e-3 * std::max(a, b); }
-
-/// Whether anything of the machine but its matrix rates is not what was measured.
-bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& accelerator) {
-  const auto other = [](double recorded, double value) {
-    return recorded > 0 && differs(recorded, value);
-  };
-  const double cache = accelerator.cache ? accelerator.cache->capacity.value.base() : 0;
-  return differs(rates.memory.base(), accelerator.memory.bandwidth.value.base()) ||
-         other(rates.units, accelerator.compute.units.value) ||
-         other(rates.clock.base(), accelerator.compute.clock.value.base()) ||
-         other(rates.cache.base(), cache) ||
-         other(rates.power.base(), accelerator.power.cap().base());
-}
-
-/// Whether the parts of its L2 or its way to load are not those of the device that was measured.
-bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig& accelerator) {
-  const auto async = [](const AcceleratorConfig& a) { return !a.core || a.core->async_copy.value; };
-  return far_wait_us(measured) != far_wait_us(accelerator) ||
-         cache_copies(measured) != cache_copies(accelerator) ||
-         crossing_rate(measured) != crossing_rate(accelerator) ||
-         async(measured) != async(accelerator);
-}
 
 bool inside(const std::vector<std::int64_t>& range, std::int64_t value) {
   return range[0] <= value && value <= range[1];
@@ -105,44 +84,6 @@ std::string shape_key(const Kernel& kernel) {
   return key;
 }
 
-/// Lower triangle L of the covariance C = L L^T; a pivot that rounding made negative is 0.
-std::vector<std::vector<double>> cholesky(const std::vector<std::vector<double>>& c) {
-  std::vector<std::vector<double>> l(c.size(), std::vector<double>(c.size()));
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double rest = c[i][j];
-      for (std::size_t k = 0; k < j; ++k) rest -= l[i][k] * l[j][k];
-      if (i == j) {
-        l[i][j] = std::sqrt(std::max(0.0, rest));
-      } else {
-        l[i][j] = l[j][j] > 0 ? rest / l[j][j] : 0;
-      }
-    }
-  }
-  return l;
-}
-
-/// The family of a group, by any class of kernels that has it.
-const KernelFamily* family_named(const std::string& model, const std::string& group) {
-  for (const auto& [kind, name] : config::EnumNames<KernelClass>::values) {
-    const FamilyOf of = family_of(model, kind);
-    if (of.group == group) return of.family;
-  }
-  return nullptr;
-}
-
-/// The device of a calibration from the library, at the rates that were fitted.
-std::optional<AcceleratorConfig> fitted_device(const Calibration& calibration) {
-  const config::Library& library = config::default_library();
-  const std::string path = library.locate("accelerators", calibration.accelerator, "");
-  if (calibration.accelerator.empty() || !std::filesystem::exists(path)) return std::nullopt;
-  auto device = config::load<AcceleratorConfig>(path, library, "accelerators");
-  device.memory.bandwidth.value = calibration.rates.memory;
-  for (const auto& [precision, rate] : calibration.rates.matrix)
-    device.compute.matrix[precision].value = rate;
-  return device;
-}
-
 /// Formats that run on the same units at the same width and rate; no table has both.
 std::optional<Precision> like(Precision precision) {
   if (precision == Precision::kFp16) return Precision::kBf16;
@@ -160,6 +101,7 @@ struct CalibratedModel::Slot {
   std::vector<double> values;
   const ShapeRange* shapes = nullptr;  ///< that were fitted; null: none
   bool other_rates = false;            ///< than the parameters were fitted with
+  double fitted_cache = 0;             ///< bytes/us of the L2 that fits have in them
   ResidualTable residuals;
 };
 
@@ -171,13 +113,16 @@ struct CalibratedModel::Device {
   };
 
   DeviceNumbers numbers{};
+  /// With as many units as were fitted, where there are more; null: else.
+  std::unique_ptr<Device> fewer;
+  AcceleratorConfig fewer_units;
   std::array<Slot, kClasses * kPrecisions> slots;
   std::vector<Kept> memo = std::vector<Kept>(kMemo);
 };
 
 struct CalibratedModel::Prediction {
   KernelTime time;
-  bool extrapolated = false;
+  bool fitted = false, extrapolated = false;
 };
 
 CalibratedModel::CalibratedModel() = default;
@@ -187,7 +132,7 @@ CalibratedModel::CalibratedModel(const Calibration& calibration)
     : CalibratedModel(std::make_shared<const Calibration>(calibration)) {}
 
 CalibratedModel::CalibratedModel(std::shared_ptr<const Calibration> calibration)
-    : calibration_(std::move(calibration)), fitted_on_(fitted_device(*calibration_)) {
+    : calibration_(std::move(calibration)) {
   for (const KernelFit& fit : calibration_->fits) {
     for (const auto& [name, parameter] : fit.parameters) {
       const std::size_t dot = std::min(name.find('.'), name.size() - 1);
@@ -219,7 +164,8 @@ std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* ent
                                             Precision precision,
                                             const AcceleratorConfig& accelerator) const {
   if (entry == nullptr) return of.family->priors(accelerator, precision);
-  const AcceleratorConfig& from = fitted_on_ ? *fitted_on_ : accelerator;
+  const std::optional<AcceleratorConfig>& measured = calibration_->device;
+  const AcceleratorConfig& from = measured ? *measured : accelerator;
   const Precision fitted =
       find_precision(from.compute.matrix, precision) ? precision : entry->fit->precision;
   std::vector<double> values = of.family->priors(from, fitted);
@@ -230,7 +176,8 @@ std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* ent
 bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& accelerator) const {
   const CalibratedRates& rates = calibration_->rates;
   if (another_machine(rates, accelerator)) return true;
-  if (fitted_on_ && other_structure(*fitted_on_, accelerator)) return true;
+  const std::optional<AcceleratorConfig>& measured = calibration_->device;
+  if (measured && other_structure(*measured, accelerator)) return true;
   if (precision == Precision::kInt8) return true;  // by the fit of fp8
   const auto rate = rates.matrix.find(precision);
   const auto* peak = find_precision(accelerator.compute.matrix, precision);
@@ -249,8 +196,26 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
     slot.other_rates = !fit.sibling.empty() || other_rates(kernel.precision, accelerator);
     slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator);
   }
+  if (calibration_ && calibration_->device)
+    slot.fitted_cache = cache_bandwidth(*calibration_->device);
   slot.ready = true;
 }
+
+namespace {
+
+double units_of_rank(const AcceleratorConfig& accelerator) {
+  return static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
+}
+
+/// What tiles load passes the L2, and fits have its bandwidth as it was in them: with less of it,
+/// what it was busy for takes longer.
+double through_cache_us(const KernelTime& time, double fitted, double here) {
+  if (!(here > 0) || here >= fitted) return 0;
+  const double busy = std::min(time.loaded_bytes / fitted, time.total_us - time.launch_us);
+  return time.launch_us + busy * fitted / here;
+}
+
+}  // namespace
 
 CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accelerator) const {
   const DeviceNumbers numbers = device_numbers(accelerator);
@@ -259,6 +224,13 @@ CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accele
   if (!device_ || std::memcmp(&device_->numbers, &numbers, sizeof numbers) != 0) {
     device_ = std::make_unique<Device>();
     device_->numbers = numbers;
+    const bool fitted = calibration_ != nullptr && calibration_->device;
+    const double share =
+        fitted ? units_of_rank(*calibration_->device) / units_of_rank(accelerator) : 1;
+    if (share < 1) {
+      device_->fewer = std::make_unique<Device>();
+      device_->fewer_units = left_of(accelerator, {share, 1});
+    }
   }
   return *device_;
 }
@@ -274,42 +246,69 @@ const CalibratedModel::Slot& CalibratedModel::slot(Device& device, const Kernel&
 CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Kernel& kernel,
                                                      const AcceleratorConfig& accelerator) {
   Prediction prediction;
-  prediction.time = slot.of.family->time(kernel, accelerator, slot.values.data());
-  if (slot.entry == nullptr) return prediction;
-  prediction.extrapolated =
-      slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel);
-  if (slot.residuals.empty()) return prediction;
-  const auto point = slot.of.family->residual_point(kernel, accelerator);
-  if (!point) return prediction;
-  const ResidualEstimate estimate = slot.residuals.estimate(*point);
-  KernelTime& time = prediction.time;
-  // No measured ratio takes a kernel below what its operations take at the peak.
-  const double fewest =
-      kernel.matrix_flops.base() > 0
-          ? (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro
-          : 0;
-  time.total_us =
-      std::max(time.total_us * std::exp(estimate.log_ratio), std::min(time.total_us, fewest));
+  KernelTime& time = prediction.time =
+      slot.of.family->time(kernel, accelerator, slot.values.data());
+  prediction.fitted = slot.entry != nullptr;
+  if (prediction.fitted) {
+    prediction.extrapolated =
+        slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel);
+    const auto point =
+        slot.residuals.empty() ? std::nullopt : slot.of.family->residual_point(kernel, accelerator);
+    if (point) {
+      const ResidualEstimate estimate = slot.residuals.estimate(*point);
+      time.total_us *= std::exp(estimate.log_ratio);
+      prediction.extrapolated = prediction.extrapolated || estimate.variance > kUnknown;
+    }
+  }
+  // Neither parameters nor measured ratios beat the nameplates.
+  time.total_us = std::max({time.total_us,
+                            through_cache_us(time, slot.fitted_cache, cache_bandwidth(accelerator)),
+                            least_time(kernel, accelerator).base() * kMicro});
   time.launch_us = std::min(time.launch_us, time.total_us);
-  prediction.extrapolated = prediction.extrapolated || estimate.variance > kUnknown;
   return prediction;
+}
+
+double CalibratedModel::longest_smaller_us(const Slot& slot, const Kernel& kernel,
+                                           const AcceleratorConfig& accelerator) {
+  // Measured ratios within one part of a table are closer to each other than that.
+  constexpr double kRatios = 2;
+  double longest = 0;
+  for (const Kernel& smaller : smaller_kernels(kernel)) {
+    const KernelTime time = slot.of.family->time(smaller, accelerator, slot.values.data());
+    if (kRatios * time.total_us < longest) continue;
+    longest = std::max(longest, predict(slot, smaller, accelerator).time.total_us);
+  }
+  return longest;
+}
+
+CalibratedModel::Prediction CalibratedModel::fastest(Device& on, const Kernel& kernel,
+                                                     const AcceleratorConfig& accelerator) const {
+  const Slot& from = slot(on, kernel, accelerator);
+  Prediction all = predict(from, kernel, accelerator);
+  if (all.fitted && kernel.reuse.base() > 0)
+    all.time.total_us = std::max(all.time.total_us, longest_smaller_us(from, kernel, accelerator));
+  if (!on.fewer) return all;
+  Prediction fewer = fastest(*on.fewer, kernel, on.fewer_units);
+  if (fewer.time.total_us >= all.time.total_us) return all;
+  fewer.extrapolated = all.extrapolated;
+  return fewer;
 }
 
 KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
   Device& on = device(accelerator);
   Device::Kept& kept = on.memo[memo_place(kernel)];
   if (kept.used && kept.kernel == kernel) return kept.cost;
-  const Slot& from = slot(on, kernel, accelerator);
-  const Prediction prediction = predict(from, kernel, accelerator);
+  const Prediction prediction = fastest(on, kernel, accelerator);
   const KernelTime& time = prediction.time;
   KernelCost cost;
   cost.launch = to_picoseconds(Seconds(time.launch_us / kMicro));
   cost.duration =
       checked_add(cost.launch, to_picoseconds(Seconds((time.total_us - time.launch_us) / kMicro)));
-  cost.bound = time.bound;
   cost.clock = time.clock;
   cost.cache = Bytes(time.cache_bytes);
-  if (from.entry != nullptr) {
+  if (time.memory_bytes) cost.memory = Bytes(*time.memory_bytes);
+  cost.bound = limit_of(kernel, cost, accelerator).bound;
+  if (prediction.fitted) {
     cost.provenance = prediction.extrapolated ? Provenance::kExtrapolated : Provenance::kCalibrated;
   }
   kept.kernel = kernel;

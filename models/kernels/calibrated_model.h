@@ -67,12 +67,16 @@ class CalibratedModel final : public KernelModel {
                    const AcceleratorConfig& accelerator) const;
   static Prediction predict(const Slot& slot, const Kernel& kernel,
                             const AcceleratorConfig& accelerator);
+  /// Times of a table repeat within some percent, those of short kernels on Blackwell within a
+  /// tenth, and ratios have that in them. As a step must not get faster by more sequences or
+  /// tokens, none of its kernels takes less than a smaller one of its kind.
+  static double longest_smaller_us(const Slot& slot, const Kernel& kernel,
+                                   const AcceleratorConfig& accelerator);
+  /// On all units, or on as many as were fitted: a library may leave some alone.
+  Prediction fastest(Device& on, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 
-  std::shared_ptr<const Calibration> calibration_;  ///< null: none
-  /// What was fitted, at the rates of the calibration; absent: not in the library, and values stay
-  /// as they are on other devices.
-  std::optional<AcceleratorConfig> fitted_on_;
+  std::shared_ptr<const Calibration> calibration_;              ///< null: none
   std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
   mutable std::unique_ptr<Device> device_;  ///< the last accelerator that kernels were priced on
 };

@@ -98,8 +98,7 @@ DeviceNumbers device_numbers(const AcceleratorConfig& a) {
   to.all(a.kernel.vector_efficiency, a.kernel.memory_efficiency, a.kernel.exponent, a.kernel.launch,
          a.kernel.uncertainty);
   to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle, a.power.limit,
-         a.power.floor_clock, a.power.floor_voltage, a.power.response,
-         static_cast<double>(a.power.state), a.sold ? 1.0 : kAbsent);
+         a.power.floor_clock, a.power.floor_voltage, a.sold ? 1.0 : kAbsent);
   to.all(a.energy.vector, a.energy.memory, a.energy.cache);
   a.core ? write(to, *a.core) : to.skip(12);
   a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth,

@@ -18,15 +18,18 @@ struct ParameterInfo {
   const char* name;
   const char* unit;
   double lower, upper;
+  bool fitted = true;  ///< false: by the data sheet of the device that was fitted
 };
 
 /// What a family says of one kernel.
 struct KernelTime {
   double total_us = 0;
-  double launch_us = 0;  ///< the part of it that is launch overhead
-  Bound bound = Bound::kMemory;
-  double clock = 1;        ///< of the units over the boost clock, by the throttle of the family
-  double cache_bytes = 0;  ///< that the L2 gives the units; 0: what the memory moves
+  double launch_us = 0;     ///< the part of it that is launch overhead
+  double clock = 1;         ///< of the units over the boost clock, by the throttle of the family
+  double cache_bytes = 0;   ///< that the L2 gives the units; 0: what the memory moves
+  double loaded_bytes = 0;  ///< that tiles load through the L2, what they share counted once
+  /// That come from or go to the memory; none: all that the kernel reads and writes.
+  std::optional<double> memory_bytes = {};
 };
 
 /// Where a kernel stands among those whose errors resemble its own: coordinates in which distance

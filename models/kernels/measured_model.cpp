@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/machine/draws.h"
+#include "sim/machine/limits.h"
 
 namespace orrery {
 namespace {
@@ -18,8 +19,8 @@ constexpr double kSameBytes = 0.01;
 /// What has to be equal, apart from the bytes.
 Kernel shape_of(Kernel kernel) {
   kernel.name.clear();
-  kernel.matrix_flops = kernel.vector_flops = Flops();
-  kernel.read = kernel.written = kernel.host = Bytes();
+  kernel.matrix_flops = kernel.vector_flops = kernel.exponentials = Flops();
+  kernel.read = kernel.written = kernel.host = kernel.reuse = Bytes();
   return kernel;
 }
 
@@ -67,10 +68,11 @@ KernelCost MeasuredModel::cost(const Kernel& kernel, const AcceleratorConfig& ac
   KernelCost cost = others_->cost(kernel, accelerator);
   const MeasuredKernel* measured = find(kernel);
   if (measured == nullptr) return cost;
-  // Bound and launch are the other model's: a time alone does not tell them.
+  // Launch and traffic are the other model's: a time alone does not tell them.
   cost.duration = to_picoseconds(Seconds(measured->time_us / 1e6));
   cost.launch = std::min(cost.launch, cost.duration);
   cost.provenance = Provenance::kMeasured;
+  cost.bound = limit_of(kernel, cost, accelerator).bound;
   return cost;
 }
 

@@ -29,12 +29,17 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   }
   work.vector =
       kernel.vector_flops.base() / (accelerator.compute.vector.value.base() / dies) * kMicro;
+  // Exponentials run beside the other instructions.
+  if (const auto& special = accelerator.compute.special)
+    work.vector =
+        std::max(work.vector, kernel.exponentials.base() / (special->value.base() / dies) * kMicro);
   work.read = kernel.read.base() / memory;
   work.written = kernel.written.base() / memory;
   if (kernel.host.base() > 0) {
     const BytesPerSecond link = accelerator.host_link.bandwidth.value;
     if (link.base() == 0)
-      throw config::ConfigError(accelerator.name + ": host_link is not configured");
+      throw config::KeyError(std::vector<std::string>{"operator", "system.accelerator.host_link"},
+                             accelerator.name + " has no host_link");
     work.host = (kernel.host / (link / dies)).base() * kMicro;
   }
   work.engine = engine_time(kernel, accelerator).base() * kMicro;
@@ -65,14 +70,6 @@ double p_norm(const Terms& terms, double p) {
   for (const double term : {terms.matrix, terms.vector, terms.memory, terms.host})
     if (term > 0) sum += std::pow(term / largest, p);
   return largest * std::pow(sum, 1 / p);
-}
-
-Bound bound_of(const Terms& terms, double body, double launch) {
-  if (launch > body) return Bound::kLatency;
-  const double largest = terms.largest();
-  if (terms.memory == largest) return Bound::kMemory;
-  if (terms.host == largest) return Bound::kHost;
-  return terms.matrix == largest ? Bound::kTensor : Bound::kVector;
 }
 
 }  // namespace
@@ -113,9 +110,9 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   const bool tiled = kernel.tile[0] > 0 || kernel.tile[1] > 0;
   if (tiled || kernel.cluster > 0) {
     const std::string what = tiled ? "tile" : "cluster";
-    throw config::ConfigError("operator: " + what +
-                              ": the roofline, which predicts this kernel on " + accelerator.name +
-                              ", knows no " + what + "s; leave the " + what + " out");
+    throw config::KeyError("operator." + what, "the roofline, which predicts this kernel on " +
+                                                   accelerator.name + ", knows no " + what +
+                                                   "s; leave the " + what + " out");
   }
   Work work = work_of(kernel, accelerator);
   // Efficiencies hold under the power cap of the device as sold.
@@ -127,8 +124,7 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   // What an engine copies in a time has the memory's share of it in it.
   const double body = std::max(moved, work.engine);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
-  const bool engine = work.engine > moved && launch <= body;
-  return {launch + body, launch, engine ? Bound::kEngine : bound_of(terms, body, launch)};
+  return {launch + body, launch};
 }
 
 double textbook_roofline(const Kernel& kernel, const AcceleratorConfig& accelerator) {

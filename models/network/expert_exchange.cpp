@@ -24,14 +24,14 @@ void ExpertExchangePrice::apply(const Transfer& transfer, bool crosses, const To
   const double scale_out = scale_out_efficiency_ / kernels_.scale_out_efficiency.value;
   Seconds slowest;
   priced.bottleneck.reset();
-  for (LinkLoad& load : priced.cost.loads) {
+  priced.cost.loads.change([&](LinkLoad& load) {
     const bool out = topology.bundles()[load.link].kind == LinkKind::kScaleOut;
     load.bytes *= out ? scale_out : scale_up;
     const Seconds time = Bytes(load.bytes) / capacities[load.link];
-    if (time <= slowest) continue;
+    if (time <= slowest) return;
     slowest = time;
     priced.bottleneck = load.link;
-  }
+  });
   const Seconds start = (dispatch ? kernels_.dispatch_start : kernels_.combine_start).value;
   const Seconds floor = (dispatch ? kernels_.dispatch_floor : kernels_.combine_floor).value;
   if (slowest < floor) priced.bottleneck.reset();

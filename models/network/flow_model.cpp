@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -33,7 +32,9 @@ ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
 std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
                                                const Topology& topology) {
   std::vector<BytesPerSecond> capacities;
-  for (const Bundle& bundle : topology.bundles()) {
+  capacities.reserve(topology.bundles().size());
+  for (BundleId id = 0; id < topology.bundles().size(); ++id) {
+    const Bundle& bundle = topology.bundles()[id];
     const bool scale_out = bundle.kind == LinkKind::kScaleOut;
     const Fact<double>& efficiency =
         scale_out ? system.scale_out.efficiency : system.scale_up.efficiency;
@@ -41,8 +42,8 @@ std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
     const double share = bundle.kind == LinkKind::kHost ? 1 : efficiency.value;
     capacities.push_back(bundle.capacity * share);
     if (!(capacities.back().base() > 0)) {
-      throw config::ConfigError(system.name + ": bandwidth and efficiency of " + bundle.name +
-                                " must be positive");
+      throw config::ConfigError(system.name + ": bandwidth and efficiency of " +
+                                topology.bundle_name(id) + " must be positive");
     }
   }
   return capacities;
@@ -70,15 +71,6 @@ bool crosses_nodes(const Transfer& transfer, const RankLayout& layout) {
   });
 }
 
-std::optional<Protocol> forced_protocol(const std::string& name) {
-  if (name == kAuto) return {};
-  const auto protocol = parse_protocol(name);
-  if (!protocol)
-    throw config::ConfigError("there is no protocol '" + name +
-                              "'; allowed: auto, ll, ll128, simple");
-  return protocol;
-}
-
 }  // namespace
 
 FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm,
@@ -87,6 +79,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       expert_exchange_(expert_exchange_price(system)),
       forced_protocol_(forced_protocol(protocol)),
       protocols_(system.scale_up.protocols),
+      library_chooses_(protocols_ && chooses_algorithms_on(*protocols_, system.scale_up.kind)),
       line_(system.accelerator.scale_up.bandwidth.value),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
@@ -102,8 +95,8 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       scale_up_hop_(system.scale_up.hop_latency.value),
       scale_out_hop_(system.scale_out.hop_latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
-      whole_capacities_(payload_capacities(system, topology_)),
-      capacities_(whole_capacities_) {
+      capacities_(payload_capacities(system, topology_)) {
+  if (!faults.empty()) whole_capacities_ = capacities_;
   if (scale_up_hop_ > Seconds(0) || scale_out_hop_ > Seconds(0)) ways_.emplace(*fabric_, layout_);
   for (const LinkFault& fault : faults) {
     fabric_->degrade(fault.bundle, fault.share, topology_);
@@ -245,46 +238,55 @@ std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
 std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
                                               const std::string& algorithm,
                                               std::optional<Protocol> protocol) const {
-  std::vector<Candidate> candidates;
+  std::optional<Candidate> best;
   if (algorithm != kAuto) {
-    add_candidates(transfer, algorithm, protocol, candidates);
+    try_algorithm(transfer, algorithm, protocol, best);
   } else {
     for (const bool automatic : {true, false}) {
-      if (!candidates.empty()) break;
+      if (best) break;
       for (const auto& [name, item] : AlgorithmRegistry::items()) {
-        if (item.entry->automatic() != automatic) continue;
-        add_candidates(transfer, name, protocol, candidates);
+        if (item.entry->automatic() == automatic) try_algorithm(transfer, name, protocol, best);
       }
     }
   }
-  if (candidates.empty()) return {};
-  // What the library knows goes before what it does not; without a library, the fastest.
+  if (!best) return {};
+  return std::move(best->priced);
+}
+
+/// What the library knows goes before what it does not; without a library, the fastest.
+bool FlowModel::Candidate::beats(const std::optional<Candidate>& best) const {
   const auto rank = [](const Candidate& c) {
     return std::pair(!c.expected, c.expected.value_or(c.priced.isolated_time));
   };
-  return std::min_element(candidates.begin(), candidates.end(),
-                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); })
-      ->priced;
+  return !best || rank(*this) < rank(*best);
 }
 
-void FlowModel::add_candidates(const Transfer& transfer, const std::string& name,
-                               std::optional<Protocol> protocol,
-                               std::vector<Candidate>& candidates) const {
+/// Leaves in `best` the better of it and of what this algorithm makes of the transfer. Of a large
+/// machine each price has a load for millions of links: no more are kept than that one.
+void FlowModel::try_algorithm(const Transfer& transfer, const std::string& name,
+                              std::optional<Protocol> protocol,
+                              std::optional<Candidate>& best) const {
   const auto algorithm = find_algorithm(name);
   if (!serves(*algorithm, transfer)) return;
-  const PricedTransfer raw = price_with(transfer, name, *algorithm);
+  PricedTransfer raw = price_with(transfer, name, *algorithm);
   const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
                                  [](const auto& group) { return group.size() == 1; });
   const bool by_kernels = transfer.routing && expert_exchange_;  // which have no protocols
   if (!protocols_ || alone || by_kernels) {
-    if (!protocol || *protocol == Protocol::kSimple) candidates.push_back({raw, {}});
+    if (protocol && *protocol != Protocol::kSimple) return;
+    Candidate candidate{std::move(raw), {}};
+    if (candidate.beats(best)) best = std::move(candidate);
     return;
   }
   const Traffic carried = traffic(transfer, raw);
   for (const Protocol p : protocols_of(*protocols_, carried.traffic_class)) {
     if (protocol && *protocol != p) continue;
-    candidates.push_back(
-        {carried_by(p, carried, raw), nominal_time(*protocols_, p, name, carried)});
+    // A library chooses by its own constants only on the fabric that it was tuned for.
+    const std::optional<Seconds> expected =
+        library_chooses_ ? nominal_time(*protocols_, p, name, carried) : std::nullopt;
+    if (expected && !Candidate{{}, expected}.beats(best)) continue;
+    Candidate candidate{carried_by(p, carried, raw), expected};
+    if (candidate.beats(best)) best = std::move(candidate);
   }
 }
 
@@ -302,11 +304,13 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
       *std::max_element(transfer.groups.begin(), transfer.groups.end(),
                         [](const auto& a, const auto& b) { return a.size() < b.size(); });
   t.ranks = static_cast<int>(largest.size());
-  std::set<int> systems;
-  for (const int rank : largest) systems.insert(layout_.system(rank));
-  t.systems = static_cast<int>(systems.size());
+  std::vector<int> systems(largest.size());
+  std::transform(largest.begin(), largest.end(), systems.begin(),
+                 [this](int rank) { return layout_.system(rank); });
+  std::sort(systems.begin(), systems.end());
+  t.systems = static_cast<int>(std::unique(systems.begin(), systems.end()) - systems.begin());
   for (const LinkLoad& load : priced.cost.loads) {
-    const Seconds time = Bytes(load.bytes) / whole_capacities_[load.link];
+    const Seconds time = Bytes(load.bytes) / whole_capacities()[load.link];
     if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {
       t.scale_out_time = std::max(t.scale_out_time, time);
     } else {
@@ -322,14 +326,14 @@ PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
   priced.protocol = to_string(protocol);
   Seconds slowest;
   priced.bottleneck.reset();
-  for (LinkLoad& load : priced.cost.loads) {
+  priced.cost.loads.change([&](LinkLoad& load) {
     const bool out = topology_.bundles()[load.link].kind == LinkKind::kScaleOut;
     load.bytes *= out ? cost.scale_out : cost.scale_up * scale_up_efficiency_;
     const Seconds time = Bytes(load.bytes) / capacities_[load.link];
-    if (time <= slowest) continue;
+    if (time <= slowest) return;
     slowest = time;
     priced.bottleneck = load.link;
-  }
+  });
   priced.cost.latency = to_picoseconds(cost.latency + priced.hop_latency);
   priced.isolated_time = cost.latency + priced.hop_latency + slowest;
   return priced;

@@ -41,7 +41,9 @@ class FlowModel final : public Network {
   const Topology& topology() const override { return topology_; }
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
   /// The same without faults.
-  const std::vector<BytesPerSecond>& whole_capacities() const { return whole_capacities_; }
+  const std::vector<BytesPerSecond>& whole_capacities() const {
+    return whole_capacities_.empty() ? capacities_ : whole_capacities_;
+  }
   PricedTransfer price(const Transfer& transfer) const override;
   /// The price with the algorithm and protocol that were taken on another state of these links.
   /// @throws as price()
@@ -67,12 +69,14 @@ class FlowModel final : public Network {
     PricedTransfer priced;
     /// What the library expects of it; it chooses the least. Empty: it does not know it.
     std::optional<Seconds> expected;
+
+    bool beats(const std::optional<Candidate>& best) const;
   };
 
   std::optional<PricedTransfer> best(const Transfer& transfer, const std::string& algorithm,
                                      std::optional<Protocol> protocol) const;
-  void add_candidates(const Transfer& transfer, const std::string& name,
-                      std::optional<Protocol> protocol, std::vector<Candidate>& candidates) const;
+  void try_algorithm(const Transfer& transfer, const std::string& name,
+                     std::optional<Protocol> protocol, std::optional<Candidate>& best) const;
   PricedTransfer price_with(const Transfer& transfer, const std::string& name,
                             const CollectiveAlgorithm& algorithm) const;
   Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
@@ -86,6 +90,7 @@ class FlowModel final : public Network {
   std::optional<ExpertExchangePrice> expert_exchange_;
   std::optional<Protocol> forced_protocol_;
   std::optional<ProtocolsConfig> protocols_;
+  bool library_chooses_;  // which algorithm: it was tuned for this fabric
   BytesPerSecond line_;
   double scale_up_efficiency_;
   RankLayout layout_;
@@ -100,7 +105,8 @@ class FlowModel final : public Network {
   Seconds scale_up_hop_, scale_out_hop_;  ///< latency of a link beyond the shortest way
   Topology topology_;
   std::unique_ptr<Fabric> fabric_;
-  std::vector<BytesPerSecond> whole_capacities_, capacities_;
+  std::vector<BytesPerSecond> capacities_;
+  std::vector<BytesPerSecond> whole_capacities_;  ///< where there are faults
   std::optional<WayLengths> ways_;  ///< where hops cost latency
 };
 

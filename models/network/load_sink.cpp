@@ -3,7 +3,7 @@
 
 namespace orrery {
 
-BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<Bundle>& bundles) {
+BytesByKind bytes_by_kind(const LinkLoads& loads, const std::vector<Bundle>& bundles) {
   BytesByKind bytes;
   for (const LinkLoad& load : loads) {
     switch (bundles[load.link].kind) {

@@ -72,6 +72,6 @@ class LoadSink final : public FlowSink {
 };
 
 /// Bytes on the links of each kind, as the power of links counts them.
-BytesByKind bytes_by_kind(const std::vector<LinkLoad>& loads, const std::vector<Bundle>& bundles);
+BytesByKind bytes_by_kind(const LinkLoads& loads, const std::vector<Bundle>& bundles);
 
 }  // namespace orrery

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/config/diagnostics.h"
+
 namespace orrery {
 namespace {
 
@@ -217,6 +219,20 @@ std::optional<Protocol> parse_protocol(std::string_view name) {
   for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple})
     if (name == to_string(protocol)) return protocol;
   return std::nullopt;
+}
+
+std::optional<Protocol> forced_protocol(const std::string& name) {
+  if (name == "auto") return {};
+  const auto protocol = parse_protocol(name);
+  if (!protocol)
+    throw config::KeyError("collective.protocol",
+                           "there is no protocol '" + name + "'; allowed: auto, ll, ll128, simple");
+  return protocol;
+}
+
+bool chooses_algorithms_on(const ProtocolsConfig& protocols, const std::string& topology) {
+  const std::vector<std::string>& known = protocols.topologies;
+  return std::find(known.begin(), known.end(), topology) != known.end();
 }
 
 TrafficClass traffic_class(std::string_view algorithm, TransferKind kind) {

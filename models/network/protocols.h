@@ -19,6 +19,12 @@ enum class Protocol : std::uint8_t { kLl, kLl128, kSimple };
 /// "ll", "ll128", "simple"
 const char* to_string(Protocol protocol);
 std::optional<Protocol> parse_protocol(std::string_view name);
+/// The same of what a user asks for, "auto" being none.
+/// @throws config::KeyError for another name
+std::optional<Protocol> forced_protocol(const std::string& name);
+
+/// Whether the library chooses the algorithm on a scale-up topology: whether it was tuned for it.
+bool chooses_algorithms_on(const ProtocolsConfig& protocols, const std::string& topology);
 
 /// How an algorithm uses the links, which decides what its bytes and steps cost.
 enum class TrafficClass : std::uint8_t {

@@ -16,13 +16,16 @@ namespace orrery {
 RankLayout rank_layout(const SystemConfig& system, int systems) {
   if (systems < 1 || system.accelerators.value < 1 || system.accelerators_per_node < 1 ||
       system.accelerator.dies < 1) {
-    throw config::ConfigError(
-        system.name + ": nodes, accelerators, accelerators_per_node and dies must be positive");
+    throw config::KeyError(
+        std::vector<std::string>{"nodes", "system.accelerators", "system.accelerators_per_node",
+                                 "system.accelerator.dies"},
+        "nodes, accelerators, accelerators_per_node and dies must be positive");
   }
   if (system.accelerators.value % system.accelerators_per_node != 0) {
-    throw config::ConfigError(
-        system.name + ": accelerators_per_node (" + std::to_string(system.accelerators_per_node) +
-        ") does not divide accelerators (" + std::to_string(system.accelerators.value) + ")");
+    throw config::KeyError(
+        std::vector<std::string>{"system.accelerators_per_node", "system.accelerators"},
+        "accelerators_per_node (" + std::to_string(system.accelerators_per_node) +
+            ") does not divide accelerators (" + std::to_string(system.accelerators.value) + ")");
   }
   return {.dies = system.accelerator.dies,
           .ranks_per_node = system.ranks_per_node(),
@@ -89,11 +92,12 @@ void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
                                      Topology& topology) {
   for (int rank = 0; rank < layout.ranks(); ++rank) topology.add_rank(rank_name(layout, rank));
-  const ScaleUpBuilder scale_up = ScaleUpRegistry::at("scale-up topology", system.scale_up.kind);
+  const ScaleUpBuilder scale_up =
+      ScaleUpRegistry::at("scale-up topology", system.scale_up.kind, "system.scale_up.kind");
   std::unique_ptr<Fabric> fabric = scale_up(system, layout, topology);
   if (layout.systems > 1) {
     const ScaleOutBuilder scale_out =
-        ScaleOutRegistry::at("scale-out topology", system.scale_out.kind);
+        ScaleOutRegistry::at("scale-out topology", system.scale_out.kind, "system.scale_out.kind");
     fabric = scale_out(system, layout, std::move(fabric), topology);
   }
   if (system.host.links) fabric = add_host_links(system, layout, std::move(fabric), topology);

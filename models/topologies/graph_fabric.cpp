@@ -13,6 +13,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/topology_boost.h"
 #include "sim/machine/system_config.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
@@ -162,8 +163,10 @@ class GraphFabric final : public Fabric {
   }
   void require_connected(const Topology& topology) const {
     if (const auto ranks = cut_off(ways_.front())) {
-      throw config::ConfigError(name_ + ": no way from " + topology.rank_name(ranks->first) +
-                                " to " + topology.rank_name(ranks->second));
+      throw config::KeyError(
+          std::vector<std::string>{"system.scale_up.wires", "system.scale_up.kind"},
+          name_ + ": no way from " + topology.rank_name(ranks->first) + " to " +
+              topology.rank_name(ranks->second));
     }
   }
 
@@ -221,9 +224,10 @@ class GraphFabric final : public Fabric {
     for (const SystemGraph::Wire& wire : graph_.wires) {
       const auto from = vertex(topology, system, wire.from);
       const int source = graph[from].rank;
-      topology.add_bundle({graph[from].name + "->" + graph[vertex(topology, system, wire.to)].name,
-                           wire.kind, wire.link * static_cast<double>(wire.links), wire.links,
-                           source});
+      const auto to = vertex(topology, system, wire.to);
+      topology.add_bundle(
+          topology.vertex_name(from), topology.vertex_name(to),
+          {wire.kind, wire.link * static_cast<double>(wire.links), wire.links, source});
     }
   }
 
@@ -252,24 +256,64 @@ class VertexNames {
     }
   }
 
-  /// @throws config::ConfigError for an accelerator that does not exist.
-  int number(const std::string& name) {
+  /// @param path the key that gives the name
+  /// @throws config::KeyError for an accelerator that does not exist, and a name that is nearly
+  /// that of one.
+  int number(const std::string& name, const std::string& path) {
     const auto found = numbers_.find(name);
     if (found != numbers_.end()) return found->second;
-    if (name.rfind("accelerator", 0) == 0 || name.empty()) {
-      throw config::ConfigError(system_.name + ": scale_up.wires: there is no '" + name +
-                                "'; the system has " + std::to_string(system_.accelerators.value) +
-                                " accelerators, counted from 0");
+    const std::string meant = meant_accelerator(name);
+    if (name.starts_with(kAccelerator) || name.empty() || !meant.empty()) {
+      throw config::KeyError(path, "there is no '" + name + "'",
+                             {meant,
+                              {system_.name + " has " + std::to_string(system_.accelerators.value) +
+                               " accelerators, counted from 0"}});
     }
     numbers_[name] = graph_.vertices();
     graph_.switches.push_back(name);
+    first_path_[name] = path;
     return numbers_[name];
   }
 
+  /// A switch that one wire alone reaches passes nothing on: where its name is nearly that of
+  /// another, that one was meant.
+  /// @throws config::KeyError
+  void refuse_misspelt_switches() const {
+    std::vector<int> scale_up_ends(static_cast<std::size_t>(graph_.vertices()));
+    for (const SystemGraph::Wire& wire : graph_.wires) {
+      // Wires are there in both directions. Hosts may well be dead ends.
+      scale_up_ends[index(wire.from)] += wire.kind == LinkKind::kHost ? 2 : 1;
+    }
+    for (const std::string& name : graph_.switches) {
+      if (scale_up_ends[index(numbers_.at(name))] != 1) continue;
+      std::vector<std::string> others;
+      for (const std::string& other : graph_.switches) {
+        if (scale_up_ends[index(numbers_.at(other))] > 1) others.push_back(other);
+      }
+      const std::string meant = nearest_name(name, others);
+      if (meant.empty()) continue;
+      throw config::KeyError(first_path_.at(name),
+                             "only this wire ends at '" + name + "', so nothing passes it",
+                             {meant, {}});
+    }
+  }
+
  private:
+  static constexpr const char* kAccelerator = "accelerator";
+
+  /// The accelerator that a misspelt name is nearest to; empty where it is like none.
+  std::string meant_accelerator(const std::string& name) const {
+    std::vector<std::string> accelerators;
+    for (const auto& [other, number] : numbers_) {
+      if (number < graph_.ranks) accelerators.push_back(other);
+    }
+    return nearest_name(name, accelerators);
+  }
+
   const SystemConfig& system_;
   SystemGraph& graph_;
   std::map<std::string, int> numbers_;
+  std::map<std::string, std::string> first_path_;  // of switches: the key that named them first
 };
 
 }  // namespace
@@ -283,8 +327,9 @@ void SystemGraph::join(Wire wire) {
 std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout& layout,
                                     SystemGraph graph, Topology& topology) {
   if (graph.vertices() > kMostVertices) {
-    throw config::ConfigError(system + ": a graph may have " + std::to_string(kMostVertices) +
-                              " vertices, not " + std::to_string(graph.vertices()));
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.wires", "system.accelerators"},
+                           system + ": a graph may have " + std::to_string(kMostVertices) +
+                               " vertices, not " + std::to_string(graph.vertices()));
   }
   return std::make_unique<GraphFabric>(system, layout, std::move(graph), topology);
 }
@@ -294,16 +339,19 @@ SystemGraph configured_graph(const SystemConfig& system, const RankLayout& layou
   graph.ranks = layout.ranks_per_system;
   VertexNames names(system, layout, graph);
   const PortConfig& port = system.accelerator.scale_up;
-  for (const WireConfig& wire : system.scale_up.wires) {
+  for (std::size_t i = 0; i < system.scale_up.wires.size(); ++i) {
+    const WireConfig& wire = system.scale_up.wires[i];
+    const std::string path = "system.scale_up.wires." + std::to_string(i);
     BytesPerSecond link = wire.bandwidth;
     if (link.base() <= 0 && port.links.value > 0) link = port.bandwidth.value / port.links.value;
     if (link.base() <= 0) {
-      throw config::ConfigError(system.name + ": scale_up.wires: the link from " + wire.from +
-                                " to " + wire.to + " needs a bandwidth");
+      throw config::KeyError(
+          path, "the link from " + wire.from + " to " + wire.to + " needs a bandwidth");
     }
-    const int from = names.number(wire.from);
-    graph.join({from, names.number(wire.to), wire.links, link, wire.kind});
+    const int from = names.number(wire.from, path + ".from");
+    graph.join({from, names.number(wire.to, path + ".to"), wire.links, link, wire.kind});
   }
+  names.refuse_misspelt_switches();
   return graph;
 }
 

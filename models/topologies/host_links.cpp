@@ -45,7 +45,7 @@ class HostedFabric final : public Fabric {
 
   void append_host_route(int rank, HostEnd end, bool outward, Route& route) const override {
     if (end == HostEnd::kStorage && nodes_.empty()) {
-      throw config::ConfigError("the host boards have no network to storage");
+      throw config::KeyError("system.host.network", "the host boards have no network to storage");
     }
     std::vector<Pair> way = {ranks_[index(rank)]};
     if (per_switch_ > 0) way.push_back(switches_[index(switch_of(rank))]);
@@ -121,8 +121,8 @@ class HostedFabric final : public Fabric {
   static void add(const std::string& below, const std::string& above, BytesPerSecond capacity,
                   int source, std::vector<Pair>& pairs, Topology& topology) {
     Pair pair;
-    pair.out = topology.add_bundle({below + "->" + above, LinkKind::kHost, capacity, 1, source});
-    pair.in = topology.add_bundle({above + "->" + below, LinkKind::kHost, capacity, 1, -1});
+    pair.out = topology.add_bundle(below, above, {LinkKind::kHost, capacity, 1, source});
+    pair.in = topology.add_bundle(above, below, {LinkKind::kHost, capacity, 1, -1});
     pairs.push_back(pair);
   }
   static void draw_pair(VertexId below, VertexId above, const Pair& pair, Topology& topology) {
@@ -144,13 +144,15 @@ class HostedFabric final : public Fabric {
 std::unique_ptr<Fabric> add_host_links(const SystemConfig& system, const RankLayout& layout,
                                        std::unique_ptr<Fabric> fabric, Topology& topology) {
   if (!system.accelerator.host_link.present()) {
-    throw config::ConfigError(system.name + ": host.links needs a host_link of the accelerator");
+    throw config::KeyError("system.host.links", "needs a host_link, which " +
+                                                    system.accelerator.name + " does not have");
   }
   const int per_switch = system.host.packages_per_switch;
   if (per_switch > 0 && system.accelerators_per_node % per_switch != 0) {
-    throw config::ConfigError(system.name + ": host.packages_per_switch (" +
-                              std::to_string(per_switch) +
-                              ") does not divide accelerators_per_node");
+    throw config::KeyError(
+        std::vector<std::string>{"system.host.packages_per_switch", "system.accelerators_per_node"},
+        std::to_string(per_switch) + " does not divide accelerators_per_node (" +
+            std::to_string(system.accelerators_per_node) + ")");
   }
   return std::make_unique<HostedFabric>(system, layout, std::move(fabric), topology);
 }

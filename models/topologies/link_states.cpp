@@ -36,9 +36,8 @@ bool LinkStates::set(const std::string& pattern, double share) {
 
 bool LinkStates::set_bundles(const std::string& pattern, double share) {
   bool found = false;
-  const std::vector<Bundle>& bundles = topology_.bundles();
-  for (BundleId bundle = 0; bundle < bundles.size(); ++bundle) {
-    const std::string& name = bundles[bundle].name;
+  for (BundleId bundle = 0; bundle < topology_.bundles().size(); ++bundle) {
+    const std::string name = topology_.bundle_name(bundle);
     if (!matches(pattern, name) && link_class(name) != pattern) continue;
     found = true;
     states_[bundle] = {share, {}};
@@ -76,13 +75,15 @@ std::vector<LinkFault> LinkStates::faults() const {
 
 std::vector<std::string> LinkStates::classes() const {
   std::set<std::string> classes;
-  for (const Bundle& bundle : topology_.bundles()) classes.insert(link_class(bundle.name));
+  for (BundleId bundle = 0; bundle < topology_.bundles().size(); ++bundle)
+    classes.insert(link_class(topology_.bundle_name(bundle)));
   return {classes.begin(), classes.end()};
 }
 
 std::string LinkStates::nearest(const std::string& pattern) const {
   std::vector<std::string> names = classes();
-  for (const Bundle& bundle : topology_.bundles()) names.push_back(bundle.name);
+  for (BundleId bundle = 0; bundle < topology_.bundles().size(); ++bundle)
+    names.push_back(topology_.bundle_name(bundle));
   return nearest_name(pattern, names);
 }
 

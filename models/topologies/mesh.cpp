@@ -21,9 +21,11 @@ SystemGraph full_mesh(const SystemConfig& system, const RankLayout& layout) {
   const PortConfig& port = system.accelerator.scale_up;
   const int peers = layout.ranks_per_system - 1;
   if (peers < 1 || port.links.value < 1 || port.links.value % peers != 0) {
-    throw config::ConfigError(system.name + ": the " + std::to_string(port.links.value) +
-                              " scale-up links of the accelerator cannot be shared equally by " +
-                              std::to_string(peers) + " others; give wires");
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.kind", "system.accelerators",
+                                                    "system.accelerator.scale_up.links"},
+                           "the " + std::to_string(port.links.value) +
+                               " scale-up links of the accelerator cannot be shared equally by " +
+                               std::to_string(peers) + " others; give wires");
   }
   SystemGraph graph;
   graph.ranks = layout.ranks_per_system;
@@ -38,8 +40,10 @@ SystemGraph full_mesh(const SystemConfig& system, const RankLayout& layout) {
 
 void check_ports(const SystemConfig& system, const SystemGraph& graph) {
   if (!graph.switches.empty()) {
-    throw config::ConfigError(system.name + ": scale_up.wires: a mesh has no switches; '" +
-                              graph.switches.front() + "' is no accelerator");
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.wires", "system.scale_up.kind"},
+        "a mesh has no switches; '" + graph.switches.front() + "' is no accelerator",
+        {{}, {"kind: graph has switches of any name"}});
   }
   std::vector<int> links(static_cast<std::size_t>(graph.ranks));
   for (const SystemGraph::Wire& wire : graph.wires) {
@@ -47,16 +51,19 @@ void check_ports(const SystemConfig& system, const SystemGraph& graph) {
   }
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     if (links[rank] <= system.accelerator.scale_up.links.value) continue;
-    throw config::ConfigError(system.name + ": scale_up.wires: accelerator" + std::to_string(rank) +
-                              " has " + std::to_string(links[rank]) + " links, but " +
-                              std::to_string(system.accelerator.scale_up.links.value) + " ports");
+    throw config::KeyError("system.scale_up.wires",
+                           "accelerator" + std::to_string(rank) + " has " +
+                               std::to_string(links[rank]) + " links, but " +
+                               std::to_string(system.accelerator.scale_up.links.value) + " ports");
   }
 }
 
 std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
                               Topology& topology) {
   if (layout.dies != 1) {
-    throw config::ConfigError(system.name + ": topology mesh connects packages; dies must be 1");
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
+        "topology mesh connects packages; dies must be 1");
   }
   SystemGraph graph =
       system.scale_up.wires.empty() ? full_mesh(system, layout) : configured_graph(system, layout);

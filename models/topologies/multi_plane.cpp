@@ -14,8 +14,9 @@ namespace {
 std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
                               std::unique_ptr<Fabric> scale_up, Topology& topology) {
   if (!system.scale_out.rail_aware) {
-    throw config::ConfigError(system.name +
-                              ": planes meet only inside nodes: multi_plane needs rail_aware");
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_out.rail_aware", "system.scale_out.kind"},
+        "planes meet only inside nodes: multi_plane needs rail_aware");
   }
   return build_tree(system, layout, {.planes = true}, std::move(scale_up), topology);
 }

@@ -19,10 +19,12 @@ class NoFabric : public Fabric {
   void draw(Topology& /*topology*/) const override {}
 };
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout, Topology&) {
+std::unique_ptr<Fabric> build(const SystemConfig& /*system*/, const RankLayout& layout,
+                              Topology& /*topology*/) {
   if (layout.ranks_per_system != 1) {
-    throw config::ConfigError(system.name + ": topology none is for systems of one rank, not " +
-                              std::to_string(layout.ranks_per_system));
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.kind", "system.accelerators"},
+        "topology none is for systems of one rank, not " + std::to_string(layout.ranks_per_system));
   }
   return std::make_unique<NoFabric>();
 }

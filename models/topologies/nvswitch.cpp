@@ -148,7 +148,7 @@ class NvSwitchFabric final : public Fabric {
     return boards_ == 1 ? system : system + "/board" + std::to_string(board % boards_);
   }
   std::string package_name(const Topology& topology, int package) const {
-    const std::string& name = topology.rank_name(package * layout_.dies);
+    const std::string name = topology.rank_name(package * layout_.dies);
     return layout_.dies == 1 ? name : name.substr(0, name.rfind('/'));
   }
 
@@ -158,11 +158,11 @@ class NvSwitchFabric final : public Fabric {
       topology.add_switch(package_name(topology, package) + "/package");
     }
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      const std::string& die = topology.rank_name(rank);
-      Bundle up{die + "->package", LinkKind::kOnPackage, capacity, 1, rank};
-      Bundle down{"package->" + die, LinkKind::kOnPackage, capacity, 1, -1};
-      die_up_.push_back(topology.add_bundle(std::move(up)));
-      die_down_.push_back(topology.add_bundle(std::move(down)));
+      const std::string die = topology.rank_name(rank);
+      const Bundle up{LinkKind::kOnPackage, capacity, 1, rank};
+      const Bundle down{LinkKind::kOnPackage, capacity, 1, -1};
+      die_up_.push_back(topology.add_bundle(die, "package", up));
+      die_down_.push_back(topology.add_bundle("package", die, down));
     }
   }
 
@@ -172,10 +172,10 @@ class NvSwitchFabric final : public Fabric {
     for (int package = 0; package < layout_.ranks() / layout_.dies; ++package) {
       const std::string name = package_name(topology, package);
       const int source = layout_.dies == 1 ? package : -1;
-      Bundle up{name + "->nvswitches", LinkKind::kScaleUp, capacity, count, source};
-      Bundle down{"nvswitches->" + name, LinkKind::kScaleUp, capacity, count, -1};
-      up_.push_back(topology.add_bundle(std::move(up)));
-      down_.push_back(topology.add_bundle(std::move(down)));
+      const Bundle up{LinkKind::kScaleUp, capacity, count, source};
+      const Bundle down{LinkKind::kScaleUp, capacity, count, -1};
+      up_.push_back(topology.add_bundle(name, "nvswitches", up));
+      down_.push_back(topology.add_bundle("nvswitches", name, down));
     }
   }
 
@@ -186,9 +186,9 @@ class NvSwitchFabric final : public Fabric {
     for (int a = 0; a < layout_.systems * boards_; ++a) {
       for (int b = a - a % boards_; b < a - a % boards_ + boards_; ++b) {
         if (a == b) continue;
-        Bundle bundle{board_name(a) + "->board" + std::to_string(b % boards_), LinkKind::kScaleUp,
-                      link_ * static_cast<double>(count), count, -1};
-        trunk_[trunk(a, b)] = topology.add_bundle(std::move(bundle));
+        trunk_[trunk(a, b)] = topology.add_bundle(
+            board_name(a), "board" + std::to_string(b % boards_),
+            {LinkKind::kScaleUp, link_ * static_cast<double>(count), count, -1});
       }
     }
   }
@@ -221,19 +221,24 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   const int wired = std::accumulate(links.begin(), links.end(), 0);
   const int ports = system.accelerator.scale_up.links.value;
   if (wired < 1 || wired != ports) {
-    throw config::ConfigError(system.name + ": links_per_switch adds up to " +
-                              std::to_string(wired) + ", but the accelerator has " +
-                              std::to_string(ports) + " scale-up links");
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.links_per_switch",
+                                                    "system.accelerator.scale_up.links"},
+                           "links_per_switch adds up to " + std::to_string(wired) +
+                               ", but the accelerator has " + std::to_string(ports) +
+                               " scale-up links");
   }
   if (config.boards < 1 || system.accelerators.value % config.boards != 0 ||
       (config.boards > 1 && config.trunks < 1)) {
-    throw config::ConfigError(system.name + ": boards must divide accelerators (" +
-                              std::to_string(system.accelerators.value) +
-                              "), and several boards need trunks");
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.boards", "system.scale_up.trunks",
+                                 "system.accelerators"},
+        "boards must divide accelerators (" + std::to_string(system.accelerators.value) +
+            "), and several boards need trunks");
   }
   if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
-    throw config::ConfigError(system.name +
-                              ": an accelerator of several dies needs die_to_die bandwidth");
+    throw config::KeyError(
+        std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
+        "an accelerator of several dies needs die_to_die bandwidth");
   }
   return std::make_unique<NvSwitchFabric>(system, layout, topology);
 }

@@ -192,8 +192,9 @@ class TorusFabric final : public Fabric {
           const int neighbour = next(rank, axis, step);
           if (neighbour < 0) continue;
           bundles_[slot(rank, axis, step)] = topology.add_bundle(
-              {topology.rank_name(rank) + "->" + topology.rank_name(neighbour), LinkKind::kScaleUp,
-               link_ * static_cast<double>(per_neighbour_), per_neighbour_, rank});
+              topology.rank_name(rank), topology.rank_name(neighbour),
+              {LinkKind::kScaleUp, link_ * static_cast<double>(per_neighbour_), per_neighbour_,
+               rank});
         }
       }
     }
@@ -216,14 +217,16 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   int packages = 1;
   for (const int size : sizes) packages *= size;
   if (sizes.empty() || packages != layout.ranks_per_system) {
-    throw config::ConfigError(system.name + ": the torus has " + std::to_string(packages) +
-                              " packages, the system " + std::to_string(layout.ranks_per_system) +
-                              " ranks");
+    throw config::KeyError(std::vector<std::string>{"system.scale_up.torus", "system.accelerators",
+                                                    "system.scale_up.kind"},
+                           "the torus has " + std::to_string(packages) + " packages, the system " +
+                               std::to_string(layout.ranks_per_system) + " ranks");
   }
   if (ports < 1 || ports % (2 * static_cast<int>(sizes.size())) != 0) {
-    throw config::ConfigError(system.name + ": a torus of " + std::to_string(sizes.size()) +
-                              " axes needs a multiple of " + std::to_string(2 * sizes.size()) +
-                              " scale-up links, not " + std::to_string(ports));
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.torus", "system.accelerator.scale_up.links"},
+        "a torus of " + std::to_string(sizes.size()) + " axes needs a multiple of " +
+            std::to_string(2 * sizes.size()) + " scale-up links, not " + std::to_string(ports));
   }
   return std::make_unique<TorusFabric>(system, layout, topology);
 }

@@ -105,6 +105,10 @@ class TreeFabric final : public Fabric {
       Fabric::add_exchange(group, bytes, loads);
       return;
     }
+    if (is_inside(group)) {
+      scale_up_->add_exchange(group, bytes, loads);
+      return;
+    }
     const TreeExchange exchange(layout_, shape_, relays_, group);
     exchange.add_inside(*scale_up_, bytes, loads);
     for (const int rank : group) {
@@ -113,13 +117,15 @@ class TreeFabric final : public Fabric {
     }
     exchange.for_each_sender(
         [&](int rank, double messages) { nics_.add_up(rank, bytes * messages, loads); });
-    for (std::size_t leaf = 0; leaf < leaf_up_.size(); ++leaf) {
-      loads[leaf_up_[leaf]] += bytes * exchange.above_leaf(static_cast<int>(leaf)).up;
-      loads[leaf_down_[leaf]] += bytes * exchange.above_leaf(static_cast<int>(leaf)).down;
+    const auto [first_leaf, end_leaf] = exchange.leaves();
+    for (int leaf = first_leaf; leaf < end_leaf && !leaf_up_.empty(); ++leaf) {
+      loads[leaf_up_[index(leaf)]] += bytes * exchange.above_leaf(leaf).up;
+      loads[leaf_down_[index(leaf)]] += bytes * exchange.above_leaf(leaf).down;
     }
-    for (std::size_t p = 0; p < pod_up_.size(); ++p) {
-      loads[pod_up_[p]] += bytes * exchange.above_pod(static_cast<int>(p)).up;
-      loads[pod_down_[p]] += bytes * exchange.above_pod(static_cast<int>(p)).down;
+    const auto [first_pod, end_pod] = exchange.pods();
+    for (int p = first_pod; p < end_pod && !pod_up_.empty(); ++p) {
+      loads[pod_up_[index(p)]] += bytes * exchange.above_pod(p).up;
+      loads[pod_down_[index(p)]] += bytes * exchange.above_pod(p).down;
     }
   }
 
@@ -326,10 +332,9 @@ class TreeFabric final : public Fabric {
                 std::vector<BundleId>& up, std::vector<BundleId>& down, Topology& topology) {
     const int count = lanes(all.links);
     const BytesPerSecond capacity = all.capacity / count;
-    up.push_back(topology.add_bundle(
-        {below + "->" + above, LinkKind::kScaleOut, capacity, all.links / count, -1}));
-    down.push_back(topology.add_bundle(
-        {above + "->" + below, LinkKind::kScaleOut, capacity, all.links / count, -1}));
+    const Bundle bundle{LinkKind::kScaleOut, capacity, all.links / count, -1};
+    up.push_back(topology.add_bundle(below, above, bundle));
+    down.push_back(topology.add_bundle(above, below, bundle));
   }
 
   void draw_cores(int pod_plane, Topology& topology) const {

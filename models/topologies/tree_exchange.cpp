@@ -32,35 +32,56 @@ TreeExchange::TreeExchange(const RankLayout& layout, const TreeShape& shape, boo
       shape_(shape),
       relays_(relays),
       members_(group.begin(), group.end()),
-      system_members_(index(layout.systems)),
       place_members_(index(layout.ranks_per_node)),
-      in_system_(index(layout.systems * layout.ranks_per_node)),
-      leaf_members_(index(shape.leaves())),
       rail_members_(index(shape.rails)),
-      group_members_(index(shape.groups)),
-      pod_members_(index(shape.pods)),
-      plane_members_(index(shape.planes)),
-      pod_plane_members_(index(shape.pods * shape.planes)) {
+      plane_members_(index(shape.planes)) {
   std::sort(members_.begin(), members_.end());
+  size_parts();
   for (const int rank : members_) {
     const int system = layout.system(rank), leaf = tree_leaf(layout, shape, rank);
     const int rail = leaf % shape.rails, leaf_group = leaf / shape.rails;
     const int pod = leaf_group / shape.groups_per_pod, plane = rail % shape.planes;
-    system_members_[index(system)] += 1;
+    system_members_[at_system(system)] += 1;
     place_members_[index(place(rank))] += 1;
-    in_system_[index(system * layout.ranks_per_node + place(rank))] += 1;
-    leaf_members_[index(leaf)] += 1;
+    in_system_[at_place(system, place(rank))] += 1;
+    leaf_members_[at_leaf(leaf)] += 1;
     rail_members_[index(rail)] += 1;
-    group_members_[index(leaf_group)] += 1;
-    pod_members_[index(pod)] += 1;
+    group_members_[at_group(leaf_group)] += 1;
+    pod_members_[at_pod(pod)] += 1;
     plane_members_[index(plane)] += 1;
-    pod_plane_members_[index(pod * shape.planes + plane)] += 1;
+    pod_plane_members_[at_pod_plane(pod * shape.planes + plane)] += 1;
   }
   if (!relays_) count_direct();
 }
 
+/// Only of what lies between the first and the last member.
+void TreeExchange::size_parts() {
+  if (members_.empty()) return;
+  const auto range = [&](int systems) {
+    return Range{layout_.system(members_.front()) / systems,
+                 layout_.system(members_.back()) / systems + 1};
+  };
+  systems_ = range(1);
+  groups_ = range(shape_.systems_per_group);
+  pods_ = range(shape_.systems_per_group * shape_.groups_per_pod);
+  system_members_.resize(at_system(systems_.end));
+  in_system_.resize(at_place(systems_.end, 0));
+  group_members_.resize(at_group(groups_.end));
+  leaf_members_.resize(at_leaf(groups_.end * shape_.rails));
+  pod_members_.resize(at_pod(pods_.end));
+  pod_plane_members_.resize(at_pod_plane(pods_.end * shape_.planes));
+}
+
+TreeExchange::Range TreeExchange::leaves() const {
+  return {groups_.first * shape_.rails, groups_.end * shape_.rails};
+}
+
+TreeExchange::Range TreeExchange::pods() const {
+  return {pods_.first * shape_.planes, pods_.end * shape_.planes};
+}
+
 double TreeExchange::elsewhere(int system, int place) const {
-  return place_members_[index(place)] - in_system_[index(system * layout_.ranks_per_node + place)];
+  return place_members_[index(place)] - in_system_[at_place(system, place)];
 }
 
 void TreeExchange::add_inside(const Fabric& scale_up, double bytes,
@@ -101,7 +122,7 @@ void TreeExchange::for_each_sender(const std::function<void(int, double)>& visit
 }
 
 double TreeExchange::received_from_elsewhere(int rank) const {
-  return static_cast<double>(members_.size()) - system_members_[index(layout_.system(rank))];
+  return static_cast<double>(members_.size()) - system_members_[at_system(layout_.system(rank))];
 }
 
 // A member sends to all that are neither in its system nor on its leaf.
@@ -118,7 +139,7 @@ void TreeExchange::count_direct() {
         }
         for (int rail = 0; rail < shape_.rails; ++rail) {
           const double mine = here[index(rail)];
-          const std::size_t leaf = index(leaf_of_system(layout_.system(part.front()), rail));
+          const std::size_t leaf = at_leaf(leaf_of_system(layout_.system(part.front()), rail));
           direct_[leaf] +=
               mine * (all - static_cast<double>(part.size()) - (leaf_members_[leaf] - mine));
         }
@@ -126,16 +147,16 @@ void TreeExchange::count_direct() {
 }
 
 TreeExchange::Messages TreeExchange::above_leaf(int leaf) const {
-  if (!relays_) return {direct_[index(leaf)], direct_[index(leaf)]};
-  const double group = group_members_[index(leaf / shape_.rails)];
-  const double mine = leaf_members_[index(leaf)];
+  if (!relays_) return {direct_[at_leaf(leaf)], direct_[at_leaf(leaf)]};
+  const double group = group_members_[at_group(leaf / shape_.rails)];
+  const double mine = leaf_members_[at_leaf(leaf)];
   return {group * (rail_members_[index(leaf % shape_.rails)] - mine),
           mine * (static_cast<double>(members_.size()) - group)};
 }
 
 TreeExchange::Messages TreeExchange::above_pod(int pod_plane) const {
-  const double pod = pod_members_[index(pod_plane / shape_.planes)];
-  const double mine = pod_plane_members_[index(pod_plane)];
+  const double pod = pod_members_[at_pod(pod_plane / shape_.planes)];
+  const double mine = pod_plane_members_[at_pod_plane(pod_plane)];
   return {pod * (plane_members_[index(pod_plane % shape_.planes)] - mine),
           mine * (static_cast<double>(members_.size()) - pod)};
 }

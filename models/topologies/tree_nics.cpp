@@ -9,12 +9,6 @@
 namespace orrery {
 namespace {
 
-/// "from->to"
-std::string way(std::string from, const std::string& to) {
-  from.append("->").append(to);
-  return from;
-}
-
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 }  // namespace
@@ -68,10 +62,10 @@ void TreeNics::draw(Topology::VertexId first_leaf, Topology& topology) const {
 void TreeNics::add_own(const TreeNames& names, Topology& topology) {
   const BytesPerSecond port = shape_.port / layout_.dies;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    const std::string& name = topology.rank_name(rank);
+    const std::string name = topology.rank_name(rank);
     const std::string leaf = names.leaf(tree_leaf(layout_, shape_, rank));
-    up_.ports.push_back(topology.add_bundle({way(name, leaf), LinkKind::kScaleOut, port, 1, rank}));
-    down_.ports.push_back(topology.add_bundle({way(leaf, name), LinkKind::kScaleOut, port, 1, -1}));
+    up_.ports.push_back(topology.add_bundle(name, leaf, {LinkKind::kScaleOut, port, 1, rank}));
+    down_.ports.push_back(topology.add_bundle(leaf, name, {LinkKind::kScaleOut, port, 1, -1}));
   }
 }
 
@@ -88,12 +82,12 @@ void TreeNics::add_shared(BytesPerSecond link, const TreeNames& names, Topology&
       const auto next = static_cast<BundleId>(topology.bundles().size());
       up_.ports.insert(up_.ports.end(), index(ranks_per_nic()), next);
       down_.ports.insert(down_.ports.end(), index(ranks_per_nic()), next + 1);
-      topology.add_bundle({way(nic, leaf), LinkKind::kScaleOut, shape_.port, 1, -1});
-      topology.add_bundle({way(leaf, nic), LinkKind::kScaleOut, shape_.port, 1, -1});
+      topology.add_bundle(nic, leaf, {LinkKind::kScaleOut, shape_.port, 1, -1});
+      topology.add_bundle(leaf, nic, {LinkKind::kScaleOut, shape_.port, 1, -1});
     }
-    const std::string& name = topology.rank_name(rank);
-    up_.slots.push_back(topology.add_bundle({way(name, nic), LinkKind::kHost, slot, 1, rank}));
-    down_.slots.push_back(topology.add_bundle({way(nic, name), LinkKind::kHost, slot, 1, -1}));
+    const std::string name = topology.rank_name(rank);
+    up_.slots.push_back(topology.add_bundle(name, nic, {LinkKind::kHost, slot, 1, rank}));
+    down_.slots.push_back(topology.add_bundle(nic, name, {LinkKind::kHost, slot, 1, -1}));
   }
 }
 

@@ -62,7 +62,12 @@ class TreePlanner {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw config::ConfigError(name_ + ": " + what);
+    throw config::KeyError(std::vector<std::string>{"system.scale_out.switch_ports",
+                                                    "system.scale_out.nodes_per_leaf_group",
+                                                    "system.scale_out.oversubscription",
+                                                    "system.scale_out.leaf_groups_per_pod",
+                                                    "system.scale_out.planes", "nodes"},
+                           name_ + ": " + what);
   }
 
   /// Ports of a switch of a tier: leaf 0, spine 1, core 2. One entry counts for all tiers. Where
@@ -132,10 +137,12 @@ class TreePlanner {
 
 TreeShape tree_shape(const SystemConfig& system, const RankLayout& layout, TreeKind kind) {
   if (!system.accelerator.scale_out.present()) {
-    throw config::ConfigError(system.name + ": several systems need a scale_out bandwidth");
+    throw config::KeyError(std::vector<std::string>{"nodes", "system.accelerator.scale_out"},
+                           "several systems need a scale_out bandwidth, which " +
+                               system.accelerator.name + " does not have");
   }
   if (system.scale_out.nodes_per_leaf_group < 1) {
-    throw config::ConfigError(system.name + ": nodes_per_leaf_group must be positive");
+    throw config::KeyError("system.scale_out.nodes_per_leaf_group", "must be positive");
   }
   return TreePlanner(system, layout, kind).plan();
 }

@@ -110,17 +110,17 @@ class UnifiedBusFabric final : public Fabric {
       const int first = layout_.package(source) * layout_.dies;
       for (int other = first; other < first + layout_.dies; ++other) {
         if (other == source) continue;
-        Bundle bundle{topology.rank_name(source) + "->die" + std::to_string(other % layout_.dies),
-                      LinkKind::kOnPackage, capacity, 1, source};
-        package_links_[package_link(source, other)] = topology.add_bundle(std::move(bundle));
+        package_links_[package_link(source, other)] = topology.add_bundle(
+            topology.rank_name(source), "die" + std::to_string(other % layout_.dies),
+            {LinkKind::kOnPackage, capacity, 1, source});
       }
     }
   }
 
   void add_bundles(Topology& topology) {
     const auto add = [&](const std::string& from, const std::string& to, int links, int source) {
-      return topology.add_bundle({from + "->" + to, LinkKind::kScaleUp,
-                                  link_ * static_cast<double>(links), links, source});
+      return topology.add_bundle(
+          from, to, {LinkKind::kScaleUp, link_ * static_cast<double>(links), links, source});
     };
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       rank_up_.push_back(add(topology.rank_name(rank), "l1_switches", planes_, rank));
@@ -194,14 +194,17 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   const int wired = config.planes * layout.dies;
   if (config.planes < 1 || config.l2_switches < 1 ||
       wired != system.accelerator.scale_up.links.value) {
-    throw config::ConfigError(system.name + ": planes x dies is " + std::to_string(wired) +
-                              ", but the accelerator has " +
-                              std::to_string(system.accelerator.scale_up.links.value) +
-                              " scale-up links; planes and l2_switches must be positive");
+    throw config::KeyError(
+        std::vector<std::string>{"system.scale_up.planes", "system.scale_up.l2_switches",
+                                 "system.accelerator.scale_up.links"},
+        "planes x dies is " + std::to_string(wired) + ", but the accelerator has " +
+            std::to_string(system.accelerator.scale_up.links.value) +
+            " scale-up links; planes and l2_switches must be positive");
   }
   if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
-    throw config::ConfigError(system.name +
-                              ": an accelerator of several dies needs die_to_die bandwidth");
+    throw config::KeyError(
+        std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
+        "an accelerator of several dies needs die_to_die bandwidth");
   }
   return std::make_unique<UnifiedBusFabric>(system, layout, topology);
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "models/kernels/parameter_limits.h"
 #include "sim/app/clock.h"
 #include "sim/app/commands.h"
 #include "sim/app/describe_calibration.h"
@@ -210,6 +211,10 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
           std::cerr << name << ": " << what << ", " << rows << " rows\n";
         },
         calibrated_devices));
+    for (const ParameterAtLimit& limit : parameters_at_limits(calibrations.back()))
+      std::cerr << name << ": warning: " << limit.fit->table << " "
+                << to_string(limit.fit->precision) << ": " << limit.name << " ended at its limit, "
+                << print_number(limit.value) << ": no estimate\n";
     progress.step(name);
   }
   return calibrations;

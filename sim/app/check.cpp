@@ -4,24 +4,46 @@
 
 #include "models/collectives/user_algorithm.h"
 #include "models/kernels/calibrated_model.h"
+#include "models/network/flow_model.h"
 #include "sim/app/commands.h"
 #include "sim/app/experiment.h"
 #include "sim/app/file_kind.h"
+#include "sim/app/plan_check.h"
 #include "sim/app/published.h"
 #include "sim/app/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/machine/network_calibration.h"
+#include "workloads/llm/huggingface.h"
 
 namespace orrery {
 namespace {
 
-/// Everything short of simulating: also builds the model and checks that the plan is possible.
+/// Everything short of simulating: also builds the model and the network and checks that the plan
+/// is possible.
 void check_experiment_file(const std::string& file) {
   const LoadedExperiment loaded = load_experiment(file, {});
-  std::cerr << loaded.warnings;
-  const Experiment& e = loaded.experiment;
-  if (e.kind == ExperimentKind::kTraining) require_supported(e.model.build(), training_config(e));
-  if (e.kind == ExperimentKind::kInference) require_supported(e.model.build(), inference_config(e));
+  std::cerr << loaded.warnings << check_plan(loaded);
+  check_network(loaded);
+}
+
+/// One system, and two where it has a network to others.
+void check_system(const std::string& file) {
+  config::Diagnostics diagnostics;
+  const config::Library& library = config::default_library();
+  const config::Node node = config::load_file(file, diagnostics, library, "systems");
+  diagnostics.throw_if_errors();
+  const auto system = config::read<SystemConfig>(node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  try {
+    const FlowModel network(system, system.accelerator.scale_out.present() ? 2 : 1);
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, node, "system");
+  }
+}
+
+void warn_of(const LlmConfig& model) {
+  for (const std::string& warning : model.warnings)
+    std::cerr << "warning: " << model.name << ": " << warning << "\n";
 }
 
 void check_calibration(const std::string& file) { CalibratedModel model(load_calibration(file)); }
@@ -38,13 +60,16 @@ void check_file(const std::string& file) {
       check_published(file);
       break;
     case FileKind::kSystem:
-      config::load<SystemConfig>(file, config::default_library(), "systems");
+      check_system(file);
       break;
     case FileKind::kAccelerator:
       config::load<AcceleratorConfig>(file, config::default_library(), "accelerators");
       break;
     case FileKind::kModel:
-      config::load<ModelConfig>(file, config::default_library(), "models").build();
+      warn_of(config::load<ModelConfig>(file, config::default_library(), "models").build());
+      break;
+    case FileKind::kHuggingFace:
+      warn_of(load_huggingface(file));
       break;
     case FileKind::kAlgorithm:
       find_algorithm(file);

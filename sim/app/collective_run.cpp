@@ -2,14 +2,12 @@
 #include <algorithm>
 
 #include "models/collectives/limit.h"
-#include "sim/app/components.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
 #include "sim/app/link_use.h"
 #include "sim/app/part_keys.h"
 #include "sim/app/simulate.h"
 #include "sim/app/transfer_draws.h"
-#include "sim/replay/replay.h"
 
 namespace orrery {
 namespace {
@@ -124,7 +122,8 @@ void check_choice(const CollectiveConfig& collective, const PricedTransfer& pric
 
 }  // namespace
 
-void run_collective(const Experiment& experiment, RunRecord& record) {
+void run_collective(const Experiment& experiment, const SimulateOptions& options,
+                    RunRecord& record) {
   const CollectiveConfig& collective = *experiment.collective;
   const Program program =
       one_transfer(collective_transfer(collective, experiment.system.ranks() * experiment.nodes));
@@ -140,15 +139,19 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   const ExperimentNetwork states(placed, collective.algorithm, collective.protocol);
   const FlowModel& network = states.start();
   const Collective group = network.collective(transfer, transfer.groups[0]);
-  const PricedTransfer priced = network.price(transfer);
+  const std::vector<PricedTransfer> taken(1, network.price(transfer));
+  const PricedTransfer& priced = taken.front();
   if (!transfer.host) check_choice(collective, priced, group, system.name);
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
-  states.add_link_events(program, {priced}, costs);
-  elaborate(network.topology());
-  const ReplayResult result = replay(program, costs);
-  record.components = component_use(network.topology(), program, result);
+  states.add_link_events(program, taken, costs);
+  const Replayer replayer = [&](SlowdownModel*) {
+    return ReplayOutcome{replay(program, costs, {nullptr, nullptr, &network.topology()}), {}, {}};
+  };
+  const Played played = play({network.topology(), program, costs}, replayer, options.stand_in);
+  const ReplayResult& result = played.outcome.replay;
+  record.components = played.components;
   add_link_use(link_use(experiment, network.topology(), result), record);
 
   const double time = to_seconds(result.end).base();
@@ -160,7 +163,7 @@ void run_collective(const Experiment& experiment, RunRecord& record) {
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", priced.protocol});
   record.labels.push_back({"bottleneck", priced.bottleneck
-                                             ? network.topology().bundles()[*priced.bottleneck].name
+                                             ? network.topology().bundle_name(*priced.bottleneck)
                                              : "latency"});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", static_cast<double>(result.events));

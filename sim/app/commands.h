@@ -26,6 +26,7 @@ ExitCode check_command(const CheckArguments& arguments);
 struct ExplainArguments {
   std::string file;
   std::vector<std::string> set;
+  bool config = false;  ///< every value with its origin, too
   bool json = false;
 };
 ExitCode explain_command(const ExplainArguments& arguments);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "sim/app/compare_accelerators.h"
 #include "sim/app/derived_figures.h"
 #include "sim/app/describe_calibration.h"
 #include "sim/app/describe_system.h"
@@ -86,6 +87,24 @@ Description describe_entries(const Words& names, const std::string& what,
     const std::string details = entry->details ? entry->details() : std::string();
     append(all, {.text = entry->name + ": " + entry->help + "\n" + details,
                  .json = {{"name", entry->name}, {"help", entry->help}, {"details", details}}});
+  }
+  return all;
+}
+
+/// Models of the library by name, others by the path of their file.
+Description describe_models(const Words& names, const Context& context) {
+  Description all{.text = {}, .json = Json::array()};
+  for (const std::string& name : names) {
+    const bool file = config::Library::is_path(name) || name.ends_with(".json");
+    std::vector<CatalogEntry> entries = context.catalog.models;
+    std::string known = name;
+    if (file && context.catalog.model_file) {
+      entries = {context.catalog.model_file(name)};
+      known = entries.front().name;
+    }
+    const Description one = describe_entries({known}, "model", entries);
+    all.text += (all.text.empty() ? "" : "\n") + one.text;
+    all.json.push_back(one.json.front());
   }
   return all;
 }
@@ -206,7 +225,15 @@ Description describe_accelerator(const std::string& name, const config::Library&
 
 Description describe_accelerators(const Words& names, const Context& context) {
   Description all{.text = {}, .json = Json::array()};
-  for (const std::string& name : names) append(all, describe_accelerator(name, context.library));
+  std::vector<NamedDevice> devices;
+  for (const std::string& name : names) {
+    append(all, describe_accelerator(name, context.library));
+    if (names.size() > 1)
+      devices.push_back(
+          {name,
+           load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).node});
+  }
+  if (names.size() > 1) all.text = compare_accelerators(devices);
   return all;
 }
 
@@ -281,11 +308,13 @@ Description describe_key_names(const Words& names, const Context& context) {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
-      {"accelerators", "accelerator", "chips of the library; NAME: every value with its source",
+      {"accelerators", "accelerator",
+       "chips; NAME: every value with its source; NAME...: side by side, with ratios",
        list_accelerators, describe_accelerators},
       {"systems", "system", "servers and supernodes; NAME...: side by side, with ratios",
        list_systems, compare_systems},
-      catalog_kind("models", "model", "language models of the library", &Catalog::models),
+      {"models", "model", "language models; NAME or PATH (YAML, config.json): sizes, formats",
+       [](const Context& context) { return context.catalog.models; }, describe_models},
       catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),
       catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
       catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",

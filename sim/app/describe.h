@@ -21,6 +21,8 @@ struct CatalogEntry {
 /// What `describe` cannot find out by itself: the lists of the registries and the top-level
 /// schemas.
 struct Catalog {
+  /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
+  std::function<CatalogEntry(const std::string& path)> model_file;
   std::vector<CatalogEntry> models, topologies, collectives, operators, kernels;
   std::vector<const config::Record*> schemas;  ///< for the configuration keys
 };

@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "models/kernels/parameter_limits.h"
 #include "sim/app/error_json.h"
 #include "sim/results/table.h"
 #include "sim/units/text.h"
@@ -64,6 +65,16 @@ void print_parameters(std::ostream& out, const Calibration& calibration) {
   table.print(out);
 }
 
+/// What the measurements ask for lies outside of what the family can say.
+void print_limits(std::ostream& out, const std::vector<ParameterAtLimit>& limits) {
+  if (limits.empty()) return;
+  out << "at a limit of their family, no estimates:";
+  for (const ParameterAtLimit& limit : limits)
+    out << "\n  " << limit.fit->table << " " << to_string(limit.fit->precision) << ": "
+        << limit.name << " = " << print_number(limit.value);
+  out << "\n\n";
+}
+
 void print_measurements(std::ostream& out, const Calibration& calibration) {
   Table table({{"file"}, {"rows", Align::kRight}, {"date"}, {"sha256"}, {"source"}});
   for (const MeasurementFile& file : calibration.measurements) {
@@ -74,6 +85,7 @@ void print_measurements(std::ostream& out, const Calibration& calibration) {
 }
 
 Json to_json(const Calibration& calibration) {
+  const std::vector<ParameterAtLimit> limits = parameters_at_limits(calibration);
   Json fits = Json::array();
   for (const KernelFit& fit : calibration.fits) {
     Json parameters = Json::object();
@@ -83,9 +95,13 @@ Json to_json(const Calibration& calibration) {
                           {"standard_error", p.standard_error},
                           {"provenance", to_string(p.provenance)}};
     }
+    Json at_limits = Json::array();
+    for (const ParameterAtLimit& limit : limits)
+      if (limit.fit == &fit) at_limits.push_back(limit.name);
     fits.push_back({{"table", fit.table},
                     {"precision", to_string(fit.precision)},
                     {"parameters", std::move(parameters)},
+                    {"at_limits", std::move(at_limits)},
                     {"fitted", to_json(fit.fit_error)},
                     {"held_out", to_json(fit.held_out_error)},
                     {"held_out_without_ratios", to_json(fit.structure_error)},
@@ -147,6 +163,7 @@ Description describe_calibrations(const std::vector<Calibration>& calibrations) 
     out << "\n";
     print_parameters(out, calibrations.front());
     out << "\n";
+    print_limits(out, parameters_at_limits(calibrations.front()));
     print_measurements(out, calibrations.front());
   }
   Description description{.text = out.str(), .json = Json::array()};

@@ -14,16 +14,49 @@
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/results/table.h"
-#include "workloads/llm/closed_forms.h"
+#include "workloads/llm/checkpoint_format.h"
+#include "workloads/llm/huggingface.h"
 
 namespace orrery {
 namespace {
 
-/// Sizes of a model of the library.
-std::string model_details(const std::string& name) {
+ModelConfig load_model(const std::string& name) {
   const config::Library& library = config::default_library();
-  const auto model =
-      config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
+  return config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
+}
+
+/// How a checkpoint stores a part of most layers that have it.
+std::string stored_as(const LlmConfig& model, const Quantization& stored, bool moe,
+                      StoredFormat LayerConfig::*part) {
+  std::int64_t layers = 0, left_out = 0;
+  for (const LayerConfig& layer : model.layers) {
+    if (layer.moe != moe) continue;
+    ++layers;
+    left_out += layer.*part == StoredFormat::kSixteenBit ? 1 : 0;
+  }
+  if (layers == 0) return {};
+  if (left_out == 0) return stored.name;
+  if (left_out == layers) return "16 bits";
+  return stored.name + ", 16 bits in " + std::to_string(left_out) + " of " +
+         std::to_string(layers) + " layers";
+}
+
+void add_checkpoint(Table& table, const LlmConfig& model, const Quantization& stored) {
+  const bool moe = model.has_moe();
+  table.add_row({"checkpoint", stored.name});
+  table.add_row({"precision of products", to_string(stored.precision)});
+  if (stored.kv_cache) table.add_row({"scales for a KV cache of", to_string(*stored.kv_cache)});
+  table.add_row({"stored: attention", stored_as(model, stored, moe, &LayerConfig::attention)});
+  const std::string dense = stored_as(model, stored, false, &LayerConfig::feed);
+  if (!dense.empty()) table.add_row({"stored: MLP", dense});
+  if (!moe) return;
+  table.add_row({"stored: experts", stored_as(model, stored, true, &LayerConfig::feed)});
+  if (model.moe.shared_intermediate > 0)
+    table.add_row({"stored: shared experts", stored_as(model, stored, true, &LayerConfig::shared)});
+}
+
+/// Sizes of a model.
+std::string model_details(const ModelConfig& model) {
   const LlmConfig llm = model.build();
   const ParameterCount count = count_parameters(llm);
   Table table({{"what"}, {"value", Table::Align::kRight}});
@@ -39,10 +72,26 @@ std::string model_details(const std::string& name) {
   add("KV cache elements per token and layer", llm.attention.kv_elements_per_token());
   add("parameters", count.total);
   add("parameters used by one token", count.active);
+  if (const auto stored = model.hf.empty() ? std::nullopt : load_quantization(model.hf.path))
+    add_checkpoint(table, llm, *stored);
   std::ostringstream out;
   table.print(out);
-  out << "source: " << model.source << "\n";
+  if (!model.source.empty()) out << "source: " << model.source << "\n";
+  for (const std::string& warning : llm.warnings) out << "warning: " << warning << "\n";
   return out.str();
+}
+
+/// A model by the path of its file.
+CatalogEntry model_of_file(const std::string& path) {
+  ModelConfig model;
+  if (path.ends_with(".json")) {
+    model.hf.path = path;
+    model.name = load_huggingface(path).name;
+  } else {
+    model = load_model(path);
+  }
+  const std::string help = model.source.empty() ? "a Hugging Face configuration" : model.source;
+  return {model.name, help, [model] { return model_details(model); }};
 }
 
 /// The keys of an operator.
@@ -62,12 +111,11 @@ void add_registry(std::vector<CatalogEntry>& entries) {
 
 Catalog catalog() {
   Catalog catalog;
-  const config::Library& library = config::default_library();
-  for (const std::string& name : library.names("models")) {
-    const auto model =
-        config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
-    catalog.models.push_back({name, model.source, [name] { return model_details(name); }});
+  for (const std::string& name : config::default_library().names("models")) {
+    const ModelConfig model = load_model(name);
+    catalog.models.push_back({name, model.source, [model] { return model_details(model); }});
   }
+  catalog.model_file = model_of_file;
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
   for (const auto& [name, item] : AlgorithmRegistry::items()) {

@@ -43,7 +43,7 @@ std::map<std::string, ChipTotal> count_chips(const Topology& drawn) {
   for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
     if (graph[*vertex].rank >= 0) continue;
     const std::size_t ports = boost::out_degree(*vertex, graph);
-    ChipTotal& total = chips[chip_kind(graph[*vertex].name)];
+    ChipTotal& total = chips[chip_kind(drawn.vertex_name(*vertex))];
     total.least_ports = total.chips == 0 ? ports : std::min(total.least_ports, ports);
     total.most_ports = std::max(total.most_ports, ports);
     ++total.chips;

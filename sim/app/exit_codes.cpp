@@ -56,6 +56,8 @@ Failure classify(const std::exception_ptr& error) {
     return {ExitCode::kResource, "error: out of memory"};
   } catch (const LinkDownError& e) {
     return {ExitCode::kInfeasible, std::string("error: ") + e.what()};
+  } catch (const std::overflow_error& e) {  // of simulated time
+    return {ExitCode::kInfeasible, std::string("error: ") + e.what()};
   } catch (const DeadlockError& e) {
     return {ExitCode::kBug, std::string("error: deadlock: ") + e.what()};
   } catch (const std::exception& e) {

@@ -14,7 +14,7 @@ enum class ExitCode : int {
   kUsage = 2,        ///< command line or configuration
   kPartial = 3,      ///< some points failed or a tolerance was exceeded
   kDeterminism = 4,  ///< the same point gave two results
-  kInfeasible = 5,   ///< does not fit, target unreachable, a link down without another way
+  kInfeasible = 5,   ///< does not fit, too long to count, a link down without another way
   kResource = 6,     ///< disk full, time-out, out of memory
 };
 

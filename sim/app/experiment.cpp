@@ -3,17 +3,21 @@
 
 #include <algorithm>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/algorithm.h"
+#include "sim/app/checkpoint.h"
 #include "sim/app/enum_names.h"
+#include "sim/app/experiment_checks.h"
+#include "sim/app/experiment_identity.h"
 #include "sim/app/experiment_network.h"
-#include "sim/app/kernel_pricing.h"
-#include "sim/app/network_pricing.h"
 #include "sim/app/part_keys.h"
 #include "sim/app/token_keys.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
+#include "sim/config/output.h"
 #include "sim/config/override.h"
+#include "sim/config/relations.h"
 #include "sim/units/spelling.h"
+#include "workloads/require.h"
 
 namespace orrery {
 
@@ -99,7 +103,14 @@ Schema<Experiment> experiment_schema() {
       .optional("layers_only", &Experiment::layers_only,
                 "training: n layers without embedding, head and optimizer; 0: the whole model",
                 between(0, 10000))
-      .optional("precision", &Experiment::precision, "of weights and matrix operands")
+      .optional("precision", &Experiment::precision,
+                "of weights and matrix operands; where inference is given none, that of the "
+                "checkpoint (quantization_config of the model's file)")
+      .optional("kv_precision", &Experiment::kv_precision, "inference: of the KV cache")
+      .optional(
+          "activation_precision", &Experiment::activation_precision,
+          "training: of the inputs that matrix products keep for the backward pass; fp8 where "
+          "they run in 8 bits or less, as Transformer Engine keeps them")
       .optional("recompute", &Experiment::recompute,
                 "training: what the backward pass computes again")
       .optional("flash_attention", &Experiment::flash_attention,
@@ -135,128 +146,12 @@ Schema<Experiment> experiment_schema() {
   return schema;
 }
 
-/// Points at `key` of the experiment, or at the experiment where the key is a default.
-void complain(config::Diagnostics& diagnostics, const config::Node& node, std::string_view key,
-              std::string message) {
-  const config::Node* value = node.at_path(key);
-  const bool written = value != nullptr && value->where().line > 0;
-  const config::Location where = written ? value->where() : node.where();
-  diagnostics.error(where, written ? value->length() : 1, std::move(message));
-}
-
-void check_model_run(const Experiment& e, const config::Node& node,
-                     config::Diagnostics& diagnostics) {
-  if (node.find("model") == nullptr || node.find("model")->is_null()) {
-    complain(diagnostics, node, "experiment", "this experiment needs the key 'model'");
-    return;
-  }
-  const int available = e.system.ranks() * e.nodes;
-  if (e.ranks() > available) {
-    complain(diagnostics, node, "parallel",
-             "tp * pp * dp = " + std::to_string(e.ranks()) + " ranks, but " +
-                 std::to_string(e.nodes) + " x " + e.system.name + " has " +
-                 std::to_string(available));
-  }
-  if (e.batch.global == 0 && e.batch.micro == 0) {
-    complain(diagnostics, node, "batch", "batch.global or batch.micro must be given");
-  }
-  const bool needs_sequence = e.kind == ExperimentKind::kTraining || e.phase == Phase::kPrefill;
-  if (needs_sequence && e.batch.sequence == 0) {
-    complain(diagnostics, node, "batch", "batch.sequence must be given (tokens of a sequence)");
-  }
-  if (e.kind == ExperimentKind::kInference && e.phase == Phase::kDecode && e.kv_length == 0) {
-    complain(diagnostics, node, "phase", "a decode step needs kv_length");
-  }
-}
-
-/// A key whose value is one of a list of names.
-struct NamedKey {
-  const char* path;
-  const char* what;
-};
-void check_name(NamedKey key, const std::string& name, const std::vector<std::string>& known,
-                const config::Node& node, config::Diagnostics& diagnostics) {
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const config::Node& written = *node.at_path(key.path);
-  diagnostics.error(written.where(), written.length(),
-                    "unknown " + std::string(key.what) + " '" + name + "'",
-                    nearest_name(name, known), {"there are: " + config::joined(known)});
-}
-
-void check_collective(const Experiment& e, const config::Node& node,
-                      config::Diagnostics& diagnostics) {
-  const CollectiveConfig& collective = *e.collective;
-  const int available = e.system.ranks() * e.nodes;
-  if (collective.ranks > available) {
-    complain(diagnostics, node, "collective.ranks",
-             "the machine has " + std::to_string(available) + " ranks");
-  }
-  check_parts(collective, e.system, available, node, diagnostics);
-  const bool barrier = collective.kind == TransferKind::kBarrier;
-  if (!collective.exchanges_tokens() && !has_matrix(collective) &&
-      (collective.bytes.base() == 0) != barrier) {
-    complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
-             barrier ? "a barrier has no bytes" : "collective.bytes must be given");
-  }
-  check_name({"collective.protocol", "protocol"}, collective.protocol,
-             {"auto", "ll", "ll128", "simple"}, node, diagnostics);
-  if (config::Library::is_path(collective.algorithm)) return;
-  std::vector<std::string> known = {"auto"};
-  for (const auto& [name, item] : AlgorithmRegistry::items()) known.push_back(name);
-  check_name({"collective.algorithm", "collective algorithm"}, collective.algorithm, known, node,
-             diagnostics);
-}
-
 /// A user-written algorithm is named relative to the file that names it.
 void locate_algorithm(Experiment& e, const config::Node& node) {
   if (!e.collective || !config::Library::is_path(e.collective->algorithm)) return;
   const config::Origin& origin = node.at_path("collective.algorithm")->origin();
   if (origin.kind == config::Origin::Kind::kFile)
     e.collective->algorithm = config::relative_to(e.collective->algorithm, *origin.file);
-}
-
-void check_experiment(const Experiment& e, const config::Node& node,
-                      config::Diagnostics& diagnostics) {
-  switch (e.kind) {
-    case ExperimentKind::kTraining:
-    case ExperimentKind::kInference:
-      check_model_run(e, node, diagnostics);
-      break;
-    case ExperimentKind::kOperator:
-      if (!e.op)
-        complain(diagnostics, node, "experiment", "this experiment needs the key 'operator'");
-      if (!e.faults.empty()) complain(diagnostics, node, "faults", "an operator crosses no links");
-      return;
-    case ExperimentKind::kCollective:
-      if (e.collective) {
-        check_collective(e, node, diagnostics);
-      } else {
-        complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
-      }
-      break;
-  }
-  check_faults(e, node, diagnostics);
-}
-
-/// Without what only names things: labels, and the names of the model, calibration, measurement and
-/// algorithm files, whose content is hashed instead.
-nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configuration) {
-  const auto erase = [](nlohmann::ordered_json& map, std::initializer_list<const char*> keys) {
-    if (!map.is_object()) return;
-    for (const char* key : keys) map.erase(key);
-  };
-  erase(configuration, {"name", "calibration", "measured"});
-  const auto collective = configuration.find("collective");
-  if (collective != configuration.end() && collective->is_object() &&
-      config::Library::is_path(collective->value("algorithm", "")))
-    erase(*collective, {"algorithm"});
-  if (collective != configuration.end()) erase(*collective, {"matrix_file"});
-  erase(configuration["model"], {"hf", "source", "model"});
-  erase(configuration["system"], {"system", "name", "remarks"});
-  erase(configuration["system"]["scale_up"], {"calibration"});
-  erase(configuration["system"]["accelerator"],
-        {"accelerator", "name", "vendor", "architecture", "calibration", "approximations"});
-  return configuration;
 }
 
 }  // namespace
@@ -266,57 +161,43 @@ const Schema<Experiment>& Experiment::schema() {
   return schema;
 }
 
-LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
-                                 config::Diagnostics& diagnostics, const config::Library& library) {
+LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagnostics,
+                            const config::Library& library) {
   const config::Record& record = Experiment::schema().record();
-  for (const std::string& assignment : overrides) {
-    config::apply_override(node, record, assignment, diagnostics, library);
-  }
-  diagnostics.throw_if_errors();
   LoadedExperiment loaded;
   loaded.node = config::complete(node, record, diagnostics, library);
-  config::fill(&loaded.experiment, loaded.node, record, diagnostics);
-  diagnostics.throw_if_errors();
-  locate_algorithm(loaded.experiment, loaded.node);
-  check_experiment(loaded.experiment, loaded.node, diagnostics);
-  diagnostics.throw_if_errors();
+  const int broken =
+      config::fill_and_count_broken_relations(&loaded.experiment, loaded.node, record, diagnostics);
+  if (diagnostics.error_count() > broken) diagnostics.throw_if_errors();
+  if (broken == 0) {
+    read_checkpoint(loaded, diagnostics);
+    locate_algorithm(loaded.experiment, loaded.node);
+    check_experiment(loaded.experiment, loaded.node, diagnostics);
+  }
+  loaded.configuration = config::canonical(loaded.node, record);
+  if (diagnostics.has_errors()) {
+    loaded.contradiction = diagnostics.render();
+    return loaded;
+  }
   const std::vector<std::string>& followed = loaded.experiment.system.accelerator.followed;
   if (!followed.empty()) {
     diagnostics.warning(loaded.node.where(), 1,
                         "figures of the accelerator follow those that were changed", followed);
   }
-
-  std::vector<FileHash> files;
-  if (!loaded.experiment.model.hf.empty()) {
-    files.push_back({"model", sha256_hex_of_file(loaded.experiment.model.hf.path)});
-  }
-  const std::string calibration =
-      calibration_file(loaded.experiment.calibration, loaded.experiment.system.accelerator);
-  if (!calibration.empty()) {
-    loaded_calibration(calibration);  // here, because points may run in processes of their own
-    files.push_back({"calibration", sha256_hex_of_file(calibration)});
-  }
-  const std::string network = network_calibration_file(
-      loaded.experiment.calibration == "none" ? "none" : "auto", loaded.experiment.system);
-  if (!network.empty()) {
-    loaded.experiment.network = loaded_network_calibration(network);
-    loaded.experiment.network->apply(loaded.experiment.system);
-    files.push_back({"network_calibration", sha256_hex_of_file(network)});
-  }
-  for (const FilePath& table : loaded.experiment.measured)
-    files.push_back({"measured", sha256_hex_of_file(table.path)});
-  if (loaded.experiment.collective &&
-      config::Library::is_path(loaded.experiment.collective->algorithm)) {
-    const std::string& algorithm = loaded.experiment.collective->algorithm;
-    find_algorithm(algorithm);
-    files.push_back({"algorithm", sha256_hex_of_file(algorithm)});
-  }
-  if (loaded.experiment.collective && !loaded.experiment.collective->matrix_file.empty()) {
-    files.push_back({"matrix", sha256_hex_of_file(loaded.experiment.collective->matrix_file.path)});
-  }
-  loaded.configuration = config::canonical(loaded.node, record);
-  loaded.identity = point_identity(identity_configuration(loaded.configuration), files);
+  loaded.files = read_files(loaded.experiment);
+  loaded.identity = identity_of(loaded.configuration, loaded.files);
   loaded.warnings = diagnostics.render_warnings();
+  return loaded;
+}
+
+LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
+                                 config::Diagnostics& diagnostics, const config::Library& library) {
+  for (const std::string& assignment : overrides) {
+    config::apply_override(node, Experiment::schema().record(), assignment, diagnostics, library);
+  }
+  diagnostics.throw_if_errors();
+  LoadedExperiment loaded = load_point(node, diagnostics, library);
+  diagnostics.throw_if_errors();
   return loaded;
 }
 
@@ -336,6 +217,7 @@ TrainingConfig training_config(const Experiment& e) {
       e.batch.global > 0 ? e.batch.global : training.micro_batch * e.parallel.dp;
   training.sequence = e.batch.sequence;
   training.precision = e.precision;
+  training.narrow_inputs = e.activation_precision == CacheFormat::kFp8;
   training.recompute = e.recompute;
   training.schedule = e.schedule;
   training.layers_only = e.layers_only;
@@ -350,17 +232,19 @@ InferenceConfig inference_config(const Experiment& e) {
   inference.phase = e.phase;
   inference.micro_batch = e.batch.micro;
   if (e.batch.global > 0) {
-    if (e.batch.global % e.parallel.dp != 0 ||
-        (e.batch.micro > 0 && e.batch.micro * e.parallel.dp != e.batch.global)) {
-      throw config::ConfigError("batch.global " + std::to_string(e.batch.global) +
-                                " is not batch.micro times the " + std::to_string(e.parallel.dp) +
-                                " data-parallel ranks");
-    }
+    const std::int64_t dp = e.parallel.dp;
+    const std::int64_t micro =
+        e.batch.micro > 0 ? e.batch.micro : std::max<std::int64_t>(1, e.batch.global / dp);
+    require(e.batch.global == micro * dp, "batch.global",
+            std::to_string(e.batch.global) + " sequences are not batch.micro times the " +
+                std::to_string(dp) + " data-parallel ranks",
+            {std::to_string(micro * dp), {}});
     inference.micro_batch = e.batch.global / e.parallel.dp;
   }
   inference.sequence = e.phase == Phase::kPrefill ? e.batch.sequence : 1;
   inference.kv_length = e.phase == Phase::kDecode ? e.kv_length : 0;
   inference.precision = e.precision;
+  inference.kv_precision = e.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return inference;
 }
 

@@ -17,6 +17,7 @@
 #include "sim/results/run_record.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/model_config.h"
+#include "workloads/operators/cache_format.h"
 #include "workloads/operators/operator.h"
 #include "workloads/training/training.h"
 
@@ -100,6 +101,8 @@ struct Experiment {
   std::int64_t kv_length = 0;
   int layers_only = 0;
   Precision precision = Precision::kBf16;
+  CacheFormat kv_precision = CacheFormat::kBf16;
+  CacheFormat activation_precision = CacheFormat::kBf16;
   Recompute recompute = Recompute::kNone;
   bool flash_attention = true;
   bool dropout = false;
@@ -122,14 +125,30 @@ struct Experiment {
   double accelerators() const { return static_cast<double>(ranks()) / system.accelerator.dies; }
 };
 
+/// What a result rests on beside the configuration.
+struct ExperimentFile {
+  std::string role;    ///< "calibration", "network_calibration", "measured", "model", ...
+  std::string path;    ///< empty: its values count (the device of a calibration), not its bytes
+  std::string sha256;  ///< of the bytes, or of the values
+};
+
 /// A checked experiment with all that identifies it.
 struct LoadedExperiment {
   Experiment experiment;
   config::Node node;                     ///< completed: every value with its origin
   nlohmann::ordered_json configuration;  ///< canonical: what the identity is made of
+  std::vector<ExperimentFile> files;     ///< part of the identity too
   std::string identity;                  ///< SHA-256 point identity
   std::string warnings;                  ///< rendered, for stderr
+  /// Why the values cannot stand together (tp 7 of 32 heads), rendered; then there is no identity.
+  std::string contradiction;
 };
+
+/// Completes and checks an experiment. Values that are right one by one, but not together, are
+/// `contradiction` of the result.
+/// @throws config::ConfigError for other mistakes, with everything that is wrong
+LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagnostics,
+                            const config::Library& library);
 
 /// Reads an experiment file and applies `--set` assignments.
 /// @throws config::ConfigError with everything that is wrong.

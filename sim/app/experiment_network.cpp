@@ -25,7 +25,7 @@ std::set<std::uint32_t> loaded_links(const Costs& costs) {
   return links;
 }
 
-bool same_loads(const std::vector<LinkLoad>& a, const std::vector<LinkLoad>& b) {
+bool same_loads(const LinkLoads& a, const LinkLoads& b) {
   return std::equal(
       a.begin(), a.end(), b.begin(), b.end(),
       [](const LinkLoad& x, const LinkLoad& y) { return x.link == y.link && x.bytes == y.bytes; });
@@ -50,10 +50,10 @@ void add_dead_links(const FlowModel& start, bool links_change, Costs& costs) {
 /// The ways of the transfers that are others than before, which they become.
 std::vector<LinkEvent::Reroute> reroutes(const FlowModel& network, const Program& program,
                                          const std::vector<PricedTransfer>& taken,
-                                         std::vector<std::vector<LinkLoad>>& ways) {
+                                         std::vector<LinkLoads>& ways) {
   std::vector<LinkEvent::Reroute> changed;
   for (std::uint32_t id = 0; id < ways.size(); ++id) {
-    std::vector<LinkLoad> way = network.price_as(program.transfers[id], taken[id]).cost.loads;
+    LinkLoads way = network.price_as(program.transfers[id], taken[id]).cost.loads;
     if (same_loads(way, ways[id])) continue;
     changed.push_back({id, way});
     ways[id] = std::move(way);
@@ -71,7 +71,7 @@ ExperimentNetwork::ExperimentNetwork(const Experiment& experiment, const std::st
     LinkStates links(whole.topology(), whole.fabric());
     for (const FaultConfig& fault : by_time(experiment.faults)) {
       if (!links.set(fault.link, fault.capacity))
-        throw config::ConfigError("faults: there is no link '" + fault.link + "'");
+        throw config::KeyError("faults", "there is no link '" + fault.link + "'");
       const Picoseconds time = to_picoseconds(fault.at);
       if (time > states_.back().time) states_.push_back({time, {}});
       states_.back().faults = links.faults();
@@ -85,7 +85,8 @@ void ExperimentNetwork::add_link_events(const Program& program,
                                         const std::vector<PricedTransfer>& priced,
                                         Costs& costs) const {
   add_dead_links(*start_, states_.size() > 1, costs);
-  std::vector<std::vector<LinkLoad>> ways;
+  if (states_.size() == 1) return;
+  std::vector<LinkLoads> ways;
   for (const TransferCost& transfer : costs.transfers) ways.push_back(transfer.loads);
   std::vector<BytesPerSecond> before = start_->capacities();
   for (std::size_t i = 1; i < states_.size(); ++i) {
@@ -111,11 +112,10 @@ void check_faults(const Experiment& experiment, const config::Node& node,
   for (std::size_t i = 0; i < experiment.faults.size(); ++i) {
     const std::string& pattern = experiment.faults[i].link;
     if (links.set(pattern, 1)) continue;
-    const std::vector<Bundle>& all = whole.topology().bundles();
     std::vector<std::string> notes;
-    if (!all.empty()) {
+    if (!whole.topology().bundles().empty()) {
       notes = {"links are of these classes: " + config::joined(links.classes()),
-               "one of them is '" + all.front().name + "'"};
+               "one of them is '" + whole.topology().bundle_name(0) + "'"};
     }
     const config::Node& written = *node.at_path("faults." + std::to_string(i) + ".link");
     diagnostics.error(written.where(), written.length(), "there is no link '" + pattern + "'",

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/explain.h"
 
+#include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <map>
 
 #include "sim/app/commands.h"
+#include "sim/app/effects.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/kernel_pricing.h"
-#include "sim/app/limits.h"
 #include "sim/app/model_step.h"
 #include "sim/app/operator_power.h"
 #include "sim/app/simulate.h"
+#include "sim/app/step_power.h"
 #include "sim/config/output.h"
-#include "sim/results/table.h"
+#include "sim/machine/limits.h"
 #include "workloads/fusion.h"
 #include "workloads/statistics.h"
 
@@ -20,7 +24,6 @@ namespace orrery {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 ordered_json explain_configuration(const LoadedExperiment& loaded) {
   ordered_json rows = ordered_json::array();
@@ -82,13 +85,14 @@ Explained explain_model(const Experiment& e) {
 ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost, std::uint64_t count,
                             const AcceleratorConfig& accelerator) {
   const double time = to_seconds(cost.duration).base();
+  const Limit limit = limit_of(kernel, cost, accelerator);
   return {{"name", kernel.name},
           {"class", to_string(kernel.kind)},
           {"count", count},
           {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
           {"bytes", (kernel.read + kernel.written).base()},
-          {"bound", to_string(cost.bound)},
-          {"share_of_limit", time_at_limit(kernel, accelerator, cost.bound) / time},
+          {"bound", to_string(limit.bound)},
+          {"share_of_limit", limit.time.base() / time},
           {"fidelity", to_string(cost.fidelity)},
           {"time_s", time},
           {"total_s", time * static_cast<double>(count)}};
@@ -126,14 +130,15 @@ ordered_json explain_fusion(const Experiment& e) {
 /// Its kernels, what it saves and where its energy goes.
 void explain_operator(const Experiment& e, ordered_json& explanation) {
   const auto model = kernel_model(e);
+  const AcceleratorConfig& accelerator = e.system.accelerator;
   const std::vector<Kernel> kernels = (*e.op)->kernels(e.precision);
-  ordered_json rows = ordered_json::array();
   std::vector<KernelCost> costs;
-  for (const Kernel& kernel : kernels) {
-    costs.push_back(model->cost(kernel, e.system.accelerator));
-    rows.push_back(explain_kernel(kernel, costs.back(), 1, e.system.accelerator));
-  }
-  const EnergyUse energy = operator_power(kernels, costs, e.system.accelerator).energy;
+  costs.reserve(kernels.size());
+  for (const Kernel& kernel : kernels) costs.push_back(model->cost(kernel, accelerator));
+  const EnergyUse energy = settle_operator(kernels, accelerator, power_state(e), costs).energy;
+  ordered_json rows = ordered_json::array();
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    rows.push_back(explain_kernel(kernels[i], costs[i], 1, accelerator));
   explanation["operator"] = e.op->name;
   explanation["kernels"] = std::move(rows);
   explanation["energy_j"] = {
@@ -143,8 +148,15 @@ void explain_operator(const Experiment& e, ordered_json& explanation) {
   explanation["fusion_saves"] = explain_fusion(e);
 }
 
+/// The slowest link of a transfer; what stands still on a link that is down never ends.
+std::string bound_of(const PricedTransfer& price, const Topology& topology) {
+  if (!price.bottleneck) return "latency";
+  const std::string link = topology.bundle_name(*price.bottleneck);
+  return std::isfinite(price.isolated_time.base()) ? link : link + " is down";
+}
+
 ordered_json explain_transfers(const Program& program, const Role& role,
-                               const PricedProgram& priced) {
+                               const PricedProgram& priced, const Topology& topology) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
   for (std::size_t id = 0; id < counts.transfers.size(); ++id) {
@@ -157,83 +169,136 @@ ordered_json explain_transfers(const Program& program, const Role& role,
          {"count", counts.transfers[id]},
          {"bytes", transfer.bytes.base()},
          {"algorithm", price.algorithm},
-         {"bound", price.bottleneck ? priced.costs.link_names[*price.bottleneck] : "latency"},
+         {"bound", bound_of(price, topology)},
          {"time_s", price.isolated_time.base()},
          {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
   }
   return rows;
 }
 
-void print_rows(const ordered_json& rows, const std::string& title) {
-  if (rows.empty()) return;
-  Table table({{title},
-               {"class"},
-               {"count", Align::kRight},
-               {"FLOPs", Align::kRight},
-               {"bytes", Align::kRight},
-               {"bound"},
-               {"of limit", Align::kRight},
-               {"fidelity"},
-               {"time", Align::kRight},
-               {"total", Align::kRight}});
-  for (const ordered_json& row : rows) {
-    const double flops = row.value("flops", 0.0);
-    table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
-                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
-                   row["bound"],
-                   row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
-                   row.value("fidelity", "-"), format_si(row["time_s"], "s"),
-                   format_si(row["total_s"], "s")});
+/// The time of the run with its interval: what all shares are shares of.
+ordered_json explain_time(const RunRecord& record) {
+  for (const char* name : {"step_time_s", "time_s"}) {
+    const Metric* metric = record.find(name);
+    if (metric == nullptr) continue;
+    ordered_json time = {{"metric", name}, {"value", metric->value}};
+    time["p10"] = metric->interval ? ordered_json(metric->interval->first) : nullptr;
+    time["p90"] = metric->interval ? ordered_json(metric->interval->second) : nullptr;
+    return time;
   }
-  std::cout << "\n";
-  table.print(std::cout);
+  return nullptr;  // does not fit, or a dead link held it up
 }
 
-void print_operator(const ordered_json& explanation) {
-  print_rows(explanation["kernels"], "kernels of " + explanation["operator"].get<std::string>());
-  const char* separator = "\nenergy: ";
-  for (const auto& part : explanation["energy_j"].items()) {
-    std::cout << separator << part.key() << " " << format_si(part.value(), "J");
-    separator = ", ";
+/// What the compute stream of the role does: adds up to the step.
+ordered_json explain_breakdown(const RunRecord& record, double time) {
+  constexpr std::string_view kPrefix = "breakdown.";
+  ordered_json rows = ordered_json::array();
+  for (const Metric& metric : record.metrics) {
+    if (metric.name.rfind(kPrefix, 0) != 0) continue;
+    const std::string part =
+        metric.name.substr(kPrefix.size(), metric.name.size() - kPrefix.size() - 2);
+    rows.push_back({{"part", part}, {"time_s", metric.value}, {"share", metric.value / time}});
   }
-  std::cout << "\n";
-  const ordered_json& saved = explanation["fusion_saves"];
-  if (saved.is_null()) return;
-  std::cout << "fusion saves " << format_si(saved["bytes"], "B") << " of device memory traffic and "
-            << saved["launches"] << " launches";
-  if (saved["masked_flops"] > 0)
-    std::cout << ", and skips " << format_si(saved["masked_flops"], "FLOP") << " that masks hide";
-  std::cout << "\n";
+  return rows;
 }
 
-void print(const ordered_json& explanation) {
-  Table configuration({{"configuration"}, {"value"}, {"from"}});
-  for (const ordered_json& row : explanation["configuration"]) {
-    configuration.add_row({row["path"], row["value"], row["origin"]});
+/// Rows by one of their texts, the longest first.
+ordered_json sums_by(const ordered_json& rows, const char* key, double time) {
+  std::map<std::string, double> sums;
+  for (const ordered_json& row : rows)
+    sums[row.at(key).get<std::string>()] += row.at("total_s").get<double>();
+  std::vector<std::pair<std::string, double>> sorted(sums.begin(), sums.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  ordered_json result = ordered_json::array();
+  for (const auto& [name, total] : sorted)
+    result.push_back({{key, name}, {"time_s", total}, {"share", total / time}});
+  return result;
+}
+
+/// The ten longest, all their runs together.
+ordered_json longest_of(const ordered_json& kernels, double time) {
+  constexpr std::size_t kLongest = 10;
+  std::vector<ordered_json> rows(kernels.begin(), kernels.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const ordered_json& a, const ordered_json& b) {
+    return a.at("total_s").get<double>() > b.at("total_s").get<double>();
+  });
+  if (rows.size() > kLongest) rows.resize(kLongest);
+  for (ordered_json& row : rows) row["share"] = row.at("total_s").get<double>() / time;
+  return rows;
+}
+
+/// What limits the run, of the rows of its kernels and transfers.
+void explain_limits(const RunRecord& record, ordered_json& explanation) {
+  explanation["time"] = explain_time(record);
+  if (explanation["time"].is_null()) return;
+  const double time = explanation["time"]["value"];
+  explanation["breakdown"] = explain_breakdown(record, time);
+  if (const Metric* exposed = record.find("breakdown.exposed_communication_s")) {
+    explanation["exposed_communication"] = {{"time_s", exposed->value},
+                                            {"share", exposed->value / time}};
   }
-  configuration.print(std::cout);
-  if (explanation.contains("sizes")) {
-    Table sizes({{"\nsizes"}, {"value", Align::kRight}});
-    for (const auto& item : explanation["sizes"].items()) {
-      if (item.value().is_number()) sizes.add_row({item.key(), format_si(item.value(), "")});
-    }
-    for (const auto& item : explanation["sizes"]["memory_per_rank_bytes"].items()) {
-      if (item.value().is_number())
-        sizes.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
-    }
-    sizes.print(std::cout);
+  const ordered_json kernels = explanation.value("kernels", ordered_json::array());
+  explanation["bounds"] = sums_by(kernels, "bound", time);
+  explanation["classes"] = sums_by(kernels, "class", time);
+  explanation["communication"] =
+      sums_by(explanation.value("transfers", ordered_json::array()), "class", time);
+  explanation["longest"] = longest_of(kernels, time);
+}
+
+void explain_model_step(const Experiment& e, const KnownReplay& known, ordered_json& explanation) {
+  Explained explained = explain_model(e);
+  const ExperimentNetwork network(e);
+  const PricedProgram priced =
+      price(explained.program, e.system.accelerator, *kernel_model(e), network.start());
+  const std::vector<Role>& roles = explained.program.roles;
+  const Role& role =
+      known.ended() ? roles.at(static_cast<std::size_t>(known.result().last_role)) : roles.back();
+  explanation["sizes"] = std::move(explained.sizes);
+  explanation["role"] = role.name;
+  explanation["kernels"] =
+      explain_kernels(explained.program, role, priced.costs, e.system.accelerator);
+  explanation["transfers"] =
+      explain_transfers(explained.program, role, priced, network.start().topology());
+}
+
+/// What a result says in words: algorithm, protocol, bottleneck, bound.
+ordered_json explain_labels(const RunRecord& record) {
+  ordered_json labels = ordered_json::object();
+  for (const Label& label : record.labels) labels[label.name] = label.value;
+  return labels;
+}
+
+ordered_json explain_links(const RunRecord& record) {
+  ordered_json rows = ordered_json::array();
+  for (const LinkUse& use : record.link_classes) {
+    rows.push_back({{"name", use.name},
+                    {"links", use.links},
+                    {"bytes", use.bytes},
+                    {"busy_share", use.busy_share},
+                    {"peak_share", use.peak_share}});
   }
-  if (explanation.contains("role"))
-    print_rows(explanation["kernels"], "kernels of " + explanation["role"].get<std::string>());
-  if (explanation.contains("transfers")) {
-    print_rows(explanation["transfers"], "transfers of " + explanation["role"].get<std::string>());
-  }
-  if (explanation.contains("operator")) print_operator(explanation);
-  std::cout << "\ninputs that had no effect:";
-  if (explanation["no_effect"].empty()) std::cout << " none";
-  for (const ordered_json& path : explanation["no_effect"])
-    std::cout << "\n  " << path.get<std::string>();
-  std::cout << "\n";
+  return rows;
+}
+
+ordered_json explain(const LoadedExperiment& loaded) {
+  const Experiment& e = loaded.experiment;
+  Trials trials(loaded);
+  const RunRecord& record = trials.record();
+  ordered_json explanation = {
+      {"schema", "orrery.explain/1"},       {"identity", loaded.identity},
+      {"experiment", record.experiment},    {"name", record.name},
+      {"status", to_string(record.status)}, {"reason", record.reason},
+      {"labels", explain_labels(record)},   {"links", explain_links(record)}};
+  if (e.kind == ExperimentKind::kTraining || e.kind == ExperimentKind::kInference)
+    explain_model_step(e, trials.replay(), explanation);
+  if (e.kind == ExperimentKind::kOperator) explain_operator(e, explanation);
+  explain_limits(record, explanation);
+  Effects effects = trials.effects();
+  explanation["no_effect"] = std::move(effects.none);
+  explanation["not_examined"] = std::move(effects.not_examined);
+  explanation["configuration"] = explain_configuration(loaded);
+  return explanation;
 }
 
 }  // namespace
@@ -242,29 +307,11 @@ ExitCode explain_command(const ExplainArguments& arguments) {
   expect_kind(arguments.file, FileKind::kExperiment);
   const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
   std::cerr << loaded.warnings;
-  const Experiment& e = loaded.experiment;
-  ordered_json explanation = {{"schema", "orrery.explain/1"},
-                              {"identity", loaded.identity},
-                              {"configuration", explain_configuration(loaded)}};
-  if (e.kind == ExperimentKind::kTraining || e.kind == ExperimentKind::kInference) {
-    Explained explained = explain_model(e);
-    const ExperimentNetwork network(e);
-    const PricedProgram priced =
-        price(explained.program, e.system.accelerator, *kernel_model(e), network.start());
-    const Role& role = explained.program.roles.back();
-    explanation["sizes"] = std::move(explained.sizes);
-    explanation["role"] = role.name;
-    explanation["kernels"] =
-        explain_kernels(explained.program, role, priced.costs, e.system.accelerator);
-    explanation["transfers"] = explain_transfers(explained.program, role, priced);
-  } else if (e.kind == ExperimentKind::kOperator) {
-    explain_operator(e, explanation);
-  }
-  explanation["no_effect"] = inputs_without_effect(loaded);
+  const ordered_json explanation = explain(loaded);
   if (arguments.json) {
     std::cout << explanation.dump(2) << "\n";
   } else {
-    print(explanation);
+    print_explanation(explanation, arguments.config, std::cout);
   }
   return ExitCode::kOk;
 }

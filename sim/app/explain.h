@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "sim/app/experiment.h"
+#include <nlohmann/json.hpp>
+#include <ostream>
 
 namespace orrery {
 
-/// Configuration paths that were written by the user or stand in the library, but do not change the
-/// prediction: keys that this kind of experiment never reads, and hardware values that change no
-/// price, memory or energy when they are doubled.
-std::vector<std::string> inputs_without_effect(const LoadedExperiment& loaded);
+/// What `explain --json` prints, for people: what limits the run first, then what it is made of and
+/// which inputs had no effect.
+/// @param configuration whether every value with its origin comes last
+void print_explanation(const nlohmann::ordered_json& explanation, bool configuration,
+                       std::ostream& out);
 
 }  // namespace orrery

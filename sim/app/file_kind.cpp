@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/file_kind.h"
 
-#include <fstream>
+#include <filesystem>
 #include <optional>
-#include <sstream>
+#include <system_error>
 
+#include "sim/config/input_files.h"
 #include "sim/config/load.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
@@ -23,6 +25,9 @@ std::optional<FileKind> kind_of(const config::Node& node) {
   if (has("compute") || has("kernel") || has("energy") || has("architecture"))
     return FileKind::kAccelerator;
   if (has("hf") || has("dimensions")) return FileKind::kModel;
+  if (has("system") && (has("scale_up") || has("scale_out") || has("host") || has("accelerators") ||
+                        has("all_in_power")))
+    return FileKind::kSystem;
   const config::Node* base = node.find("extends");
   const bool extends_library =
       base != nullptr && base->is_scalar() && !config::Library::is_path(base->text());
@@ -36,10 +41,57 @@ std::optional<FileKind> kind_of(const config::Node& node) {
 /// The file without what it extends: only its own keys are wanted, and the kind decides where names
 /// are looked up.
 config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return config::parse_yaml(text.str(), path, diagnostics);
+  return config::parse_yaml(config::input_files().read(path).text, path, diagnostics);
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
+}
+
+/// The file that `extends` names: a path, or an entry of the library, which tells the kind.
+std::string base_file(const config::Node& base, const std::string& from,
+                      config::Diagnostics& diagnostics) {
+  const config::Library& library = config::default_library();
+  std::vector<std::string> known;
+  std::string path = config::relative_to(base.text(), from);
+  if (exists(path)) return path;
+  if (!config::Library::is_path(base.text())) {
+    for (const char* kind : {"systems", "accelerators", "models", "experiments", "sweeps"}) {
+      path = library.locate(kind, base.text(), from);
+      if (exists(path)) return path;
+      const std::vector<std::string> names = library.names(kind);
+      known.insert(known.end(), names.begin(), names.end());
+    }
+  }
+  if (known.empty()) {
+    config::load_file(from, diagnostics);  // says what is wrong with the path
+  } else {
+    diagnostics.error(base.where(), base.length(),
+                      "nothing named '" + base.text() + "' in the library",
+                      nearest_name(base.text(), known),
+                      {"a file of your own is named by its path, with '/' or '.yaml'"});
+  }
+  return path;
+}
+
+/// Says that a file is of no kind, and which key was probably meant to tell it.
+[[noreturn]] void refuse(const std::string& path, config::Diagnostics& diagnostics) {
+  const std::vector<std::string> telling = {"experiment",          "sweep",     "system",
+                                            "accelerator",         "model",     "calibration",
+                                            "network_calibration", "protocols", "collective"};
+  const std::string message =
+      "cannot tell what this is: expected one of the top-level keys experiment, sweep, system, "
+      "accelerator, model, calibration, steps of a collective, or a list of published rows";
+  const config::Node node = own_keys(path, diagnostics);
+  for (const config::Node::Entry& entry : node.entries()) {
+    const std::string meant = nearest_name(entry.key, telling);
+    if (meant.empty()) continue;
+    diagnostics.error(entry.key_origin.location(), static_cast<int>(entry.key.size()), message,
+                      meant);
+    diagnostics.throw_if_errors();
+  }
+  throw config::ConfigError(path + ": " + message);
 }
 
 struct KindName {
@@ -60,7 +112,7 @@ KindName name_of(FileKind kind) {
     case FileKind::kAccelerator:
       return {"an accelerator", "describe accelerator"};
     case FileKind::kModel:
-      return {"a model", "check"};
+      return {"a model", "describe model"};
     case FileKind::kCalibration:
       return {"a calibration", "describe calibration"};
     case FileKind::kProtocols:
@@ -69,6 +121,8 @@ KindName name_of(FileKind kind) {
       return {"a network calibration", "check"};
     case FileKind::kAlgorithm:
       return {"a collective algorithm", "check"};
+    case FileKind::kHuggingFace:
+      return {"a model", "describe model"};
   }
   return {"?", "check"};
 }
@@ -84,8 +138,10 @@ void expect_kind(const std::string& path, FileKind expected) {
 
 FileKind file_kind(const std::string& path) {
   config::Diagnostics diagnostics;
-  if (!std::ifstream(path)) config::load_file(path, diagnostics);  // says what is wrong with it
+  if (!config::input_files().read(path).fault.empty())
+    config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
+  if (path.ends_with(".json")) return FileKind::kHuggingFace;
   std::string current = path;
   for (int depth = 0; depth < 16; ++depth) {
     const config::Node node = own_keys(current, diagnostics);
@@ -93,13 +149,12 @@ FileKind file_kind(const std::string& path) {
     if (const auto kind = kind_of(node)) return *kind;
     const config::Node* base = node.find("extends");
     if (base == nullptr || !base->is_scalar()) break;
-    current = config::relative_to(base->text(), current);
+    current = base_file(*base, current, diagnostics);
+    diagnostics.throw_if_errors();
   }
-  throw config::ConfigError(
-      path +
-      ": cannot tell what this is: expected one of the top-level keys experiment, sweep, "
-      "system, accelerator, model, calibration, steps of a collective, or a list of published "
-      "rows");
+  config::load_file(path, diagnostics);  // says what is wrong with the files that it extends
+  diagnostics.throw_if_errors();
+  refuse(path, diagnostics);
 }
 
 }  // namespace orrery

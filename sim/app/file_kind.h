@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-/// What a YAML file describes, told by its top-level keys.
+/// What a file describes: JSON a model, YAML told by its top-level keys.
 enum class FileKind : std::uint8_t {
   kExperiment,
   kSweep,
@@ -17,7 +17,8 @@ enum class FileKind : std::uint8_t {
   kCalibration,
   kProtocols,
   kNetworkCalibration,
-  kAlgorithm
+  kAlgorithm,
+  kHuggingFace  ///< a config.json
 };
 
 /// Follows `extends:` where the file alone does not tell.

@@ -211,15 +211,23 @@ void add_interval(RunRecord& record, std::string_view metric, std::vector<double
 }
 
 void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double idle_share) {
-  std::vector<double> energy, power, per_joule;
+  std::vector<double> energy, power, per_joule, system, system_per_joule;
+  // What a system draws beside its accelerators' work it draws as long as the step lasts.
+  const Metric* accelerators = record.find("average_power_w");
+  const Metric* all = record.find("system_power_w");
+  const double work = all != nullptr ? (1 - idle_share) * accelerators->value / all->value : 0;
   for (const double factor : step) {
     energy.push_back(1 + idle_share * (factor - 1));
     power.push_back(energy.back() / factor);
     per_joule.push_back(1 / energy.back());
+    system.push_back(1 - work + work / factor);
+    system_per_joule.push_back(1 / (system.back() * factor));
   }
   add_interval(record, "energy_j", std::move(energy));
   add_interval(record, "average_power_w", std::move(power));
   add_interval(record, "tokens_per_joule", std::move(per_joule));
+  add_interval(record, "system_power_w", std::move(system));
+  add_interval(record, "system_tokens_per_joule", std::move(system_per_joule));
 }
 
 }  // namespace orrery

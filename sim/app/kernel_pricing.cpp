@@ -20,11 +20,10 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
   if (std::filesystem::exists(path)) return path;
   const std::vector<std::string> known = library.names("calibrations");
   const std::string meant = nearest_name(name, known);
-  std::string message = "calibration: there is no '" + name + "'";
-  if (!meant.empty()) message += "; did you mean '" + meant + "'?";
-  message += "; allowed: auto, none, a path";
-  for (const std::string& other : known) message += ", " + other;
-  throw config::ConfigError(message);
+  std::string allowed = "allowed: auto, none, a path";
+  for (const std::string& other : known) allowed += ", " + other;
+  throw config::KeyError(choice == "auto" ? "system.accelerator.calibration" : "calibration",
+                         "there is no calibration '" + name + "'", {meant, {allowed}});
 }
 
 std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
@@ -32,6 +31,13 @@ std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
   std::shared_ptr<const Calibration>& calibration = loaded[file];
   if (!calibration) calibration = std::make_shared<const Calibration>(load_calibration(file));
   return calibration;
+}
+
+const OperatorTable& loaded_table(const std::string& file) {
+  static std::map<std::string, OperatorTable> loaded;
+  auto known = loaded.find(file);
+  if (known == loaded.end()) known = loaded.emplace(file, read_operator_table(file)).first;
+  return known->second;
 }
 
 std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
@@ -61,10 +67,10 @@ std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo
       kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention, memo);
   std::vector<MeasuredKernel> measured;
   for (const FilePath& table : experiment.measured) {
-    const auto more = measured_kernels(read_operator_table(table.path), accelerator, *model);
+    const auto more = measured_kernels(loaded_table(table.path), accelerator, *model);
     if (more.empty())
-      throw config::ConfigError(table.path + ": no row of the accelerator '" + accelerator.id +
-                                "'");
+      throw config::KeyError(
+          "measured", table.path + " has no row of the accelerator '" + accelerator.id + "'");
     measured.insert(measured.end(), more.begin(), more.end());
   }
   if (measured.empty()) return model;

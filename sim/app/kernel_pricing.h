@@ -8,6 +8,7 @@
 #include "sim/app/experiment.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
+#include "validation/importers/operator_table.h"
 
 namespace orrery {
 
@@ -20,6 +21,9 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
 /// their own find it read.
 /// @throws config::ConfigError as load_calibration()
 std::shared_ptr<const Calibration> loaded_calibration(const std::string& file);
+
+/// A table of measured operators, likewise. @throws config::ConfigError as read_operator_table()
+const OperatorTable& loaded_table(const std::string& file);
 
 /// The parameters of that calibration alone, without the ratios that were measured on whole
 /// devices.

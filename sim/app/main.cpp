@@ -55,9 +55,10 @@ void add_check(CLI::App& app, Command& chosen) {
 void add_explain(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* verb =
-      app.add_subcommand("explain", "where every value comes from, and what limits every operator");
+      app.add_subcommand("explain", "what limits a run, and which inputs had no effect");
   verb->add_option("EXPERIMENT", arguments->file, "experiment file (YAML)")->required();
   add_set_option(verb, arguments->set);
+  verb->add_flag("--config", arguments->config, "every value with its origin, too");
   verb->add_flag("--json", arguments->json, "print JSON");
   choose(verb, chosen, arguments, explain_command);
 }
@@ -235,6 +236,7 @@ ExitCode run_chosen(const Command& chosen) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);  // `orrery ... | head` ends quietly
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its writer
   orrery::Command chosen;
   const auto ended = orrery::parse_command_line(argc, argv, chosen);
   return static_cast<int>(ended ? *ended : orrery::run_chosen(chosen));

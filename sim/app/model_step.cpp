@@ -5,12 +5,13 @@
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
-#include "sim/app/components.h"
 #include "sim/app/experiment_network.h"
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/kernel_slowdowns.h"
+#include "sim/app/plan_check.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/results/timeline.h"
@@ -61,8 +62,10 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
   for (auto& [name, c] : classes) record.classes.push_back(std::move(c));
 }
 
-void add_breakdown(const ReplayResult& replay, RunRecord& record) {
-  const TimeBreakdown& time = replay.roles[static_cast<std::size_t>(replay.last_role)].breakdown;
+void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord& record) {
+  const auto last = static_cast<std::size_t>(replay.last_role);
+  record.labels.push_back({"breakdown.stage", program.roles[last].name});
+  const TimeBreakdown& time = replay.roles[last].breakdown;
   const auto add = [&record](const char* name, Picoseconds part) {
     add_metric(record, name, to_seconds(part).base());
   };
@@ -122,6 +125,8 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";
+  if (const std::string hint = expert_parallel_hint(experiment); !hint.empty())
+    record.reason += "; " + hint;
   if (worst.optimizer.base() > 0)
     record.reason += "; " + states_against_machine(experiment, stages);
   return false;
@@ -139,12 +144,25 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
-  ReplayOptions options;
-  options.timeline = timeline.get();
-  if (experiment.contention.transfers) options.slowdowns = &slowdowns;
-  elaborate(network.topology());
-  outcome.replay = replay(program, outcome.priced.costs, options);
-  outcome.components = component_use(network.topology(), program, outcome.replay);
+  const ReplayInputs inputs{network.topology(), program, outcome.priced.costs,
+                            experiment.contention.transfers ? &slowdowns : nullptr,
+                            power_figures(experiment, program, outcome.priced)};
+  const Replayer replayer = [&](SlowdownModel* slowed) {
+    PricedProgram priced = outcome.priced;
+    ReplayOptions options;
+    options.timeline = timeline.get();
+    options.slowdowns = slowed;
+    options.topology = &network.topology();
+    ReplayOutcome played;
+    played.power = replay_under_cap(experiment, program, options, priced, played.replay);
+    played.kernels = std::move(priced.costs.kernels);
+    return played;
+  };
+  Played played = play(inputs, replayer, simulate_options.stand_in);
+  outcome.replay = std::move(played.outcome.replay);
+  outcome.power = played.outcome.power;
+  outcome.priced.costs.kernels = std::move(played.outcome.kernels);
+  outcome.components = std::move(played.components);
   outcome.links = link_use(experiment, network.topology(), outcome.replay);
   if (timeline) {
     timeline->close();
@@ -171,10 +189,17 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "tokens_per_s_per_accelerator", step.tokens / seconds / accelerators);
   add_metric(record, "model_flops_utilization", step.model_flops.base() / seconds / peak);
   add_metric(record, "hardware_flops_utilization", executed_flops(step.program) / seconds / peak);
-  add_breakdown(outcome.replay, record);
+  add_breakdown(step.program, outcome.replay, record);
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / seconds);
   add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());
+  add_metric(record, "clock_hz", outcome.power.clock.base());
+  add_metric(record, "window_power_w", outcome.power.window.base());
+  if (const auto power = system_power(experiment, energy.total() / time)) {
+    add_metric(record, "system_power_w", power->base());
+    add_metric(record, "system_tokens_per_joule", step.tokens / (*power * time).base());
+  }
+  record.labels.push_back({"power_state", to_string(power_state(experiment))});
   add_metric(record, "simulated_time_s", seconds);
   add_metric(record, "events", static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);

@@ -8,6 +8,7 @@
 #include "sim/app/link_use.h"
 #include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
+#include "sim/app/step_power.h"
 #include "sim/replay/replay.h"
 #include "sim/results/run_record.h"
 #include "workloads/memory.h"
@@ -22,8 +23,9 @@ struct ModelStep {
 };
 
 struct StepOutcome {
-  PricedProgram priced;
+  PricedProgram priced;  ///< kernels at the clock of the power state
   ReplayResult replay;
+  PowerUse power;
   std::vector<ComponentUse> components;
   MachineLinkUse links;
 };
@@ -36,8 +38,8 @@ Bytes usable_memory(const Experiment& experiment);
 bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record);
 
-/// Prices a program on the experiment's machine and replays it, kernels slowed by the transfers
-/// beside them unless `contention.transfers` is off.
+/// Prices a program on the experiment's machine and replays it at the clock of the power state,
+/// kernels slowed by the transfers beside them unless `contention.transfers` is off.
 StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
                         const Program& program, const SimulateOptions& options = {});
 

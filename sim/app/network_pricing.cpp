@@ -24,9 +24,8 @@ std::string network_calibration_file(const std::string& choice, const SystemConf
   if (std::filesystem::exists(path)) return path;
   const std::vector<std::string> known = library.names(kFolder);
   const std::string meant = nearest_name(name, known);
-  std::string message = "there is no network calibration '" + name + "'";
-  if (!meant.empty()) message += "; did you mean '" + meant + "'?";
-  throw config::ConfigError(message);
+  throw config::KeyError(choice == "auto" ? "system.scale_up.calibration" : "calibration",
+                         "there is no network calibration '" + name + "'", {meant, {}});
 }
 
 std::shared_ptr<const NetworkCalibration> loaded_network_calibration(const std::string& file) {

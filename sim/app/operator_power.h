@@ -14,11 +14,12 @@ struct OperatorPower {
   EnergyUse energy;
 };
 
-/// Kernels run one after the other. The clock is the mean of theirs (KernelCost::clock) and, but
-/// for the state `boost`, one that keeps the power cap: tables are measured by replaying a kernel
-/// for long enough. Energies of units and caches follow the square of the voltage at that clock.
-OperatorPower operator_power(const std::vector<Kernel>& kernels,
-                             const std::vector<KernelCost>& costs,
-                             const AcceleratorConfig& accelerator);
+/// Gives kernels that run one after the other, as the model prices them, their clocks and times in
+/// a power state (power_balance.h).
+/// @param state kBurst or kSteady
+/// @return their mean clock by time, and their energies at their clocks
+OperatorPower settle_operator(const std::vector<Kernel>& kernels,
+                              const AcceleratorConfig& accelerator, PowerState state,
+                              std::vector<KernelCost>& costs);
 
 }  // namespace orrery

@@ -4,11 +4,12 @@
 
 #include "sim/app/intervals.h"
 #include "sim/app/kernel_pricing.h"
-#include "sim/app/limits.h"
 #include "sim/app/operator_power.h"
 #include "sim/app/pricing.h"
 #include "sim/app/simulate.h"
+#include "sim/app/step_power.h"
 #include "sim/machine/draws.h"
+#include "sim/machine/limits.h"
 #include "workloads/fusion.h"
 
 namespace orrery {
@@ -18,19 +19,21 @@ namespace {
 struct PricedOperator {
   std::vector<Kernel> kernels;
   std::vector<KernelCost> costs;
+  OperatorPower power;
   double time = 0;  ///< s
 
   double seconds(std::size_t i) const { return to_seconds(costs[i].duration).base(); }
 };
 
-PricedOperator price_operator(std::vector<Kernel> kernels, const AcceleratorConfig& accelerator,
-                              const KernelModel& model) {
+PricedOperator price_operator(const Experiment& experiment, const KernelModel& model) {
+  const AcceleratorConfig& accelerator = experiment.system.accelerator;
   PricedOperator priced;
-  priced.kernels = std::move(kernels);
-  for (const Kernel& kernel : priced.kernels) {
+  priced.kernels = (*experiment.op)->kernels(experiment.precision);
+  for (const Kernel& kernel : priced.kernels)
     priced.costs.push_back(model.cost(kernel, accelerator));
-    priced.time += to_seconds(priced.costs.back().duration).base();
-  }
+  priced.power =
+      settle_operator(priced.kernels, accelerator, power_state(experiment), priced.costs);
+  for (const KernelCost& cost : priced.costs) priced.time += to_seconds(cost.duration).base();
   return priced;
 }
 
@@ -87,17 +90,16 @@ std::vector<double> draws_of(const PricedOperator& priced, const KernelModel& mo
 void run_operator(const Experiment& experiment, const SimulateOptions& options, RunRecord& record) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
   const auto model = kernel_model(experiment, options.tiles);
-  const PricedOperator priced =
-      price_operator((*experiment.op)->kernels(experiment.precision), accelerator, *model);
+  const PricedOperator priced = price_operator(experiment, *model);
   double flops = 0, limit = 0;
   ProvenanceTime rests;
   for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
     flops += priced.kernels[i].matrix_flops.base();
-    limit += time_at_limit(priced.kernels[i], accelerator, priced.costs[i].bound);
+    limit += limit_of(priced.kernels[i], priced.costs[i], accelerator).time.base();
     rests.add(priced.costs[i].provenance, priced.seconds(i));
   }
   const double bytes = traffic(priced.kernels).base();
-  const auto [clock, energy] = operator_power(priced.kernels, priced.costs, accelerator);
+  const EnergyUse& energy = priced.power.energy;
   add_metric(record, "time_s", priced.time);
   add_metric(record, "flops", flops);
   add_metric(record, "flops_per_s", flops / priced.time);
@@ -106,7 +108,8 @@ void run_operator(const Experiment& experiment, const SimulateOptions& options, 
   add_metric(record, "share_of_limit", limit / priced.time);
   record.labels.push_back({"bound", to_string(bound_of(priced))});
   record.labels.push_back({"fidelity", to_string(fidelity_of(priced))});
-  add_metric(record, "clock_hz", clock.base());
+  record.labels.push_back({"power_state", to_string(power_state(experiment))});
+  add_metric(record, "clock_hz", priced.power.clock.base());
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / priced.time);
   add_metric(record, "simulated_time_s", priced.time);

@@ -2,11 +2,11 @@
 #include "sim/app/part_keys.h"
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
 #include <optional>
 #include <sstream>
 
+#include "sim/config/input_files.h"
 #include "sim/machine/transfer_names.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
@@ -47,7 +47,9 @@ class Complaints {
 
 /// @throws config::ConfigError with file and line
 Matrix read_matrix(const std::string& path) {
-  std::ifstream file(path);
+  const config::FileText read = config::input_files().read(path);
+  if (!read.fault.empty()) throw config::ConfigError(path + ": error: " + read.fault);
+  std::istringstream file(read.text);
   Matrix matrix;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {

@@ -2,10 +2,13 @@
 #include "sim/app/pricing.h"
 
 #include "sim/graph/operator_graph_boost.h"
+#include "sim/machine/limits.h"
 
 #include <algorithm>
 #include <boost/range/iterator_range.hpp>
 #include <map>
+
+#include "sim/machine/clock.h"
 
 namespace orrery {
 namespace {
@@ -20,20 +23,16 @@ JoulesPerFlop matrix_energy(const AcceleratorConfig& accelerator, Precision prec
   return most;
 }
 
+/// At the voltage of its clock.
 void add_kernel(EnergyUse& use, const Kernel& kernel, const KernelCost& cost,
                 const AcceleratorConfig& accelerator, double runs) {
-  // Of 2:4 sparse weights, which are counted as if dense, half the products are computed.
-  const double computed = kernel.weights.sparse ? 0.5 : 1;
-  const Joules matrix =
-      kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * (computed * runs);
-  const Joules shared =
-      std::min(matrix, shared_reads(kernel, accelerator) * accelerator.energy.shared.value * runs);
-  const Bytes moved = kernel.read + kernel.written;
-  use.matrix += matrix - shared;
-  use.shared += shared;
-  use.vector += kernel.vector_flops * accelerator.energy.vector.value * runs;
-  use.memory += moved * accelerator.energy.memory.value * runs;
-  use.cache += std::max(Bytes(), cost.cache - moved) * accelerator.energy.cache.value * runs;
+  const EnergyUse run = run_energy(kernel, cost, accelerator);
+  const double core = runs * energy_of_voltage(accelerator, kernel.precision, cost.clock);
+  use.matrix += run.matrix * core;
+  use.shared += run.shared * core;
+  use.vector += run.vector * core;
+  use.cache += run.cache * core;
+  use.memory += run.memory * runs;
 }
 
 void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& priced,
@@ -50,12 +49,15 @@ void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& pr
 
 /// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
 /// waits until the host has enqueued it.
-void launch_in_stream(const LaunchConfig& launch, Costs& costs) {
+void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& kernels,
+                      const AcceleratorConfig& accelerator, Costs& costs) {
   const Seconds graph = launch.graph ? launch.graph->value : launch.stream.value;
   const Picoseconds longer = to_picoseconds(std::max(Seconds(0), launch.stream.value - graph));
-  for (KernelCost& cost : costs.kernels) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    KernelCost& cost = costs.kernels[i];
     cost.launch += longer;
     cost.duration += longer;
+    cost.bound = limit_of(kernels[i], cost, accelerator).bound;
   }
   costs.enqueue = to_picoseconds(launch.host.value);
 }
@@ -69,7 +71,7 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
     priced.costs.kernels.push_back(model.cost(kernel, accelerator));
   }
   if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
-    launch_in_stream(*accelerator.launch, priced.costs);
+    launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
   for (const Transfer& transfer : program.transfers) {
     priced.transfers.push_back(network.price(transfer));
     priced.costs.transfers.push_back(priced.transfers.back().cost);
@@ -95,6 +97,30 @@ ExecutionCounts count_executions(const Program& program, const Role& role) {
     }
   }
   return counts;
+}
+
+EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
+                     const AcceleratorConfig& accelerator) {
+  const EnergyConfig& energy = accelerator.energy;
+  // Of 2:4 sparse weights, which are counted as if dense, half the products are computed.
+  const double computed = kernel.weights.sparse ? 0.5 : 1;
+  const Joules matrix =
+      kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * computed;
+  const Bytes moved = kernel.read + kernel.written;
+  EnergyUse use;
+  use.shared = std::min(matrix, shared_reads(kernel, accelerator) * energy.shared.value);
+  use.matrix = matrix - use.shared;
+  use.vector = kernel.vector_flops * energy.vector.value;
+  use.memory = moved * energy.memory.value;
+  use.cache = std::max(Bytes(), cost.cache - moved) * energy.cache.value;
+  return use;
+}
+
+EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator) {
+  EnergyUse use;
+  use.scale_up = transfer.bytes.scale_up * accelerator.energy.scale_up.value;
+  use.scale_out = transfer.bytes.scale_out * accelerator.energy.scale_out.value;
+  return use;
 }
 
 EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,
@@ -133,9 +159,9 @@ EnergyUse step_energy(const Program& program, const PricedProgram& priced,
     }
   }
   for (std::size_t id = 0; id < runs.size(); ++id) {
-    const BytesByKind& bytes = priced.transfers[id].bytes;
-    use.scale_up += bytes.scale_up * accelerator.energy.scale_up.value * runs[id];
-    use.scale_out += bytes.scale_out * accelerator.energy.scale_out.value * runs[id];
+    const EnergyUse once = transfer_energy(priced.transfers[id], accelerator);
+    use.scale_up += once.scale_up * runs[id];
+    use.scale_out += once.scale_out * runs[id];
   }
   return use;
 }

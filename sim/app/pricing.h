@@ -40,14 +40,24 @@ struct EnergyUse {
   Joules total() const {
     return idle + matrix + vector + memory + cache + shared + scale_up + scale_out;
   }
+  /// Of units and caches, which follows the square of their voltage.
+  Joules core() const { return matrix + vector + cache + shared; }
 };
 
 /// First energy model: idle power of every package used over the whole step, plus energy per FLOP
 /// by precision and per byte by memory level and link. A byte from the memory pays its whole way
-/// once; tiles that read it again pay the way from the last cache. Traffic between the dies of a
-/// package is not charged.
+/// once; tiles that read it again pay the way from the last cache. Units and caches take the square
+/// of the voltage at the clock of their kernel (KernelCost::clock), over that which the energies
+/// hold at. Traffic between the dies of a package is not charged.
 EnergyUse step_energy(const Program& program, const PricedProgram& priced,
                       const AcceleratorConfig& accelerator, Seconds step);
+
+/// Above idle: one run of a kernel on one rank, at the voltage that energies hold at.
+EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
+                     const AcceleratorConfig& accelerator);
+
+/// One transfer, all its groups together.
+EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator);
 
 /// The same of kernels on one rank that run one after the other.
 EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,

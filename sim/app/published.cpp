@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/published.h"
 
+#include <filesystem>
+
 #include "sim/app/settings.h"
 #include "sim/config/csv.h"
 #include "sim/config/load.h"
 #include "sim/results/metric_table.h"
+#include "sim/units/spelling.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -67,7 +70,11 @@ std::vector<config::Node> instances(const config::Node& entry, const std::string
   const config::Node* rows = entry.find("rows");
   if (rows == nullptr || !rows->is_scalar()) return {entry};
   std::vector<config::Node> nodes;
-  for (const config::CsvRow& row : config::read_csv(config::relative_to(rows->text(), path))) {
+  const std::string table = config::relative_to(rows->text(), path);
+  if (!std::filesystem::exists(table)) {
+    config::throw_located(config::KeyError("rows", "no such file '" + rows->text() + "'"), entry);
+  }
+  for (const config::CsvRow& row : config::read_csv(table)) {
     config::Node node = substitute(entry, row);
     node.erase("rows");
     nodes.push_back(std::move(node));
@@ -87,10 +94,10 @@ double in_metric_unit(const PublishedRow& row, const MetricInfo& metric) {
     if (metric.unit == "W") return parse<Watts>(text).base();
     if (metric.unit == "J") return parse<Joules>(text).base();
   } catch (const UnitError& error) {
-    throw config::ConfigError(row.id + ": unit: " + error.what());
+    throw config::KeyError("unit", error.what(), {error.suggestion(), {}});
   }
-  throw config::ConfigError(row.id + ": unit '" + row.unit + "' is not that of " + row.metric +
-                            " (" + metric.unit + ")");
+  throw config::KeyError(
+      "unit", "'" + row.unit + "' is not the unit of " + row.metric + " (" + metric.unit + ")");
 }
 
 PublishedPoint load_point(const config::Node& node, const std::string& path,
@@ -100,12 +107,19 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   diagnostics.throw_if_errors();
   const MetricInfo* metric = find_metric(point.row.metric);
   if (metric == nullptr) {
-    const config::Node& name = *node.find("metric");
-    diagnostics.error(name.where(), name.length(),
-                      "unknown metric '" + point.row.metric + "'; see `orrery describe metrics`");
+    std::vector<std::string> known;
+    for (const MetricInfo& other : metric_table()) known.emplace_back(other.name);
+    config::report(config::KeyError(
+                       "metric", "unknown metric '" + point.row.metric + "'",
+                       {nearest_name(point.row.metric, known), {"see `orrery describe metrics`"}}),
+                   node, diagnostics);
     diagnostics.throw_if_errors();
   }
-  point.measured = in_metric_unit(point.row, *metric);
+  try {
+    point.measured = in_metric_unit(point.row, *metric);
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, node);
+  }
   const config::Node* set = node.find("set");
   const SettingList settings = set != nullptr ? settings_of(*set) : SettingList{};
   point.loaded = load_with_settings(*node.find("experiment"), settings, path, library);

@@ -5,13 +5,17 @@
 
 #include <array>
 #include <chrono>
+#include <exception>
+#include <functional>
 #include <iostream>
+#include <optional>
 
 #include "sim/app/clock.h"
 #include "sim/app/commands.h"
 #include "sim/app/file_kind.h"
 #include "sim/app/isolate.h"
 #include "sim/app/link_use.h"
+#include "sim/app/plan_check.h"
 #include "sim/app/tile_store.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
@@ -74,21 +78,60 @@ void print_summary(const TimedRecord& run) {
 
 }  // namespace
 
+namespace {
+
+/// The store of a run. A store that cannot be used is known before the run; one that another
+/// process locks costs the result its place in the store, not the run.
+class RunStore {
+ public:
+  explicit RunStore(const std::string& path) {
+    if (path.empty()) return;
+    guarded([&] { store_.emplace(ResultStore::open(path)); }, StoreFault::kBusy);
+    if (store_) guarded([&] { known_ = store_->tiles(); }, StoreFault::kBusy);
+  }
+
+  std::vector<TileRow> known() const { return known_; }
+  /// Whatever goes wrong is said, and the exit code of the run.
+  void save(const TimedRecord& run, const std::vector<TileRow>& tiles) {
+    if (store_ && !failure_)
+      guarded([&] { store_->save(run.record, run.times, tiles); }, std::nullopt);
+  }
+  const std::optional<ExitCode>& failure() const { return failure_; }
+
+ private:
+  /// @param survived the one fault that costs the run nothing but its exit code; none given: any
+  void guarded(const std::function<void()>& work, std::optional<StoreFault> survived) {
+    try {
+      work();
+    } catch (const StoreError& error) {
+      if (survived && error.fault() != *survived) throw;
+      const Failure failure = classify(std::current_exception());
+      std::cerr << failure.message << "\nthe result will not be in the store\n";
+      failure_ = failure.code;
+    }
+  }
+
+  std::optional<ResultStore> store_;
+  std::vector<TileRow> known_;
+  std::optional<ExitCode> failure_;
+};
+
+}  // namespace
+
 ExitCode run_command(const RunArguments& arguments) {
   expect_kind(arguments.file, FileKind::kExperiment);
   const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
-  std::cerr << loaded.warnings;
-  std::optional<ResultStore>
-      store;  // opened first: a store that cannot be used is known before the run
-  if (!arguments.db.empty()) store.emplace(ResultStore::open(arguments.db));
-  TileStore tiles = store ? TileStore(store->tiles()) : TileStore();
+  std::cerr << loaded.warnings << check_plan(loaded);
+  RunStore store(arguments.db);
+  TileStore tiles = TileStore(store.known());
   const TimedRecord run = simulate_timed(loaded, {arguments.trace, &tiles});
-  if (store) store->save(run.record, run.times, tiles.played());
+  store.save(run, tiles.played());
   if (arguments.json) {
     std::cout << to_json(run).dump(2) << "\n";
   } else {
     print_summary(run);
   }
+  if (store.failure()) return *store.failure();
   return run.record.status == RunStatus::kInfeasible ? ExitCode::kInfeasible : ExitCode::kOk;
 }
 

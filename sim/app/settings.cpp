@@ -12,9 +12,10 @@ SettingList settings_of(const config::Node& map) {
   return settings;
 }
 
-LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
-                                    const std::string& file, const config::Library& library) {
-  config::Diagnostics diagnostics;
+LoadedExperiment load_point_with_settings(const config::Node& experiment,
+                                          const SettingList& settings, const std::string& file,
+                                          config::Diagnostics& diagnostics,
+                                          const config::Library& library) {
   config::Node node;
   if (experiment.is_scalar()) {
     node = config::load_file(config::relative_to(experiment.text(), file), diagnostics, library);
@@ -27,7 +28,16 @@ LoadedExperiment load_with_settings(const config::Node& experiment, const Settin
     config::apply_override(node, record, setting, diagnostics, library);
   }
   diagnostics.throw_if_errors();
-  return load_experiment(std::move(node), {}, diagnostics, library);
+  return load_point(node, diagnostics, library);
+}
+
+LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
+                                    const std::string& file, const config::Library& library) {
+  config::Diagnostics diagnostics;
+  LoadedExperiment loaded =
+      load_point_with_settings(experiment, settings, file, diagnostics, library);
+  diagnostics.throw_if_errors();
+  return loaded;
 }
 
 }  // namespace orrery

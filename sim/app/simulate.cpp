@@ -3,11 +3,13 @@
 
 #include <stdexcept>
 
+#include "sim/app/experiment_identity.h"
 #include "sim/app/intervals.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/replay/replay.h"
 #include "sim/results/metric_table.h"
+#include "sim/units/printable.h"
 
 namespace orrery {
 namespace {
@@ -42,7 +44,7 @@ void run(const Experiment& experiment, const SimulateOptions& options, RunRecord
       run_operator(experiment, options, record);
       break;
     case ExperimentKind::kCollective:
-      run_collective(experiment, record);
+      run_collective(experiment, options, record);
       break;
     case ExperimentKind::kTraining:
       run_training(experiment, options, record);
@@ -68,7 +70,7 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   RunRecord record;
   record.identity = loaded.identity;
   record.experiment = name_of(experiment.kind);
-  record.name = experiment.name;
+  record.name = printable(experiment.name);
   record.parameters = parameters_of(loaded);
   record.configuration = loaded.configuration;
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
@@ -79,7 +81,11 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   } catch (const LinkDownError& error) {
     record.status = RunStatus::kInfeasible;
     record.reason = error.what();
+  } catch (const std::overflow_error& error) {  // what is asked for is too large, not wrong
+    record.status = RunStatus::kInfeasible;
+    record.reason = error.what();
   }
+  require_unchanged(loaded.files);
   return record;
 }
 

@@ -5,13 +5,15 @@
 
 #include "models/kernels/tiles/tile_model.h"
 #include "sim/app/experiment.h"
+#include "sim/app/play.h"
 #include "sim/results/run_record.h"
 
 namespace orrery {
 
 struct SimulateOptions {
-  std::string trace;          ///< file for a Perfetto timeline; empty: none
-  TileMemo* tiles = nullptr;  ///< where tile results are looked up and kept; null: nowhere
+  std::string trace;                  ///< file for a Perfetto timeline; empty: none
+  TileMemo* tiles = nullptr;          ///< where tile results are looked up and kept; null: nowhere
+  ReplayStandIn* stand_in = nullptr;  ///< of the replay; null: it is done
 };
 
 /// Runs one experiment. A point that does not fit, or that a dead link holds up, is a result too:
@@ -21,7 +23,8 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
 
 // One function per kind of experiment; each fills metrics, labels and classes of the record.
 void run_operator(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
-void run_collective(const Experiment& experiment, RunRecord& record);
+void run_collective(const Experiment& experiment, const SimulateOptions& options,
+                    RunRecord& record);
 void run_training(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
 void run_inference(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweep_config.h"
 
-#include <functional>
-
 #include "sim/app/settings.h"
 #include "sim/config/load.h"
+#include "sim/config/output.h"
 
 namespace orrery {
 
@@ -90,14 +89,37 @@ std::string take_name(SettingList& settings, const std::string& fallback) {
   return fallback;
 }
 
+/// "tp 8, micro 4": the last parts of the paths, with what they are set to.
+std::string text_of(const SettingList& settings) {
+  std::string text;
+  for (const config::Assignment& setting : settings) {
+    if (!setting.value.is_scalar()) continue;
+    const std::string key = setting.path.substr(setting.path.rfind('.') + 1);
+    text += (text.empty() ? "" : ", ") + key + " " + setting.value.text();
+  }
+  return text;
+}
+
+/// What the expansion of a sweep file needs of it.
+struct Source {
+  const std::string& path;
+  const config::Library& library;
+  const config::Diagnostics& texts;  ///< without messages: to quote the file
+};
+
+/// All points, with what is wrong, each mistake once.
 struct Expansion {
   std::vector<SweepPoint> points;
   std::string errors;
+
+  void add_error(const std::string& text) {
+    if (errors.find(text) == std::string::npos) errors += text + (text.ends_with('\n') ? "" : "\n");
+  }
 };
 
-/// Adds the points of one case; errors of all points are collected, each kind once.
+/// Adds the points of one case.
 void expand_case(std::size_t index, const SweepCaseConfig& description, const config::Node& node,
-                 const std::string& path, const config::Library& library, Expansion& expansion) {
+                 const Source& source, Expansion& expansion) {
   std::vector<SettingList> variants;
   if (const config::Node* list = node.find("variants")) {
     for (const config::Node& item : list->items()) variants.push_back(settings_of(item));
@@ -109,16 +131,55 @@ void expand_case(std::size_t index, const SweepCaseConfig& description, const co
       SettingList settings = variant;
       settings.insert(settings.end(), point.begin(), point.end());
       try {
-        LoadedExperiment loaded = load_with_settings(*node.find("base"), settings, path, library);
+        config::Diagnostics diagnostics = source.texts;
+        LoadedExperiment loaded = load_point_with_settings(
+            *node.find("base"), settings, source.path, diagnostics, source.library);
         loaded.experiment.name = name;
-        expansion.points.push_back({index, name, std::move(loaded)});
+        expansion.points.push_back({index, name, text_of(point), std::move(loaded)});
       } catch (const config::ConfigError& error) {
-        const std::string text = error.what();
-        if (expansion.errors.find(text) == std::string::npos)
-          expansion.errors += text + (text.ends_with('\n') ? "" : "\n");
+        expansion.add_error(error.what());
       }
     }
   }
+}
+
+/// A list without items leaves a case without points, which nobody means.
+void check_axes(const config::Node& described, config::Diagnostics& diagnostics) {
+  const config::Node* axes = described.find("axes");
+  if (axes == nullptr) return;
+  const config::Node* grid = axes->find("grid");
+  const config::Node* list = axes->find("list");
+  const auto complain = [&diagnostics](const config::Node& empty, const std::string& what) {
+    diagnostics.error(empty.where(), empty.length(), what + " has no values: there is no point");
+  };
+  if (list != nullptr && list->items().empty()) complain(*list, "'list'");
+  if (grid == nullptr) return;
+  for (const auto& axis : grid->entries())
+    if (axis.value.items().empty()) complain(axis.value, "the axis '" + axis.key + "'");
+}
+
+/// What the points of a case can be optimised for beside metrics.
+std::vector<std::string> paths_of(const std::vector<SweepPoint>& points, std::size_t case_index) {
+  std::vector<std::string> paths;
+  for (const SweepPoint& point : points) {
+    if (point.case_index != case_index) continue;
+    for (config::Leaf& leaf : config::flatten(point.loaded.node, Experiment::schema().record()))
+      paths.push_back(std::move(leaf.path));
+    break;  // keys of variants differ in their values
+  }
+  return paths;
+}
+
+/// @throws config::ConfigError where no point at all can be: then the file is wrong, not a point
+void require_any(const std::vector<SweepPoint>& points) {
+  Expansion impossible;
+  for (const SweepPoint& point : points) {
+    if (point.loaded.contradiction.empty()) return;
+    impossible.add_error(point.loaded.contradiction);
+  }
+  throw config::ConfigError(
+      impossible.errors.empty() ? "error: the sweep has no cases" : impossible.errors,
+      {config::Diagnostic{}});
 }
 
 }  // namespace
@@ -127,16 +188,27 @@ Sweep load_sweep(const std::string& path, const config::Library& library) {
   config::Diagnostics diagnostics;
   const config::Node node = config::load_file(path, diagnostics, library);
   diagnostics.throw_if_errors();
+  const config::Diagnostics texts = diagnostics;
   Sweep sweep;
   sweep.config = config::read<SweepConfig>(node, diagnostics, library);
   diagnostics.throw_if_errors();
-  Expansion expansion;
   const config::Node& cases = *node.find("cases");
-  for (std::size_t index = 0; index < sweep.config.cases.size(); ++index) {
-    expand_case(index, sweep.config.cases[index], cases.items()[index], path, library, expansion);
-  }
+  for (const config::Node& described : cases.items()) check_axes(described, diagnostics);
+  diagnostics.throw_if_errors();
+  Expansion expansion;
+  const Source source{path, library, texts};
+  for (std::size_t index = 0; index < sweep.config.cases.size(); ++index)
+    expand_case(index, sweep.config.cases[index], cases.items()[index], source, expansion);
   if (!expansion.errors.empty())
     throw config::ConfigError(expansion.errors, {config::Diagnostic{}});
+  require_any(expansion.points);
+  for (std::size_t index = 0; index < sweep.config.cases.size(); ++index) {
+    const config::Node* choice = cases.items()[index].find("choose");
+    if (choice != nullptr)
+      check_choice(sweep.config.cases[index].choose, *choice, paths_of(expansion.points, index),
+                   diagnostics);
+  }
+  diagnostics.throw_if_errors();
   sweep.points = std::move(expansion.points);
   return sweep;
 }

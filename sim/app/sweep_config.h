@@ -19,8 +19,9 @@ struct AxesConfig {
   static const config::Schema<AxesConfig>& schema();
 };
 
-/// Which point of those with one name the table shows. Limits are on metrics, in the unit of the
-/// metric or as a quantity ("50 ms"). What is optimised is a metric or a configuration path.
+/// Which point of those with one name the table shows; without maximize and minimize all that keep
+/// the limits. Limits are on metrics, with their unit ("50 ms") where metrics have one. What is
+/// optimised is a metric or a configuration path. A quantile of a metric is "step_time_s.p90".
 struct ChooseConfig {
   std::string maximize;
   std::string minimize;
@@ -49,12 +50,14 @@ struct SweepConfig {
 /// One point of a sweep, checked.
 struct SweepPoint {
   std::size_t case_index = 0;
-  std::string name;  ///< of its variant: the row of the table
-  LoadedExperiment loaded;
+  std::string name;         ///< of its variant: the row of the table
+  std::string axes;         ///< what tells it from the others of the row: "tp 8, micro 4"
+  LoadedExperiment loaded;  ///< with a `contradiction` where the point cannot be
 };
 
 /// All points in a fixed order: cases, variants, grid (last key fastest), list.
-/// @throws config::ConfigError with everything that is wrong in any of them.
+/// @throws config::ConfigError with everything that is wrong in any of them, points that cannot be
+/// left out unless none can.
 struct Sweep {
   SweepConfig config;
   std::vector<SweepPoint> points;
@@ -67,5 +70,14 @@ void check_sweep(const std::string& path);
 
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
+
+/// Whether a result is one and keeps the limits.
+bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
+
+/// Finds fault with names that no result has, and limits without their unit.
+/// @param written the node that `choice` was read from
+/// @param paths of the configuration, which can be optimised too
+void check_choice(const ChooseConfig& choice, const config::Node& written,
+                  const std::vector<std::string>& paths, config::Diagnostics& diagnostics);
 
 }  // namespace orrery

@@ -141,8 +141,13 @@ Figure shared_nics(Figure figure) {
   return figure;
 }
 
+Value all_in_power(const SystemConfig& s, View view) {
+  return s.all_in_power ? Value(pick(*s.all_in_power, view)) : std::nullopt;
+}
+
 std::vector<Input> power_input(const SystemConfig& s) {
-  return {input("all_in_power", s.all_in_power)};
+  if (!s.all_in_power) return {};
+  return {input("all_in_power", *s.all_in_power)};
 }
 
 // All-in power over a total.
@@ -153,7 +158,8 @@ Figure power_per(std::string label, Scale scale, int decimals, const Quality& qu
           decimals,
           [divisor](const SystemConfig& s, View view) -> Value {
             const Value amount = divisor.value(s, view);
-            return amount ? Value(pick(s.all_in_power, view) / *amount) : std::nullopt;
+            const Value power = all_in_power(s, view);
+            return amount && power ? Value(*power / *amount) : std::nullopt;
           },
           [divisor](const SystemConfig& s) {
             std::vector<Input> inputs = power_input(s);
@@ -185,11 +191,7 @@ const std::vector<Figure>& system_figures() {
        [](const SystemConfig& s, View view) -> Value { return pick(s.accelerators, view); },
        [](const SystemConfig& s) { return std::vector{input("accelerators", s.accelerators)}; }},
       shared_nics(total("scale-out bandwidth, one way", kGigabits, 0, kScaleOut)),
-      {"all-in power",
-       {{1, "W"}},
-       0,
-       [](const SystemConfig& s, View view) -> Value { return pick(s.all_in_power, view); },
-       power_input},
+      {"all-in power", {{1, "W"}}, 0, all_in_power, power_input},
       power_per("all-in power per BF16 dense", {1e-12, "W/TFLOP"}, 2, rate(Precision::kBf16)),
       power_per("all-in power per HBM bandwidth", {1e-12, "W per TB/s"}, 1, kBandwidth),
       power_per("all-in power per HBM capacity", {1e-9, "kW/TB"}, 1, kCapacity)};

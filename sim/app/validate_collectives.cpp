@@ -75,7 +75,9 @@ void print(const CollectiveValidation& validation) {
     std::cout << system << ": " << machine->name << ", "
               << (machine->calibration ? "parameters of " + machine->calibration->id
                                        : std::string("priors"))
-              << "\n";
+              << (machine->calibration && machine->calibration->system != machine->name
+                      ? ", extrapolated\n"
+                      : "\n");
   }
   Table table({{"table"},
                {"system"},

@@ -2,10 +2,15 @@
 #include "sim/config/csv.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+
+#include "sim/config/input_files.h"
 
 namespace orrery::config {
+namespace {
+
+constexpr std::size_t kMostBytes = 1024 * InputFiles::kMebibyte;
+
+}  // namespace
 
 CsvReader::CsvReader(std::string name, std::string text, CsvRecords records)
     : name_(std::move(name)), text_(std::move(text)), records_(records) {
@@ -117,9 +122,9 @@ std::string_view CsvReader::read_quoted(const Cell& start) {
 }
 
 std::vector<CsvRow> read_csv(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError(path + ": cannot be read");
-  CsvReader reader(path, {std::istreambuf_iterator<char>(file), {}});
+  FileText file = input_files().read(path, kMostBytes);
+  if (!file.fault.empty()) throw ConfigError(path + ": " + file.fault);
+  CsvReader reader(path, std::move(file.text));
   std::vector<CsvRow> rows;
   while (reader.next()) {
     CsvRow& row = rows.emplace_back();

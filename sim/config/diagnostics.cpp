@@ -66,7 +66,21 @@ std::string quote(std::string_view line, const Diagnostic& diagnostic) {
          std::string(marks - 1, '~') + "\n";
 }
 
+/// The whole of an error that nobody can place.
+std::string unplaced(const std::string& path, const std::string& message, const Advice& advice) {
+  std::string text = path + ": " + message;
+  if (!advice.suggestion.empty()) text += "; did you mean '" + advice.suggestion + "'?";
+  for (const std::string& note : advice.notes) text += "; " + note;
+  return text;
+}
+
 }  // namespace
+
+KeyError::KeyError(std::vector<std::string> paths, std::string message, Advice advice)
+    : ConfigError(unplaced(paths.front(), message, advice)),
+      paths_(std::move(paths)),
+      message_(std::move(message)),
+      advice_(std::move(advice)) {}
 
 std::string Location::text() const {
   if (line == 0) return file;

@@ -43,18 +43,30 @@ class ConfigError : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
+/// What helps a user to mend an error.
+struct Advice {
+  std::string suggestion = {};          ///< what was probably meant; empty: unknown
+  std::vector<std::string> notes = {};  ///< lines after " = "
+};
+
 /// What a key says turns out to be wrong when it is used: who has the configuration knows where it
 /// stands.
 class KeyError : public ConfigError {
  public:
   /// @param path "collective.algorithm"
-  KeyError(std::string path, std::string message)
-      : ConfigError(path + ": " + message), path_(std::move(path)), message_(std::move(message)) {}
-  const std::string& path() const { return path_; }
+  KeyError(const std::string& path, std::string message, Advice advice = {})
+      : KeyError(std::vector<std::string>{path}, std::move(message), std::move(advice)) {}
+  /// Of values that do not fit together.
+  /// @param paths at least one; the first is the likeliest to be wrong
+  KeyError(std::vector<std::string> paths, std::string message, Advice advice = {});
+  const std::vector<std::string>& paths() const { return paths_; }
   const std::string& message() const { return message_; }
+  const Advice& advice() const { return advice_; }
 
  private:
-  std::string path_, message_;
+  std::vector<std::string> paths_;
+  std::string message_;
+  Advice advice_;
 };
 
 /// Collects the errors and warnings of one load, so that they are reported together.

@@ -2,6 +2,8 @@
 #include <filesystem>
 
 #include "sim/config/leaf.h"
+#include "sim/config/place.h"
+#include "sim/config/relations.h"
 #include "sim/config/schema.h"
 #include "sim/units/text.h"
 
@@ -24,18 +26,20 @@ class Filler {
     if (!complete_ || diagnostics_.error_count() > errors || is_default(node)) return;
     for (const Check& check : record.checks()) {
       const std::string fault = check.fault(object);
-      if (!fault.empty()) report(fault, check.key, node);
+      if (!fault.empty()) report(fault, check.keys, node);
     }
     if (record.derivation() && diagnostics_.error_count() == errors) record.derivation()(object);
   }
 
+  int broken_relations() const { return broken_relations_; }
+
  private:
   static bool is_default(const Node& node) { return node.origin().kind == Origin::Kind::kDefault; }
 
-  void report(const std::string& fault, const std::string& key, const Node& node) {
-    const Node* culprit = node.find(key);
-    const Node& shown = culprit == nullptr || is_default(*culprit) ? node : *culprit;
-    diagnostics_.error(shown.where(), shown.length(), fault);
+  void report(const std::string& fault, const std::vector<std::string>& keys, const Node& node) {
+    const Place place = place_of(node, keys);
+    diagnostics_.error(place.where, place.length, fault);
+    ++broken_relations_;
   }
 
   void value(void* target, const Node& node, const Type& type, const Bounds& bounds) {
@@ -130,12 +134,20 @@ class Filler {
 
   Diagnostics& diagnostics_;
   const bool complete_;
+  int broken_relations_ = 0;
 };
 
 }  // namespace
 
 void fill(void* object, const Node& completed, const Record& record, Diagnostics& diagnostics) {
-  if (completed.is_map()) Filler(diagnostics).record(object, completed, record);
+  fill_and_count_broken_relations(object, completed, record, diagnostics);
+}
+
+int fill_and_count_broken_relations(void* object, const Node& completed, const Record& record,
+                                    Diagnostics& diagnostics) {
+  Filler filler(diagnostics);
+  if (completed.is_map()) filler.record(object, completed, record);
+  return filler.broken_relations();
 }
 
 }  // namespace orrery::config

@@ -36,7 +36,8 @@ void append_leaf(const Node& node, const Type& type, const std::string& path,
                  std::vector<Leaf>& leaves) {
   const bool is_quantity = type.kind == TypeKind::kQuantity;
   leaves.push_back({path, node.text(), number_of(parse_leaf(node, type), type),
-                    is_quantity ? base_unit(type.dimension) : std::string(), node.origin().text()});
+                    is_quantity ? base_unit(type.dimension) : std::string(), node.origin().text(),
+                    &type});
 }
 
 void append_leaves(const Node& node, const Type& type, const std::string& path,

@@ -3,44 +3,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
+#include "sim/config/input_files.h"
 #include "sim/config/leaf.h"
 #include "sim/config/loader.h"
+#include "sim/config/place.h"
 #include "sim/units/spelling.h"
 
 namespace orrery::config {
 namespace fs = std::filesystem;
 namespace {
-
-/// The text of a file, or why there is none.
-struct FileText {
-  std::string text;
-  std::string fault;
-};
-
-FileText read_text(const std::string& path) {
-  constexpr std::size_t kMostMebibytes = 16;
-  constexpr std::size_t kMostBytes = kMostMebibytes << 20U;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return {{}, "no such file"};
-  if (fs::is_directory(status)) return {{}, "is a directory, not a file"};
-  std::ifstream stream(path, std::ios::binary);
-  // One byte more than allowed tells a larger file; the size itself is unknown for pipes.
-  std::string text(fs::is_regular_file(status) ? static_cast<std::size_t>(std::min<std::uintmax_t>(
-                                                     fs::file_size(path, error), kMostBytes + 1))
-                                               : kMostBytes + 1,
-                   '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!stream.is_open() || stream.bad()) return {{}, "cannot be read"};
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMostBytes) {
-    return {{}, "larger than " + std::to_string(kMostMebibytes) + " MiB"};
-  }
-  return {std::move(text), {}};
-}
 
 std::vector<std::string> file_names(const fs::path& folder) {
   std::vector<std::string> names;
@@ -70,7 +43,7 @@ std::string identity(const std::string& path) {
 }  // namespace
 
 std::optional<Node> Loader::load(const std::string& path, const std::string& kind) {
-  const FileText file = read_text(path);
+  const FileText file = input_files().read(path);
   if (file.fault.empty()) return load_text(path, file.text, kind);
   const std::string suggestion =
       file.fault == "no such file" ? nearest_file(path, path) : std::string();
@@ -94,7 +67,7 @@ std::optional<Node> Loader::load_referenced(const Node& reference, const std::st
   const std::string from = origin.kind == Origin::Kind::kFile ? *origin.file : std::string();
   const std::string path = library_.locate(kind, reference.text(), from);
   if (closes_cycle(reference, path)) return std::nullopt;
-  const FileText file = read_text(path);
+  const FileText file = input_files().read(path);
   if (file.fault.empty()) return load_text(path, file.text, kind);
   if (file.fault == "no such file") {
     report_missing(reference, kind, path);
@@ -161,16 +134,44 @@ Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostic
   return Loader(diagnostics, library).resolve_extends(std::move(node), kind).value_or(Node());
 }
 
-void throw_located(const KeyError& error, const Node& root) {
-  const Node* node = root.at_path(error.path());
-  if (node == nullptr || node->origin().kind == Origin::Kind::kDefault) throw KeyError(error);
-  Diagnostics diagnostics;
-  const std::string& file = *node->origin().file;
+namespace {
+
+/// The lines of a file for messages; a pipe has been read to its end.
+void add_source(const Location& where, Diagnostics& diagnostics) {
   std::error_code ignored;
-  // A pipe has been read to its end.
-  if (node->origin().kind == Origin::Kind::kFile && fs::is_regular_file(file, ignored))
-    diagnostics.add_source(file, read_text(file).text);
-  diagnostics.error(node->where(), node->length(), error.message());
+  if (where.line > 0 && fs::is_regular_file(where.file, ignored))
+    diagnostics.add_source(where.file, input_files().read(where.file).text);
+}
+
+/// `path` as it is below `within`; none where it leads elsewhere.
+std::optional<std::string> path_below(const std::string& path, std::string_view within) {
+  if (within.empty()) return path;
+  if (!path.starts_with(within) || path.size() <= within.size() || path[within.size()] != '.')
+    return {};
+  return path.substr(within.size() + 1);
+}
+
+}  // namespace
+
+void report(const KeyError& finding, const Node& root, Diagnostics& diagnostics,
+            Diagnostic::Severity severity) {
+  const Place place = place_of(root, finding.paths());
+  add_source(place.where, diagnostics);
+  // Elsewhere the message has to say what it is about.
+  std::string message =
+      place.exact ? finding.message() : finding.paths().front() + ": " + finding.message();
+  diagnostics.add({severity, place.where, place.length, std::move(message),
+                   finding.advice().suggestion, finding.advice().notes});
+}
+
+void throw_located(const KeyError& error, const Node& root, std::string_view within) {
+  std::vector<std::string> paths;
+  for (const std::string& path : error.paths()) {
+    if (auto below = path_below(path, within)) paths.push_back(*std::move(below));
+  }
+  if (paths.empty()) throw KeyError(error);
+  Diagnostics diagnostics;
+  report(KeyError(std::move(paths), error.message(), error.advice()), root, diagnostics);
   diagnostics.throw_if_errors();
   throw KeyError(error);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/config/library.h"
@@ -25,10 +26,15 @@ Node load_file(const std::string& path, Diagnostics& diagnostics,
 Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostics,
                      const Library& library);
 
-/// Says where in the configuration the key of an error was written.
-/// @param root what the path of the error starts at
-/// @throws ConfigError with the place; the error itself where nobody wrote the key
-[[noreturn]] void throw_located(const KeyError& error, const Node& root);
+/// Says where in the configuration the keys of an error were written (see place_of()).
+/// @param root what the paths of the error start at
+/// @param within the part of the paths that leads to `root`: "system" where that is a system alone
+/// @throws ConfigError with the place; the error itself where it is about something above `root`
+[[noreturn]] void throw_located(const KeyError& error, const Node& root,
+                                std::string_view within = {});
+/// The same as one of the findings of a load.
+void report(const KeyError& finding, const Node& root, Diagnostics& diagnostics,
+            Diagnostic::Severity severity = Diagnostic::Severity::kError);
 
 /// The whole way from a file to a struct: load_file() and read().
 /// @throws ConfigError with everything that is wrong.

@@ -17,6 +17,7 @@ struct Leaf {
   std::optional<double> value;  ///< in SI base units, of numbers
   std::string unit;             ///< "B/s"; empty for texts and counts
   std::string origin;           ///< "configs/accelerators/gb200.yaml:12:14", "--set", "default"
+  const Type* type = nullptr;   ///< of the schema: one that is_leaf()
 };
 
 /// Every value of a completed node (see complete()) in the order of the schema, sources of Facts

@@ -63,9 +63,9 @@ void Record::add(Field field) {
 }
 
 void Record::add(Check check) {
-  if (find(check.key) == nullptr) {
-    throw std::logic_error("schema " + name_ + ": a check points to the unknown key '" + check.key +
-                           "'");
+  for (const std::string& key : check.keys) {
+    if (find(key.substr(0, key.find('.'))) != nullptr) continue;
+    throw std::logic_error("schema " + name_ + ": a check points to the unknown key '" + key + "'");
   }
   checks_.push_back(std::move(check));
 }

@@ -32,7 +32,7 @@ struct Field {
 /// A relation between the fields of a struct.
 struct Check {
   std::function<std::string(const void* object)> fault;  ///< what is wrong; empty: nothing
-  std::string key;                                       ///< where to point
+  std::vector<std::string> keys;  ///< where to point: see place_of(); at least one
 };
 
 /// The description of a struct without its C++ type: what all walkers of configurations work on.
@@ -54,7 +54,7 @@ class Record {
   /// @throws std::logic_error for a key given twice, bounds of another dimension, a reference that
   /// is no struct.
   void add(Field field);
-  /// @throws std::logic_error if `key` is not one of the fields.
+  /// @throws std::logic_error if a key does not begin with one of the fields.
   void add(Check check);
   void set_derivation(std::function<void(void*)> derivation) {
     derivation_ = std::move(derivation);
@@ -102,19 +102,27 @@ class Schema {
     std::string help = "name of this " + key;
     return add(std::move(key), member, std::move(help), false, {});
   }
-  /// A relation that must hold once all fields are read; the error points to `key`.
-  Schema& check(std::string message, std::function<bool(const T&)> holds, std::string key) {
+  /// A relation that must hold once all fields are read; the error points to `keys`, each a key or
+  /// the path of one below it.
+  Schema& check(std::string message, std::function<bool(const T&)> holds,
+                std::vector<std::string> keys) {
     return check([message = std::move(message), holds = std::move(holds)](
                      const T& object) { return holds(object) ? std::string() : message; },
-                 std::move(key));
+                 std::move(keys));
+  }
+  Schema& check(std::string message, std::function<bool(const T&)> holds, const char* key) {
+    return check(std::move(message), std::move(holds), std::vector<std::string>{key});
   }
   /// The same with a message that depends on the values: `fault` says what is wrong, or nothing.
-  Schema& check(std::function<std::string(const T&)> fault, std::string key) {
+  Schema& check(std::function<std::string(const T&)> fault, std::vector<std::string> keys) {
     record_.add(Check{[fault = std::move(fault)](const void* object) {
                         return fault(*static_cast<const T*>(object));
                       },
-                      std::move(key)});
+                      std::move(keys)});
     return *this;
+  }
+  Schema& check(std::function<std::string(const T&)> fault, const char* key) {
+    return check(std::move(fault), std::vector<std::string>{key});
   }
   /// What follows from the fields, such as the figures of a part from its share: `derivation` is
   /// applied once to every object whose fields are read and hold.

@@ -12,6 +12,7 @@
 
 #include "sim/config/load.h"
 #include "sim/config/text_check.h"
+#include "sim/units/printable.h"
 
 namespace orrery::config {
 namespace {
@@ -58,7 +59,10 @@ class TreeBuilder final : public YAML::EventHandler {
                 const std::string& value) override {
     refuse_tag(tag, mark);
     if (tag == kQuotedTag) last_quoted_ = mark;
-    deliver(Node::scalar(value, origin(mark), tag == kQuotedTag), mark, anchor, nodes_);
+    // "\e[2J" in quotes is a control character, which no name, result or trace may bring to a
+    // terminal; text blocks keep their lines.
+    const std::string text = printable(value, "\n\r\t");
+    deliver(Node::scalar(text, origin(mark), tag == kQuotedTag), mark, anchor, nodes_);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {

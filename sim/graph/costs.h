@@ -3,9 +3,11 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/graph/link_loads.h"
 #include "sim/units/time.h"
 #include "sim/units/units.h"
 
@@ -51,13 +53,8 @@ struct KernelCost {
   double clock = 1;
   /// That the last cache gives the units, from itself or from the memory; 0: what the memory moves.
   Bytes cache = Bytes();
-};
-
-/// What a transfer takes of one link.
-struct LinkLoad {
-  std::uint32_t link = 0;
-  double bytes = 0;    ///< that the link could have carried in that time
-  double payload = 0;  ///< bytes that it does carry: less where protocols are slower than links
+  /// That comes from or goes to the memory; none: all that the kernel reads and writes.
+  std::optional<Bytes> memory = {};
 };
 
 /// What transfers take of the device of each of their ranks while they are in flight.
@@ -83,7 +80,7 @@ struct DeviceLoad {
 /// fixed proportion and shares them max-min fairly with whatever else is in flight.
 struct TransferCost {
   Picoseconds latency = 0;
-  std::vector<LinkLoad> loads;
+  LinkLoads loads;
   /// The most that a protocol, or a copy engine, carries on the most loaded link; 0: no limit. What
   /// the transfer leaves of a link goes to the others.
   BytesPerSecond rate_limit{};
@@ -98,7 +95,7 @@ struct LinkEvent {
   /// Transfers that take another way from then on, whether in flight or later.
   struct Reroute {
     std::uint32_t transfer = 0;
-    std::vector<LinkLoad> loads;  ///< of the whole transfer
+    LinkLoads loads;  ///< of the whole transfer
   };
   std::vector<Reroute> reroutes;
 };
@@ -108,7 +105,6 @@ struct Costs {
   std::vector<KernelCost> kernels;
   std::vector<TransferCost> transfers;
   std::vector<BytesPerSecond> links;  ///< capacity by link
-  std::vector<std::string> link_names;
   /// What the host of a rank takes to enqueue a kernel, one after the other from the start of the
   /// program; no kernel starts before. 0: all are there at the start.
   Picoseconds enqueue = 0;

@@ -42,7 +42,7 @@ void write_dot(std::ostream& out, const Topology& topology, const std::string& n
   }
   out << "graph " << boost::escape_dot_string(name) << " {\n";
   for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
-    out << *vertex << " [label=" << boost::escape_dot_string(graph[*vertex].name)
+    out << *vertex << " [label=" << boost::escape_dot_string(topology.vertex_name(*vertex))
         << ", shape=" << (graph[*vertex].rank >= 0 ? "box" : "ellipse") << "];\n";
   }
   for (const auto& [ends, edge] : edges) {

@@ -30,6 +30,7 @@ struct ExpertRouting {
   /// Token copies of the heaviest rank, the first of the group, over the mean of all.
   double skew = 1;
 
+  bool operator==(const ExpertRouting&) const = default;
   bool limited() const { return groups > 0 && top_groups < groups; }
 };
 

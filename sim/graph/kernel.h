@@ -100,6 +100,7 @@ struct Kernel {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   Flops matrix_flops;  ///< on tensor or cube cores
   Flops vector_flops;  ///< on vector lanes
+  Flops exponentials;  ///< of softmax, on special function units; one FLOP each
   Bytes read;
   Bytes written;
   Bytes host;  ///< copies: over the link to the host
@@ -110,6 +111,10 @@ struct Kernel {
   std::int64_t cluster = 0;  ///< products: blocks that are launched together and read operands for
                              ///< each other; 0: the library chooses
   ExpertLoad load;           ///< grouped products
+  /// That the rank touches from one time that the kernel reads weights or cached tokens to the next
+  /// time that it reads the same ones, these included (reuse.h). 0: the kernel is repeated on its
+  /// own, as where kernels are measured.
+  Bytes reuse;
 
   bool operator==(const Kernel&) const = default;
 };

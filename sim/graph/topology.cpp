@@ -22,8 +22,6 @@ const char* to_string(LinkKind kind) {
   return "?";
 }
 
-namespace {
-
 /// "leaf" of "group0/leaf3".
 std::string_view end_class(std::string_view end) {
   end.remove_prefix(end.rfind('/') + 1);  // npos + 1 is 0
@@ -31,10 +29,13 @@ std::string_view end_class(std::string_view end) {
   return end;
 }
 
+namespace {
+
+constexpr std::string_view kArrow = "->";
+
 }  // namespace
 
 std::string link_class(std::string_view name) {
-  constexpr std::string_view kArrow = "->";
   const std::size_t arrow = name.find(kArrow);
   if (arrow == std::string_view::npos) return std::string(end_class(name));
   return std::string(end_class(name.substr(0, arrow)))
@@ -46,7 +47,9 @@ Topology::Topology() : graph_(std::make_unique<Graph>()) {}
 
 Topology::Topology(const Topology& other)
     : graph_(std::make_unique<Graph>(*other.graph_)),
+      names_(other.names_),
       bundles_(other.bundles_),
+      ends_(other.ends_),
       rank_vertices_(other.rank_vertices_) {}
 
 Topology::Topology(Topology&& other) noexcept = default;
@@ -57,19 +60,26 @@ Topology& Topology::operator=(Topology&& other) noexcept = default;
 
 Topology::~Topology() = default;
 
-Topology::VertexId Topology::add_rank(std::string name) {
-  const VertexId vertex = boost::add_vertex(Vertex{std::move(name), ranks()}, *graph_);
+Topology::VertexId Topology::add_rank(std::string_view name) {
+  const VertexId vertex = boost::add_vertex(Vertex{names_.add(name), ranks()}, *graph_);
   rank_vertices_.push_back(vertex);
   return vertex;
 }
 
-Topology::VertexId Topology::add_switch(std::string name) {
-  return boost::add_vertex(Vertex{std::move(name)}, *graph_);
+Topology::VertexId Topology::add_switch(std::string_view name) {
+  return boost::add_vertex(Vertex{names_.add(name)}, *graph_);
 }
 
-BundleId Topology::add_bundle(Bundle bundle) {
-  bundles_.push_back(std::move(bundle));
+BundleId Topology::add_bundle(std::string_view from, std::string_view to, const Bundle& bundle) {
+  const NameId first = names_.add(from);
+  ends_.push_back({first, names_.add(to)});
+  bundles_.push_back(bundle);
   return static_cast<BundleId>(bundles_.size() - 1);
+}
+
+std::string Topology::bundle_name(BundleId bundle) const {
+  const Ends& ends = ends_.at(bundle);
+  return std::string(names_.at(ends.from)).append(kArrow).append(names_.at(ends.to));
 }
 
 void Topology::add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle) {
@@ -79,7 +89,9 @@ void Topology::add_link(VertexId from, VertexId to, BytesPerSecond capacity, Bun
 
 std::size_t Topology::vertices() const { return boost::num_vertices(*graph_); }
 
-const std::string& Topology::rank_name(int rank) const { return (*graph_)[rank_vertex(rank)].name; }
+std::string Topology::vertex_name(VertexId vertex) const {
+  return std::string(names_.at((*graph_)[vertex].name));
+}
 
 std::size_t Topology::link_count(LinkKind kind) const {
   std::size_t count = 0;
@@ -95,7 +107,8 @@ LinkKind link_kind(const Topology& topology, LinkId link) {
 
 std::string link_name(const Topology& topology, LinkId link) {
   const Topology::Graph& graph = topology.graph();
-  return graph[boost::source(link, graph)].name + "->" + graph[boost::target(link, graph)].name;
+  return topology.vertex_name(boost::source(link, graph)) + "->" +
+         topology.vertex_name(boost::target(link, graph));
 }
 
 }  // namespace orrery

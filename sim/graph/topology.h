@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/graph/name_pool.h"
 #include "sim/units/units.h"
 
 namespace orrery {
@@ -19,6 +20,8 @@ const char* to_string(LinkKind kind);
 /// What a link is called with its like: "accelerator->leaf" of
 /// "system0/node1/accelerator3->group0/leaf3". Ends without the place and number that they have.
 std::string link_class(std::string_view name);
+/// What one end adds to that: "leaf" of "group0/leaf3".
+std::string_view end_class(std::string_view end);
 
 using BundleId = std::uint32_t;
 
@@ -26,7 +29,6 @@ using BundleId = std::uint32_t;
 /// links from one GPU of an NVL72 to the 18 switch chips. A bundle is one link of `Costs`: exact,
 /// and 18 to 112 times fewer.
 struct Bundle {
-  std::string name;  ///< "system0/node1/accelerator3->nvswitches"
   LinkKind kind = LinkKind::kScaleUp;
   BytesPerSecond capacity;  ///< of all its links, one way, at the published line rate
   int links = 0;            ///< physical links, one way
@@ -39,8 +41,8 @@ struct Bundle {
 class Topology {
  public:
   struct Vertex {
-    std::string name;  ///< hierarchical: "system0/node1/accelerator3"
-    int rank = -1;     ///< -1: a switch
+    NameId name = 0;
+    int rank = -1;  ///< -1: a switch
   };
   /// One physical link, one way.
   struct Link {
@@ -57,9 +59,11 @@ class Topology {
   Topology& operator=(Topology&& other) noexcept;
   ~Topology();
 
-  VertexId add_rank(std::string name);
-  VertexId add_switch(std::string name);
-  BundleId add_bundle(Bundle bundle);
+  /// @param name hierarchical: "system0/node1/accelerator3"
+  VertexId add_rank(std::string_view name);
+  VertexId add_switch(std::string_view name);
+  /// Its name is "system0/node1/accelerator3->nvswitches" of `from` and `to`.
+  BundleId add_bundle(std::string_view from, std::string_view to, const Bundle& bundle);
   /// Leaves a bundle that share of its capacity; 0: it is down. Its links are still counted.
   void scale(BundleId bundle, double share) { bundles_.at(bundle).capacity *= share; }
   /// Draws one physical link of a bundle, whose capacity and count have it already.
@@ -69,15 +73,25 @@ class Topology {
   const Graph& graph() const { return *graph_; }
   std::size_t vertices() const;
   const std::vector<Bundle>& bundles() const { return bundles_; }
+  std::string bundle_name(BundleId bundle) const;
+  /// Names of ranks, switches and ends of bundles.
+  const NamePool& names() const { return names_; }
+  struct Ends {
+    NameId from = 0, to = 0;
+  };
+  const Ends& bundle_ends(BundleId bundle) const { return ends_.at(bundle); }
   int ranks() const { return static_cast<int>(rank_vertices_.size()); }
   VertexId rank_vertex(int rank) const { return rank_vertices_.at(static_cast<std::size_t>(rank)); }
-  const std::string& rank_name(int rank) const;
+  std::string vertex_name(VertexId vertex) const;
+  std::string rank_name(int rank) const { return vertex_name(rank_vertex(rank)); }
   /// Physical links of a kind, one way each, drawn or not.
   std::size_t link_count(LinkKind kind) const;
 
  private:
   std::unique_ptr<Graph> graph_;
+  NamePool names_;
   std::vector<Bundle> bundles_;
+  std::vector<Ends> ends_;  ///< by bundle
   std::vector<VertexId> rank_vertices_;
 };
 

@@ -33,6 +33,7 @@ enum class HostEnd : std::uint8_t { kHost, kStorage };
 struct HostCopy {
   HostEnd end = HostEnd::kHost;
   bool outward = true;  ///< from the rank; else to it
+  bool operator==(const HostCopy&) const = default;
 };
 
 /// One communication that ranks of the program meet for: a collective or a message.
@@ -66,6 +67,7 @@ struct Transfer {
   std::vector<Bytes> pair_bytes = {};
   /// send_receive with the host boards: every group is one rank, and all of them copy at once.
   std::optional<HostCopy> host = std::nullopt;
+  bool operator==(const Transfer&) const = default;
 };
 
 }  // namespace orrery

@@ -2,6 +2,8 @@
 #include "sim/kernel/structure.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <stdexcept>
 
 namespace orrery {
@@ -10,14 +12,12 @@ namespace orrery {
 struct Component::Plan {
   std::string name;
   std::vector<Plan> parts;
+  std::map<std::string, std::size_t, std::less<>> places;  ///< in parts, by name
 
   Plan& part(const std::string& part_name) {
-    // A machine lists neighbours next to each other, so the last part is nearly always the one.
-    const auto found = std::find_if(parts.rbegin(), parts.rend(),
-                                    [&](const Plan& part) { return part.name == part_name; });
-    if (found != parts.rend()) return *found;
-    parts.push_back({part_name, {}});
-    return parts.back();
+    const auto [place, added] = places.try_emplace(part_name, parts.size());
+    if (added) parts.push_back({part_name, {}, {}});
+    return parts[place->second];
   }
 };
 
@@ -29,18 +29,6 @@ Component::Component(const sc_core::sc_module_name& name, const Plan& plan, std:
     parts_.push_back(std::unique_ptr<Component>(
         new Component(part.name.c_str(), part, path_ + "/" + part.name)));
   }
-}
-
-Picoseconds Component::total_busy() const {
-  Picoseconds total = busy;
-  for (const auto& part : parts_) total += part->total_busy();
-  return total;
-}
-
-double Component::total_sent() const {
-  double total = sent;
-  for (const auto& part : parts_) total += part->total_sent();
-  return total;
 }
 
 Structure::Structure(const std::vector<std::string>& paths) : paths_(paths) {
@@ -71,10 +59,6 @@ Structure& Structure::elaborate(const std::vector<std::string>& paths) {
   static auto* const structure = new Structure(paths);
   if (structure->paths_ != paths) {
     throw std::logic_error("another machine stands in this process; simulate in one of its own");
-  }
-  for (auto& [path, component] : structure->by_path_) {
-    component->busy = 0;
-    component->sent = 0;
   }
   return *structure;
 }

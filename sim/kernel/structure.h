@@ -7,24 +7,16 @@
 #include <systemc>
 #include <vector>
 
-#include "sim/units/time.h"
-
 namespace orrery {
 
 /// A part of the machine as a SystemC module: a system, node, accelerator, die or switch, with the
-/// parts inside it as child modules. What is finer than that lives in flat arrays, because a module
-/// costs a kilobyte.
+/// parts inside it as child modules. What is finer than that, and what is counted, lives in flat
+/// arrays, because a module costs a kilobyte.
 class Component final : public sc_core::sc_module {
  public:
-  Picoseconds busy = 0;  ///< time in which its kernels ran, parts not included
-  double sent = 0;       ///< bytes that it put on its links, parts not included
-
   /// "system0/node1/accelerator3"; SystemC calls it system0.node1.accelerator3.
   const std::string& path() const { return path_; }
   const std::vector<std::unique_ptr<Component>>& parts() const { return parts_; }
-  /// Sums over all parts, itself included.
-  Picoseconds total_busy() const;
-  double total_sent() const;
 
  private:
   friend class Structure;
@@ -40,7 +32,7 @@ class Component final : public sc_core::sc_module {
 class Structure {
  public:
   /// Elaborates modules for hierarchical names ("system0/node1/accelerator3"); what is above a name
-  /// is made too. For the machine that stands already, its counters start again at zero.
+  /// is made too. Does nothing for the machine that stands already.
   /// @throws std::logic_error for another machine than the one that stands, or an invalid name.
   static Structure& elaborate(const std::vector<std::string>& paths);
 

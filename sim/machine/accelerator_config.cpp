@@ -112,9 +112,12 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
                     "FLOPs of one unit in one clock by precision; rates follow units and clock "
                     "where it is given",
                     between(1e-3, 1e9))
-          .required("vector", &C::vector, "fp32 peak of the vector lanes [TFLOP/s]", kRate)
+          .required("vector", &C::vector,
+                    "fp32 peak of the vector lanes at the boost clock [TFLOP/s]", kRate)
           .optional("special", &C::special,
-                    "results of exp, log, sin, ...; absent: vector instructions [TFLOP/s]", kRate)
+                    "results of exp, log, sin, ... at the boost clock; absent: vector instructions "
+                    "[TFLOP/s]",
+                    kRate)
           .optional("structured_sparsity", &C::structured_sparsity,
                     "speed-up of 2:4 sparse operands; 1: none", between(1, 4))
           .check("boost_clock must not be below clock", boost_is_no_slower, "boost_clock")
@@ -132,7 +135,8 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
   static const auto schema =
       Schema<C>("memory", "device memory of one package")
           .optional("kind", &C::kind, "HBM3e, GDDR7, ...")
-          .required("capacity", &C::capacity, "what can be allocated [GB, MiB]", kCapacity)
+          .required("capacity", &C::capacity,
+                    "what can be allocated: the total of the driver, or GiB [MiB, GiB]", kCapacity)
           .required("bandwidth", &C::bandwidth, "peak, reads and writes together [TB/s]",
                     kBandwidth)
           .optional("stacks", &C::stacks, "HBM stacks, or DRAM packages", kCount)
@@ -155,6 +159,12 @@ const Schema<PortConfig>& PortConfig::schema() {
   return schema;
 }
 
+const char* to_string(PowerState state) {
+  for (const auto& [value, name] : config::EnumNames<PowerState>::values)
+    if (value == state) return name;
+  return "?";
+}
+
 const Schema<PowerConfig>& PowerConfig::schema() {
   using C = PowerConfig;
   static const auto schema =
@@ -169,11 +179,12 @@ const Schema<PowerConfig>& PowerConfig::schema() {
                     between(0, 0.99))
           .optional("floor_voltage", &C::floor_voltage,
                     "lowest voltage over that at the boost clock", kFraction)
-          .optional("response", &C::response,
-                    "time after which the cap acts on an idle device [ms]", kLatency)
+          .optional("response", &C::response, "window over which power management averages [ms]",
+                    between(Seconds(1e-3), Seconds(10)))
           .optional("state", &C::state,
-                    "how long the device is busy when kernels start: auto "
-                    "(as measured), boost (idle before), steady (seconds)")
+                    "burst (one kernel after a few replays of itself, as tables are measured) or "
+                    "steady (repeated without end: no window of 'response' averages above the "
+                    "cap); auto: burst for operators, steady for steps; boost: burst")
           .check(
               "the limit must lie between idle and design power",
               [](const C& c) {

@@ -64,10 +64,12 @@ struct PortConfig {
   static const config::Schema<PortConfig>& schema();
 };
 
-/// How long a device has been busy when a kernel starts. `automatic`: as where kernels are
-/// measured, long kernels lose clock as their family's throttle says. `boost`: an idle device,
-/// nothing is throttled. `steady`: for longer than power management takes, all long kernels are.
-enum class PowerState : std::uint8_t { kAutomatic, kBoost, kSteady };
+/// What the device did before. `burst`: a kernel after the load that tables are measured with, a
+/// few replays of itself from idling: it takes what is measured. `steady`: repeated without end, so
+/// that no window of power.response averages above the cap. By kind: burst for operators, steady
+/// for steps and collectives.
+enum class PowerState : std::uint8_t { kByKind, kBurst, kSteady };
+const char* to_string(PowerState state);
 
 /// The cap is what the clock is solved for (clock.h): below floor_clock x boost clock the voltage
 /// is at its floor, above it rises linearly.
@@ -83,13 +85,13 @@ struct PowerConfig {
   /// Share of the voltage at the boost clock.
   Fact<double> floor_voltage{
       0.7, "prior, estimate: 0.7 V of about 1 V; no vendor prints it", std::nullopt, {}, {}};
-  /// After which the cap acts on a device that idled before.
+  /// Over which power management averages: no such window is above the cap in the steady state.
   Fact<Seconds> response{Seconds(0.02),
                          "prior, estimate: power management averages over 10 to 50 ms",
                          std::nullopt,
                          {},
                          {}};
-  PowerState state = PowerState::kAutomatic;
+  PowerState state = PowerState::kByKind;  ///< of an experiment: power_state() (experiment.h)
   Watts cap() const { return limit ? limit->value : tdp.value; }
   static const config::Schema<PowerConfig>& schema();
 };
@@ -174,9 +176,10 @@ namespace orrery::config {
 template <>
 struct EnumNames<PowerState> {
   static constexpr std::pair<PowerState, const char*> values[] = {
-      {PowerState::kAutomatic, "auto"},
-      {PowerState::kBoost, "boost"},
+      {PowerState::kByKind, "auto"},
+      {PowerState::kBurst, "burst"},
       {PowerState::kSteady, "steady"},
+      {PowerState::kBurst, "boost"},  // its name before
   };
 };
 

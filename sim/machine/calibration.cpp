@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine/calibration.h"
 
+#include <filesystem>
+
 #include "sim/config/load.h"
 #include "sim/machine/precision_names.h"
 
@@ -189,17 +191,40 @@ void read_ratios(const config::Node& file, std::size_t index, KernelFit& fit,
   fit.measured_ratios.clear();
 }
 
+/// Reads the device of a calibration from the library.
+void read_device(Calibration& calibration, const config::Library& library,
+                 config::Diagnostics& diagnostics) {
+  if (calibration.accelerator.empty()) return;
+  const std::string path = library.locate("accelerators", calibration.accelerator, "");
+  if (!std::filesystem::exists(path)) return;
+  const config::Record& record = AcceleratorConfig::schema().record();
+  const config::Node node = config::load_file(path, diagnostics, library, "accelerators");
+  diagnostics.throw_if_errors();
+  calibration.device_configuration = config::complete(node, record, diagnostics, library);
+  AcceleratorConfig device;
+  config::fill(&device, calibration.device_configuration, record, diagnostics);
+  diagnostics.throw_if_errors();
+  calibration.device = at_fitted_rates(std::move(device), calibration.rates);
+}
+
 }  // namespace
 
-Calibration load_calibration(const std::string& path) {
+AcceleratorConfig at_fitted_rates(AcceleratorConfig device, const CalibratedRates& rates) {
+  device.memory.bandwidth.value = rates.memory;
+  for (const auto& [precision, rate] : rates.matrix) device.compute.matrix[precision].value = rate;
+  return device;
+}
+
+Calibration load_calibration(const std::string& path, const config::Library& library) {
   config::Diagnostics diagnostics;
-  const config::Node node = config::load_file(path, diagnostics);
+  const config::Node node = config::load_file(path, diagnostics, library);
   diagnostics.throw_if_errors();
-  Calibration calibration = config::read<Calibration>(node, diagnostics, config::default_library());
+  Calibration calibration = config::read<Calibration>(node, diagnostics, library);
   diagnostics.throw_if_errors();
   for (std::size_t i = 0; i < calibration.fits.size(); ++i)
     read_ratios(node, i, calibration.fits[i], diagnostics);
   diagnostics.throw_if_errors();
+  read_device(calibration, library, diagnostics);
   return calibration;
 }
 

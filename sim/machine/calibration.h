@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -126,11 +127,20 @@ struct Calibration {
   std::vector<MeasurementFile> measurements;
   std::vector<LeftOutRows> left_out;
   std::vector<KernelFit> fits;
+  /// The measured device at the rates that were fitted: values go from it to other devices. Absent:
+  /// the library has none of that name, and values stay as they are on other devices.
+  std::optional<AcceleratorConfig> device;
+  config::Node device_configuration;  ///< of `device`, completed; null where it was not read
   static const config::Schema<Calibration>& schema();
 };
 
-/// Reads a calibration file. @throws config::ConfigError with what is wrong and where.
-Calibration load_calibration(const std::string& path);
+/// `device` at the rates that a calibration records.
+AcceleratorConfig at_fitted_rates(AcceleratorConfig device, const CalibratedRates& rates);
+
+/// Reads a calibration file, and the device that it was fitted on from the library.
+/// @throws config::ConfigError with what is wrong and where.
+Calibration load_calibration(const std::string& path,
+                             const config::Library& library = config::default_library());
 
 }  // namespace orrery
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "sim/machine/kernel_model.h"
 
@@ -39,23 +40,19 @@ double energy_share(const AcceleratorConfig& device, Precision precision) {
   return std::min(1.0, achieved_share(device, precision) * clock / issued_share(device, precision));
 }
 
+/// Another clock of the same silicon leaves its voltages where they were: over the clock as sold.
+double silicon_clock(const AcceleratorConfig& device) {
+  return device.sold ? boost_clock(device) / boost_clock(*device.sold) : 1;
+}
+
 JoulesPerFlop matrix_energy(const AcceleratorConfig& device, Precision precision) {
   const Fact<JoulesPerFlop>* energy = find_precision(device.energy.matrix, precision);
   return energy ? energy->value : JoulesPerFlop();
 }
 
-/// The largest share up to `highest` that keeps the cap; where none does, the lowest.
 double share_within_cap(const AcceleratorConfig& device, const Activity& activity, double highest) {
-  constexpr double kLowest = 0.01;
-  constexpr int kSteps = 50;
-  const Watts cap = device.power.cap();
-  if (power_at(device, activity, highest) <= cap) return highest;
-  double low = kLowest, high = highest;
-  for (int step = 0; step < kSteps; ++step) {
-    const double middle = (low + high) / 2;
-    (power_at(device, activity, middle) <= cap ? low : high) = middle;
-  }
-  return low;
+  return share_within(device.power.cap(), highest,
+                      [&](double share) { return power_at(device, activity, share); });
 }
 
 /// The clock that the cap allows long products, were there no highest clock.
@@ -71,36 +68,43 @@ Hertz boost_clock(const AcceleratorConfig& device) {
 }
 
 double energy_of_voltage(const AcceleratorConfig& device, Precision precision, double share) {
-  // Another clock of the same silicon: its voltages stay where they were.
-  const double silicon = device.sold ? boost_clock(device) / boost_clock(*device.sold) : 1;
-  const double relative = voltage(device.power, share * silicon) /
+  const double relative = voltage(device.power, share * silicon_clock(device)) /
                           voltage(device.power, energy_share(device, precision));
   return relative * relative;
 }
 
+double floor_share(const AcceleratorConfig& device) {
+  return std::min(1.0, device.power.floor_clock.value / silicon_clock(device));
+}
+
+double share_within(Watts cap, double highest, const std::function<Watts(double share)>& power) {
+  constexpr double kLowest = 1e-6;
+  constexpr int kSteps = 60;  // by then neighbouring numbers
+  if (power(highest) <= cap) return highest;
+  double low = kLowest, high = highest;
+  if (!(power(low) <= cap)) throw std::logic_error("no clock keeps the power cap");
+  for (int step = 0; step < kSteps; ++step) {
+    const double middle = std::sqrt(low * high);
+    (power(middle) <= cap ? low : high) = middle;
+  }
+  return low;
+}
+
 Watts power_at(const AcceleratorConfig& device, const Activity& activity, double share) {
   const EnergyConfig& energy = device.energy;
-  const double rate = activity.with_clock ? share : 1;
   // energy.memory is the whole way to the cores; what the chip itself takes of it is energy.cache.
   const JoulesPerByte outside = energy.memory.value - energy.cache.value;
   const Watts core = activity.matrix * matrix_energy(device, activity.precision) * activity.data +
                      activity.vector * energy.vector.value +
                      (activity.cache + activity.memory) * energy.cache.value;
   return device.power.idle.value +
-         core * (rate * energy_of_voltage(device, activity.precision, share)) +
-         activity.memory * outside * rate;
+         core * (share * energy_of_voltage(device, activity.precision, share)) +
+         activity.memory * outside * share;
 }
 
 ClockState sustained_clock(const AcceleratorConfig& device, const Activity& activity) {
   const double share = share_within_cap(device, activity, 1);
   return {boost_clock(device) * share, power_at(device, activity, share)};
-}
-
-double throttle_reached(const PowerConfig& power, double us, double automatic) {
-  if (power.state == PowerState::kSteady) return 1;
-  if (power.state == PowerState::kBoost)
-    return std::max(0.0, 1 - power.response.value.base() * 1e6 / us);
-  return automatic;
 }
 
 Activity long_product(const AcceleratorConfig& device, Precision precision) {
@@ -118,15 +122,23 @@ double product_slowdown(const AcceleratorConfig& device, Precision precision) {
 }
 
 double throttle_here(const AcceleratorConfig& device, Precision precision, double throttle) {
-  if (device.sold) {
-    const double clocks = boost_clock(device) / boost_clock(*device.sold);
-    const double allowed =
-        allowed_clock(device, precision) / allowed_clock(*device.sold, precision);
-    throttle = std::max(0.0, (1 + throttle) * clocks / allowed - 1);
-  }
-  if (device.power.state != PowerState::kAutomatic)
-    throttle = std::max(throttle, product_slowdown(device, precision) - 1);
-  return throttle;
+  if (!device.sold) return throttle;
+  const double clocks = boost_clock(device) / boost_clock(*device.sold);
+  const double allowed = allowed_clock(device, precision) / allowed_clock(*device.sold, precision);
+  return std::max(0.0, (1 + throttle) * clocks / allowed - 1);
+}
+
+double throttle_moved(const AcceleratorConfig& from, const AcceleratorConfig& to,
+                      Precision precision, double throttle) {
+  if (to.partition) return throttle;  // shares power as it shares units
+  // What is left of the units beside other kernels shares the cap with them: theirs are no change.
+  AcceleratorConfig sibling = from;
+  sibling.power = to.power;
+  sibling.power.limit.reset();  // changes of a device come on top in time()
+  sibling.energy = to.energy;
+  const double slower = product_slowdown(sibling, precision) / product_slowdown(from, precision);
+  if (slower == 1) return throttle;  // to the last digit
+  return std::max(0.0, (1 + throttle) * slower - 1);
 }
 
 double sustained_change(const AcceleratorConfig& device, Precision precision) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+
 #include "sim/machine/accelerator_config.h"
 
 namespace orrery {
@@ -14,9 +16,8 @@ struct Activity {
   FlopsPerSecond matrix;
   FlopsPerSecond vector;
   BytesPerSecond memory;
-  BytesPerSecond cache;    ///< found in the last cache
-  double data = 1;         ///< energy of these operands over that of random ones; zeros take less
-  bool with_clock = true;  ///< rates fall with the clock; false: something else limits them
+  BytesPerSecond cache;  ///< found in the last cache
+  double data = 1;       ///< energy of these operands over that of random ones; zeros take less
 };
 
 /// P(f) = P_idle + sum of energy x rate x (V/V0)^2, where the memory has its own supply: no V. V(f)
@@ -30,6 +31,14 @@ Watts power_at(const AcceleratorConfig& device, const Activity& activity, double
 /// (V/V0)^2 of power_at().
 double energy_of_voltage(const AcceleratorConfig& device, Precision precision, double share);
 
+/// Share of the boost clock up to which the voltage is at its floor.
+double floor_share(const AcceleratorConfig& device);
+
+/// The largest share of the boost clock, up to `highest`, at which a power that grows with it is
+/// within the cap. Clocks have no lower end here: what idles below the cap has such a share.
+/// @throws std::logic_error where even a thousandth of a thousandth is too much
+double share_within(Watts cap, double highest, const std::function<Watts(double share)>& power);
+
 /// The clock that a device keeps up, and what it draws at it.
 struct ClockState {
   Hertz clock;
@@ -39,11 +48,6 @@ struct ClockState {
 /// The highest clock, up to the boost clock, at which power_at() is within the cap: what long runs
 /// settle at.
 ClockState sustained_clock(const AcceleratorConfig& device, const Activity& activity);
-
-/// Share of the throttle that a kernel meets which takes `us` without: `automatic` is what its
-/// family says of kernels as they are measured. After idling, power management lets the boost clock
-/// be for power.response, so the share is that of the time after it; in the steady state it is all.
-double throttle_reached(const PowerConfig& power, double us, double automatic);
 
 /// The whole device at matrix products that issue 0.9 of the peak (without a boost clock: what they
 /// achieve), with a tenth of the memory bandwidth beside them.
@@ -55,9 +59,13 @@ double product_slowdown(const AcceleratorConfig& device, Precision precision);
 
 /// `1 + throttle` of long products on this device, when `1 + throttle` was measured on the device
 /// as sold: the cap allows another clock where units, rates, clock or the cap were changed. Without
-/// changes it is what was measured; in the states `boost` and `steady`, in which more throttle than
-/// where kernels are measured may be reached, at least product_slowdown().
+/// changes it is what was measured.
 double throttle_here(const AcceleratorConfig& device, Precision precision, double throttle);
+
+/// `throttle` that was fitted on `from` on a sibling `to`, of another cap or other energies: what
+/// the balance says of both, and the rest as it was.
+double throttle_moved(const AcceleratorConfig& from, const AcceleratorConfig& to,
+                      Precision precision, double throttle);
 
 /// Time of long products over what the sustained rate of the device as sold, in proportion to its
 /// peak, says: the same for models whose efficiencies hold under the cap. 1 without changes.

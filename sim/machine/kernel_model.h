@@ -32,7 +32,8 @@ class KernelModel {
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
 /// @throws config::ConfigError naming the precisions that the accelerator has.
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision);
-/// The same for a kernel: FLOPs of 2:4 sparse weights, counted as dense, at the sparse rate.
+/// The same for a kernel: FLOPs of 2:4 sparse weights, counted as dense, at the sparse rate; latent
+/// attention of new tokens over an 8-bit cache in 8 bits where kernels convert the queries.
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, const Kernel& kernel);
 
 /// How long copy engines take for a copy at least: copies that run at the same time are dealt out

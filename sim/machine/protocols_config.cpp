@@ -90,6 +90,9 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
     config::Schema<C> s("protocols", "how a collective library moves bytes inside a system");
     const auto time = between(Seconds(0), Seconds(1e-3));
     s.named("protocols", &C::library)
+        .optional("topologies", &C::topologies,
+                  "scale-up topologies on which the library chooses the algorithm; on others auto "
+                  "takes the fastest")
         .optional("channels", &C::channels,
                   "thread blocks that the library uses at most, each on an SM of its own",
                   between(1, 1024))

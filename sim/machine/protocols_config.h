@@ -22,6 +22,9 @@ struct ProtocolsConfig {
   std::string library;  ///< "nccl_hopper": the library, and the hardware it was tuned for
 
   // Choices of the library and the hardware: not fitted.
+  /// Scale-up topologies that its tuner knows: there it chooses the algorithm. Elsewhere it moves
+  /// bytes as it does here, by whichever algorithm is fastest.
+  std::vector<std::string> topologies = {"nvswitch"};
   int channels = 24;            ///< thread blocks that NCCL uses at most, each on an SM of its own
   int in_switch_channels = 16;  ///< the same where switches reduce
   int net_peer_channels = 2;    ///< of messages, for each peer in another system

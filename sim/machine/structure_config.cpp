@@ -65,7 +65,7 @@ const Schema<CoreConfig>& CoreConfig::schema() {
                     "the most that one block can have, or the software-managed buffer [KiB]",
                     kBuffer)
           .required("shared_bandwidth", &C::shared_bandwidth,
-                    "of the shared memory of one unit at compute.clock [GB/s]", kBandwidth)
+                    "of the shared memory of one unit at the boost clock [GB/s]", kBandwidth)
           .optional("max_blocks", &C::max_blocks, "blocks resident at a time", kCount)
           .optional("max_warps", &C::max_warps,
                     "warps resident at a time; 1: a single instruction stream", kCount)

@@ -46,7 +46,7 @@ struct CoreConfig {
   /// The most that one block can have: shared memory of a thread block, or the buffer that software
   /// manages.
   Fact<Bytes> shared_memory;
-  Fact<BytesPerSecond> shared_bandwidth;  ///< of one unit, at `compute.clock`
+  Fact<BytesPerSecond> shared_bandwidth;  ///< of one unit, at the boost clock
   Fact<int> max_blocks{.value = 1};       ///< resident at a time
   Fact<int> max_warps{.value = 1};        ///< resident at a time; 1: a single instruction stream
   Fact<int> max_cluster{.value = 1};      ///< blocks that reach each other's shared memory

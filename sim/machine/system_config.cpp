@@ -210,34 +210,36 @@ const Schema<SystemConfig>& SystemConfig::schema() {
                     "efficiencies of the fabrics")
           .required("host", &C::host, "the CPUs of the system")
           .optional("remarks", &C::remarks, "notes for readers of published tables")
-          .required("all_in_power", &C::all_in_power,
-                    "all that the system draws, network and storage included [W]",
+          .optional("all_in_power", &C::all_in_power,
+                    "all that the system draws at load, network and storage included [W]; absent: "
+                    "no figures of the system's power",
                     between(Watts(1e-3), Watts(1e9)))
-          .check(
-              "accelerators must be a multiple of accelerators_per_node",
-              [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
-              "accelerators_per_node")
-          .check(
-              "packages_per_nic must divide accelerators_per_node",
-              [](const C& c) {
-                return c.accelerators_per_node % c.scale_out.packages_per_nic == 0;
-              },
-              "scale_out")
+          .check("accelerators must be a multiple of accelerators_per_node",
+                 [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
+                 {"accelerators_per_node", "accelerators"})
+          .check("packages_per_nic must divide accelerators_per_node",
+                 [](const C& c) {
+                   return c.accelerators_per_node % c.scale_out.packages_per_nic == 0;
+                 },
+                 {"scale_out.packages_per_nic", "accelerators_per_node"})
           .check(missing_ports, "accelerator")
-          .check(torus_fault, "scale_up")
-          .check(
-              "boards must divide accelerators",
-              [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; }, "scale_up")
+          .check(torus_fault, {"scale_up.torus", "accelerators", "scale_up.kind"})
+          .check("boards must divide accelerators",
+                 [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; },
+                 {"scale_up.boards", "accelerators"})
           .check(
               "links_per_switch must be positive and add up to scale_up.links of the accelerator",
-              links_add_up, "scale_up")
+              links_add_up,
+              {"scale_up.links_per_switch", "accelerator.scale_up.links", "scale_up.kind"})
           .check("planes times dies must be scale_up.links of the accelerator", planes_add_up,
-                 "scale_up")
+                 {"scale_up.planes", "accelerator.dies", "accelerator.scale_up.links",
+                  "scale_up.kind"})
           .check(
               "all_in_power must be at least the idle power of the accelerators",
               [](const C& c) {
-                return c.all_in_power.value >=
-                       c.accelerator.power.idle.value * static_cast<double>(c.accelerators.value);
+                return !c.all_in_power ||
+                       c.all_in_power->value >= c.accelerator.power.idle.value *
+                                                    static_cast<double>(c.accelerators.value);
               },
               "all_in_power");
   return schema;

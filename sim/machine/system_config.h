@@ -130,8 +130,9 @@ struct SystemConfig {
   /// Of dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
   std::optional<ExpertExchangeConfig> expert_exchange;
   HostConfig host;
-  Fact<Watts> all_in_power;  ///< everything the system draws, network and storage included: a
-                             ///< published input
+  /// Everything the system draws at load, network and storage included: a published input. Absent:
+  /// nobody tells.
+  std::optional<Fact<Watts>> all_in_power;
   std::vector<std::string>
       remarks;  ///< what readers of published tables should know; `describe` prints them
   static const config::Schema<SystemConfig>& schema();

@@ -64,6 +64,11 @@ class Follower {
     set(name, fact, fact.value * factor);
   }
 
+  /// What did not follow, and why.
+  void tell(const std::vector<std::string>& sentences) {
+    told_.insert(told_.end(), sentences.begin(), sentences.end());
+  }
+
  private:
   std::vector<std::string>& told_;
 };
@@ -98,15 +103,74 @@ void follow_clock(AcceleratorConfig& device, double factor, Follower& follower) 
   if (device.cache) follower.scale("cache.bandwidth", device.cache->bandwidth, factor);
 }
 
+/// "a and b", "a, b and c"; empty for none.
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 < names.size() ? ", " : " and ";
+    text += names[i];
+  }
+  return text;
+}
+
+template <class T>
+void add_sold(std::vector<std::string>& names, const char* name, const std::optional<T>& fact) {
+  if (fact && sold(*fact)) names.emplace_back(name);
+}
+
+/// Rates of the part as sold that units and clock should have changed.
+std::vector<std::string> rates_as_sold(const ComputeConfig& compute) {
+  std::vector<std::string> names;
+  for (const auto& [precision, rate] : compute.matrix)
+    if (sold(rate)) names.push_back(std::string("compute.matrix.") + to_string(precision));
+  for (const auto& [precision, rate] : compute.matrix_inference)
+    if (sold(rate))
+      names.push_back(std::string("compute.matrix_inference.") + to_string(precision));
+  if (sold(compute.vector)) names.emplace_back("compute.vector");
+  add_sold(names, "compute.special", compute.special);
+  return names;
+}
+
+/// What should follow units and clock and cannot, because too much was changed at once to tell what
+/// the part as sold had.
+std::vector<std::string> left_behind(const AcceleratorConfig& device, bool rated) {
+  const ComputeConfig& compute = device.compute;
+  const bool units = !sold(compute.units), clock = !sold(compute.clock);
+  const std::string changed = units && clock ? "compute.units and compute.clock"
+                              : units        ? "compute.units"
+                                             : "compute.clock";
+  std::vector<std::string> told;
+  const std::vector<std::string> rates = rates_as_sold(compute);
+  if (!rated && !rates.empty()) {
+    told.push_back(listed(rates) + " did not follow " + changed +
+                   ": no rate is left that tells units x clock of the part as sold; write these "
+                   "too, or compute.matrix_per_clock in place of rates");
+  }
+  if (!clock || (rated && !units)) return told;
+  std::vector<std::string> clocked;
+  add_sold(clocked, "compute.boost_clock", compute.boost_clock);
+  if (device.core && sold(device.core->shared_bandwidth))
+    clocked.emplace_back("core.shared_bandwidth");
+  if (device.cache && sold(device.cache->bandwidth)) clocked.emplace_back("cache.bandwidth");
+  if (!clocked.empty()) {
+    told.push_back(
+        listed(clocked) + " did not follow compute.clock: " +
+        (units ? "compute.units was changed as well, which hides" : "no rate is left that tells") +
+        " the clock of the part as sold; write these too");
+  }
+  return told;
+}
+
 void follow_compute(AcceleratorConfig& device, Follower& follower) {
   ComputeConfig& compute = device.compute;
   const std::optional<double> rated = rated_unit_clocks(compute);
   const bool changed = !sold(compute.units) || !sold(compute.clock);
+  if (changed) follower.tell(left_behind(device, rated.has_value()));
   const double factor = changed && rated ? unit_clocks(compute) / *rated : 1;
   follow_matrix(compute, factor, follower);
   follower.scale("compute.vector", compute.vector, factor);
   if (compute.special) follower.scale("compute.special", *compute.special, factor);
-  if (sold(compute.units) && !sold(compute.clock)) follow_clock(device, factor, follower);
+  if (rated && sold(compute.units) && !sold(compute.clock)) follow_clock(device, factor, follower);
 }
 
 /// The device before anything was changed that power depends on, or null: where nothing was, or
@@ -133,6 +197,13 @@ BytesPerSecond bandwidth_of_pins(const MemoryConfig& memory) {
 void follow_memory(MemoryConfig& memory, Follower& follower) {
   if (!memory.stacks || !memory.bus_width || !memory.data_rate) return;
   const double ratio = bandwidth_of_pins(memory) / memory.bandwidth.value;
+  if (!sold(memory.stacks) && sold(memory.capacity) &&
+      (!sold(memory.bandwidth) || !sold(memory.bus_width) || !sold(memory.data_rate))) {
+    follower.tell(
+        {"memory.capacity did not follow memory.stacks: the bandwidth, or what pins it "
+         "has, was changed as well, which hides the stacks of the part as sold; write "
+         "it too"});
+  }
   if (!sold(memory.bandwidth)) {
     if (std::abs(ratio - 1) <= kRounding) return;  // else the pins are those of another bandwidth
     memory.sold = std::make_shared<MemoryConfig>(memory);
@@ -157,11 +228,6 @@ void follow_changes(AcceleratorConfig& device) {
   device.sold = sold_device(device);
   follow_compute(device, follower);
   follow_memory(device.memory, follower);
-  if (!sold(device.power.tdp) && sold(device.power.idle)) {
-    device.followed.emplace_back(
-        "power.tdp: calibrated kernels stay as they were measured under the cap of the part as "
-        "sold; power.limit lowers that");
-  }
 }
 
 std::string per_clock_fault(const ComputeConfig& compute) {

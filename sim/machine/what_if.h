@@ -15,7 +15,8 @@ namespace orrery {
 ///    domain clocks them;
 ///  - memory.stacks, bus_width or data_rate: the bandwidth of the pins; stacks alone also the
 ///    capacity, by the stack.
-/// A rate that is a what-if itself stays as it was written, and a memory bandwidth that is one
+/// What should follow and cannot, because too much was changed at once to tell what the part as
+/// sold had, is told with the reason. A rate that is a what-if itself stays as it was written, and a memory bandwidth that is one
 /// drops an organisation that does not give it, but keeps its losses. What was changed is told in
 /// `device.followed`. The schema applies it to every accelerator that is read; not to be applied
 /// twice.

@@ -95,11 +95,11 @@ void FlowNetwork::remove(std::uint32_t transfer) {
 }
 
 /// Not in flight: what it loads, without the link of its limit.
-void FlowNetwork::set_route(std::uint32_t transfer, const std::vector<LinkLoad>& given) {
+void FlowNetwork::set_route(std::uint32_t transfer, const LinkLoads& given) {
   Flow& flow = flows_[transfer];
   flow.size = 0;
   route_.clear();
-  const auto loads = normalized_loads(given, link_of_.size());
+  const LinkLoads loads = normalized_loads(given, link_of_.size());
   for (const LinkLoad& load : loads) {
     flow.size = std::max(flow.size, load.bytes);
   }
@@ -236,7 +236,7 @@ void FlowNetwork::set_capacity(std::uint32_t link, BytesPerSecond capacity) {
   ++epoch_;
 }
 
-void FlowNetwork::reroute(std::uint32_t transfer, const std::vector<LinkLoad>& loads,
+void FlowNetwork::reroute(std::uint32_t transfer, const LinkLoads& loads,
                           Picoseconds now) {
   if (merged_) {
     throw std::logic_error("transfers can be rerouted over separate links only");

@@ -67,7 +67,7 @@ class FlowNetwork {
   /// The transfer goes on over other links: `loads` are those of the whole transfer; the part that
   /// was left at `now` is left to do. Keeps its rate limit.
   /// @throws std::logic_error as add() does, and if bytes are left but the new loads have none.
-  void reroute(std::uint32_t transfer, const std::vector<LinkLoad>& loads, Picoseconds now);
+  void reroute(std::uint32_t transfer, const LinkLoads& loads, Picoseconds now);
 
   /// Rate on its most loaded link; 0 when not in flight.
   BytesPerSecond rate(std::uint32_t transfer) const {
@@ -107,7 +107,7 @@ class FlowNetwork {
 
   void merge_links(const std::vector<std::uint32_t>& class_of_link);
   std::uint32_t add_flow();
-  void set_route(std::uint32_t transfer, const std::vector<LinkLoad>& loads);
+  void set_route(std::uint32_t transfer, const LinkLoads& loads);
   void set_limit(std::uint32_t transfer, BytesPerSecond limit);
   void attach(std::uint32_t transfer, Picoseconds now);
   void find_rate_alone(std::uint32_t transfer);

@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kUnloaded = ~std::uint32_t{0};
 
 /// Loads by link: ascending, each link once, without zeros.
 /// @throws std::logic_error for an unknown link, or a load that is negative or not finite.
-std::vector<LinkLoad> normalized_loads(std::vector<LinkLoad> loads, std::size_t links);
+LinkLoads normalized_loads(const LinkLoads& loads, std::size_t links);
 
 /// Groups links that every transfer loads alike; the class of each link, numbered by their first
 /// links. A rack of 72 equal accelerators has a few classes where it has hundreds of links.

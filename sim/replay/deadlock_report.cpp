@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "sim/graph/topology.h"
 #include "sim/replay/replayer.h"
 #include "sim/results/table.h"
 
@@ -96,7 +97,7 @@ std::string DeadlockReport::where(CursorIndex index) const {
 
 std::string DeadlockReport::reason(CursorIndex index) const {
   const Replayer::Cursor& cursor = replayer_.cursors_[index];
-  if (cursor.state != Replayer::State::kPosted) {
+  if (cursor.state == Replayer::State::kBlocked) {
     return "waits for stream '" + replayer_.program_.streams[cursor.awaits] + "' of its role";
   }
   const std::uint32_t transfer = cursor.head->work;
@@ -136,7 +137,7 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::waits_for(CursorIndex i
   if (cursor.position == Replayer::kEnd) {
     return {};
   }
-  if (cursor.state == Replayer::State::kPosted) {
+  if (cursor.state != Replayer::State::kBlocked) {
     return missing(cursor.head->work);
   }
   return {cursor.role * replayer_.streams_ + cursor.awaits};
@@ -177,16 +178,15 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::cycle() const {
   return {};
 }
 
-std::string Replayer::stall_report() const {
+std::string Replayer::stall_report(const Topology* topology) const {
   const auto stall = network_.stall();
   if (!stall) {
     return "";
   }
-  const bool named = stall->link < costs_.link_names.size();
   const Seconds since = to_seconds(link_schedule_.last_change(stall->link));
   return "transfer '" + program_.transfers[stall->transfer].name + "' stands still: link " +
-         (named ? costs_.link_names[stall->link] : std::to_string(stall->link)) + " is down from " +
-         format_si(since.base(), "s") + " on, and the transfer has no other way";
+         (topology != nullptr ? topology->bundle_name(stall->link) : std::to_string(stall->link)) +
+         " is down from " + format_si(since.base(), "s") + " on, and the transfer has no other way";
 }
 
 std::string Replayer::deadlock_report() const { return DeadlockReport(*this).text(); }

@@ -62,7 +62,7 @@ class LinkSchedule {
  private:
   /// The way of a transfer after it changed.
   struct Way {
-    const std::vector<LinkLoad>* loads;
+    const LinkLoads* loads;
     double from = 0;               ///< transfers done before, the part of one included
     std::vector<LinkLoad> before;  ///< carried by then
   };

@@ -27,10 +27,10 @@ ReplayResult replay(const Program& program, const Costs& costs, const ReplayOpti
   if (options.timeline != nullptr) {
     name_tracks(program, *options.timeline);
   }
-  Replayer replayer(program, costs, options.timeline, options.slowdowns);
+  Replayer replayer(program, costs, options);
   Simulation::instance().run(replayer);
   if (!replayer.finished()) {
-    const std::string stall = replayer.stall_report();
+    const std::string stall = replayer.stall_report(options.topology);
     if (!stall.empty()) {
       throw LinkDownError(stall);
     }

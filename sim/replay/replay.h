@@ -13,6 +13,7 @@
 namespace orrery {
 
 class Timeline;  // sim/results/timeline.h
+class Topology;  // sim/graph/topology.h
 
 /// How transfers slow the kernels beside them.
 class SlowdownModel {
@@ -21,6 +22,18 @@ class SlowdownModel {
   /// Time of a kernel beside transfers that take `taken` of its device for all of it, over its
   /// time alone: at least 1. Replay asks once for each kernel and load that meet.
   virtual double slowdown(KernelId kernel, const DeviceLoad& taken) = 0;
+};
+
+/// Sees what runs when: each end, in the order of time.
+class UseObserver {
+ public:
+  virtual ~UseObserver() = default;
+  /// A kernel of the role ran from `begin`, launch included, to `end`.
+  virtual void kernel_ran(std::uint32_t role, KernelId kernel, Picoseconds begin,
+                          Picoseconds end) = 0;
+  /// A transfer ran from when the last of its roles had posted it.
+  virtual void transfer_ran(std::uint32_t role, TransferId transfer, Picoseconds begin,
+                            Picoseconds end) = 0;
 };
 
 /// Where the time of a role went; the parts add up to the end of the run, to the picosecond.
@@ -56,6 +69,8 @@ struct ReplayResult {
 struct ReplayOptions {
   Timeline* timeline = nullptr;        ///< receives one span per operator, if given
   SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
+  const Topology* topology = nullptr;  ///< names links in errors; null: they are numbered
+  UseObserver* observer = nullptr;     ///< is told of all that ends, if given
 };
 
 /// Operators are left and none can start. what() names each waiting role and operator and what it

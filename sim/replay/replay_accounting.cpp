@@ -57,27 +57,32 @@ void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
   }
 }
 
-/// The compute stream waited for another stream, which has now completed `ended` and so released
-/// it. The time during which that stream itself waited for other roles is a bubble; the rest counts
-/// as what was waited for.
-void Replayer::account_gap(const Cursor& awaited, const FrozenOperator& ended, Picoseconds now) {
-  Account& account = accounts_[awaited.role];
-  const Picoseconds bubble = peer_wait_until(awaited, now) - account.gap_peer_wait;
-  const Category category =
-      ended.kind == OperatorKind::kCompute ? ended.category : Category::kCommunication;
-  account.breakdown.bubble += bubble;
-  kernel_part(account.breakdown, category) += now - account.gap_begin - bubble;
-  const Cursor& compute = sibling(awaited, 0);
-  if (compute.position != kEnd) block_time(compute) += now - account.gap_begin - bubble;
+/// Books the gap of the compute stream of a role, if it is in one, up to now. Called before the
+/// state of any of its streams changes, so that each stretch of a gap counts as its own cause: a
+/// peer that has not come (bubble), bytes in flight, or a kernel of another stream.
+void Replayer::settle_gap(std::uint32_t role, Picoseconds now) {
+  const Cursor& compute = cursors_[role * streams_];
+  if (compute.state != State::kBlocked) return;
+  Account& account = accounts_[role];
+  const Picoseconds waited = now - account.gap_settled;
+  if (waited == 0) return;
+  account.gap_settled = now;
+  const Cursor& cause = cause_of(compute);
+  if (cause.state == State::kPosted) {
+    account.breakdown.bubble += waited;
+    return;
+  }
+  const bool kernel = cause.state == State::kComputing;
+  kernel_part(account.breakdown, kernel ? cause.head->category : Category::kCommunication) +=
+      waited;
+  if (compute.position != kEnd) block_time(compute) += waited;
 }
 
-/// How long, up to now, the posted transfers of a stream have waited for other roles.
-Picoseconds Replayer::peer_wait_until(const Cursor& cursor, Picoseconds now) const {
-  if (cursor.state != State::kPosted) {
-    return cursor.peer_wait;
-  }
-  const Meeting& meeting = meetings_[cursor.head->work];
-  return cursor.peer_wait + (meeting.in_flight ? meeting.started : now) - cursor.begun;
+/// Along streams that wait for each other, the one that waits for none.
+const Replayer::Cursor& Replayer::cause_of(const Cursor& blocked) const {
+  const Cursor* cause = &blocked;
+  while (cause->state == State::kBlocked) cause = &sibling(*cause, cause->awaits);
+  return *cause;
 }
 
 /// The time of the block that the compute stream of a role is in.
@@ -101,6 +106,18 @@ void Replayer::record_load(std::uint32_t role, Picoseconds now) const {
   timeline_->counter(role, "SMs taken by transfers", now, static_cast<double>(load.units));
   timeline_->counter(role, "GB/s of memory taken by transfers", now,
                      static_cast<double>(load.memory) / 1e9);
+}
+
+/// A kernel begins when the host has enqueued it, not when its stream waits for that.
+void Replayer::observe(const Cursor& cursor, Picoseconds now) const {
+  const FrozenOperator& op = *cursor.head;
+  if (op.kind == OperatorKind::kCompute) {
+    const Picoseconds longer = sharing_ ? sharing_->longer(index_of(cursor)) : 0;
+    observer_->kernel_ran(cursor.role, op.work, now - longer - costs_.kernels[op.work].duration,
+                          now);
+  } else {
+    observer_->transfer_ran(cursor.role, op.work, meetings_[op.work].started, now);
+  }
 }
 
 ReplayResult Replayer::result() const {

@@ -14,11 +14,11 @@ FlowNetwork::Links links_for(const Costs& costs) {
 
 }  // namespace
 
-Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timeline,
-                   SlowdownModel* slowdowns)
+Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptions& options)
     : program_(program),
       costs_(costs),
-      timeline_(timeline),
+      timeline_(options.timeline),
+      observer_(options.observer),
       streams_(static_cast<std::uint32_t>(program.streams.size())),
       accounts_(program.roles.size()),
       network_(costs, links_for(costs)),
@@ -33,8 +33,10 @@ Replayer::Replayer(const Program& program, const Costs& costs, Timeline* timelin
     posts += meetings_[t].participants;
   }
   posts_.resize(posts);
-  if (slowdowns != nullptr)
-    sharing_ = std::make_unique<DeviceSharing>(program, costs, *slowdowns, queue_, kComputeEnd);
+  if (options.slowdowns != nullptr) {
+    sharing_ =
+        std::make_unique<DeviceSharing>(program, costs, *options.slowdowns, queue_, kComputeEnd);
+  }
   place_cursors();
   start_all();
 }
@@ -194,11 +196,7 @@ void Replayer::await(Cursor& cursor, StreamId stream, std::uint64_t awaited, Pic
   cursor.state = State::kBlocked;
   cursor.awaits = stream;
   cursor.awaited = awaited;
-  if (cursor.stream == 0) {
-    Account& account = accounts_[cursor.role];
-    account.gap_begin = now;
-    account.gap_peer_wait = peer_wait_until(sibling(cursor, stream), now);
-  }
+  if (cursor.stream == 0) accounts_[cursor.role].gap_settled = now;
 }
 
 void Replayer::post(std::uint32_t cursor, Picoseconds now) {
@@ -208,8 +206,16 @@ void Replayer::post(std::uint32_t cursor, Picoseconds now) {
     throw std::logic_error("a transfer is used on two streams of a role; verify() names it");
   }
   posts_[meeting.first_post + meeting.posted] = cursor;
-  if (++meeting.posted < meeting.participants) {
-    return;
+  if (++meeting.posted == meeting.participants) begin_transfer(transfer, now);
+}
+
+/// All have posted.
+void Replayer::begin_transfer(std::uint32_t transfer, Picoseconds now) {
+  Meeting& meeting = meetings_[transfer];
+  for (std::uint32_t i = 0; i < meeting.participants; ++i) {
+    Cursor& cursor = cursors_[posts_[meeting.first_post + i]];
+    settle_gap(cursor.role, now);
+    cursor.state = State::kInFlight;
   }
   meeting.in_flight = true;
   meeting.started = now;
@@ -233,33 +239,31 @@ void Replayer::end_transfer(std::uint32_t transfer, Picoseconds now) {
   meeting.in_flight = false;
   meeting.posted = 0;
   ++meeting.completed;
-  const Picoseconds peers_came = meeting.started;
   // A role that is released here may post the same transfer again at once. That overwrites only
   // posts that were released before: there are never more new posts than released ones.
   for (std::uint32_t i = 0; i < meeting.participants; ++i) {
-    Cursor& cursor = cursors_[posts_[meeting.first_post + i]];
-    cursor.peer_wait += peers_came - cursor.begun;
     finish(posts_[meeting.first_post + i], now);
   }
 }
 
 void Replayer::finish(std::uint32_t index, Picoseconds now) {
   Cursor& cursor = cursors_[index];
-  const FrozenOperator& ended = *cursor.head;
   ++operators_;
+  settle_gap(cursor.role, now);
   if (cursor.stream == 0) {
     account_operator(cursor, now);
   }
   if (timeline_ != nullptr) {
     record_span(cursor, now);
   }
+  if (observer_ != nullptr) observe(cursor, now);
   advance(cursor);
   if (cursor.position == kEnd) {
     --streams_left_;
     accounts_[cursor.role].end = now;
   }
   start(index, now);
-  wake_waiting(cursor.role, cursor.stream, ended, now);
+  wake_waiting(cursor.role, cursor.stream, now);
 }
 
 void Replayer::advance(Cursor& cursor) {
@@ -288,17 +292,13 @@ void Replayer::enter_call(Cursor& cursor, std::uint64_t call) {
   cursor.position = kEnd;
 }
 
-void Replayer::wake_waiting(std::uint32_t role, StreamId stream, const FrozenOperator& ended,
-                            Picoseconds now) {
+void Replayer::wake_waiting(std::uint32_t role, StreamId stream, Picoseconds now) {
   const std::uint32_t first = role * streams_;
   const Cursor& awaited = cursors_[first + stream];
   for (std::uint32_t index = first; index < first + streams_; ++index) {
     const Cursor& cursor = cursors_[index];
     if (cursor.state == State::kBlocked && cursor.awaits == stream &&
         awaited.position >= cursor.awaited) {
-      if (cursor.stream == 0) {
-        account_gap(awaited, ended, now);
-      }
       start(index, now);
     }
   }

@@ -24,8 +24,7 @@ class Replayer final : public Agenda {
  public:
   /// @throws std::logic_error for a program that verify() rejects in a way that would break the
   /// replay, std::overflow_error for a duration beyond kMaxTime.
-  Replayer(const Program& program, const Costs& costs, Timeline* timeline = nullptr,
-           SlowdownModel* slowdowns = nullptr);
+  Replayer(const Program& program, const Costs& costs, const ReplayOptions& options = {});
 
   Picoseconds next_time() const override;
   void execute(Picoseconds now) override;
@@ -34,15 +33,17 @@ class Replayer final : public Agenda {
   /// What every stuck role waits for, and the cycle of waits if there is one. For a replay that
   /// stopped unfinished.
   std::string deadlock_report() const;
-  /// Names a transfer that stands still and the link that holds it up; empty if there is none.
-  std::string stall_report() const;
+  /// Names a transfer that stands still and the link that holds it up, by number without a
+  /// topology; empty if there is none.
+  std::string stall_report(const Topology* topology) const;
   /// Of a finished replay.
   ReplayResult result() const;
 
  private:
   friend class DeadlockReport;
 
-  enum class State : std::uint8_t { kBlocked, kComputing, kPosted, kDone };
+  /// kBlocked: waits for another stream of its role; kPosted: for the other roles of its transfer.
+  enum class State : std::uint8_t { kBlocked, kComputing, kPosted, kInFlight, kDone };
   enum EventKind : std::uint16_t { kComputeEnd, kLatencyEnd };
 
   /// Call index and offset of an operator in its stream: ordered as the stream executes them.
@@ -59,7 +60,6 @@ class Replayer final : public Agenda {
     std::uint64_t position = 0;                 ///< of `head`; kEnd after the last
     std::uint64_t awaited = 0;  ///< kBlocked: the position that stream `awaits` has to reach
     Picoseconds begun = 0;      ///< when the operator started or was posted
-    Picoseconds peer_wait = 0;  ///< all time that posted transfers waited for other roles
     std::uint32_t role = 0;
     StreamId stream = 0;
     StreamId awaits = 0;
@@ -72,8 +72,7 @@ class Replayer final : public Agenda {
     TimeBreakdown breakdown;
     Picoseconds end = 0;
     Picoseconds enqueued = 0;  ///< when the host has handed over the last kernel that started
-    Picoseconds gap_begin = 0;
-    Picoseconds gap_peer_wait = 0;  ///< peer wait of the awaited stream when the gap began
+    Picoseconds gap_settled = 0;  ///< until when the gap that the stream is in is booked
     std::vector<Picoseconds> block_time;
   };
 
@@ -106,25 +105,27 @@ class Replayer final : public Agenda {
   bool end_blocked(Cursor& cursor, Picoseconds now);
   void await(Cursor& cursor, StreamId stream, std::uint64_t position, Picoseconds now);
   void post(std::uint32_t cursor, Picoseconds now);
+  void begin_transfer(std::uint32_t transfer, Picoseconds now);
   void load_devices(std::uint32_t transfer, Picoseconds now, bool begins);
   void begin_bytes(std::uint32_t transfer, Picoseconds now);
   void end_transfer(std::uint32_t transfer, Picoseconds now);
   void finish(std::uint32_t cursor, Picoseconds now);
   void advance(Cursor& cursor);
   void enter_call(Cursor& cursor, std::uint64_t call);
-  void wake_waiting(std::uint32_t role, StreamId stream, const FrozenOperator& ended,
-                    Picoseconds now);
+  void wake_waiting(std::uint32_t role, StreamId stream, Picoseconds now);
 
   void account_operator(const Cursor& cursor, Picoseconds now);
-  void account_gap(const Cursor& awaited, const FrozenOperator& ended, Picoseconds now);
-  Picoseconds peer_wait_until(const Cursor& cursor, Picoseconds now) const;
+  void settle_gap(std::uint32_t role, Picoseconds now);
+  const Cursor& cause_of(const Cursor& blocked) const;
   Picoseconds& block_time(const Cursor& compute);
   void record_span(const Cursor& cursor, Picoseconds now) const;
   void record_load(std::uint32_t role, Picoseconds now) const;
+  void observe(const Cursor& cursor, Picoseconds now) const;
 
   const Program& program_;
   const Costs& costs_;
   Timeline* timeline_;
+  UseObserver* observer_;
   std::uint32_t streams_;  ///< per role
   std::vector<FrozenBlock> blocks_;
   std::vector<Cursor> cursors_;  ///< by role, then stream

@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-/// A file that appears whole or not at all: written beside its place, then renamed.
+/// A file that appears whole or not at all: written beside its place, then renamed. A device or a
+/// pipe is written to as it is, and never replaced.
 class AtomicFile {
  public:
   /// @throws std::system_error when the folder cannot be written.
@@ -23,6 +24,7 @@ class AtomicFile {
 
  private:
   std::filesystem::path path_;
+  bool replaced_;  ///< by a renamed file; false: no plain file, written to directly
   std::filesystem::path temporary_;
   std::ofstream stream_;
   bool committed_ = false;

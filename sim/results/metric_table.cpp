@@ -51,7 +51,13 @@ std::vector<MetricInfo> of_kernels_and_transfers() {
        "time at that limit over the time taken; of a collective: the least time that the ports of "
        "ranks and systems allow",
        "operator, collective"},
-      {"clock_hz", "Hz", "clock of the units while the kernel runs", "operator"},
+      {"clock_hz", "Hz",
+       "clock of the units, mean over the time of the kernels (of a step: on the rank that ends "
+       "last)",
+       kEnergy},
+      {"power_state", "",
+       "burst (after a few replays, as tables are measured) or steady (repeated without end)",
+       kEnergy},
       {"algorithm", "", "algorithm of the collective", "collective"},
       {"protocol", "", "protocol of the collective", "collective"},
       {"algorithm_bytes_per_s", "B/s", "bytes over time, as nccl-tests counts them", "collective"},
@@ -97,6 +103,7 @@ std::vector<MetricInfo> of_whole_runs() {
       {"memory.working_bytes", "B", "of that: alive while one layer runs", kModels},
       {"memory.kv_cache_bytes", "B", "of that: KV cache", kModels},
       {"memory.logits_bytes", "B", "of that: logits of one micro-batch", kModels},
+      {"breakdown.stage", "", "the pipeline stage that ends last, whose parts these are", kModels},
       {"breakdown.compute_s", "s", "kernels, on the rank that ends last", kModels},
       {"breakdown.contention_s", "s", "kernels that transfers beside them slow down", kModels},
       {"breakdown.exposed_communication_s", "s", "waiting for transfers in flight", kModels},
@@ -107,6 +114,13 @@ std::vector<MetricInfo> of_whole_runs() {
       {"energy_j", "J", "energy of all accelerators used", kEnergy},
       {"average_power_w", "W", "that energy over the time", kEnergy},
       {"tokens_per_joule", "1/J", "tokens over that energy", kModels},
+      {"window_power_w", "W",
+       "the most that one accelerator averages over a window of power.response", kModels},
+      {"system_power_w", "W",
+       "average power of all systems: their accelerators', those without a rank idle, and what "
+       "all-in power leaves beside the design power of accelerators",
+       kModels},
+      {"system_tokens_per_joule", "1/J", "tokens over the energy of all systems", kModels},
       {"simulated_time_s", "s", "simulated time", kAll},
       {"wall_time_s", "s", "time that the simulation took", kAll},
       {"events", "1", "events of the simulation", kAll}};

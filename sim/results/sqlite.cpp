@@ -3,12 +3,17 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <cstring>
+
 namespace orrery {
 namespace {
 
-constexpr int kBusyTimeoutMs = 60'000;
+constexpr int kBusyTimeoutMs = 5'000;
 
-StoreFault fault_of(int code) {
+/// @param system_error errno of the call that failed; 0: none
+StoreFault fault_of(int code, int system_error) {
+  if (system_error == EMFILE || system_error == ENFILE) return StoreFault::kOther;
   switch (code & 0xff) {  // the low byte of an extended code is the primary one
     case SQLITE_FULL:
       return StoreFault::kFull;
@@ -20,7 +25,6 @@ StoreFault fault_of(int code) {
     case SQLITE_NOTADB:
       return StoreFault::kForeign;
     case SQLITE_CANTOPEN:
-    case SQLITE_IOERR:
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -33,8 +37,17 @@ StoreFault fault_of(int code) {
 [[noreturn]] void fail(sqlite3* database) {
   const int code = sqlite3_extended_errcode(database);
   const char* file = sqlite3_db_filename(database, "main");
-  throw StoreError(fault_of(code), std::string(file ? file : "") + ": " + sqlite3_errmsg(database),
-                   code);
+  const int error = sqlite3_system_errno(database);
+  const StoreFault fault = fault_of(code, error);
+  std::string text = std::string(file ? file : "") + ": ";
+  if (fault == StoreFault::kBusy) {
+    text += "the store is locked by another process";
+  } else {
+    text += sqlite3_errmsg(database);
+    if (error != 0 && fault != StoreFault::kForeign)
+      text += std::string(": ") + std::strerror(error);
+  }
+  throw StoreError(fault, text, code);
 }
 
 }  // namespace
@@ -122,7 +135,8 @@ Database::Database(const std::filesystem::path& path, Mode mode) {
   const int code = sqlite3_open_v2(path.c_str(), &database, flags, nullptr);
   handle_.reset(database);
   if (code != SQLITE_OK) {
-    throw StoreError(fault_of(code), path.string() + ": " + sqlite3_errstr(code), code);
+    const int error = database != nullptr ? sqlite3_system_errno(database) : 0;
+    throw StoreError(fault_of(code, error), path.string() + ": " + sqlite3_errstr(code), code);
   }
   sqlite3_busy_timeout(database, kBusyTimeoutMs);
 }

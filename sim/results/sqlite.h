@@ -21,8 +21,8 @@ enum class StoreFault {
   kCorrupt,      ///< damaged, or a result does not match its digest
   kForeign,      ///< not a result store
   kNewer,        ///< written by a newer version
-  kUnreachable,  ///< cannot be opened, read or written
-  kOther
+  kUnreachable,  ///< cannot be opened
+  kOther         ///< the machine fails: a disk error, a file above its limit, too few file handles
 };
 
 /// A store that cannot be used. what() names the file.
@@ -70,7 +70,7 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-/// A connection to one SQLite file. Waits up to 60 s for locks of others.
+/// A connection to one SQLite file. Waits up to 5 s for locks of others.
 class Database {
  public:
   enum class Mode {

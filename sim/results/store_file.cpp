@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <string>
+#include <string_view>
 
 #include "sim/results/metric_table.h"
 #include "sim/results/run_record.h"
@@ -115,7 +117,8 @@ void choose_journal(Database& database, const fs::path& path) {
   } catch (const StoreError& error) {
     // Busy: another process writes; the mode stays as that one chose it.
     if (error.fault() == StoreFault::kBusy) return;
-    if (error.fault() != StoreFault::kUnreachable) throw;
+    const bool refused = (error.sqlite_code() & 0xff) == SQLITE_IOERR;
+    if (error.fault() != StoreFault::kUnreachable && !refused) throw;
     database.execute("PRAGMA journal_mode = DELETE");
   }
 }
@@ -125,6 +128,53 @@ void limit_size(Database& database, std::uint64_t max_bytes) {
   const auto page = static_cast<std::uint64_t>(database.integer("PRAGMA page_size"));
   const std::string pages = std::to_string(std::max<std::uint64_t>(1, max_bytes / page));
   database.execute(("PRAGMA max_page_count = " + pages).c_str());
+}
+
+std::uint64_t big_endian(const unsigned char* bytes, int count) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < count; ++i) value = value << 8U | bytes[i];
+  return value;
+}
+
+/// Bytes that the header of a database says that it has; 0: it does not say (SQLite, "Database File
+/// Format", 1.3: the page count holds where the two change counters agree).
+std::uint64_t stated_bytes(const fs::path& path) {
+  std::array<unsigned char, 100> header{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(reinterpret_cast<char*>(header.data()), header.size())) return 0;
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  if (kMagic != std::string_view(reinterpret_cast<char*>(header.data()), kMagic.size())) return 0;
+  if (big_endian(&header[24], 4) != big_endian(&header[92], 4)) return 0;
+  const std::uint64_t page = big_endian(&header[16], 2);
+  return (page == 1 ? 65536 : page) * big_endian(&header[28], 4);
+}
+
+bool has_content(const fs::path& path) {
+  std::error_code ignored;
+  const std::uintmax_t size = fs::file_size(path, ignored);
+  return !ignored && size > 0;
+}
+
+/// Whether the end of a database is lost. SQLite itself notices whole pages only, and after a
+/// commit that grows the file nobody could. While there is a journal, the file may be in the middle
+/// of a commit that another process goes on with, or that SQLite takes back.
+bool is_cut_off(const fs::path& path) {
+  std::error_code ignored;
+  const std::uint64_t stated = stated_bytes(path);
+  return fs::file_size(path, ignored) < stated && !ignored &&
+         !has_content(path.string() + "-wal") && !has_content(path.string() + "-journal");
+}
+
+/// @throws StoreError where the file has lost its end
+void require_whole(const fs::path& path) {
+  // Twice, because a commit may have ended between the looks of one.
+  if (!is_cut_off(path) || !is_cut_off(path)) return;
+  std::error_code ignored;
+  throw StoreError(StoreFault::kCorrupt,
+                   path.string() + ": the file has lost its end: it has " +
+                       std::to_string(fs::file_size(path, ignored)) + " of " +
+                       std::to_string(stated_bytes(path)) +
+                       " bytes; it was left as it is: restore a copy, or choose another file");
 }
 
 Content checked_content(const Database& database, const fs::path& path) {
@@ -143,6 +193,7 @@ Content checked_content(const Database& database, const fs::path& path) {
 std::unique_ptr<Database> open_store_to_read(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return nullptr;
+  require_whole(path);
   auto database = std::make_unique<Database>(path, Database::Mode::kRead);
   try {
     if (checked_content(*database, path) == Content::kNothing) return nullptr;
@@ -158,6 +209,7 @@ std::unique_ptr<Database> open_store_to_read(const fs::path& path) {
 }
 
 std::unique_ptr<Database> open_store_to_write(const fs::path& path, std::uint64_t max_bytes) {
+  require_whole(path);
   auto database = std::make_unique<Database>(path, Database::Mode::kCreate);
   checked_content(*database, path);  // before anything that changes the file
   limit_size(*database, max_bytes);

@@ -8,6 +8,8 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "sim/units/printable.h"
+
 namespace orrery {
 namespace {
 
@@ -144,6 +146,7 @@ void Table::add_row(std::vector<std::string> cells) {
     throw std::logic_error("a row of " + std::to_string(cells.size()) + " cells in a table of " +
                            std::to_string(columns_.size()) + " columns");
   }
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/units/time.h"
 
+#include <array>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -9,9 +11,12 @@ namespace orrery {
 Picoseconds to_picoseconds(Seconds duration) {
   const double ps = duration.base() * 1e12;
   // The negated comparison also catches NaN.
-  if (!(ps >= 0 && ps < static_cast<double>(kMaxTime))) {
-    throw std::overflow_error("a duration of " + std::to_string(duration.base()) +
-                              " s is outside the simulated time of 0 to 106 days");
+  if (!(ps >= 0)) throw std::domain_error("a duration is negative, or not a number");
+  if (ps >= static_cast<double>(kMaxTime)) {
+    std::array<char, 32> seconds{};
+    std::snprintf(seconds.data(), seconds.size(), "%.3g", duration.base());
+    throw std::overflow_error(std::string("a duration of ") + seconds.data() +
+                              " s is longer than simulated time can count (106 days)");
   }
   // Adding 2^52 leaves no bits for a fraction, so it rounds as nearbyint does, without its call.
   constexpr double kNoFraction = 4503599627370496.0;
@@ -23,7 +28,7 @@ Picoseconds to_picoseconds(Seconds duration) {
 
 Picoseconds checked_add(Picoseconds time, Picoseconds duration) {
   if (duration > kMaxTime || time > kMaxTime - duration) {
-    throw std::overflow_error("simulated time exceeds 2^63 ps (106 days)");
+    throw std::overflow_error("the time is longer than simulated time can count (106 days)");
   }
   return time + duration;
 }

@@ -14,7 +14,7 @@ using Picoseconds = std::uint64_t;
 inline constexpr Picoseconds kMaxTime = (Picoseconds{1} << 63) - 1;
 
 /// Rounds to the nearest picosecond (ties to even).
-/// @throws std::overflow_error when negative, not a number, or above kMaxTime.
+/// @throws std::overflow_error above kMaxTime, std::domain_error when negative or not a number.
 Picoseconds to_picoseconds(Seconds duration);
 
 /// The only way back; exact below 2^53 ps (2.5 hours), otherwise to the nearest double.

@@ -115,7 +115,6 @@ PricedProgram training_program(int micro_batches) {
     messages.push_back(add_transfer(p, 2, {5'000'000, {{2 * stage, 1e6}, {2 * stage + 1, 1e5}}},
                                     TransferKind::kSendReceive));
   }
-  p.costs.link_names.resize(p.costs.links.size());
   for (std::uint32_t stage = 0; stage < kStages; ++stage) {
     const TransferId collective =
         add_transfer(p, 1, {800'000, {{2 * stage, 3e5 + 1e3 * stage}}}, TransferKind::kAllReduce);

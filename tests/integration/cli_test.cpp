@@ -60,6 +60,7 @@ TEST_F(Cli, BreakdownAddsUpToTheStep) {
     sum += metrics.at("breakdown." + std::string(part) + "_s").get<double>();
   }
   EXPECT_NEAR(sum, metrics.at("step_time_s").get<double>(), 1e-11);
+  EXPECT_EQ(metrics.at("breakdown.stage"), "pp 0");  // whose parts these are
 }
 
 TEST_F(Cli, EveryNodeIsAComponentWithItsShare) {
@@ -250,11 +251,10 @@ TEST_F(Cli, ASecondSweepReadsEveryPointFromTheStore) {
             "    base: ./small.yaml\n"
             "    axes: {grid: {batch.micro: [1, 2, 4]}}\n"
             "    choose: {maximize: batch.micro, at_most: {step_time_s: 1 s}}\n");
-  const std::string command = "sweep run " + sweep + " --db " + path("s.db") + " --json";
-  const auto first = nlohmann::json::parse(orrery(command, false).out);
-  EXPECT_EQ(first.at("simulated"), 3);
-  const auto second = nlohmann::json::parse(orrery(command, false).out);
-  EXPECT_EQ(second.at("from_store"), 3);
+  const std::string command = "sweep run " + sweep + " --db " + path("s.db");
+  EXPECT_THAT(orrery(command).out, HasSubstr("3 points: 0 read from the store, 3 simulated"));
+  EXPECT_THAT(orrery(command).out, HasSubstr("3 points: 3 read from the store, 0 simulated"));
+  const auto second = nlohmann::json::parse(orrery(command + " --json", false).out);
   EXPECT_EQ(second.at("cases")[0].at("rows")[0].at("chosen"),
             second.at("cases")[0].at("rows")[0].at("points")[2].at("identity"));
 }

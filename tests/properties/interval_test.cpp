@@ -68,7 +68,7 @@ Widths widths_of(const Experiment& e, const Program& program) {
       TransferCost& cost = costs.transfers[id];
       cost.latency = static_cast<Picoseconds>(
           std::llround(static_cast<double>(cost.latency) * waits[id][draw]));
-      for (LinkLoad& load : cost.loads) load.bytes *= waits[id][draw];
+      cost.loads.change([&](LinkLoad& load) { load.bytes *= waits[id][draw]; });
     }
     times.push_back(to_seconds(replay(program, costs, {nullptr, &slowdowns}).end).base());
   }

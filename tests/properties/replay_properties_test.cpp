@@ -170,9 +170,7 @@ TEST_P(ReplayProperties, TwiceTheWorkTakesTwiceTheTime) {
   }
   for (TransferCost& transfer : twice.transfers) {
     transfer.latency *= 2;
-    for (LinkLoad& load : transfer.loads) {
-      load.bytes *= 2;
-    }
+    transfer.loads.change([](LinkLoad& load) { load.bytes *= 2; });
   }
   // Up to a picosecond for each end that is rounded, at most 240 in a row.
   EXPECT_NEAR(static_cast<double>(replay(program_, twice).end),

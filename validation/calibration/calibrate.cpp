@@ -9,7 +9,7 @@
 
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/diagnostics.h"
-#include "sim/results/identity.h"
+#include "sim/config/input_files.h"
 #include "validation/calibration/cross_validation.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/fit.h"
@@ -144,7 +144,7 @@ std::vector<std::string> free_parameters(const std::string& model,
     for (std::size_t i = 0; i < of.family->parameters().size(); ++i) {
       const ParameterInfo& info = of.family->parameters()[i];
       const std::string name = of.group + "." + info.name;
-      if (!is_told(kernel, stream, info.name) || known.parameters.contains(name) ||
+      if (!info.fitted || !is_told(kernel, stream, info.name) || known.parameters.contains(name) ||
           std::find(free.begin(), free.end(), name) != free.end() ||
           !moves(*of.family, i, kernel.kind, rows, accelerator))
         continue;
@@ -275,7 +275,7 @@ CalibrationInput read_calibration_input(const std::string& path, const std::stri
   CalibrationInput input;
   input.table = read_operator_table(path);
   input.file.file = std::filesystem::path(path).filename().string();
-  input.file.sha256 = sha256_hex_of_file(path);
+  input.file.sha256 = config::input_files().sha256(path);
   input.file.date = date;
   return input;
 }
@@ -353,6 +353,7 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
   calibration.model = model;
   calibration.made_with = made_with;
   calibration.rates = rates_of(accelerator);
+  calibration.device = accelerator;
   for (const CalibrationInput* input : ordered(inputs)) {
     MeasurementFile file = input->file;
     file.rows = rows_of_device(accelerator, input->table);

@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "sim/config/diagnostics.h"
-#include "sim/results/identity.h"
+#include "sim/config/input_files.h"
 #include "validation/calibration/collective_predictor.h"
 #include "validation/calibration/errors.h"
 
@@ -208,7 +208,7 @@ CollectiveInput read_collective_input(const std::string& path, const std::string
   CollectiveInput input;
   input.table = read_collective_table(path);
   input.file.file = std::filesystem::path(path).filename().string();
-  input.file.sha256 = sha256_hex_of_file(path);
+  input.file.sha256 = config::input_files().sha256(path);
   input.file.date = date;
   return input;
 }

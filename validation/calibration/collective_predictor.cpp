@@ -69,12 +69,15 @@ std::vector<Carried> CollectivePredictor::carried(CollectiveTableKind kind,
 
 std::string measured_system(const std::string& accelerator) {
   const config::Library& library = config::default_library();
-  for (const std::string& name : library.names("network_calibrations")) {
+  std::string sibling;
+  for (const std::string& name : library.names("systems")) {
     const std::string file = library.locate("systems", name, "");
     const auto system = config::load<SystemConfig>(file, library, "systems");
-    if (system.accelerator.id == accelerator) return name;
+    if (system.accelerator.id != accelerator || !system.scale_up.protocols) continue;
+    if (system.scale_up.calibration == name) return name;
+    if (sibling.empty() && !system.scale_up.calibration.empty()) sibling = name;
   }
-  return {};
+  return sibling;
 }
 
 bool is_held_out(const CollectiveRow& row) {

@@ -11,6 +11,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "models/kernels/parameter_limits.h"
+
 namespace orrery {
 namespace {
 
@@ -71,8 +73,6 @@ struct LogRatio {
   }
 };
 
-double lower(const ParameterInfo& info) { return std::max(info.lower, 1e-3); }
-
 /// One problem: the rows with a given set of free parameters.
 class Fitter {
  public:
@@ -101,7 +101,8 @@ class Fitter {
     }
     for (std::size_t i = 0; i < logs_.size(); ++i) {
       const ParameterInfo& info = info_of(space_.free[i]);
-      problem.SetParameterLowerBound(logs_.data(), static_cast<int>(i), std::log(lower(info)));
+      problem.SetParameterLowerBound(logs_.data(), static_cast<int>(i),
+                                     std::log(lowest_fitted(info)));
       problem.SetParameterUpperBound(logs_.data(), static_cast<int>(i), std::log(info.upper));
     }
     ceres::Solver::Options options;
@@ -116,10 +117,7 @@ class Fitter {
 
   const Eigen::MatrixXd& covariance() const { return covariance_; }
   double value(std::size_t i) const { return std::exp(logs_[i]); }
-  bool at_limit(std::size_t i) const {
-    const ParameterInfo& info = info_of(space_.free[i]);
-    return value(i) < lower(info) * 1.001 || value(i) > info.upper / 1.001;
-  }
+  bool at_limit(std::size_t i) const { return orrery::at_limit(info_of(space_.free[i]), value(i)); }
   const char* unit(const std::string& name) const { return info_of(place_of(name)).unit; }
   double held(const std::string& name) const {
     const Place place = place_of(name);

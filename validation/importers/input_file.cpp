@@ -4,11 +4,12 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <memory>
+#include <new>
+#include <string_view>
+#include <utility>
 
 #include "sim/config/diagnostics.h"
+#include "sim/config/input_files.h"
 
 namespace orrery {
 namespace {
@@ -17,41 +18,80 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // 1 MiB of gzip can u
 constexpr std::size_t kFirstBytes = std::size_t{1} << 16;
 constexpr std::size_t kMostBytesAtOnce = std::size_t{1} << 24;
 
-struct Close {
-  void operator()(gzFile file) const { gzclose_r(file); }
-};
-using File = std::unique_ptr<std::remove_pointer_t<gzFile>, Close>;
-
-std::string fault_of(gzFile file) {
-  int code = Z_OK;
-  const char* text = gzerror(file, &code);
-  if (code == Z_ERRNO) return std::strerror(errno);
-  if (code == Z_BUF_ERROR) return "the gzip data ends too early";
-  if (code == Z_DATA_ERROR) return "the gzip data is damaged";
-  return code == Z_OK ? "" : text;
-}
-
 [[noreturn]] void fail(const std::string& path, const std::string& reason) {
   throw config::ConfigError(path + ": cannot be read: " + reason);
 }
 
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
+
+/// One gzip text (RFC 1952), which may be several members one after the other.
+class Unpacking {
+ public:
+  Unpacking(const std::string& path, std::string_view packed) : path_(path) {
+    constexpr int kGzipOnly = 16 + MAX_WBITS;
+    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
+    // zlib does not write through the pointer, but it is not const.
+    stream_.next_in =
+        reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // NOLINT(*-const-cast)
+    rest_ = packed.size();
+  }
+  ~Unpacking() { inflateEnd(&stream_); }
+  Unpacking(const Unpacking&) = delete;
+  Unpacking& operator=(const Unpacking&) = delete;
+
+  std::string text() {
+    std::string text;
+    for (std::size_t step = kFirstBytes;; step = std::min(2 * step, kMostBytesAtOnce)) {
+      const std::size_t before = text.size();
+      text.resize(before + step);
+      stream_.next_out = reinterpret_cast<Bytef*>(text.data() + before);
+      stream_.avail_out = static_cast<uInt>(step);
+      const bool ended = inflate_some();
+      text.resize(before + step - stream_.avail_out);
+      if (text.size() > kMostBytes) fail(path_, "it is larger than 2 GiB");
+      if (ended) return text;
+    }
+  }
+
+ private:
+  /// Fills the output, or comes to the end, which it tells.
+  bool inflate_some() {
+    while (stream_.avail_out > 0) {
+      if (stream_.avail_in == 0 && rest_ > 0) {
+        stream_.avail_in = static_cast<uInt>(std::min(rest_, kMostBytesAtOnce));
+        rest_ -= stream_.avail_in;
+      }
+      const int code = inflate(&stream_, Z_NO_FLUSH);
+      if (code == Z_STREAM_END) {
+        // What follows and is no gzip is padding, as gunzip takes it.
+        if (!another_member()) return true;
+        inflateReset(&stream_);
+      } else if (code == Z_BUF_ERROR) {
+        fail(path_, "the gzip data ends too early");
+      } else if (code != Z_OK) {
+        fail(path_, "the gzip data is damaged");
+      }
+    }
+    return false;
+  }
+
+  bool another_member() const {
+    return stream_.avail_in + rest_ > 1 && is_gzip({reinterpret_cast<char*>(stream_.next_in), 2});
+  }
+
+  const std::string& path_;
+  z_stream stream_{};
+  std::size_t rest_ = 0;  ///< bytes that zlib has not been shown
+};
+
 }  // namespace
 
 std::string read_input(const std::string& path) {
-  errno = 0;
-  const File file(gzopen(path.c_str(), "rb"));
-  if (!file) fail(path, std::strerror(errno));
-  std::string text;
-  for (std::size_t step = kFirstBytes;; step = std::min(2 * step, kMostBytesAtOnce)) {
-    const std::size_t before = text.size();
-    text.resize(before + step);
-    const int got = gzread(file.get(), text.data() + before, static_cast<unsigned>(step));
-    text.resize(before + static_cast<std::size_t>(std::max(got, 0)));
-    const std::string fault = fault_of(file.get());
-    if (!fault.empty()) fail(path, fault);
-    if (text.size() > kMostBytes) fail(path, "it is larger than 2 GiB");
-    if (got < static_cast<int>(step)) return text;
-  }
+  config::FileText file = config::input_files().read(path, kMostBytes);
+  if (file.fault.starts_with("larger")) fail(path, "it is larger than 2 GiB");
+  if (!file.fault.empty()) fail(path, file.fault);
+  if (!is_gzip(file.text)) return std::move(file.text);
+  return Unpacking(path, file.text).text();
 }
 
 }  // namespace orrery

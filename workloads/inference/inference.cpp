@@ -9,13 +9,10 @@
 #include "workloads/llm/layers.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/parallelism/stages.h"
+#include "workloads/require.h"
 
 namespace orrery {
 namespace {
-
-void require(bool holds, const std::string& message) {
-  if (!holds) throw config::ConfigError(message);
-}
 
 BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const LayerWork& work,
                     int stage) {
@@ -54,24 +51,27 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.tp = config.parallel.tp;
   work.sp = config.parallel.sp;
   work.ep = config.parallel.ep;
+  work.etp = config.parallel.etp;
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
   return work;
 }
 
 void require_supported(const LlmConfig& model, const InferenceConfig& config) {
-  require(config.phase != Phase::kTraining, "phase: expected prefill or decode");
+  require(config.phase != Phase::kTraining, "phase", "expected prefill or decode");
   require_supported(config.parallel);
-  require(config.parallel.vpp == 1, "parallel.vpp: inference has one chunk per stage");
-  require_divisible(model, config.parallel.tp, config.parallel.ep);
-  require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0,
-          "batch: micro and sequence must be at least 1, kv_length at least 0");
+  require(config.parallel.vpp == 1, "parallel.vpp", "inference has one chunk per stage", {"1", {}});
+  require_divisible(model, config.parallel);
+  require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0, "batch",
+          "micro and sequence must be at least 1, kv_length at least 0");
   const std::int64_t context = layer_work(config).context;
   require(model.positions == 0 || context <= model.positions,
-          "kv_length: model '" + model.name + "' has " + std::to_string(model.positions) +
-              " positions, got " + std::to_string(context));
-  require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts,
-          "model: more experts per token than experts");
+          config.phase == Phase::kDecode ? "kv_length" : "batch.sequence",
+          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
+              std::to_string(context),
+          {std::to_string(model.positions - (config.phase == Phase::kDecode ? 1 : 0)), {}});
+  require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
+          "more experts per token than experts");
   layer_ranges(model.layer_count(), config.parallel);
 }
 

@@ -9,13 +9,13 @@ namespace {
 Linear qkv_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   return {"qkv", task.model.hidden, (shape.query_heads + 2 * shape.kv_heads) * shape.qk_dim,
-          task.work.precision};
+          task.work.precision, task.weights(task.layer.attention)};
 }
 
 Linear output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   return {"attention output", shape.query_heads * shape.v_dim, task.model.hidden,
-          task.work.precision};
+          task.work.precision, task.weights(task.layer.attention)};
 }
 
 /// Columns of queries and keys: what rotary positions and head norms work on.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -23,7 +25,9 @@ AttentionCore core_of(const LayerTask& task) {
   const double bytes = activation_bytes(w.precision);
   AttentionCore core;
   core.kind = kind_of(task);
-  core.precision = unquantised(w.precision);
+  const bool narrow = cached && w.phase != Phase::kTraining && element_bytes(w.kv_precision) < 2;
+  core.precision = attention_precision(core.kind, unquantised(w.precision), narrow);
+  core.wide_queries = narrow;
   core.sequences = w.sequences;
   core.heads = shape.query_heads;
   core.kv_heads = shape.kv_heads;
@@ -32,7 +36,8 @@ AttentionCore core_of(const LayerTask& task) {
   core.window = task.layer.window;
   core.qk_dim = shape.qk_dim;
   core.v_dim = shape.v_dim;
-  core.new_bytes = bytes;
+  core.new_bytes =
+      std::min(bytes, element_bytes(core.precision));  // a prefill over fp8 runs in fp8
   core.cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
   return core;
 }
@@ -76,8 +81,10 @@ void stored_backward(StepList& steps, const LayerTask& task) {
     steps.then(stream("attention dropout backward", KernelClass::kElementwise, s.rows(), s.context,
                       {bytes + 1, bytes, 1}));
   }
-  steps.then(stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
-                    {2 * bytes, bytes, vector_cost::kSoftmax}));
+  Kernel softmax = stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
+                          {2 * bytes, bytes, vector_cost::kSoftmax});
+  softmax.exponentials = Flops();  // probabilities were kept
+  steps.then(softmax);
   steps.then(
       gemm("attention query gradient", precision, {s.query, shape.qk_dim, s.context, s.heads}));
   steps.then(

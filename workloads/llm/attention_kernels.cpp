@@ -91,6 +91,7 @@ Kernel flash_attention(std::string name, const AttentionCore& core) {
   kernel.attention = shape_of(core);
   kernel.matrix_flops = Flops(2 * size.pairs * real(core.qk_dim + core.v_dim));
   kernel.vector_flops = Flops(size.pairs * vector_cost::kSoftmax);
+  kernel.exponentials = Flops(size.pairs);
   kernel.read = size.query + size.keys + size.values;
   kernel.written = size.output;
   return kernel;

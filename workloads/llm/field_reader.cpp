@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "sim/units/spelling.h"
 #include "workloads/llm/huggingface.h"
 
 namespace orrery {
@@ -190,7 +191,7 @@ void FieldReader::unsupported(const std::string& reason) const {
 }
 
 void FieldReader::invalid(const std::string& field, const std::string& message) const {
-  throw config::ConfigError(origin_ + ": " + field + ": " + message);
+  throw FieldError(origin_, field, message);
 }
 
 void FieldReader::wrong(const std::string& field, const std::string& expected,
@@ -199,6 +200,14 @@ void FieldReader::wrong(const std::string& field, const std::string& expected,
 }
 
 void FieldReader::missing(const std::string& field) const {
+  std::vector<std::string> unread;
+  if (fields_.is_object()) {
+    for (const auto& [name, value] : fields_.items()) {
+      if (read_.count(name) == 0) unread.push_back(name);
+    }
+  }
+  const std::string meant = nearest_name(field, unread);
+  if (!meant.empty()) invalid(meant, "unknown field; did you mean '" + field + "'?");
   if (wrapper_ != nullptr) {
     unsupported("the language model inside leaves out " + field +
                 ", which would be a default of the transformers library");

@@ -7,9 +7,26 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "sim/config/diagnostics.h"
+
 namespace orrery {
+
+/// A field of a configuration that says what it must not; who has the text knows where it stands.
+class FieldError : public config::ConfigError {
+ public:
+  FieldError(const std::string& origin, std::string field, std::string message)
+      : ConfigError(origin + ": " + field + ": " + message),
+        field_(std::move(field)),
+        message_(std::move(message)) {}
+  const std::string& field() const { return field_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string field_, message_;
+};
 
 /// Reads the fields of one Hugging Face configuration, checks each, and remembers which were read:
 /// a field that changes the structure of a model and that nobody read means that the model would be
@@ -40,7 +57,7 @@ class FieldReader {
 
   /// @throws UnsupportedModel "ORIGIN: unsupported: model_type 'TYPE': REASON".
   [[noreturn]] void unsupported(const std::string& reason) const;
-  /// @throws config::ConfigError "ORIGIN: FIELD: MESSAGE".
+  /// @throws FieldError "ORIGIN: FIELD: MESSAGE".
   [[noreturn]] void invalid(const std::string& field, const std::string& message) const;
 
   /// @throws UnsupportedModel where a structural field that says something was not read.
@@ -55,6 +72,7 @@ class FieldReader {
                        std::int64_t limit) const;
   [[noreturn]] void wrong(const std::string& field, const std::string& expected,
                           const nlohmann::json& got) const;
+  /// Points at a field that nobody read and that is nearly of that name, if there is one.
   [[noreturn]] void missing(const std::string& field) const;
 
   const nlohmann::json& fields_;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/huggingface.h"
 
+#include <algorithm>
 #include <array>
-#include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
+#include <utility>
 
+#include "sim/config/input_files.h"
+#include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/families/family.h"
 
 namespace orrery {
@@ -17,7 +17,6 @@ namespace {
 using config::ConfigError;
 using nlohmann::json;
 
-constexpr std::uintmax_t kLargestFile = std::uintmax_t{16} << 20;
 constexpr int kDeepestNesting = 64;
 
 /// The object that describes the language model inside a wrapper; null where there is no wrapper.
@@ -93,17 +92,38 @@ json parse(const std::string& text, const std::string& origin) {
   }
 }
 
-std::string read_text(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    throw ConfigError(path.string() + ": no such file");
+std::string read_text(const std::string& path) {
+  config::FileText file = config::input_files().read(path);
+  if (!file.fault.empty()) throw ConfigError(path + ": " + file.fault);
+  return std::move(file.text);
+}
+
+/// With its size where that can be told.
+std::string left_out_tower(const json& configuration) {
+  const std::int64_t parameters = vision_parameters(configuration);
+  std::string text = "vision tower left out: the language model alone is modelled";
+  if (parameters > 0) {
+    text += "; about " + std::to_string((parameters + 500'000) / 1'000'000) +
+            " M parameters by its width and depth";
   }
-  if (std::filesystem::file_size(path, error) > kLargestFile) {
-    throw ConfigError(path.string() + ": larger than 16 MiB, not a model configuration");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError(path.string() + ": cannot be read");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return text;
+}
+
+/// The error at the first place where its field is written.
+[[noreturn]] void throw_located(const FieldError& error, const std::string& text,
+                                const std::string& origin) {
+  const std::string key = '"' + error.field() + '"';
+  const std::size_t at = text.find(key);
+  if (at == std::string::npos) throw FieldError(error);
+  const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
+  const std::size_t line_end = text.rfind('\n', at);  // none: npos, which wraps to 0 below
+  config::Diagnostics diagnostics;
+  diagnostics.add_source(origin, text);
+  diagnostics.error(
+      {origin, 1 + static_cast<int>(std::count(begin, end, '\n')), static_cast<int>(at - line_end)},
+      static_cast<int>(key.size()), error.field() + ": " + error.message());
+  diagnostics.throw_if_errors();
+  throw FieldError(error);
 }
 
 }  // namespace
@@ -117,18 +137,31 @@ LlmConfig from_huggingface(const json& configuration, const std::string& name,
   LlmConfig model;
   model.name = name;
   model.family = reader.model_type();
-  if (inner != nullptr) model.warnings.emplace_back("vision tower left out");
+  if (inner != nullptr) model.warnings.push_back(left_out_tower(configuration));
   const FamilyBuilder build = find_family(reader.model_type());
   (build != nullptr ? build : build_llama_like)(reader, model);
   reader.refuse_unread_structure();
+  read_quantization(configuration, model);
   return model;
+}
+
+std::optional<Quantization> load_quantization(const std::filesystem::path& path) {
+  const std::string origin = path.string();
+  const json configuration = parse(read_text(path), origin);
+  LlmConfig model = from_huggingface(configuration, {}, origin);
+  return read_quantization(configuration, model);
 }
 
 LlmConfig load_huggingface(const std::filesystem::path& path) {
   const std::string origin = path.string();
   const bool generic = path.filename() == "config.json" && path.has_parent_path();
   const std::string name = generic ? path.parent_path().filename().string() : path.stem().string();
-  return from_huggingface(parse(read_text(path), origin), name, origin);
+  const std::string text = read_text(origin);
+  try {
+    return from_huggingface(parse(text, origin), name, origin);
+  } catch (const FieldError& error) {
+    throw_located(error, text, origin);
+  }
 }
 
 }  // namespace orrery

@@ -127,6 +127,7 @@ Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_
   kernel.n = width;
   const double elements = real(rows) * real(width);
   kernel.vector_flops = Flops(elements * per_element.flops);
+  if (kind == KernelClass::kSoftmax) kernel.exponentials = Flops(elements);
   kernel.read = Bytes(elements * per_element.read);
   kernel.written = Bytes(elements * per_element.written);
   return kernel;

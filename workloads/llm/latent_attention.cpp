@@ -22,26 +22,26 @@ std::int64_t latent_width(const LayerTask& task) {
 Linear down_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   return {"latent down", task.model.hidden, a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
-          task.work.precision};
+          task.work.precision, task.weights(task.layer.attention)};
 }
 
 Linear query_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   const CoreShape shape = core_shape(task);
   return {"query up", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          shape.query_heads * shape.qk_dim, task.work.precision};
+          shape.query_heads * shape.qk_dim, task.work.precision, task.weights(task.layer.attention)};
 }
 
 Linear key_value_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   return {"key-value up", a.kv_lora_rank,
-          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim), task.work.precision};
+          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim), task.work.precision, task.weights(task.layer.attention)};
 }
 
 Linear output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   return {"attention output", shape.query_heads * shape.v_dim, task.model.hidden,
-          task.work.precision};
+          task.work.precision, task.weights(task.layer.attention)};
 }
 
 void down_forward(StepList& steps, const LayerTask& task) {
@@ -49,7 +49,7 @@ void down_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   const Linear down = down_of(task);
-  steps.then(gemm(down.name, down.precision, {w.row_tokens(), down.out, down.in}));
+  steps.then(gemm(down.name, down.precision, {w.row_tokens(), down.out, down.in}, down.weights));
   steps.then(stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
                     a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm}));
 }
@@ -102,7 +102,9 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   core.qk_dim = key;
   core.v_dim = a.kv_lora_rank;
   core.latent = true;
+  core.wide_queries = element_bytes(w.kv_precision) < 2;
   core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
+  core.wide_queries = core.cache_bytes < element_bytes(precision);
   steps.then(flash_attention("attention", core));
   steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));
 }
@@ -111,7 +113,7 @@ void expanded_core(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const Linear up = key_value_of(task);
   // Earlier tokens of a prefill are expanded from the cache as well.
-  steps.then(gemm(up.name, up.precision, {w.sequences * w.context, up.out, up.in}));
+  steps.then(gemm(up.name, up.precision, {w.sequences * w.context, up.out, up.in}, up.weights));
   steps.then(assemble(task));
   attention_core_forward(steps, task);
 }

@@ -16,6 +16,11 @@ struct LayerTask {
   /// A mixture of experts works on 1/tp of the tokens whatever `sp` says, so what comes before it
   /// is scattered.
   bool scatters_attention() const { return work.sp || (layer.moe && work.tp > 1); }
+
+  /// Of the products of matrices that are stored so. Training does not start from a checkpoint's
+  /// formats.
+  Precision precision(StoredFormat stored) const;
+  WeightFormat weights(StoredFormat stored) const;
 };
 
 /// Sizes of the attention core on one rank.

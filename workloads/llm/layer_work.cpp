@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <string>
 
-#include "sim/config/diagnostics.h"
+#include "workloads/require.h"
 
 namespace orrery {
 namespace {
 
-void require(bool holds, const std::string& message) {
-  if (!holds) throw config::ConfigError(message);
-}
-
-void require_split(std::int64_t size, int ways, const std::string& what) {
-  require(size % ways == 0, "parallel.tp: " + std::to_string(size) + " " + what +
-                                " do not divide by tp = " + std::to_string(ways));
+void require_split(std::int64_t size, int ways, const char* key, const std::string& what) {
+  require(
+      size % ways == 0, (std::string("parallel.") + key).c_str(),
+      std::to_string(size) + " " + what + " do not divide by " + key + " = " + std::to_string(ways),
+      divisors_near(size, ways));
 }
 
 }  // namespace
@@ -58,18 +56,24 @@ std::int64_t local_kv_heads(const AttentionConfig& attention, int tp) {
   return std::max<std::int64_t>(1, attention.kv_heads / tp);
 }
 
-void require_divisible(const LlmConfig& model, int tp, int ep) {
-  require_split(model.attention.heads, tp, "attention heads");
+void require_divisible(const LlmConfig& model, const ParallelConfig& parallel) {
+  const int tp = parallel.tp;
+  require_split(model.attention.heads, tp, "tp", "attention heads");
   if (model.attention.kind == AttentionKind::kGrouped) {
     const std::int64_t kv_heads = model.attention.kv_heads;
-    require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp: " + std::to_string(kv_heads) +
-                                                          " KV heads cannot be split or copied " +
-                                                          std::to_string(tp) + " ways");
+    require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
+            std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
+                " ways",
+            {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
   }
   const bool dense = std::any_of(model.layers.begin(), model.layers.end(),
                                  [](const LayerConfig& layer) { return !layer.moe; });
-  if (dense) require_split(model.mlp.intermediate, tp, "columns of the MLP");
-  require(ep == 1 || model.has_moe(), "parallel.ep: model '" + model.name + "' has no experts");
+  if (dense) require_split(model.mlp.intermediate, tp, "tp", "columns of the MLP");
+  const std::string no_experts = "model '" + model.name + "' has no experts";
+  require(parallel.ep == 1 || model.has_moe(), "parallel.ep", no_experts, {"1", {}});
+  require(parallel.etp == 1 || model.has_moe(), "parallel.etp", no_experts, {"1", {}});
+  if (model.has_moe())
+    require_split(model.moe.intermediate, parallel.etp, "etp", "columns of an expert");
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 
 #include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
 
@@ -29,8 +30,12 @@ struct LayerWork {
   int tp = 1;
   bool sp = false;
   int ep = 1;
+  int etp = 1;
   Precision precision = Precision::kBf16;     ///< of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< of the KV cache
+  /// Of what the products of training keep of their inputs for the backward pass: that of
+  /// activations, or fp8.
+  bool narrow_inputs = false;
   bool flash_attention = true;
   bool dropout = false;
   Recompute recompute = Recompute::kNone;
@@ -51,7 +56,7 @@ double causal_pairs(std::int64_t query, std::int64_t context, std::int64_t windo
 /// KV heads on one rank: a head is copied when there are more ranks than heads.
 std::int64_t local_kv_heads(const AttentionConfig& attention, int tp);
 
-/// @throws config::ConfigError when heads, KV heads, MLP width or experts cannot be split as asked.
-void require_divisible(const LlmConfig& model, int tp, int ep);
+/// @throws config::KeyError when heads, KV heads, MLP width or experts cannot be split as asked.
+void require_divisible(const LlmConfig& model, const ParallelConfig& parallel);
 
 }  // namespace orrery

@@ -84,12 +84,28 @@ Precision unquantised(Precision precision) {
   return element_bytes(precision) < 2 ? Precision::kBf16 : precision;
 }
 
+Precision LayerTask::precision(StoredFormat stored) const {
+  const bool left_out = stored == StoredFormat::kSixteenBit && work.phase != Phase::kTraining;
+  return left_out ? unquantised(work.precision) : work.precision;
+}
+
+WeightFormat LayerTask::weights(StoredFormat stored) const {
+  // Only operands of 16 bits and more are what narrow weights are widened to.
+  if (work.phase == Phase::kTraining || element_bytes(work.precision) < 2) return {};
+  if (stored == StoredFormat::kFourBit) return {.bits = 4, .sparse = false};
+  if (stored == StoredFormat::kEightBit) return {.bits = 8, .sparse = false};
+  return {};
+}
+
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
   const LayerTask task{model, layer, work};
+  LayerWork of_attention = work;
+  of_attention.precision = task.precision(layer.attention);
+  const LayerTask attention{model, layer, of_attention};
   const std::int64_t second = second_half_rows(task);
   StepList steps;
-  steps.then(norm_forward("attention norm", task, work.row_tokens()));
-  attention_forward(steps, task);
+  steps.then(norm_forward("attention norm", attention, work.row_tokens()));
+  attention_forward(steps, attention);
   output_norm_forward(steps, "attention output norm", task, second);
   residual_forward(steps, "attention residual", task, second);
   // Parallel blocks (one norm) share the first norm, which then is not computed again.

@@ -32,7 +32,8 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
                                  TransferKind::kAllGather, work, width));
   }
   for (const Linear& linear : linears) {
-    steps.then(gemm(linear.name, linear.precision, shape_of(linear, work.tokens())));
+    steps.then(
+        gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
   }
 }
 
@@ -61,7 +62,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
 }
 
 void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output) {
-  steps.then(gemm(linear.name, linear.precision, shape_of(linear, work.tokens())));
+  steps.then(gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
   if (work.tp == 1) return;
   if (output == RowOutput::kScattered) {
     steps.then(tensor_collective(linear.name + " output reduce-scatter",

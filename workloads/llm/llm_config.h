@@ -52,8 +52,19 @@ struct MoeConfig {
   bool shared_gate = false;  ///< qwen2-moe: a gate of width 1 on the shared expert
 };
 
+/// How a checkpoint stores the matrices of a part of a layer.
+enum class StoredFormat : std::uint8_t {
+  kPrecision,   ///< in that of the products, whichever the run has
+  kSixteenBit,  ///< left out where the others are quantised
+  kFourBit,     ///< 4-bit weights that products widen
+  kEightBit     ///< 8-bit weights that products widen
+};
+
 struct LayerConfig {
   bool moe = false;
+  StoredFormat attention = StoredFormat::kPrecision;
+  StoredFormat feed = StoredFormat::kPrecision;    ///< of the MLP, or of the routed experts
+  StoredFormat shared = StoredFormat::kPrecision;  ///< of shared experts
   std::int64_t window = 0;  ///< sliding attention window in tokens; 0: all
 };
 

@@ -10,12 +10,12 @@ Linear up_of(const LayerTask& task) {
   const MlpConfig& mlp = task.model.mlp;
   const std::int64_t width = mlp.intermediate / task.work.tp;
   return {mlp.gated ? "gate-up" : "up", task.model.hidden, width * (mlp.gated ? 2 : 1),
-          task.work.precision};
+          task.precision(task.layer.feed), task.weights(task.layer.feed)};
 }
 
 Linear down_of(const LayerTask& task) {
   return {"down", task.model.mlp.intermediate / task.work.tp, task.model.hidden,
-          task.work.precision};
+          task.precision(task.layer.feed), task.weights(task.layer.feed)};
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void mlp_backward(StepList& steps, const LayerTask& task) {
 
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
                           std::int64_t width) {
-  return activation(name, task.work.precision, rows, width, task.model.mlp.gated);
+  return activation(name, task.precision(task.layer.feed), rows, width, task.model.mlp.gated);
 }
 
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,

@@ -3,6 +3,13 @@
 // experts (dispatch), compute, send back, add up (combine). Routing is balanced: a rank receives as
 // many rows as it sends. Router and shared experts are whole on every rank (each works on its own
 // tokens).
+//
+// Where the matrices of experts are split over etp ranks, each of these works on the tokens of all
+// of them, as in Megatron-Core (core/transformer/moe/token_dispatcher.py): with expert parallelism
+// the rows that have arrived are gathered over etp, and the results reduced and scattered before
+// they are sent back (alltoall dispatcher); without it the tokens are gathered before they are
+// copied to the rows of their experts, and reduced once the copies are added up (allgather
+// dispatcher).
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -16,15 +23,32 @@
 namespace orrery {
 namespace {
 
+/// Whether tokens are gathered over etp themselves, not the rows that were made of them.
+bool gathers_tokens(const LayerTask& task) { return task.work.etp > 1 && task.work.ep == 1; }
+bool gathers_rows(const LayerTask& task) { return task.work.etp > 1 && task.work.ep > 1; }
+
+/// Columns of an expert on one of the ranks that share it.
+std::int64_t split_width(const LayerTask& task) {
+  return task.model.moe.intermediate / task.work.etp;
+}
+
+/// Tokens whose copies this rank puts into the rows of experts.
+std::int64_t permuted_tokens(const LayerTask& task) {
+  return task.work.split_tokens() * (gathers_tokens(task) ? task.work.etp : 1);
+}
+
 /// Token copies that this rank sends out, and in balance receives.
-std::int64_t routed_rows(const LayerTask& task) {
+std::int64_t sent_rows(const LayerTask& task) {
   return task.work.split_tokens() * task.model.moe.experts_per_token;
 }
 
+/// Rows of its experts' products.
+std::int64_t expert_rows(const LayerTask& task) { return sent_rows(task) * task.work.etp; }
+
 GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
   const LayerWork& w = task.work;
-  const double active = expected_active_slots(task.model.moe, w.ep, w.split_tokens());
-  const double rows = real(routed_rows(task));
+  const double active = expected_active_slots(task.model.moe, w.ep, w.split_tokens() * w.etp);
+  const double rows = real(expert_rows(task));
   return {.experts = active,
           .rows = rows,
           .n = n,
@@ -34,22 +58,22 @@ GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k)
 
 GroupedShape expert_up(const LayerTask& task) {
   const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;
-  return expert_shape(task, inputs * task.model.moe.intermediate, task.model.hidden);
+  return expert_shape(task, inputs * split_width(task), task.model.hidden);
 }
 
 GroupedShape expert_down(const LayerTask& task) {
-  return expert_shape(task, task.model.hidden, task.model.moe.intermediate);
+  return expert_shape(task, task.model.hidden, split_width(task));
 }
 
 Linear shared_up(const LayerTask& task) {
   const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;
   return {"shared expert up", task.model.hidden, inputs * task.model.moe.shared_intermediate,
-          task.work.precision};
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
 }
 
 Linear shared_down(const LayerTask& task) {
   return {"shared expert down", task.model.moe.shared_intermediate, task.model.hidden,
-          task.work.precision};
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
 }
 
 /// With the gate of the shared experts, where there is one, as a further column.
@@ -78,24 +102,43 @@ void exchange(StepList& steps, const std::string& name, TransferKind kind, const
   collective.name = name;
   collective.kind = kind;
   collective.scope = Scope::kExpert;
-  collective.bytes = token_bytes(precision, task.model.hidden) * real(routed_rows(task));
+  collective.bytes = token_bytes(precision, task.model.hidden) * real(sent_rows(task));
   collective.routing = routing_of(task);
   steps.then(collective);
+}
+
+/// Rows that the ranks which share each expert's matrices have together.
+std::int64_t shared_rows(const LayerTask& task) {
+  return gathers_tokens(task) ? permuted_tokens(task) : expert_rows(task);
+}
+
+void gather(StepList& steps, const std::string& name, const LayerTask& task, Precision precision) {
+  steps.then(LayerCollective{name + " all-gather", TransferKind::kAllGather, Scope::kExpertTensor,
+                             token_bytes(precision, task.model.hidden) * real(shared_rows(task))});
+}
+
+void reduce(StepList& steps, const std::string& name, const LayerTask& task) {
+  const double element = activation_bytes(task.work.precision);
+  steps.then(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
+                             Scope::kExpertTensor,
+                             Bytes(real(shared_rows(task) * task.model.hidden) * element)});
 }
 
 /// Tokens, or the gradients of the results, to the experts.
 void dispatch(StepList& steps, const std::string& name, const LayerTask& task,
               Precision precision) {
   exchange(steps, name, TransferKind::kDispatch, task, precision);
+  if (gathers_rows(task)) gather(steps, name, task, precision);
 }
 
 /// Results, or the gradients of the tokens, back and added up.
 void combine(StepList& steps, const std::string& name, const LayerTask& task) {
+  if (gathers_rows(task)) reduce(steps, name, task);
   exchange(steps, name, TransferKind::kCombine, task, unquantised(task.work.precision));
 }
 
 Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_element) {
-  return stream(name, KernelClass::kElementwise, task.work.split_tokens(), task.model.hidden,
+  return stream(name, KernelClass::kElementwise, permuted_tokens(task), task.model.hidden,
                 per_element);
 }
 
@@ -104,9 +147,11 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
 std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t input) {
   const std::int64_t rows = task.work.split_tokens();
   const Linear up = shared_up(task), down = shared_down(task);
-  std::size_t last = steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}), {input});
+  std::size_t last =
+      steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights), {input});
   last = steps.aside(activation_forward("shared expert activation", task, rows, down.in), {last});
-  return steps.aside(gemm(down.name, down.precision, {rows, down.out, down.in}), {last});
+  return steps.aside(gemm(down.name, down.precision, {rows, down.out, down.in}, down.weights),
+                     {last});
 }
 
 void shared_backward(StepList& steps, const LayerTask& task) {
@@ -120,26 +165,53 @@ void shared_backward(StepList& steps, const LayerTask& task) {
 void route_forward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
   const double bytes = activation_bytes(task.work.precision);
-  const double payload = std::min(bytes, element_bytes(task.work.precision));
+  const double payload = std::min(bytes, element_bytes(task.precision(task.layer.feed)));
   const double copies = real(task.model.moe.experts_per_token);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
   for (Kernel& kernel : expert_choice(rows, router.out, task.model.moe.experts_per_token, bytes))
     steps.then(std::move(kernel));
-  steps.then(permute_tokens(rows, task.model.hidden, copies, bytes, payload));
+  if (gathers_tokens(task)) gather(steps, "expert tokens", task, unquantised(task.work.precision));
+  steps.then(permute_tokens(permuted_tokens(task), task.model.hidden, copies, bytes, payload));
+}
+
+/// With the weights of the experts as the checkpoint stores them.
+Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
+  Kernel kernel = grouped_gemm(name, task.precision(task.layer.feed), shape);
+  kernel.weights = task.weights(task.layer.feed);
+  const double saved =
+      element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);
+  kernel.read -= Bytes(shape.experts * real(shape.n) * real(shape.k) * saved);
+  return kernel;
 }
 
 void experts_forward(StepList& steps, const LayerTask& task) {
-  const Precision precision = task.work.precision;
   GroupedShape up = expert_up(task);
   up.load.copies = up.rows;
   // Tokens that come here: all of the exchange, or one for each copy where those are fewer.
-  up.load.choices =
-      std::min(up.rows, real(task.work.split_tokens()) * task.work.ep) * up.load.experts;
-  steps.then(grouped_gemm("expert up", precision, up));
-  steps.then(activation_forward("expert activation", task, routed_rows(task),
-                                task.model.moe.intermediate));
-  steps.then(grouped_gemm("expert down", precision, expert_down(task)));
+  const double tokens = real(task.work.split_tokens() * task.work.ep * task.work.etp);
+  up.load.choices = std::min(up.rows, tokens) * up.load.experts;
+  steps.then(expert_product("expert up", task, up));
+  steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
+  steps.then(expert_product("expert down", task, expert_down(task)));
+}
+
+/// The copies of each token, and what the shared experts gave beside them.
+void add_up(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& shared) {
+  const double bytes = activation_bytes(task.work.precision);
+  const double copies = real(task.model.moe.experts_per_token);
+  const std::int64_t hidden = task.model.hidden;
+  if (!gathers_tokens(task)) {
+    const double shared_read = shared.empty() ? 0 : bytes;
+    steps.join(combine_copies(permuted_tokens(task), hidden, copies, bytes, shared_read), shared);
+    return;
+  }
+  steps.then(combine_copies(permuted_tokens(task), hidden, copies, bytes, 0));
+  reduce(steps, "combine add", task);
+  if (shared.empty()) return;
+  steps.join(stream("shared expert add", KernelClass::kElementwise, task.work.split_tokens(),
+                    hidden, {2 * bytes, bytes, 1}),
+             shared);
 }
 
 void experts_backward(StepList& steps, const LayerTask& task) {
@@ -147,8 +219,8 @@ void experts_backward(StepList& steps, const LayerTask& task) {
   std::size_t gradient = steps.cursor();
   steps.then(grouped_data_gradient("expert down", precision, expert_down(task)));
   steps.aside(grouped_weight_gradient("expert down", precision, expert_down(task)), {gradient});
-  steps.then(activation_backward("expert activation backward", task, routed_rows(task),
-                                 task.model.moe.intermediate));
+  steps.then(activation_backward("expert activation backward", task, expert_rows(task),
+                                 split_width(task)));
   gradient = steps.cursor();
   steps.then(grouped_data_gradient("expert up", precision, expert_up(task)));
   combine(steps, "dispatch backward", task);
@@ -170,20 +242,17 @@ double expected_active_slots(const MoeConfig& moe, int ep, std::int64_t tokens) 
 
 void moe_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
-  const double copies = real(task.model.moe.experts_per_token);
   const std::size_t input = steps.cursor();
   route_forward(steps, task);
-  dispatch(steps, "dispatch", task, w.precision);  // in the format of the experts' matrices
+  // In the format of the experts' matrices.
+  dispatch(steps, "dispatch", task, task.precision(task.layer.feed));
   std::vector<std::size_t> shared;
   if (task.model.moe.shared_intermediate > 0) {
     shared.push_back(shared_forward(steps, task, input));
   }
   experts_forward(steps, task);
   combine(steps, "combine", task);
-  const double shared_read = shared.empty() ? 0 : bytes;
-  steps.join(combine_copies(w.split_tokens(), task.model.hidden, copies, bytes, shared_read),
-             shared);
+  add_up(steps, task, shared);
   if (w.tp > 1 && !w.sp) {
     steps.then(tensor_collective("expert output all-gather", TransferKind::kAllGather, w,
                                  task.model.hidden));
@@ -193,6 +262,8 @@ void moe_forward(StepList& steps, const LayerTask& task) {
 void moe_backward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(task.work.precision);
   const double copies = real(task.model.moe.experts_per_token);
+  if (gathers_tokens(task))
+    gather(steps, "combine add backward", task, unquantised(task.work.precision));
   // Gradients of the gates need the experts' outputs.
   steps.then(move_rows("combine add backward", task,
                        {bytes + copies * bytes, copies * bytes, 2 * copies}));
@@ -200,6 +271,7 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   experts_backward(steps, task);
   if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);
   steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
+  if (gathers_tokens(task)) reduce(steps, "permute backward", task);
   local_backward(steps, router_of(task), task.work.split_tokens());
 }
 

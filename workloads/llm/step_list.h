@@ -13,7 +13,7 @@
 namespace orrery {
 
 /// Which ranks a collective of a layer joins.
-enum class Scope : std::uint8_t { kTensor, kExpert };
+enum class Scope : std::uint8_t { kTensor, kExpert, kExpertTensor };
 
 /// A collective of a layer, before it is known which real ranks take part. `bytes` as in Transfer.
 struct LayerCollective {

@@ -38,7 +38,7 @@ struct AttentionDecode final : OperatorConfig {
   std::vector<std::int64_t> kv_lengths;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 128, window = 0;
   bool fused = true;
-  CacheFormat kv_precision = CacheFormat::kBf16;
+  CacheFormat kv_precision = CacheFormat::kByPrecision;
 
   static const config::Schema<AttentionDecode>& schema();
 };
@@ -61,7 +61,7 @@ const config::Schema<AttentionDecode>& AttentionDecode::schema() {
           .optional("head_dim", &A::head_dim, "width of a head", between(1, llm_limits::kHeadDim))
           .optional("window", &A::window, "earlier tokens that a query sees; 0: all",
                     between(0, llm_limits::kTokens))
-          .optional("kv_precision", &A::kv_precision, "of the cache")
+          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp)
           .optional("fused", &A::fused, "one kernel; false: scores and probabilities in memory")
           .check(
               "kv_heads must divide heads",

@@ -36,7 +36,7 @@ struct AttentionPrefill final : OperatorConfig {
   std::int64_t batch = 1, query = 0, prefix = 0;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 128, window = 0;
   bool causal = true, fused = true;
-  CacheFormat kv_precision = CacheFormat::kBf16;
+  CacheFormat kv_precision = CacheFormat::kByPrecision;
 
   static const config::Schema<AttentionPrefill>& schema();
 };
@@ -59,7 +59,7 @@ const config::Schema<AttentionPrefill>& AttentionPrefill::schema() {
           .optional("window", &A::window, "earlier tokens that a query sees; 0: all",
                     between(0, llm_limits::kTokens))
           .optional("causal", &A::causal, "a token does not see later ones")
-          .optional("kv_precision", &A::kv_precision, "of keys and values; over fp8 it runs in fp8")
+          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp)
           .optional(
               "fused", &A::fused,
               "one kernel (FlashAttention); false: scores and probabilities in memory, masked "

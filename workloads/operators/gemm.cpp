@@ -31,9 +31,9 @@ struct Gemm final : OperatorConfig {
 
   std::vector<Kernel> kernels(Precision precision) const override {
     if (weights != Packing::kAsPrecision && element_bytes(precision) < 2) {
-      throw config::ConfigError(
-          "operator.weights: weights are widened to 16 bits or more, so precision cannot be " +
-          std::string(to_string(precision)));
+      throw config::KeyError(std::vector<std::string>{"operator.weights", "precision"},
+                             "weights are widened to 16 bits or more, so precision cannot be " +
+                                 std::string(to_string(precision)));
     }
     std::vector<Kernel> all;
     if (quantize && element_bytes(precision) < 2)

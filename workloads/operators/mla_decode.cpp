@@ -31,7 +31,7 @@ struct MlaDecode final : OperatorConfig {
   std::int64_t batch = 1, kv_length = 0, heads = 0;
   std::vector<std::int64_t> kv_lengths;
   std::int64_t kv_lora_rank = 512, rope_head_dim = 64;
-  CacheFormat kv_precision = CacheFormat::kBf16;
+  CacheFormat kv_precision = CacheFormat::kByPrecision;
 
   static const config::Schema<MlaDecode>& schema();
 };
@@ -52,7 +52,7 @@ const config::Schema<MlaDecode>& MlaDecode::schema() {
                     between(1, llm_limits::kHeadDim))
           .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
                     between(0, llm_limits::kHeadDim))
-          .optional("kv_precision", &A::kv_precision, "of the cache")
+          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp)
           .check([](const A& a) { return a.lengths().fault(); }, "kv_lengths");
   return schema;
 }

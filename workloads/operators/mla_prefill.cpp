@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/limits.h"
+#include "workloads/operators/cache_format.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery {
@@ -13,13 +14,13 @@ struct MlaPrefill final : OperatorConfig {
   std::vector<Kernel> kernels(Precision precision) const override {
     AttentionCore core;
     core.kind = KernelClass::kMlaPrefill;
-    core.precision = precision;
     core.sequences = batch;
     core.heads = core.kv_heads = heads;
     core.query = query;
     core.context = prefix + query;
     core.qk_dim = nope_head_dim + rope_head_dim;
     core.v_dim = v_head_dim;
+    read_cache(core, CacheFormat::kByPrecision, precision);
     return {flash_attention(to_string(core.kind), core)};
   }
 

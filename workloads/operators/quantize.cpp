@@ -11,10 +11,10 @@ struct Quantize final : OperatorConfig {
 
   std::vector<Kernel> kernels(Precision precision) const override {
     if (element_bytes(precision) >= 2) {
-      throw config::ConfigError(
-          "operator quantize: precision is the format to quantise to, one of 8 bits or fewer, "
-          "not " +
-          std::string(to_string(precision)));
+      throw config::KeyError(
+          std::vector<std::string>{"precision", "operator.kind"},
+          "of the operator quantize it is the format to quantise to, one of 8 bits or fewer, not " +
+              std::string(to_string(precision)));
     }
     return {quantize("quantize", precision, rows, width)};
   }

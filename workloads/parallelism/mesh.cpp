@@ -47,12 +47,19 @@ Mesh::Groups Mesh::data_groups(int pp) const {
 }
 
 Mesh::Groups Mesh::expert_groups(int pp) const {
-  const int ep = parallel_.ep;
-  return deal(stage(pp), parallel_.tp * parallel_.dp / ep, [ep](int i) { return i / ep; });
+  const int ep = parallel_.ep, etp = parallel_.etp;
+  return deal(stage(pp), parallel_.tp * parallel_.dp / ep,
+              [ep, etp](int i) { return i / (etp * ep) * etp + i % etp; });
+}
+
+Mesh::Groups Mesh::expert_tensor_groups(int pp) const {
+  const int etp = parallel_.etp;
+  return deal(stage(pp), parallel_.tp * parallel_.dp / etp, [etp](int i) { return i / etp; });
 }
 
 Mesh::Groups Mesh::expert_data_groups(int pp) const {
-  return deal(stage(pp), parallel_.ep, [ep = parallel_.ep](int i) { return i % ep; });
+  const int holders = parallel_.ep * parallel_.etp;
+  return deal(stage(pp), holders, [holders](int i) { return i % holders; });
 }
 
 Mesh::Groups Mesh::pairs(int from_pp, int to_pp) const {

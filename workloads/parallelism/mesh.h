@@ -14,7 +14,8 @@ struct MeshPosition {
 };
 
 /// The ranks of a ParallelConfig in Megatron's default order: tp varies fastest, then dp, then pp,
-/// so that a tensor parallel group sits on neighbouring accelerators. Groups are lists of ranks;
+/// so that a tensor parallel group sits on neighbouring accelerators; for experts etp, then ep,
+/// then their replicas (Megatron-Core, parallel_state.py). Groups are lists of ranks;
 /// the functions return all groups of one pipeline stage.
 class Mesh {
  public:
@@ -32,8 +33,9 @@ class Mesh {
   std::vector<int> stage(int pp) const;
   Groups tensor_groups(int pp) const;          ///< dp groups of tp ranks
   Groups data_groups(int pp) const;            ///< tp groups of dp ranks
-  Groups expert_groups(int pp) const;          ///< groups of ep consecutive ranks of the stage
-  Groups expert_data_groups(int pp) const;     ///< ep groups of ranks that hold the same experts
+  Groups expert_groups(int pp) const;          ///< groups of ep ranks, etp apart
+  Groups expert_tensor_groups(int pp) const;   ///< groups of etp consecutive ranks of the stage
+  Groups expert_data_groups(int pp) const;     ///< ep * etp groups that hold the same parameters
   Groups pairs(int from_pp, int to_pp) const;  ///< {source, destination} for every (tp, dp)
 
  private:

@@ -7,6 +7,8 @@
 namespace orrery {
 namespace {
 
+int stage_ranks(const ParallelConfig& p) { return p.tp * p.dp; }
+
 /// What must hold, once for files and once for configurations made in code.
 struct Rule {
   const char* key;
@@ -22,8 +24,6 @@ constexpr std::array<Rule, 8> kRules{{
      }},
     {"cp", "unsupported: context parallelism (cp > 1)",
      [](const ParallelConfig& p) { return p.cp == 1; }},
-    {"etp", "unsupported: tensor parallelism inside experts (etp > 1)",
-     [](const ParallelConfig& p) { return p.etp == 1; }},
     {"zero", "zero must be 0 (copied optimizer), 1 (distributed optimizer), 2 or 3",
      [](const ParallelConfig& p) { return p.zero >= 0 && p.zero <= 3; }},
     {"zero", "unsupported: sharded gradients or weights (zero 2 and 3)",
@@ -31,7 +31,12 @@ constexpr std::array<Rule, 8> kRules{{
     {"vpp", "interleaving (vpp > 1) needs at least 2 pipeline stages",
      [](const ParallelConfig& p) { return p.vpp == 1 || p.pp > 1; }},
     {"ep", "ep must divide tp * dp, the ranks of a pipeline stage",
-     [](const ParallelConfig& p) { return p.ep < 1 || p.tp * p.dp % p.ep == 0; }},
+     [](const ParallelConfig& p) { return p.ep < 1 || stage_ranks(p) % p.ep == 0; }},
+    {"etp", "ep * etp must divide tp * dp, the ranks of a pipeline stage",
+     [](const ParallelConfig& p) {
+       return p.ep < 1 || p.etp < 1 || stage_ranks(p) % p.ep != 0 ||
+              stage_ranks(p) / p.ep % p.etp == 0;
+     }},
     {"sp", "sequence parallelism (sp) needs tp > 1",
      [](const ParallelConfig& p) { return !p.sp || p.tp > 1; }},
 }};
@@ -50,7 +55,9 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
         .optional("dp", &P::dp, "data parallel replicas", degree)
         .optional("cp", &P::cp, "context parallel ranks; only 1 is supported", degree)
         .optional("ep", &P::ep, "ranks of a stage's tp * dp that share the experts", degree)
-        .optional("etp", &P::etp, "tensor parallel ranks inside experts; only 1 is supported",
+        .optional("etp", &P::etp,
+                  "tensor parallel ranks inside experts: ep * etp of a stage's tp * dp hold all "
+                  "experts",
                   degree)
         .optional("zero", &P::zero,
                   "0: optimizer state on every replica, 1: sharded over dp (distributed optimizer)",
@@ -64,7 +71,7 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
 void require_supported(const ParallelConfig& parallel) {
   for (const Rule& rule : kRules) {
     if (!rule.holds(parallel)) {
-      throw config::ConfigError(std::string("parallel.") + rule.key + ": " + rule.message);
+      throw config::KeyError(std::string("parallel.") + rule.key, rule.message);
     }
   }
 }

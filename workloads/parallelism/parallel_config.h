@@ -14,7 +14,7 @@ struct ParallelConfig {
   int dp = 1;       ///< data parallel replicas
   int cp = 1;       ///< context parallel; only 1 is supported
   int ep = 1;       ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
-  int etp = 1;      ///< tensor parallel inside experts; only 1 is supported
+  int etp = 1;      ///< tensor parallel inside experts: ranks that share each expert's matrices
   int zero = 1;     ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed
                     ///< optimizer)
 
@@ -23,7 +23,7 @@ struct ParallelConfig {
 };
 
 /// The checks of the schema, for configurations that were not read from a file.
-/// @throws config::ConfigError naming the first combination that is wrong or not modelled.
+/// @throws config::KeyError naming the first combination that is wrong or not modelled.
 void require_supported(const ParallelConfig& parallel);
 
 }  // namespace orrery

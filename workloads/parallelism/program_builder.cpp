@@ -4,12 +4,33 @@
 #include <cstdint>
 #include <utility>
 
+#include "sim/graph/reuse.h"
+
 namespace orrery {
 namespace {
 
 std::string transfer_name(const std::string& purpose, TransferKind kind, int stage, Bytes bytes) {
   return purpose + " " + to_string(kind) + " stage " + std::to_string(stage) + " " +
          std::to_string(static_cast<std::int64_t>(bytes.base())) + " B";
+}
+
+/// Where the collectives of a scope run, and what breakdowns call them.
+struct ScopeParts {
+  const char* purpose;
+  StreamId stream;
+  Mesh::Groups (Mesh::*groups)(int stage) const;
+};
+
+ScopeParts parts_of(Scope scope) {
+  switch (scope) {
+    case Scope::kTensor:
+      return {"tp", kTensorStream, &Mesh::tensor_groups};
+    case Scope::kExpert:
+      return {"ep", kExpertStream, &Mesh::expert_groups};
+    case Scope::kExpertTensor:
+      break;
+  }
+  return {"etp", kExpertTensorStream, &Mesh::expert_tensor_groups};
 }
 
 }  // namespace
@@ -23,7 +44,8 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel)
                       "pp send forward",
                       "pp receive forward",
                       "pp send backward",
-                      "pp receive backward"};
+                      "pp receive backward",
+                      "etp"};
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {
@@ -37,14 +59,14 @@ KernelId ProgramBuilder::kernel(const Kernel& kernel) {
 }
 
 TransferId ProgramBuilder::collective(const LayerCollective& collective, int stage) {
-  const bool tensor = collective.scope == Scope::kTensor;
+  const ScopeParts parts = parts_of(collective.scope);
   Transfer transfer;
-  transfer.purpose = tensor ? "tp" : "ep";
+  transfer.purpose = parts.purpose;
   transfer.name = transfer_name(transfer.purpose, collective.kind, stage, collective.bytes);
   transfer.kind = collective.kind;
   transfer.bytes = collective.bytes;
   transfer.routing = collective.routing;
-  transfer.groups = tensor ? mesh_.tensor_groups(stage) : mesh_.expert_groups(stage);
+  transfer.groups = (mesh_.*parts.groups)(stage);
   return this->transfer(std::move(transfer));
 }
 
@@ -60,10 +82,13 @@ TransferId ProgramBuilder::message(const std::string& direction, int from, int t
 }
 
 TransferId ProgramBuilder::transfer(Transfer transfer) {
-  const auto [entry, is_new] =
-      transfers_.try_emplace(transfer.name, static_cast<TransferId>(program_.transfers.size()));
-  if (is_new) program_.transfers.push_back(std::move(transfer));
-  return entry->second;
+  std::vector<TransferId>& same_name = transfers_[transfer.name];
+  for (const TransferId id : same_name) {
+    if (program_.transfers[id] == transfer) return id;
+  }
+  same_name.push_back(static_cast<TransferId>(program_.transfers.size()));
+  program_.transfers.push_back(std::move(transfer));
+  return same_name.back();
 }
 
 BlockId ProgramBuilder::block(std::string name, OperatorGraph graph) {
@@ -80,6 +105,7 @@ Program ProgramBuilder::finish(std::vector<std::vector<BlockId>> calls) {
     role.ranks = mesh_.stage(static_cast<int>(stage));
     program_.roles.push_back(std::move(role));
   }
+  set_reuse(program_);
   return std::move(program_);
 }
 
@@ -100,7 +126,7 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
     } else {
       op.kind = OperatorKind::kCollective;
       op.category = Category::kCommunication;
-      op.stream = step.collective()->scope == Scope::kTensor ? kTensorStream : kExpertStream;
+      op.stream = parts_of(step.collective()->scope).stream;
       op.work = program_.collective(*step.collective(), stage_);
     }
     const OperatorId id = graph_.add(op);

@@ -24,6 +24,7 @@ enum Stream : StreamId {
   kReceiveForwardStream,
   kSendBackwardStream,
   kReceiveBackwardStream,
+  kExpertTensorStream,
 };
 
 /// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.
@@ -33,11 +34,11 @@ class ProgramBuilder {
 
   const Mesh& mesh() const { return mesh_; }
   KernelId kernel(const Kernel& kernel);
-  /// A collective of a stage over its tensor or expert groups.
+  /// A collective of a stage over its tensor, expert or expert tensor groups.
   TransferId collective(const LayerCollective& collective, int stage);
   /// Activations (`purpose` "pp forward") or gradients ("pp backward") between two stages.
   TransferId message(const std::string& direction, int from, int to, Bytes bytes);
-  /// Any other; transfers are told apart by name.
+  /// Any other. Transfers of one name that differ in anything else are two.
   TransferId transfer(Transfer transfer);
   BlockId block(std::string name, OperatorGraph graph);
 
@@ -48,7 +49,7 @@ class ProgramBuilder {
   Mesh mesh_;
   Program program_;
   std::map<std::string, std::vector<KernelId>, std::less<>> kernels_;  ///< by name, then compared
-  std::map<std::string, TransferId, std::less<>> transfers_;
+  std::map<std::string, std::vector<TransferId>, std::less<>> transfers_;  ///< likewise
 };
 
 /// Writes one block: a chain of steps, each waiting for the one before unless its list says

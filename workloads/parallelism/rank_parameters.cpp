@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/parallelism/rank_parameters.h"
 
+#include <algorithm>
+
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/layers.h"
 #include "workloads/parallelism/stages.h"
@@ -53,17 +55,47 @@ RankParameters mlp(const LlmConfig& model, int tp) {
   return p;
 }
 
-RankParameters moe(const LlmConfig& model, int ep) {
+/// Of all shared experts, with their gate.
+std::int64_t shared_experts(const LlmConfig& model) {
+  const MoeConfig& m = model.moe;
+  return ((model.mlp.gated ? 2 : 1) + 1) * model.hidden * m.shared_intermediate +
+         (m.shared_gate ? model.hidden : 0);
+}
+
+/// Experts as Megatron-Core splits them: each one's matrices over etp, by columns and then by rows,
+/// so that the second bias is whole on every rank.
+RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
   const MoeConfig& m = model.moe;
   const std::int64_t inputs = model.mlp.gated ? 2 : 1;
-  const std::int64_t biases = m.expert_bias ? inputs * m.intermediate + model.hidden : 0;
+  const std::int64_t width = m.intermediate / parallel.etp;
+  const std::int64_t biases = m.expert_bias ? inputs * width + model.hidden : 0;
   const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
   RankParameters p;
-  p.experts = expert_slots(m, ep) * ((inputs + 1) * model.hidden * m.intermediate + biases);
-  p.whole = router + (inputs + 1) * model.hidden * m.shared_intermediate +
-            (m.shared_gate ? model.hidden : 0);
+  p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * model.hidden * width + biases);
+  p.whole = router + shared_experts(model);
   p.sixteen_bit = router;
   return p;
+}
+
+RankParameters attention(const LlmConfig& model, int tp) {
+  return model.attention.kind == AttentionKind::kLatent ? latent_attention(model, tp)
+                                                        : grouped_attention(model, tp);
+}
+
+double bytes_of(StoredFormat stored, Precision precision) {
+  // Narrow weights are widened to operands of 16 bits and more; others have formats of their own.
+  const double element = element_bytes(precision);
+  switch (stored) {
+    case StoredFormat::kSixteenBit:
+      return std::max(2.0, element);
+    case StoredFormat::kFourBit:
+      return element < 2 ? element : 0.5;
+    case StoredFormat::kEightBit:
+      return element < 2 ? element : 1;
+    case StoredFormat::kPrecision:
+      break;
+  }
+  return element;
 }
 
 }  // namespace
@@ -76,10 +108,10 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   return *this;
 }
 
-RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep) {
-  RankParameters p = model.attention.kind == AttentionKind::kLatent ? latent_attention(model, tp)
-                                                                    : grouped_attention(model, tp);
-  p += layer.moe ? moe(model, ep) : mlp(model, tp);
+RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
+                                const ParallelConfig& parallel) {
+  RankParameters p = attention(model, parallel.tp);
+  p += layer.moe ? moe(model, parallel) : mlp(model, parallel.tp);
   const std::int64_t norms = model.norms_per_layer * norm_size(model);
   p.whole += norms;
   p.sixteen_bit += norms;
@@ -110,14 +142,36 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
   const auto ranges = layer_ranges(model.layer_count(), parallel);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel.tp,
-                            parallel.ep);
+      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel);
     }
   }
   if (!with_ends) return p;
   if (stage == 0) p += embedding_parameters(model, parallel.tp);
   if (stage == parallel.pp - 1) p += head_parameters(model, parallel.tp, parallel.pp == 1);
   return p;
+}
+
+double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
+                          Precision precision) {
+  const double element = element_bytes(precision);
+  const auto saved = [&](StoredFormat stored, std::int64_t count) {
+    return static_cast<double>(count) * (element - bytes_of(stored, precision));
+  };
+  double bytes = 0;
+  const auto ranges = layer_ranges(model.layer_count(), parallel);
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
+    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
+      const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
+      bytes += saved(layer.attention, attention(model, parallel.tp).total());
+      if (layer.moe) {
+        bytes += saved(layer.feed, moe(model, parallel).experts);
+        bytes += saved(layer.shared, shared_experts(model));
+      } else {
+        bytes += saved(layer.feed, mlp(model, parallel.tp).total());
+      }
+    }
+  }
+  return bytes;
 }
 
 }  // namespace orrery

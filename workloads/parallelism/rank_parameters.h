@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
 
@@ -13,7 +14,7 @@ struct RankParameters {
   std::int64_t split = 0;  ///< its share of what the tensor parallel group splits
   std::int64_t whole =
       0;  ///< what every tensor parallel rank holds: norms, router, shared experts, latents
-  std::int64_t experts = 0;  ///< its share of what the expert parallel group splits
+  std::int64_t experts = 0;  ///< its share of what expert and expert tensor parallel groups split
   std::int64_t sixteen_bit =
       0;  ///< of the above, what is never quantised: embedding, head, norms, router
 
@@ -22,7 +23,8 @@ struct RankParameters {
   RankParameters& operator+=(const RankParameters& other);
 };
 
-RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer, int tp, int ep);
+RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
+                                const ParallelConfig& parallel);
 RankParameters embedding_parameters(const LlmConfig& model, int tp);
 /// Final norm and output projection; a copy of the embedding table where it is tied but on another
 /// stage.
@@ -31,5 +33,10 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
 /// All of a rank of pipeline stage `stage`; embedding and head only `with_ends`.
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage,
                                 bool with_ends = true);
+
+/// Bytes by which the weights of a rank of a stage are smaller in inference, as its layers are
+/// stored (LayerConfig), than all of them in `precision`; below 0 where parts were left out.
+double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
+                          Precision precision);
 
 }  // namespace orrery

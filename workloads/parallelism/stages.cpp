@@ -4,13 +4,14 @@
 #include <cstddef>
 #include <string>
 
+#include "workloads/require.h"
+
 namespace orrery {
 
 std::vector<std::int64_t> stage_layers(std::int64_t layers, int stages) {
-  if (layers < stages) {
-    throw config::ConfigError("parallel.pp: " + std::to_string(stages) + " pipeline stages for " +
-                              std::to_string(layers) + " layers");
-  }
+  require(layers >= stages, "parallel.pp",
+          std::to_string(stages) + " pipeline stages for " + std::to_string(layers) + " layers",
+          {std::to_string(layers), {}});
   std::vector<std::int64_t> count(static_cast<std::size_t>(stages), layers / stages);
   std::int64_t left = layers % stages;
   for (std::size_t stage = count.size() - 1; stage-- > 1 && left > 0; --left) ++count[stage];
@@ -23,11 +24,11 @@ std::vector<std::int64_t> stage_layers(std::int64_t layers, int stages) {
 std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const ParallelConfig& parallel) {
   const std::int64_t virtual_stages = std::int64_t{parallel.pp} * parallel.vpp;
-  if (parallel.vpp > 1 && layers % virtual_stages != 0) {
-    throw config::ConfigError(
-        "parallel.vpp: " + std::to_string(layers) +
-        " layers do not divide by pp * vpp = " + std::to_string(virtual_stages));
-  }
+  require(parallel.vpp == 1 || layers % virtual_stages == 0,
+          std::vector<std::string>{"parallel.vpp", "parallel.pp"},
+          std::to_string(layers) +
+              " layers do not divide by pp * vpp = " + std::to_string(virtual_stages),
+          {{}, divisors_near(layers, virtual_stages).notes});
   const std::vector<std::int64_t> counts = stage_layers(layers, parallel.pp);
   std::vector<std::vector<LayerRange>> ranges(counts.size());
   std::int64_t first = 0;

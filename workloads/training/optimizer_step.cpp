@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 int expert_replicas(const ParallelConfig& parallel) {
-  return parallel.tp * parallel.dp / parallel.ep;
+  return parallel.tp * parallel.dp / (parallel.ep * parallel.etp);
 }
 
 Kernel optimizer_kernel(std::string name, double elements, StreamCost per_element) {

@@ -54,8 +54,9 @@ std::vector<PipelineSlot> one_forward_one_backward(int stages, int stage,
 std::vector<PipelineSlot> interleaved(int stages, int chunks, int stage,
                                       std::int64_t micro_batches) {
   if (micro_batches % stages != 0) {
-    throw config::ConfigError("schedule: interleaved needs micro-batches in multiples of pp = " +
-                              std::to_string(stages) + ", got " + std::to_string(micro_batches));
+    throw config::KeyError("schedule", "interleaved needs micro-batches in multiples of pp = " +
+                                           std::to_string(stages) + ", got " +
+                                           std::to_string(micro_batches));
   }
   const std::int64_t warm_up =
       std::int64_t{2} * (stages - 1 - stage) + std::int64_t{chunks - 1} * stages;

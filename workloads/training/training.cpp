@@ -139,6 +139,8 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.tp = config.parallel.tp;
   work.sp = config.parallel.sp;
   work.ep = config.parallel.ep;
+  work.etp = config.parallel.etp;
+  work.narrow_inputs = config.narrow_inputs;
   work.precision = config.precision;
   work.flash_attention = config.flash_attention;
   work.dropout = config.dropout;

@@ -23,6 +23,7 @@ struct TrainingConfig {
   Recompute recompute = Recompute::kNone;
   std::string schedule = "1f1b";  ///< or "interleaved" (vpp > 1)
   int layers_only = 0;            ///< n > 0: n layers without embedding, head and optimizer
+  bool narrow_inputs = false;     ///< products keep their inputs in fp8 for the backward pass
   bool flash_attention = true;
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout
 

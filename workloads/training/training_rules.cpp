@@ -1,69 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
+#include <vector>
 
+#include "sim/units/spelling.h"
 #include "workloads/parallelism/stages.h"
+#include "workloads/require.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
 namespace {
 
-void require(bool holds, const std::string& message) {
-  if (!holds) throw config::ConfigError(message);
+using Paths = std::vector<std::string>;
+
+/// The multiple of `unit` nearest to `value`, at least one.
+std::string nearest_multiple(std::int64_t value, std::int64_t unit) {
+  return std::to_string(std::max<std::int64_t>(1, (value + unit / 2) / unit) * unit);
 }
 
 void require_batch(const LlmConfig& model, const TrainingConfig& c) {
-  require(c.global_batch > 0 && c.micro_batch > 0 && c.sequence > 0,
-          "batch: global, micro and sequence must be at least 1");
-  require(c.global_batch % (c.micro_batch * c.parallel.dp) == 0,
-          "batch.global: " + std::to_string(c.global_batch) +
-              " sequences do not divide by batch.micro * parallel.dp = " +
-              std::to_string(c.micro_batch * c.parallel.dp));
-  require(model.positions == 0 || c.sequence <= model.positions,
-          "batch.sequence: model '" + model.name + "' has " + std::to_string(model.positions) +
-              " positions, got " + std::to_string(c.sequence));
+  require(c.global_batch > 0 && c.micro_batch > 0 && c.sequence > 0, "batch",
+          "global, micro and sequence must be at least 1");
+  const std::int64_t unit = c.micro_batch * c.parallel.dp;
+  require(c.global_batch % unit == 0, Paths{"batch.global", "batch.micro", "parallel.dp"},
+          std::to_string(c.global_batch) +
+              " sequences do not divide by batch.micro * parallel.dp = " + std::to_string(unit),
+          {{}, {"batch.global: " + nearest_multiple(c.global_batch, unit) + " would do"}});
+  require(model.positions == 0 || c.sequence <= model.positions, "batch.sequence",
+          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
+              std::to_string(c.sequence),
+          {std::to_string(model.positions), {}});
   require(!c.parallel.sp || c.micro_batch * c.sequence % c.parallel.tp == 0,
-          "parallel.sp: the tokens of a micro-batch do not divide by tp = " +
-              std::to_string(c.parallel.tp));
+          Paths{"batch.sequence", "parallel.sp", "batch.micro"},
+          "sequence parallelism: the " + std::to_string(c.micro_batch * c.sequence) +
+              " tokens of a micro-batch do not divide by tp = " + std::to_string(c.parallel.tp),
+          {{}, {"batch.sequence: " + nearest_multiple(c.sequence, c.parallel.tp) + " would do"}});
 }
 
 void require_schedule(const TrainingConfig& c) {
-  require(c.schedule == "1f1b" || c.schedule == "interleaved",
-          "schedule: expected 1f1b or interleaved, got '" + c.schedule + "'");
-  require((c.schedule == "interleaved") == (c.parallel.vpp > 1),
-          "schedule: interleaved goes with parallel.vpp > 1, 1f1b with vpp 1");
+  const std::vector<std::string> known = {"1f1b", "interleaved"};
+  require(std::find(known.begin(), known.end(), c.schedule) != known.end(), "schedule",
+          "unknown schedule '" + c.schedule + "'",
+          {nearest_name(c.schedule, known), {"there are: 1f1b, interleaved"}});
+  require(
+      (c.schedule == "interleaved") == (c.parallel.vpp > 1), Paths{"schedule", "parallel.vpp"},
+      "interleaved goes with parallel.vpp > 1, 1f1b with vpp 1",
+      {{},
+       {c.parallel.vpp > 1 ? "schedule: interleaved, or vpp: 1" : "schedule: 1f1b, or vpp: 2"}});
   require(c.parallel.vpp == 1 || c.micro_batches() % c.parallel.pp == 0,
-          "schedule: interleaved needs micro-batches in multiples of pp = " +
-              std::to_string(c.parallel.pp) + ", got " + std::to_string(c.micro_batches()));
+          Paths{"schedule", "batch.global", "parallel.pp"},
+          "interleaved needs micro-batches in multiples of pp = " + std::to_string(c.parallel.pp) +
+              ", got " + std::to_string(c.micro_batches()),
+          {{},
+           {"batch.global: " +
+            nearest_multiple(c.global_batch, c.micro_batch * c.parallel.dp * c.parallel.pp) +
+            " would do"}});
 }
 
 void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
-  require(c.layers_only >= 0 && c.layers_only <= model.layer_count(),
-          "layers_only: model '" + model.name + "' has " + std::to_string(model.layer_count()) +
-              " layers, got " + std::to_string(c.layers_only));
-  require(c.layers_only == 0 || (c.parallel.pp == 1 && c.parallel.dp == 1),
-          "layers_only: needs pp = 1 and dp = 1");
+  require(c.layers_only >= 0 && c.layers_only <= model.layer_count(), "layers_only",
+          "model '" + model.name + "' has " + std::to_string(model.layer_count()) +
+              " layers, got " + std::to_string(c.layers_only),
+          {std::to_string(model.layer_count()), {}});
+  require(c.layers_only == 0 || (c.parallel.pp == 1 && c.parallel.dp == 1), "layers_only",
+          "needs pp = 1 and dp = 1");
+}
+
+void require_precision(const TrainingConfig& c) {
+  require(!c.narrow_inputs || element_bytes(c.precision) < 2,
+          Paths{"activation_precision", "precision"},
+          "products of 16 bits and more keep their inputs as they are: fp8 activations need a "
+          "precision of 8 bits or less",
+          {{}, {"activation_precision: bf16, or precision: fp8"}});
 }
 
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
   if (!model.has_moe()) return;
-  require(model.moe.experts % c.parallel.ep == 0,
-          "parallel.ep: " + std::to_string(model.moe.experts) +
-              " experts do not divide by ep = " + std::to_string(c.parallel.ep));
-  // Experts are not split (etp = 1), so tensor parallel ranks have to take different tokens;
-  // Megatron-LM asks the same.
-  require(c.parallel.tp == 1 || c.parallel.sp,
-          "parallel.sp: training experts with tp > 1 needs sequence parallelism");
+  require(model.moe.experts % c.parallel.ep == 0, "parallel.ep",
+          std::to_string(model.moe.experts) +
+              " experts do not divide by ep = " + std::to_string(c.parallel.ep),
+          divisors_near(model.moe.experts, c.parallel.ep));
+  // Tensor parallel ranks have to take different tokens; Megatron-LM asks the same.
+  require(c.parallel.tp == 1 || c.parallel.sp, Paths{"parallel.sp", "parallel.tp"},
+          "training experts with tp > 1 needs sequence parallelism (sp: true)");
 }
 
 }  // namespace
 
 void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_supported(config.parallel);
-  require_divisible(model, config.parallel.tp, config.parallel.ep);
+  require_divisible(model, config.parallel);
   require_batch(model, config);
   require_schedule(config);
   require_layers_only(model, config);
   require_experts(model, config);
+  require_precision(config);
   layer_ranges(trained_model(model, config).layer_count(), config.parallel);
 }
 

@@ -92,11 +92,16 @@ KernelTime block_scaled_time(const Kernel& kernel, const AcceleratorConfig& acce
                       padding_us(layout, active, v);
   const double epilogue = v[kEpilogue] * rows * columns / 16384;
   const double compute = tiles_us(step * std::ceil(p.k / kStepDepth), epilogue, waves, v);
-  const double memory = streaming(p, kernel, d, v, v[kWriteEfficiency]).time_us;
-  const double body = std::cbrt(compute * compute * compute + memory * memory * memory);
-  KernelTime time = product_time(body, memory, v);
+  const Streaming stream = streaming(p, kernel, d, v, v[kWriteEfficiency]);
+  const double memory = stream.time_us;
+  KernelTime time;
+  time.launch_us = v[kLaunch];
+  time.total_us =
+      time.launch_us + std::cbrt(compute * compute * compute + memory * memory * memory);
+  time.memory_bytes = stream.bytes;
   time.clock = 1 / clock_loss(p, d, accelerator, v);
   time.cache_bytes = tiles * loaded * std::ceil(p.k / kStepDepth) / d.multicast;
+  time.loaded_bytes = time.cache_bytes * served(kernel, d);
   return time;
 }
 

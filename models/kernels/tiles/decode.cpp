@@ -89,6 +89,7 @@ DecodeProblem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.dim = static_cast<double>(kernel.k);
   p.width = p.dim / 128;
   p.padded = p.dim > 128 && p.dim < 256 ? 2 : p.width;
+  p.reuse = kernel.reuse.base();
   look_back(p, kernel, p.context);
   p.element = cache_element(kernel, p);
   p.narrow = p.element < 2;
@@ -142,7 +143,8 @@ KernelTime DecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& acc
   KernelTime time;
   time.launch_us = part.launch;
   time.total_us = part.launch + part.body;
-  time.bound = part.bound;
+  time.loaded_bytes = part.bytes;
+  time.memory_bytes = part.bytes * part.miss;
   return time;
 }
 

@@ -35,14 +35,13 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   const double wait =
       p.kclk * (v[kWait] + v[kStepLatency] * steps / splits + v[kSplitLatency] * std::log2(splits));
   const double bytes = p.cache_bytes(p.seen);
-  const double miss = missed(bytes, v[kCacheShare] * p.cache);
+  const double miss = missed(p, bytes, v[kCacheShare]);
   const double memory = traffic_us(p, bytes * miss, v[kMemoryEfficiency]);
   DecodeTime time;
   time.launch = v[kLaunch];
   time.after = p.kclk * v[kOutput] * p.sequences * p.heads * p.width / p.units;
   time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) + time.after;
   keep_parts(time, {work, wait, memory}, {bytes, miss, jobs * splits, splits});
-  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }
 

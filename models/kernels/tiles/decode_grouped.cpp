@@ -45,7 +45,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
                 v[kIdleBlock] * (blocks - active) / p.units);
   const double wait = p.kclk * (first + v[kStepLatency] * (steps.most - 1) * p.padded);
   const double bytes = p.cache_bytes(std::max(p.seen, 32.0)) + p.query_bytes();
-  const double miss = missed(bytes, v[kCacheShare] * p.cache);
+  const double miss = missed(p, bytes, v[kCacheShare]);
   const double memory = traffic_us(p, bytes * miss, v[kMemoryEfficiency]);
   DecodeTime time;
   time.launch = v[kLaunch];
@@ -56,7 +56,6 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   }
   time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) + time.after;
   keep_parts(time, {work, wait, memory}, {bytes, miss, blocks, splits});
-  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }
 

@@ -33,6 +33,7 @@ struct DecodeProblem {
   double memory = 0;      ///< bytes per us
   double cache = 0;       ///< bytes; 0: none
   double cache_rate = 0;  ///< bytes per us
+  double reuse = 0;       ///< bytes from one use of the cached tokens to the next (Kernel::reuse)
   double matrix_us = 0;   ///< the products at the matrix peak
 
   double kv_jobs() const { return sequences * kv_heads; }
@@ -44,18 +45,16 @@ struct DecodeProblem {
 /// What an accelerator gives one rank; the rest of the problem is empty.
 DecodeProblem device_of(const AcceleratorConfig& accelerator);
 
-/// What one kernel of a library says: launch, body and what bounds it, and what the body is made
-/// of.
+/// What one kernel of a library says: launch, body, and what the body is made of.
 struct DecodeTime {
   double launch = 0, body = 0;
-  Bound bound = Bound::kMemory;
-  double work = 0;          ///< of all units, each with its share of all blocks
-  double wait = 0;          ///< of the longest block
-  double memory = 0;        ///< us of the traffic
-  double bytes = 0;         ///< of all blocks
-  double miss = 1;          ///< share of them that comes from memory
-  double blocks = 1;        ///< of all sequences
-  double splits = 1;        ///< blocks for each head of a sequence
+  double work = 0;    ///< of all units, each with its share of all blocks
+  double wait = 0;    ///< of the longest block
+  double memory = 0;  ///< us of the traffic
+  double bytes = 0;   ///< of all blocks
+  double miss = 1;    ///< share of them that comes from memory
+  double blocks = 1;  ///< of all sequences
+  double splits = 1;  ///< blocks for each head of a sequence
   /// Of blocks that each have a unit for themselves, in `work`; 0: all on a unit share its pipe.
   double rounds = 0;
   double after = 0;         ///< of the body, once all blocks have ended
@@ -98,6 +97,12 @@ inline double missed(double bytes, double cache) {
   return 1 / (1 + r2 * r2);
 }
 
+/// The same of what a kernel moves: in a step, as much as lies between two uses of its tokens has
+/// to stay.
+inline double missed(const DecodeProblem& p, double bytes, double cache_share) {
+  return missed(p.reuse > 0 ? std::max(p.reuse, bytes) : bytes, cache_share * p.cache);
+}
+
 inline double traffic_us(const DecodeProblem& p, double bytes, double efficiency) {
   return bytes / (p.memory * efficiency);
 }
@@ -124,11 +129,6 @@ inline void keep_parts(DecodeTime& time, std::array<double, 3> us, std::array<do
   time.work = us[0], time.wait = us[1], time.memory = us[2];
   time.bytes = amounts[0], time.miss = amounts[1];
   time.blocks = amounts[2], time.splits = amounts[3];
-}
-
-inline Bound bound_of(double launch, double body, double work, double memory, Bound other) {
-  if (launch > body) return Bound::kLatency;
-  return memory >= work ? Bound::kMemory : other;
 }
 
 }  // namespace orrery

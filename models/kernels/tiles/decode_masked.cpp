@@ -73,7 +73,7 @@ double latency(const DecodeProblem& p, const Share& share, const double* v) {
 DecodeTime time(const DecodeProblem& p, const double* v) {
   const Share share = share_of(p);
   const double bytes = p.cache_bytes(p.seen) + p.query_bytes();
-  const double miss = missed(bytes, v[kCacheShare] * p.cache);
+  const double miss = missed(p, bytes, v[kCacheShare]);
   const double memory = traffic_us(p, bytes * miss, v[kMemoryEfficiency]);
   const double issue = p.kclk * share.blocks / p.units *
                        (v[kBlock] + v[kBlockKeys] * std::clamp((share.keys - 6) / 10, 0.0, 1.0) +
@@ -85,7 +85,6 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   time.body =
       std::max(least_us(p, bytes), joined(v[kExponent], {wait, issue, memory})) + time.after;
   keep_parts(time, {issue, wait, memory}, {bytes, miss, share.blocks, share.splits});
-  time.bound = bound_of(time.launch, time.body, std::max(wait, issue), memory, Bound::kVector);
   return time;
 }
 

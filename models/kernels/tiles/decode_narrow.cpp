@@ -80,7 +80,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   const double splits = context_splits(p);
   const Steps steps = steps_of(p, splits);
   const double bytes = p.cache_bytes(std::max(p.seen, 32.0)) + p.query_bytes();
-  const double miss = missed(bytes, v[kCacheShare] * p.cache);
+  const double miss = missed(p, bytes, v[kCacheShare]);
   const double memory = traffic_us(p, bytes * miss, v[kMemoryEfficiency]);
   const double work = work_us(p, p.kv_jobs() * splits, steps, miss, v);
   const double wait = wait_us(p, steps, v);
@@ -93,7 +93,6 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   time.body = std::max(least_us(p, bytes), joined(v[kExponent], {work, wait, memory})) + time.after;
   keep_parts(time, {work, wait, memory}, {bytes, miss, p.kv_jobs() * splits, splits});
   time.least_blocks = resident_blocks(p);
-  time.bound = bound_of(time.launch, time.body, std::max(work, wait), memory, Bound::kTensor);
   return time;
 }
 

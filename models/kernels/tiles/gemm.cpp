@@ -34,16 +34,6 @@ double cache_bytes(const GemmJob& job, const GemmCandidate& c) {
   return c.tiles * c.depth * tile_bytes(job.product, c.tile) / job.device.multicast;
 }
 
-/// What limits a product that takes `body` us with a candidate.
-Bound bound_of(const GemmJob& job, const GemmCandidate& c, double launch, double body) {
-  if (launch > body) return Bound::kLatency;
-  if (job.streaming.time_us > 0.7 * body) return Bound::kMemory;
-  const double waves = std::max(1.0, c.tiles * job.per_unit);
-  if (waves * c.loop < 0.5 * body) return Bound::kLatency;  // fill, epilogue and adding up
-  if (job.step > std::max(c.matrix, c.load)) return Bound::kLatency;
-  return c.load > c.matrix ? Bound::kCache : Bound::kTensor;
-}
-
 /// The kinds of blocks of a candidate, as the closed form has them: all waves but the last in one
 /// steady pace, the first after a fill.
 void add_blocks(const GemmJob& job, const GemmCandidate& c, GemmValues v, BlockPlan& plan) {
@@ -98,9 +88,10 @@ KernelTime GemmFamily::time(const Kernel& kernel, const AcceleratorConfig& accel
   KernelTime time;
   time.launch_us = v[kLaunch];
   time.total_us = time.launch_us + choice.expected;
-  time.bound = bound_of(job, choice.best, time.launch_us, choice.expected);
   time.clock = 1 / clock_loss(job.product, job.device, accelerator, v);
   time.cache_bytes = cache_bytes(job, choice.best);
+  time.loaded_bytes = time.cache_bytes * served(kernel, job.device);
+  time.memory_bytes = job.streaming.bytes;
   return time;
 }
 

@@ -113,6 +113,7 @@ std::vector<double> GemmFamily::transferred(const std::vector<double>& values,
     return moved[static_cast<std::size_t>(p)];
   };
   at(kStepLatency) *= a.clock / b.clock * (a.flops / b.flops);
+  at(kThrottle) = throttle_moved(from, to, precision, at(kThrottle));
   if (runs_block_scaled(of, from) && runs_block_scaled(of, to)) {
     // Results leave by way of the L2: H100 and H200 write at one rate.
     at(kWriteEfficiency) = std::min(

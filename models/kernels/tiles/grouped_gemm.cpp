@@ -122,6 +122,7 @@ const std::vector<ParameterInfo>& GroupedGemmFamily::parameters() const {
       {"sort_copies", "ns", 1e-3, 5},   {"sort_choices", "ns", 1e-4, 1},
       {"sort_rows", "ns", 1e-3, 20},    {"sort_passes", "us", 0.01, 20},
       {"down_epilogue", "us", 0.02, 8}, {"tile", "us", 1e-3, 5},
+      {"units", "1", 1, 1e6, false},
   };
   return table;
 }
@@ -157,7 +158,8 @@ std::vector<double> GroupedGemmFamily::priors(const AcceleratorConfig& accelerat
           scaled ? 0.01 : 1.5,
           3.5,
           (scaled ? 2.7 : 1.8) * drain,
-          0.95};
+          0.95,
+          units};
 }
 
 KernelTime GroupedGemmFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
@@ -174,9 +176,8 @@ KernelTime GroupedGemmFamily::time(const Kernel& kernel, const AcceleratorConfig
   const GroupedProduct& p = job.product;
   time.cache_bytes =
       c.blocks * std::ceil(p.n / c.width) * (c.height + c.width) * p.k * p.element / kMulticast;
-  time.bound = time.launch_us > body                      ? Bound::kLatency
-               : product.memory + job.passes > 0.5 * body ? Bound::kMemory
-                                                          : Bound::kTensor;
+  time.loaded_bytes = time.cache_bytes * kMulticast / kServed;
+  time.memory_bytes = grouped_traffic(p, job.device, c.blocks, v).all;
   return time;
 }
 

@@ -61,10 +61,13 @@ GroupedProduct product_of(const Kernel& kernel, const ExpertLoad& load, const Gr
   p.k = static_cast<double>(kernel.k);
   // A scale of 8 bits for every 16 elements of nvfp4.
   p.element = kernel.precision == Precision::kNvfp4 ? 0.5625 : element_bytes(kernel.precision);
+  p.weight =
+      p.element - element_bytes(kernel.precision) + weight_bytes(kernel.precision, kernel.weights);
   p.active = load.active;
   p.back = load.copies == 0;
   p.rows = std::max(1e-6, load.rows);
-  const double moved = p.active * p.n * p.k * p.element + p.rows * (p.k * p.element + p.n * 2);
+  const double moved = p.active * p.n * p.k * p.weight + p.rows * (p.k * p.element + p.n * 2);
+  p.reuse = kernel.reuse.base();
   p.more_bytes = std::max(0.0, (kernel.read + kernel.written).base() - moved);
   const double ideal = 2 * p.rows * p.n * p.k / d.ideal_rate;
   p.rate = d.ideal_rate / d.units * v[kEfficiency] /
@@ -105,17 +108,27 @@ GroupedTile grouped_tile(const GroupedProduct& p, const GroupedDevice& d, double
 
 GroupedTraffic grouped_traffic(const GroupedProduct& p, const GroupedDevice& d, double blocks,
                                GroupedValues v) {
-  const double weights = p.active * p.n * p.k * p.element;
+  const double weights = p.active * p.n * p.k * p.weight;
   const double moved = p.rows * (p.k * p.element + p.n * 2);
   const double again = v[kReread] * weights * std::max(0.0, blocks / p.active - 1);
   GroupedTraffic t;
-  t.weights = weights * missing(weights + moved, d.cache) + again;
+  t.weights = weights * missing(p.reuse > 0 ? p.reuse : weights + moved, d.cache) + again;
   t.rows = moved * missing(moved, d.cache);
   t.all = t.weights + t.rows + p.more_bytes;
   return t;
 }
 
 namespace {
+
+/// How much longer streaming takes for units that have run out of tiles. On more units than were
+/// fitted a persistent kernel may leave some of them alone, as DeepGEMM does, so that all are done
+/// at once: where a number of units between fills its waves nothing is lost.
+double tail_of(double tiles, const GroupedDevice& d, GroupedValues v) {
+  if (tiles <= d.units) return 1;
+  const double waves = tiles / v[kUnits];
+  if (std::floor(waves) >= std::ceil(tiles / d.units)) return 1;
+  return waves > 1 ? 1 - v[kTail] + v[kTail] * std::ceil(waves) / waves : 1;
+}
 
 /// Time of the product in tiles of `height` by `width`, the rows of its experts filling `blocks`.
 GroupedTime candidate(const GroupedProduct& p, const GroupedDevice& d, double height, double width,
@@ -125,7 +138,7 @@ GroupedTime candidate(const GroupedProduct& p, const GroupedDevice& d, double he
   const double whole = std::ceil(waves);
   const double counted = std::max(1.0, v[kWaves] * whole + (1 - v[kWaves]) * waves);
   const double compute = t.loop + t.epilogue + (counted - 1) * t.steady;
-  const double tail = waves > 1 ? 1 - v[kTail] + v[kTail] * whole / waves : 1;
+  const double tail = tail_of(blocks * std::ceil(p.n / width), d, v);
   GroupedTime time;
   time.memory = grouped_traffic(p, d, blocks, v).all * tail / (d.memory * v[kMemoryEfficiency]);
   time.body = v[kFill] + p_norm(compute, time.memory, v[kExponent]);

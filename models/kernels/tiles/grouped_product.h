@@ -35,6 +35,7 @@ enum class GroupedParameter : std::size_t {
   kSortPasses,    ///< us more where sorting takes three kernels instead of one
   kDownEpilogue,  ///< us to add 128 x 128 results up for their tokens
   kTile,          ///< us of each tile beside computing and writing: taking up its expert's operands
+  kUnits,        ///< of the device that was fitted
 };
 
 /// Values by parameter.
@@ -55,9 +56,11 @@ struct GroupedDevice {
 /// One product and the rows of its experts.
 struct GroupedProduct {
   double n = 0, k = 0, element = 2;
+  double weight = 2;  ///< of a stored weight, which may be narrower than an operand
   double active = 1, rows = 1, more_bytes = 0;
   bool back = false;  ///< from the experts' width; false: into it
-  double rate = 0;    ///< FLOP/us of a unit
+  double reuse = 0;  ///< Kernel::reuse
+  double rate = 0;   ///< FLOP/us of a unit
 };
 
 /// A tile of a product, in us.

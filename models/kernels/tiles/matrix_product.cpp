@@ -39,8 +39,9 @@ double filled_units(const AcceleratorConfig& a, std::int64_t cluster) {
   if (cluster <= 1) return 1;
   const int most = a.core ? a.core->max_cluster.value : 1;
   if (cluster > most) {
-    throw config::ConfigError("operator: cluster: " + a.name + " has clusters of up to " +
-                              std::to_string(most) + " blocks, not " + std::to_string(cluster));
+    throw config::KeyError("operator.cluster", a.name + " has clusters of up to " +
+                                                   std::to_string(most) + " blocks, not " +
+                                                   std::to_string(cluster));
   }
   return a.core->groups ? a.core->groups->filled(cluster) : 1;
 }
@@ -85,9 +86,10 @@ MatrixProduct matrix_product(const Kernel& kernel, const TileDevice& device) {
   p.k = static_cast<double>(kernel.k);
   const double element = element_bytes(kernel.precision);
   if (static_cast<double>(kernel.weights.bits) > 8 * element) {
-    throw config::ConfigError("operator: weights of " + std::to_string(kernel.weights.bits) +
-                              " bits are wider than the " + to_string(kernel.precision) +
-                              " operands that they are multiplied with");
+    throw config::KeyError(std::vector<std::string>{"operator.weights", "precision"},
+                           "weights of " + std::to_string(kernel.weights.bits) +
+                               " bits are wider than the " + to_string(kernel.precision) +
+                               " operands that they are multiplied with");
   }
   p.bytes.input = element + scale_bytes(kernel.precision);
   p.bytes.weight = weight_bytes(kernel.precision, kernel.weights) + scale_bytes(kernel.precision);
@@ -102,7 +104,9 @@ Streaming streaming(const MatrixProduct& p, const Kernel& kernel, const TileDevi
   const double inputs = p.batch * p.m * p.k * p.bytes.input;
   const double outputs = p.batch * p.m * p.n * 2;
   const double cache = v[kCacheShare] * d.cache;
-  const double from_memory = missing(kWeightCopies * weights + inputs + outputs, cache);
+  const double between =
+      kernel.reuse.base() > 0 ? kernel.reuse.base() : kWeightCopies * weights + inputs + outputs;
+  const double from_memory = missing(between, cache);
   const double activations = missing(inputs + outputs, cache);
   // What a kernel reads or writes beyond its operands, such as gradients that are added up.
   const double more =
@@ -118,8 +122,7 @@ double clock_loss(const MatrixProduct& p, const TileDevice& d, const Accelerator
                   GemmValues v) {
   using enum GemmParameter;
   const double ideal = 2 * p.batch * p.m * p.n * p.k / d.rate;
-  const double reached =
-      throttle_reached(accelerator.power, ideal, 1 - std::exp(-ideal / v[kThrottleTime]));
+  const double reached = 1 - std::exp(-ideal / v[kThrottleTime]);
   const double throttle = throttle_here(accelerator, p.precision, v[kThrottle]);
   return 1 + throttle * reached;
 }
@@ -127,16 +130,6 @@ double clock_loss(const MatrixProduct& p, const TileDevice& d, const Accelerator
 double unit_rate(const MatrixProduct& p, const TileDevice& d, const AcceleratorConfig& accelerator,
                  GemmValues v) {
   return d.rate / d.units * v[GemmParameter::kEfficiency] / clock_loss(p, d, accelerator, v);
-}
-
-KernelTime product_time(double body_us, double memory_us, GemmValues v) {
-  KernelTime time;
-  time.launch_us = v[GemmParameter::kLaunch];
-  time.total_us = time.launch_us + body_us;
-  time.bound = time.launch_us > body_us    ? Bound::kLatency
-               : memory_us > 0.7 * body_us ? Bound::kMemory
-                                           : Bound::kTensor;
-  return time;
 }
 
 }  // namespace orrery

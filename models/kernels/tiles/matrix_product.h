@@ -65,10 +65,18 @@ TileDevice tile_device(const AcceleratorConfig& accelerator, const Kernel& kerne
 /// Clusters read a byte of the L2 once for several units: the mean that fits want of the clusters
 /// that libraries choose, on Ampere too, where the L1 does a part of it.
 inline constexpr double kMulticast = 3;
+/// Units that a byte serves on its way through the L2, when fits say nothing: clusters of 2 x 2, or
+/// pairs and a part of the L1. The 3 above have what hides loads in them.
+inline constexpr double kServed = 2;
 /// The same of a cluster of so many blocks, r x c of them as square as it can be: rows are read
 /// once for c, columns once for r, on the mean 2 / (1 / r + 1 / c) for square tiles. Fits that want
 /// kMulticast do not say how much of it is the cluster's.
 double multicast_of(std::int64_t cluster);
+
+/// What passes the L2 over what the multicast of fits leaves; 1 for clusters that are asked for.
+inline double served(const Kernel& kernel, const TileDevice& device) {
+  return kernel.cluster > 0 ? 1 : device.multicast / kServed;
+}
 
 /// A product beside its tiles.
 struct MatrixProduct {
@@ -89,7 +97,8 @@ struct Streaming {
 };
 
 /// The memory delivers what the L2 does not hold from the launch before: measured tables rotate
-/// five copies of the weights and none of the activations.
+/// five copies of the weights and none of the activations. In a step weights stay only where all
+/// that lies between two uses of them fits (Kernel::reuse); activations have just been written.
 Streaming streaming(const MatrixProduct& product, const Kernel& kernel, const TileDevice& device,
                     GemmValues v, double write_efficiency);
 
@@ -122,8 +131,5 @@ inline double steady_us(double loop, double epilogue, GemmValues v) {
 inline double tiles_us(double loop, double epilogue, double waves, GemmValues v) {
   return v[GemmParameter::kFill] + loop + epilogue + (waves - 1) * steady_us(loop, epilogue, v);
 }
-
-/// With the launch before it, bound by what takes most of it.
-KernelTime product_time(double body_us, double memory_us, GemmValues v);
 
 }  // namespace orrery

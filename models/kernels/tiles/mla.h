@@ -17,6 +17,9 @@ class MlaPrefillFamily final : public KernelFamily {
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
+  /// Exponentials follow compute.special.
+  std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
+                                  const AcceleratorConfig& to, Precision precision) const override;
   /// A kind of block for each row of tiles, in the order of a head; heads repeat it.
   std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                   const double* values) const override;

@@ -66,6 +66,7 @@ void look_back(Problem& p, const Kernel& kernel, double tokens) {
 Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   Problem p;
   p.device = device_of(a);
+  p.device.reuse = kernel.reuse.base();
   p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
   p.heads = static_cast<double>(kernel.batch) / p.sequences *
             static_cast<double>(std::max<std::int64_t>(1, kernel.m));
@@ -78,12 +79,8 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
     look_back(p, kernel, p.context);
   }
   p.parts = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
-  // Blackwell's kernels multiply in the format of the cache: queries are converted before, and 128
-  // heads over 8-bit caches were measured 1.2 times as fast as 16-bit products could be.
-  const bool converts = p.parts && p.narrow && find_precision(a.compute.matrix, Precision::kFp8);
-  const Precision products = converts ? Precision::kFp8 : kernel.precision;
   if (kernel.matrix_flops.base() > 0)
-    p.device.matrix_us = (kernel.matrix_flops / matrix_peak(a, products)).base() * 1e6;
+    p.device.matrix_us = (kernel.matrix_flops / matrix_peak(a, kernel)).base() * 1e6;
   return p;
 }
 
@@ -113,7 +110,7 @@ Work even_shares(const Problem& p, const double* v) {
       p.device.kclk * share * v[kStep] * (p.narrow ? v[kNarrowStep] : 1) * std::max(few, heads);
   if (share < steps && steps > 1) work.after += p.device.kclk * v[kCombine];
   if (std::fmod(p.context, 64) > 0) work.after += p.device.kclk * v[kMask];
-  work.miss = missed(p.bytes, v[kCacheShare] * p.device.cache);
+  work.miss = missed(p.device, p.bytes, v[kCacheShare]);
   return work;
 }
 
@@ -148,7 +145,8 @@ Work context_parts(const Problem& p, const double* v) {
   work.rounds = plan.rounds;
   // Read over and over in the same order, a cache keeps what is a little smaller than itself and
   // loses what is a little larger: twice as steep as missed().
-  const double kept = v[kCacheShare] * p.device.cache / p.bytes;
+  const double between = std::max(p.bytes, p.device.reuse);
+  const double kept = v[kCacheShare] * p.device.cache / between;
   work.miss = missed(1, kept * kept);
   const double values = plan.values > 2 ? v[kQuarter] : plan.values > 1 ? v[kHalf] : 1;
   const double block = v[kBlock] * (plan.kernel == LatentKernel::kFewHeads ? 1 : v[kKeptBlock]);
@@ -265,8 +263,8 @@ KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& 
   KernelTime time;
   time.launch_us = sum.launch;
   time.total_us = time.launch_us + sum.body + sum.work.after + sum.rows;
-  time.bound = bound_of(time.launch_us, time.total_us - time.launch_us, sum.work.work, sum.memory,
-                        Bound::kTensor);
+  time.loaded_bytes = p.bytes;
+  time.memory_bytes = p.bytes * sum.work.miss;
   return time;
 }
 

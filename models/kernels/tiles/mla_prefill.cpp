@@ -25,6 +25,7 @@ enum Parameter : std::size_t {
   kPowerLoss,        ///< share of time lost with all tensor cores busy, once the power limit acts
   kPowerTime,        ///< us over which the power limit averages
   kRamp,             ///< us until all multiprocessors have started
+  kExponentials,     ///< of a unit and clock, over those of the device that was fitted
 };
 
 /// A prompt on one device. 128 of 192 columns of a query are those of a value.
@@ -35,6 +36,7 @@ struct Problem {
   double rows = 128, columns = 64;
   double units = 0, memory = 0, kclk = 0;
   double ideal_step = 0;  ///< us, in 16 bits
+  double exp_step = 0;    ///< us
   double matrix_us = 0, more_work = 1;
 
   double tiles() const { return sequences * heads * std::ceil(query / rows); }
@@ -56,6 +58,7 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.kclk = unit_kclk_us(a);
   const double rate = matrix_peak(a, kernel.precision).base() / 1e6 / p.units;
   p.ideal_step = 2 * p.rows * p.columns * (p.key_dim + p.value_dim) / rate;
+  p.exp_step = p.rows * p.columns / fitted_exponentials_us(a);
   const double pairs = p.query * p.context - p.query * (p.query - 1) / 2;
   const double forward = 2 * p.sequences * p.heads * pairs * (p.key_dim + p.value_dim);
   p.matrix_us = kernel.matrix_flops.base() / 1e6 / (rate * p.units);
@@ -72,6 +75,16 @@ struct TileTime {
   double tile_bytes = 0, last_bytes = 0;  ///< through the memory
 };
 
+/// What a step takes beyond its products is time of the exponentials that these do not hide: with
+/// more of them than on the device that was fitted it gets shorter, with fewer longer.
+double step_us(const Problem& p, const double* v) {
+  const double fitted = v[kStep] * p.ideal_step * (p.narrow ? v[kNarrowStep] : 1);
+  const double share = 1 / v[kExponentials];
+  const double shown =
+      std::clamp(fitted - kLeastProducts * p.ideal_step, 0.0, p.exp_step) * (share - 1);
+  return std::max(fitted + shown, share > 1 ? p.exp_step * share : 0);
+}
+
 TileTime tile_time(const Problem& p, const double* v) {
   const double tiles = std::ceil(p.query / p.rows);
   const double rows_last = p.query - (tiles - 1) * p.rows;
@@ -84,7 +97,7 @@ TileTime tile_time(const Problem& p, const double* v) {
   TileTime t;
   t.tile_bytes = p.rows * row_bytes + key_bytes;
   t.last_bytes = rows_last * row_bytes + key_bytes;
-  t.step = v[kStep] * p.ideal_step * (p.narrow ? v[kNarrowStep] : 1);
+  t.step = step_us(p, v);
   t.full = v[kTile] * p.kclk + t.tile_bytes * per_byte;
   // A tile of a single row group has the unit's tensor cores for itself.
   t.last_step = single ? 0.6 * t.step : t.step;
@@ -166,6 +179,7 @@ const std::vector<ParameterInfo>& MlaPrefillFamily::parameters() const {
       {"power_loss", "1", 1e-2, 5},
       {"power_time", "us", 100, 30000},
       {"ramp", "us", 1e-2, 20},
+      {"exponentials", "1", 1e-3, 1e3, false},
   };
   return table;
 }
@@ -175,21 +189,31 @@ std::vector<double> MlaPrefillFamily::priors(const AcceleratorConfig& accelerato
   // Of an H200. The traffic before the core is the same number of bytes on every device that was
   // fitted; the launch is that of five empty GEMMs.
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
-  return {5 * launch, 1.7 * launch, 0.3, 5.8, 4.8, 4.9, 1.4, 0.95, 1.6, 0.4, 0.6, 4300, 1.0};
+  return {5 * launch, 1.7 * launch, 0.3, 5.8, 4.8, 4.9, 1.4, 0.95, 1.6, 0.4, 0.6, 4300, 1.0, 1};
+}
+
+std::vector<double> MlaPrefillFamily::transferred(const std::vector<double>& values,
+                                                  const AcceleratorConfig& from,
+                                                  const AcceleratorConfig& to,
+                                                  Precision /*precision*/) const {
+  std::vector<double> moved = values;
+  moved[kExponentials] *= exponentials_over(to, from);
+  return moved;
 }
 
 KernelTime MlaPrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                   const double* v) const {
   const Problem p = problem_of(kernel, accelerator);
-  const Core core = core_of(p, work_of(p, tile_time(p, v)), v);
+  const Work work = work_of(p, tile_time(p, v));
+  const Core core = core_of(p, work, v);
   const double assemble = assemble_us(p, v);
   KernelTime time;
   time.launch_us = launch_of(p, v);
   const double body = assemble + std::max(core.all * p.more_work, p.matrix_us) + ramp_us(p, v);
   time.total_us = time.launch_us + body;
-  time.bound = time.launch_us > body ? Bound::kLatency
-               : assemble > core.all ? Bound::kMemory
-                                     : Bound::kTensor;
+  time.cache_bytes =
+      work.steps * p.columns * (p.key_dim + p.value_dim) * (p.narrow ? 1 : 2) * p.more_work;
+  time.loaded_bytes = time.cache_bytes;
   return time;
 }
 

@@ -6,6 +6,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/dispatch_tail.h"
+#include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 
@@ -34,6 +35,7 @@ enum Parameter : std::size_t {
   kPowerFree,       ///< use of the tensor cores that costs nothing
   kPowerTime,       ///< us over which the power limit averages
   kRamp,            ///< us until all multiprocessors have started
+  kExponentials,    ///< of a unit and clock, over those of the device that was fitted
 };
 
 /// Rows of queries and columns of keys of a tile.
@@ -115,18 +117,20 @@ struct Problem {
   Steps steps;
   double tiles = 0, units = 0, memory = 0;  ///< memory: bytes per us
   double ideal_step = 0, exp_step = 0;      ///< us
+  double exponentials = 1;                  ///< kExponentials
   double more_work = 1;  ///< backward passes: FLOPs of the kernel over those of a forward pass
 };
 
-Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
+Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double exponentials = 1) {
   Problem p;
+  p.exponentials = exponentials;
   p.sequences = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.sequences));
   p.heads = static_cast<double>(kernel.batch) / p.sequences;
   p.kv_heads = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.kv_heads));
   p.query = static_cast<double>(kernel.m);
   p.dim = static_cast<double>(kernel.k);
   p.window = kernel.attention.window < kernel.m ? static_cast<double>(kernel.attention.window) : 0;
-  p.narrow = kernel.precision == Precision::kFp8 || kernel.precision == Precision::kFp8Block;
+  p.narrow = element_bytes(kernel.precision) < 2;
   p.mixed = p.narrow && kernel.attention.wide_queries;
   p.bytes = p.narrow ? 1 : 2;
   p.tile = tile_of(a, kernel.k, p.bytes);
@@ -139,9 +143,7 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   // The 8-bit kernel of Hopper computes 192 columns as 256.
   const bool padded = p.narrow && kernel.k == 192 && p.tile.rows == 128;
   p.ideal_step = 4 * p.tile.rows * p.tile.columns * (padded ? 256 : p.dim) / rate;
-  // 16 exponentials a clock and multiprocessor on every NVIDIA GPU since Volta (CUDA C++
-  // Programming Guide, arithmetic instructions).
-  p.exp_step = p.tile.rows * p.tile.columns / (16 * a.compute.clock.value.base() / 1e6);
+  p.exp_step = p.tile.rows * p.tile.columns / fitted_exponentials_us(a);
   const double pairs = kernel.vector_flops.base() > 0 ? 4 * p.dim : 0;
   const double forward =
       2.0 * 2 * p.dim * static_cast<double>(kernel.batch) * (p.query * (p.query + 1) / 2);
@@ -160,8 +162,17 @@ struct TileTime {
   double tile_bytes = 0, last_bytes = 0;  ///< through the memory
 };
 
+/// Products and exponentials of a step add up as fitted. Where a device has more exponentials than
+/// the one that was fitted, what they save ends at the products.
+double arithmetic_us(const Problem& p, const double* v) {
+  const double products = v[kMatrixStep] * p.ideal_step;
+  const double fitted = products + v[kExpStep] * p.exp_step;
+  const double here = products + v[kExpStep] * p.exp_step / p.exponentials;
+  return std::max(here, std::min(fitted, kLeastProducts * p.ideal_step));
+}
+
 TileTime tile_time(const Problem& p, const double* v) {
-  double step = v[kMatrixStep] * p.ideal_step + v[kExpStep] * p.exp_step;
+  double step = arithmetic_us(p, v);
   if (p.narrow) step += v[kNarrowStep];
   if (p.mixed && (p.dim == 128 || p.tile.rows > 128)) step *= v[kMixedStep];
   const double rows_last = p.query - (std::ceil(p.query / p.tile.rows) - 1) * p.tile.rows;
@@ -208,10 +219,10 @@ TileWork tile_work(const Problem& p, const TileTime& t) {
 /// `excess` above what costs nothing.
 double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core, double excess,
                   const double* v) {
-  const double reached = throttle_reached(a.power, core, core / (core + v[kPowerTime]));
-  if (!a.sold && a.power.state == PowerState::kAutomatic) return v[kPowerLoss] * reached * excess;
+  const double reached = core / (core + v[kPowerTime]);
+  if (!a.sold) return v[kPowerLoss] * reached * excess;
   const double free = v[kPowerFree];
-  const double busy = std::min(1.0, excess / (1 - free));
+  const double busy = excess / (1 - free);
   return throttle_here(a, kernel.precision, v[kPowerLoss] * (1 - free)) * busy * reached;
 }
 
@@ -221,14 +232,24 @@ struct Losses {
   double clock = 1;  ///< of it, lost to the power limit
 };
 
+/// us of the same tiles with the exponentials of the device that was fitted.
+double fitted_core(Problem p, const double* v) {
+  p.exponentials = 1;
+  const TileWork work = tile_work(p, tile_time(p, v));
+  return makespan(p.tiles, p.units, work.longest, work.all);
+}
+
+/// What fits say of multiprocessors in each other's way has exponentials and products of their
+/// device in it, and stays; power is what the tensor cores take here.
 Losses losses_of(const Kernel& kernel, const AcceleratorConfig& accelerator, const Problem& p,
                  const TileWork& work, double core, const double* v) {
   const double busy = work.all / p.units / core;
-  const double steps = p.steps.before + p.steps.last;
-  const double matrix = p.ideal_step * steps * p.sequences * p.heads / (p.units * core);
-  const double excess = std::max(0.0, matrix - v[kPowerFree]);
-  const double matrix_loss = 1 + v[kMatrixLoss] * excess;
-  const double limited = matrix_loss + power_loss(kernel, accelerator, core, excess, v);
+  const double products =
+      p.ideal_step * (p.steps.before + p.steps.last) * p.sequences * p.heads / p.units;
+  const auto excess = [&](double us) { return std::max(0.0, products / us - v[kPowerFree]); };
+  const double fitted = p.exponentials == 1 ? core : fitted_core(p, v);
+  const double matrix_loss = 1 + v[kMatrixLoss] * excess(fitted);
+  const double limited = matrix_loss + power_loss(kernel, accelerator, core, excess(core), v);
   return {(1 + v[kLoadLoss] * busy) * limited, limited / matrix_loss};
 }
 
@@ -269,6 +290,7 @@ const std::vector<ParameterInfo>& PrefillFamily::parameters() const {
       {"power_free", "1", 0.1, 0.5},
       {"power_time", "us", 100, 30000},
       {"ramp", "us", 1e-3, 20},
+      {"exponentials", "1", 1e-3, 1e3, false},
   };
   return table;
 }
@@ -279,12 +301,12 @@ std::vector<double> PrefillFamily::priors(const AcceleratorConfig& accelerator,
   // rates in the ideal steps.
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
   return {3 * launch, 4 * launch, 1.5, 0.3, 0.75, 2.8,  2.0, 0.2, 1.13, 0.75, 0.4,
-          0.96,       0.8,        3.0, 2.5, 0.02, 0.02, 0.6, 0.3, 2500, 0.6};
+          0.96,       0.8,        3.0, 2.5, 0.02, 0.02, 0.6, 0.3, 2500, 0.6,  1};
 }
 
 KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
+  const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
   const TileTime t = tile_time(p, v);
   const TileWork work = tile_work(p, t);
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
@@ -297,13 +319,7 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   // Each tile of queries reads the keys and values of its steps.
   time.cache_bytes = (p.steps.before + p.steps.last) * p.sequences * p.heads * p.tile.columns *
                      p.dim * 2 * p.bytes * p.more_work;
-  const double steps = (p.steps.before + p.steps.last) * p.sequences * p.heads / p.units;
-  if (time.launch_us > body || steps * t.step * p.more_work < 0.5 * body) {
-    time.bound = Bound::kLatency;
-  } else {
-    time.bound =
-        v[kMatrixStep] * p.ideal_step < v[kExpStep] * p.exp_step ? Bound::kVector : Bound::kTensor;
-  }
+  time.loaded_bytes = time.cache_bytes;
   return time;
 }
 
@@ -330,13 +346,14 @@ std::vector<double> PrefillFamily::transferred(const std::vector<double>& values
   };
   std::vector<double> moved = values;
   moved[kTileBandwidth] *= std::sqrt(of_unit(from) / of_unit(to));
+  moved[kExponentials] *= exponentials_over(to, from);
   return moved;
 }
 
 std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
                                                const AcceleratorConfig& accelerator,
                                                const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
+  const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
   const TileTime t = tile_time(p, v);
   const double flops = 4 * p.tile.rows * p.tile.columns * p.dim * p.more_work;  // of a step
   const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.tile.rows));

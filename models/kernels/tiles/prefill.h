@@ -23,7 +23,8 @@ class PrefillFamily final : public KernelFamily {
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
-  /// Tiles get more of a memory by the root of its bandwidth a unit.
+  /// Tiles get more of a memory by the root of its bandwidth a unit; exponentials follow
+  /// compute.special.
   std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
                                   const AcceleratorConfig& to, Precision precision) const override;
   /// A kind of block for each row of tiles, in the order of a head; heads repeat it.

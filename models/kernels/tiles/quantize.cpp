@@ -47,7 +47,6 @@ KernelTime QuantizeFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   KernelTime time;
   time.launch_us = v[kLaunch];
   time.total_us = std::pow(std::pow(v[kLaunch], p) + std::pow(row, p) + std::pow(stream, p), 1 / p);
-  time.bound = v[kLaunch] > stream ? Bound::kLatency : Bound::kMemory;
   return time;
 }
 

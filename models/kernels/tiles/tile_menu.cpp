@@ -120,8 +120,9 @@ TileMenu tile_menu(const Kernel& kernel, const AcceleratorConfig& accelerator, O
       for (const Tile tile : kWidening) add(tile);
   }
   if (menu.begin() == menu.end()) {
-    throw config::ConfigError("operator: " + accelerator.name + ": " +
-                              arithmetic(asked ? wanted : kLibrary.front(), room, kernel, stages));
+    throw config::KeyError(std::vector<std::string>{"operator.tile", "operator"},
+                           accelerator.name + ": " +
+                               arithmetic(asked ? wanted : kLibrary.front(), room, kernel, stages));
   }
   return menu;
 }

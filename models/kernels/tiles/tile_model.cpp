@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/machine/limits.h"
+
 namespace orrery {
 namespace {
 
@@ -114,8 +116,11 @@ KernelCost TileModel::cost_on(const Kernel& kernel, const AcceleratorConfig& acc
   const TileResult result = play(kernel, accelerator, *plan);
   const double body = plan->extra_us + plan->scale * result.duration_us;
   const double ratio = body / (closed.total_us - closed.launch_us);
-  cost.duration = cost.launch + to_picoseconds(to_seconds(cost.duration - cost.launch) * ratio);
+  const Picoseconds played =
+      cost.launch + to_picoseconds(to_seconds(cost.duration - cost.launch) * ratio);
+  cost.duration = std::max(played, to_picoseconds(least_time(kernel, accelerator)));
   cost.fidelity = Fidelity::kTile;
+  cost.bound = limit_of(kernel, cost, accelerator).bound;
   return cost;
 }
 

@@ -1,7 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/kernels/tiles/unit_clock.h"
 
+#include <cmath>
+
+#include "sim/machine/clock.h"
+
 namespace orrery {
+namespace {
+
+double exponentials_of_clock(const AcceleratorConfig& a) {
+  constexpr double kVectorFlops = 16;
+  const double rate = a.compute.special ? a.compute.special->value.base()
+                                        : a.compute.vector.value.base() / kVectorFlops;
+  return rate / (a.compute.units.value * boost_clock(a).base());
+}
+
+}  // namespace
+
+double fitted_exponentials_us(const AcceleratorConfig& accelerator) {
+  return 16 * accelerator.compute.clock.value.base() / 1e6;
+}
+
+double exponentials_over(const AcceleratorConfig& a, const AcceleratorConfig& b) {
+  constexpr double kRounding = 1e-3;  // of data sheets
+  const double ratio = exponentials_of_clock(a) / exponentials_of_clock(b);
+  return std::abs(ratio - 1) < kRounding ? 1 : ratio;
+}
 
 double unit_kclk_us(const AcceleratorConfig& accelerator) {
   constexpr double kBytesPerClock = 128;

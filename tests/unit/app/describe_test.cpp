@@ -117,7 +117,7 @@ TEST(DescribeSystems, VeraRubinHasTheFiguresOfItsAnnouncement) {
   EXPECT_THAT(row(table, "NVFP4 inference"), ElementsAre("3.6 EFLOPS"));
   EXPECT_THAT(row(table, "NVFP4 training"), ElementsAre("2.5 EFLOPS"));
   EXPECT_THAT(row(table, "host memory capacity"), ElementsAre("54 TB"));
-  EXPECT_THAT(row(table, "HBM capacity"), ElementsAre("20.7 TB"));
+  EXPECT_EQ(row(table, "HBM capacity")[0], "20.7 TB");  // what fits is an estimate beside it
   EXPECT_THAT(row(table, "HBM bandwidth"), ElementsAre("1.6 PB/s"));
   EXPECT_THAT(row(table, "scale-up bandwidth, both ways"), ElementsAre("259 TB/s"));
   EXPECT_THAT(table, HasSubstr("published as 260 TB/s"));
@@ -181,13 +181,14 @@ TEST(Describe, EveryKindHasAListWithOneLineEach) {
 TEST(Describe, AnAcceleratorShowsEveryValueWithUnitAndSource) {
   const auto description = describe({"accelerator", "gb200"}, catalog(), library());
   EXPECT_THAT(description.text, HasSubstr("189471 MiB"));
-  EXPECT_THAT(description.text, HasSubstr("192 GB"));
+  EXPECT_THAT(description.text, HasSubstr("186 GB"));
+  EXPECT_THAT(description.text, HasSubstr("192 GB"));  // of lectures and the announcement
   EXPECT_THAT(description.text, HasSubstr("nvidia-smi"));
   for (const auto& value : description.json[0]["values"]) {
     if (value["path"] != "memory.bandwidth") continue;
     EXPECT_DOUBLE_EQ(value["value"].get<double>(), 8e12);
     EXPECT_EQ(value["unit"], "B/s");
-    EXPECT_EQ(value["source"], "NVIDIA GB200 NVL72 datasheet");
+    EXPECT_EQ(value["source"], "NVIDIA GB200 NVL72 datasheet (2024)");
     EXPECT_THAT(value["origin"].get<std::string>(), HasSubstr("gb200.yaml"));
     return;
   }

@@ -54,12 +54,11 @@ TEST(Operator, EnergyIsStaticPowerFlopsAtTheirVoltageAndBytesByLevel) {
 TEST(Operator, OperandsOfMatrixInstructionsAreAPartOfTheirEnergy) {
   Kernel kernel;
   kernel.matrix_flops = Flops(2.0 * 64 * 256 * 16);
-  const std::vector<KernelCost> costs(1);
   const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
   EXPECT_EQ(shared_reads(kernel, h100), Bytes(16 * (64 + 256) * 2));
   EXPECT_EQ(shared_reads(kernel, shipped_accelerator("a100_sxm")), Bytes(16 * (256 + 256) * 2));
   EXPECT_EQ(shared_reads(kernel, shipped_accelerator("stm32f746")), Bytes(0));
-  const EnergyUse use = kernel_energy({kernel}, costs, h100);
+  const EnergyUse use = run_energy(kernel, KernelCost(), h100);
   EXPECT_EQ(use.shared, shared_reads(kernel, h100) * h100.energy.shared.value);
   EXPECT_NEAR((use.matrix + use.shared).base(),
               (kernel.matrix_flops * h100.energy.matrix.at(Precision::kBf16).value).base(), 1e-18);
@@ -77,6 +76,33 @@ TEST(Operator, CopiesOfOneDirectionShareAndUnitsCopyWithoutEngines) {
   const std::string in = "kind: copy_host_to_device, bytes: 1 GB";
   EXPECT_NEAR(run(in + ", copies: 4", "", "dgx_h100")["time_s"],
               4 * run(in, "", "dgx_h100")["time_s"], 1e-5);
+}
+
+// 8192 cubed on a B200: what the fits take for a lower clock would draw 0.73 of the cap at it.
+// Twice the SMs of an H100 in fp8: units issue 0.61 of their clocks, and even at the floor of the
+// voltage that is too much: 2.18 PFLOP/s are left. NVFP4 experts on a GB200: their energy, not that
+// of bf16.
+TEST(Operator, TheClockIsTheBoostClockOrThePowerTheCap) {
+  const std::string wide =
+      "{extends: dgx_h100, accelerator: {extends: h100_sxm, compute: {units: 264}}}";
+  const std::string product = "m: 8192, n: 8192, k: 8192";
+  const std::string experts =
+      "kind: moe, tokens: 4096, hidden: 4096, expert_ffn: 2048, top_k: 8, experts: 64";
+  for (const Ran& ran : {run(product, "", "dgx_b200"), run(product, ", precision: fp8", wide),
+                         run(product, ", precision: fp8", "dgx_b200"),
+                         run(experts, ", precision: nvfp4", "gb200_nvl72")}) {
+    const AcceleratorConfig& device = ran.experiment.system.accelerator;
+    const double cap = device.power.cap().base(), boost = boost_clock(device).base();
+    EXPECT_LE(ran["average_power_w"], cap * (1 + 1e-9)) << device.name;
+    EXPECT_TRUE(ran["average_power_w"] > 0.999 * cap || ran["clock_hz"] == boost) << device.name;
+    EXPECT_GT(ran["clock_hz"], 0.5 * boost) << device.name;
+  }
+}
+
+TEST(Operator, ALimitBelowWhatIdlingNeedsIsAnError) {
+  EXPECT_THROW(
+      run(kGemm, "", "{extends: dgx_h100, accelerator: {extends: h100_sxm, power: {limit: 70 W}}}"),
+      config::ConfigError);
 }
 
 TEST(Operator, ADieHasItsShareOfTheStaticPower) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "sim/app/kernel_pricing.h"
-#include "sim/app/limits.h"
 #include "sim/app/simulate.h"
 #include "sim/results/result_store.h"
 
@@ -67,21 +66,8 @@ TEST(Limits, NoKernelReachesMoreThanItsLimit) {
     const LoadedExperiment loaded = gemm({std::string("operator.m=") + size});
     const RunRecord record = simulate(loaded);
     EXPECT_GT(record.find("share_of_limit")->value, 0) << size;
-    EXPECT_LE(record.find("share_of_limit")->value, 1.05) << size;  // weights may stay in the L2
+    EXPECT_LE(record.find("share_of_limit")->value, 1 + 1e-9) << size;
   }
-}
-
-TEST(Limits, ASlowerLimitTakesLonger) {
-  Kernel kernel;
-  kernel.kind = KernelClass::kElementwise;
-  kernel.read = Bytes(4e9);
-  kernel.vector_flops = Flops(1e9);
-  const AcceleratorConfig on = gemm({}).experiment.system.accelerator;
-  const double memory = time_at_limit(kernel, on, Bound::kMemory);
-  EXPECT_DOUBLE_EQ(memory, 4e9 / on.memory.bandwidth.value.base());
-  EXPECT_LT(time_at_limit(kernel, on, Bound::kCache), memory);
-  EXPECT_EQ(time_at_limit(kernel, on, Bound::kTensor), 0);
-  EXPECT_EQ(time_at_limit(kernel, on, Bound::kLatency), memory);
 }
 
 }  // namespace

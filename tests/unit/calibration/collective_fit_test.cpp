@@ -92,6 +92,37 @@ TEST(CollectiveFit, EveryCalibrationOfTheLibraryFitsItsSystem) {
   }
 }
 
+TEST(CollectiveFit, ASystemThatNobodyMeasuredTakesTheCalibrationOfItsSibling) {
+  const std::map<std::string, std::string> siblings = {
+      {"b300_sxm", "dgx_b200"}, {"gb300", "gb200_nvl72"}, {"h800_sxm", "dgx_h100"},
+      {"h20", "dgx_h100"},      {"a100_sxm_40", "dgx_a100"}};
+  for (const auto& [accelerator, sibling] : siblings) {
+    const std::string name = measured_system(accelerator);
+    ASSERT_FALSE(name.empty()) << accelerator;
+    EXPECT_EQ(load_system(name).scale_up.calibration, sibling);
+  }
+  EXPECT_EQ(measured_system("b300_sxm"), "dgx_b300");
+  EXPECT_EQ(measured_system("gb300"), "gb300_nvl72");
+  EXPECT_EQ(measured_system("mi300x"), "");  // no protocols
+}
+
+/// Parameters are shares of the line rate and times of switches and of the library: the same
+/// generation of switches, reached by links of the same rate.
+TEST(CollectiveFit, ASiblingHasTheSameSwitchesAndLinksOfTheSameRate) {
+  const config::Library& library = config::default_library();
+  for (const std::string& name : library.names("systems")) {
+    const SystemConfig system = load_system(name);
+    if (system.scale_up.calibration.empty()) continue;
+    const SystemConfig sibling = load_system(system.scale_up.calibration);
+    const auto link = [](const SystemConfig& s) {
+      return s.accelerator.scale_up.bandwidth.value.base() / s.accelerator.scale_up.links.value;
+    };
+    EXPECT_EQ(system.scale_up.kind, sibling.scale_up.kind) << name;
+    EXPECT_EQ(system.accelerator.scale_up.kind, sibling.accelerator.scale_up.kind) << name;
+    EXPECT_NEAR(link(system) / link(sibling), 1, 1e-9) << name;
+  }
+}
+
 /// The accuracy that issue 5 asks for, on all rows; held-out rows alone are in the calibrations.
 TEST(CollectiveFit, MeasuredCollectivesArePredicted) {
   const std::filesystem::path file =

@@ -27,7 +27,7 @@ TEST(Topology, LinksAreCountedByTheirBundlesDrawnOrNot) {
   Topology topology;
   const auto gpu = topology.add_rank("gpu");
   const auto chip = topology.add_switch("chip");
-  const BundleId bundle = topology.add_bundle({"gpu->chip", LinkKind::kScaleUp, 75_GBps, 3, 0});
+  const BundleId bundle = topology.add_bundle("gpu", "chip", {LinkKind::kScaleUp, 75_GBps, 3, 0});
   EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 3U);
   EXPECT_EQ(topology.link_count(LinkKind::kScaleOut), 0U);
   topology.add_link(gpu, chip, 25_GBps, bundle);
@@ -40,7 +40,7 @@ TEST(Topology, ALinkIsNamedAfterItsEnds) {
   const auto gpu = topology.add_rank("system0/node0/accelerator3");
   const auto chip = topology.add_switch("system0/nvswitch7");
   topology.add_link(gpu, chip, 50_GBps,
-                    topology.add_bundle({"up", LinkKind::kScaleUp, 50_GBps, 1, 0}));
+                    topology.add_bundle("gpu", "up", {LinkKind::kScaleUp, 50_GBps, 1, 0}));
   const auto link = *boost::edges(topology.graph()).first;
   EXPECT_EQ(link_name(topology, link), "system0/node0/accelerator3->system0/nvswitch7");
   EXPECT_EQ(link_kind(topology, link), LinkKind::kScaleUp);
@@ -50,7 +50,7 @@ TEST(Topology, ParallelLinksStayApart) {
   Topology topology;
   const auto gpu = topology.add_rank("gpu");
   const auto chip = topology.add_switch("chip");
-  const BundleId bundle = topology.add_bundle({"gpu->chip", LinkKind::kScaleUp, 50_GBps, 2, 0});
+  const BundleId bundle = topology.add_bundle("gpu", "chip", {LinkKind::kScaleUp, 50_GBps, 2, 0});
   topology.add_link(gpu, chip, 25_GBps, bundle);
   topology.add_link(gpu, chip, 25_GBps, bundle);
   EXPECT_EQ(boost::num_edges(topology.graph()), 2U);

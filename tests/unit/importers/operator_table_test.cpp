@@ -183,7 +183,7 @@ TEST_F(OperatorTables, OtherTablesAreRefused) {
 
 TEST_F(OperatorTables, AFileThatCannotBeReadIsNamedWithTheReason) {
   EXPECT_THAT(message_of([this] { read_operator_table(path("absent.csv")); }),
-              HasSubstr("absent.csv: cannot be read: No such file or directory"));
+              HasSubstr("absent.csv: cannot be read: no such file"));
   const std::string packed = write_gzip("cut.csv.gz", kGemmText);
   std::filesystem::resize_file(packed, std::filesystem::file_size(packed) / 2);
   EXPECT_THAT(message_of([&] { read_operator_table(packed); }),

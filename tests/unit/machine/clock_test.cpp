@@ -44,12 +44,11 @@ TEST(Clock, PowerFallsWithTheClockAndTheSquareOfTheVoltage) {
 }
 
 TEST(Clock, TheMemoryHasItsOwnSupply) {
-  // 1 TB/s: 30 W of the memory as long as bytes flow, 10 W of the chip with V^2.
+  // 1 TB/s at the boost clock: 30 W of the memory with the bytes, 10 W of the chip with V^2 too.
   Activity activity;
   activity.memory = 1_TBps;
-  activity.with_clock = false;
   EXPECT_DOUBLE_EQ(power_at(chip(Watts(1000)), activity, 1).base(), 140);
-  EXPECT_DOUBLE_EQ(power_at(chip(Watts(1000)), activity, 0.5).base(), 132.5);
+  EXPECT_DOUBLE_EQ(power_at(chip(Watts(1000)), activity, 0.5).base(), 116.25);
 }
 
 TEST(Clock, IsTheHighestThatKeepsTheCap) {
@@ -59,6 +58,30 @@ TEST(Clock, IsTheHighestThatKeepsTheCap) {
   EXPECT_NEAR(capped.power.base(), 268.75, 1e-6);
   // Half the work: 200 W at boost.
   EXPECT_DOUBLE_EQ(sustained_clock(chip(Watts(300)), products(50)).clock.base(), 2e9);
+}
+
+// At the floor of the voltage a quarter of the energy is left: 100 + 0.05 x 400 / 4 W.
+TEST(Clock, HasNoLowerEnd) {
+  const ClockState capped = sustained_clock(chip(Watts(105)), products(100));
+  EXPECT_NEAR(capped.clock.base(), 0.05 * 2e9, 1);
+  EXPECT_LE(capped.power.base(), 105);
+}
+
+TEST(Clock, AShareWithinACapIsTheHighest) {
+  const auto linear = [](double share) { return Watts(10 + 90 * share); };
+  EXPECT_EQ(share_within(Watts(100), 1, linear), 1);
+  EXPECT_NEAR(share_within(Watts(55), 1, linear), 0.5, 1e-12);
+  EXPECT_NEAR(share_within(Watts(10.01), 1, linear), 0.01 / 90, 1e-12);
+  EXPECT_THROW(share_within(Watts(10), 1, linear), std::logic_error);
+}
+
+// A sibling under a higher cap throttles less, by what the balance says of both.
+TEST(Clock, AFittedThrottleMovesWithTheCap) {
+  const AcceleratorConfig gb200 = shipped_accelerator("gb200"),
+                          gb300 = shipped_accelerator("gb300");
+  EXPECT_DOUBLE_EQ(throttle_moved(gb200, gb200, Precision::kFp8, 0.3), 0.3);
+  EXPECT_LT(throttle_moved(gb200, gb300, Precision::kFp8, 0.3), 0.3);
+  EXPECT_EQ(throttle_moved(gb200, gb300, Precision::kFp8, 0), 0);
 }
 
 TEST(Clock, OperandsThatSwitchLessRunFaster) {
@@ -138,16 +161,6 @@ TEST(Clock, MoreUnitsUnderTheSameCapRunSlower) {
   const double slower = 1 + throttle(h200_with("compute: {units: 264}"));
   EXPECT_GT(slower, 1.24);
   EXPECT_LT(slower, 2 * 1.24);  // and yet do more together
-}
-
-TEST(Clock, TheCapActsAfterTheResponseTimeAndInTheSteadyStateOnAll) {
-  PowerConfig power;
-  EXPECT_EQ(throttle_reached(power, 100, 0.3), 0.3);
-  power.state = PowerState::kSteady;
-  EXPECT_EQ(throttle_reached(power, 100, 0.3), 1);
-  power.state = PowerState::kBoost;  // 20 ms
-  EXPECT_EQ(throttle_reached(power, 100, 0.3), 0);
-  EXPECT_DOUBLE_EQ(throttle_reached(power, 80'000, 0.3), 0.75);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 using namespace literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 AcceleratorConfig changed(const std::string& change, const std::string& base = "h200_sxm") {
   std::string messages;
@@ -69,6 +70,49 @@ TEST(WhatIf, ARateThatWasWrittenStays) {
   const AcceleratorConfig a = changed("compute: {units: 264, matrix: {bf16: 1500 TFLOP/s}}");
   EXPECT_EQ(a.compute.matrix.at(Precision::kBf16).value, 1500_TFLOPps);
   EXPECT_NEAR(a.compute.matrix.at(Precision::kFp16).value / 989.4_TFLOPps, 2, 1e-3);
+}
+
+/// All that is told, one sentence a line.
+std::string told(const AcceleratorConfig& a) {
+  std::string text;
+  for (const std::string& sentence : a.followed) text += sentence + "\n";
+  return text;
+}
+
+// Each of the two rates with a figure per clock was written, so that nothing tells what 132 SMs
+// had.
+TEST(WhatIf, RatesThatCannotFollowAreNamedWithTheReason) {
+  const AcceleratorConfig a =
+      changed("compute: {units: 160, matrix: {bf16: 1200 TFLOP/s, fp8: 2400 TFLOP/s}}");
+  EXPECT_EQ(a.compute.vector.value, shipped().compute.vector.value);
+  EXPECT_THAT(told(a), HasSubstr("compute.matrix.tf32, compute.matrix.fp16, compute.matrix.int8, "
+                                 "compute.vector and compute.special did not follow compute.units: "
+                                 "no rate is left that tells units x clock of the part as sold"));
+}
+
+// 989.4 / 4,096 is still there: 160 x 1.83 GHz over it is 1.2121.
+TEST(WhatIf, OneRateThatIsLeftIsEnoughForTheOthers) {
+  const AcceleratorConfig a = changed("compute: {units: 160, matrix: {fp8: 2400 TFLOP/s}}");
+  EXPECT_NEAR(a.compute.vector.value / shipped().compute.vector.value, 160 / 132.0, 1e-3);
+  EXPECT_NEAR(a.compute.special->value / shipped().compute.special->value, 160 / 132.0, 1e-3);
+  EXPECT_NEAR(bf16(a) / bf16(shipped()), 160 / 132.0, 1e-3);
+  EXPECT_THAT(told(a), Not(HasSubstr("did not follow")));
+}
+
+TEST(WhatIf, WhatTheClockDrivesCannotFollowWhereTheUnitsChangedToo) {
+  const AcceleratorConfig a = changed("compute: {units: 264, clock: 915 MHz}");
+  EXPECT_NEAR(bf16(a) / bf16(shipped()), 1, 1e-3);  // twice the units at half the clock
+  EXPECT_EQ(a.cache->bandwidth.value, shipped().cache->bandwidth.value);
+  EXPECT_THAT(told(a),
+              HasSubstr("compute.boost_clock, core.shared_bandwidth and cache.bandwidth "
+                        "did not follow compute.clock: compute.units was changed as well"));
+}
+
+TEST(WhatIf, CapacityCannotFollowStacksOfOtherPins) {
+  const AcceleratorConfig a = changed("memory: {stacks: 8, data_rate: 9.2 Gb/s}");
+  EXPECT_DOUBLE_EQ(a.memory.bandwidth.value.base(), 8 * 1024 * 9.2e9 / 8);
+  EXPECT_EQ(a.memory.capacity.value, shipped().memory.capacity.value);
+  EXPECT_THAT(told(a), HasSubstr("memory.capacity did not follow memory.stacks"));
 }
 
 // 8 x 1,024 bit x 6.25 Gb/s / 8 = 6.4 TB/s; 8 of 6 stacks hold 4/3 as much.

@@ -87,7 +87,7 @@ TEST(ReplayedLinkEvent, AnEventAfterTheEndChangesNothing) {
 
 TEST(ReplayedLinkEvent, ALinkIsBusyForWhatItCarriesAtTheCapacityThatItHas) {
   TestProgramBuilder b = two_transfers();
-  b.costs.transfers[0].loads[0].payload = 3e6;
+  b.costs.transfers[0].loads.change([](LinkLoad& load) { load.payload = 3e6; });
   ReplayResult result = replay(b.program, b.costs);
   EXPECT_DOUBLE_EQ(result.link_busy_s[0], 8e-3);
   EXPECT_EQ(result.link_busy_s[1], 0);
@@ -102,7 +102,7 @@ TEST(ReplayedLinkEvent, ALinkIsBusyForWhatItCarriesAtTheCapacityThatItHas) {
 
 TEST(ReplayedLinkEvent, PayloadGoesWithTheBytesOfEachWay) {
   TestProgramBuilder b = two_transfers();
-  b.costs.transfers[0].loads[0].payload = 2e6;
+  b.costs.transfers[0].loads.change([](LinkLoad& load) { load.payload = 2e6; });
   b.costs.link_events = {{kMillisecond, 0, BytesPerSecond(0.0), {{0, {{1, 4e6, 2e6}}}}}};
   const ReplayResult result = replay(b.program, b.costs);
   EXPECT_DOUBLE_EQ(result.link_payload[0], 0.5e6);

@@ -24,7 +24,6 @@ class TestProgramBuilder {
   }
   std::uint32_t link(BytesPerSecond capacity) {
     costs.links.push_back(capacity);
-    costs.link_names.push_back("link " + std::to_string(costs.links.size() - 1));
     return static_cast<std::uint32_t>(costs.links.size() - 1);
   }
   TransferId transfer(const std::string& name, int participants, TransferCost cost = {},

@@ -160,6 +160,42 @@ TEST(Replay, AnEarlierTransferOfTheAwaitedStreamIsExposedToo) {
   EXPECT_EQ(result.roles[0].breakdown.bubble, 0U);
 }
 
+TEST(Replay, AStreamThatWaitsForAnotherWaitsForWhatThatOneWaitsFor) {
+  // The compute stream needs a gather, which needs a message that the other role sends after 3 us.
+  TestProgramBuilder b({"compute", "tensor", "receive"});
+  const auto link = b.link(1_GBps);
+  const TransferId message = b.transfer("message", 2, {0, {{link, 500}}},
+                                        TransferKind::kSendReceive);  // 0.5 us
+  const TransferId gather = b.transfer("all_gather", 1, {0, {{link, 1000}}});  // 1 us
+  const KernelId brief = b.kernel(50);
+  b.role({b.chain({B::receive(message, 2), B::collective(gather, 1), B::compute(brief)})});
+  b.role({b.chain({B::compute(b.kernel(3'000'000)), B::send(message, 2)})});
+  const ReplayResult result = run(b);
+  EXPECT_EQ(result.end, 4'500'050U);
+  EXPECT_EQ(result.roles[0].breakdown.bubble, 3'000'000U);
+  EXPECT_EQ(result.roles[0].breakdown.exposed_communication, 1'500'000U);
+}
+
+TEST(Replay, EachStretchOfAGapCountsAsItsOwnCause) {
+  // In turn a gather, a message that the other role sends after 3 us, and an optimizer's kernel on
+  // another stream.
+  TestProgramBuilder b({"compute", "tensor", "receive", "side"});
+  const auto link = b.link(1_GBps);
+  const TransferId message = b.transfer("message", 2, {0, {{link, 500}}},
+                                        TransferKind::kSendReceive);  // 0.5 us
+  const TransferId gather = b.transfer("all_gather", 1, {0, {{link, 1000}}});  // 1 us
+  const KernelId brief = b.kernel(50), side = b.kernel(700'000);
+  b.role({b.chain({B::collective(gather, 1), B::receive(message, 2),
+                   B::compute(side, Category::kOptimizer, 3), B::compute(brief)})});
+  b.role({b.chain({B::compute(b.kernel(3'000'000)), B::send(message, 2)})});
+  const ReplayResult result = run(b);
+  EXPECT_EQ(result.end, 4'200'050U);
+  EXPECT_EQ(result.roles[0].breakdown.exposed_communication, 1'000'000U + 500'000U);
+  EXPECT_EQ(result.roles[0].breakdown.bubble, 2'000'000U);
+  EXPECT_EQ(result.roles[0].breakdown.optimizer, 700'000U);
+  EXPECT_EQ(result.roles[0].breakdown.compute, 50U);
+}
+
 TEST(Replay, TimeAfterTheLastKernelUntilTheLastTransferIsExposedAndThenIdle) {
   TestProgramBuilder b;
   const auto link = b.link(1_GBps);

@@ -3,13 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <limits>
 #include <set>
 #include <stdexcept>
-#include <system_error>
-
-#include "tests/unit/results/example.h"
 
 namespace orrery {
 namespace {
@@ -22,15 +18,6 @@ TEST(Sha256, GivesTheExamplesOfTheStandard) {
   EXPECT_EQ(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-}
-
-TEST(Sha256, OfAFileIsThatOfItsBytes) {
-  const TemporaryFolder folder;
-  const std::string bytes = std::string(200'000, 'x') + '\0' + "end";
-  std::ofstream(folder / "file", std::ios::binary) << bytes;
-  EXPECT_EQ(sha256_hex_of_file(folder / "file"), sha256_hex(bytes));
-  EXPECT_THROW(sha256_hex_of_file(folder / "none"), std::system_error);
-  EXPECT_THROW(sha256_hex_of_file(folder.path()), std::system_error);
 }
 
 TEST(CanonicalJson, HasSortedKeysAndOneSpellingPerNumber) {

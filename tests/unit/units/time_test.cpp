@@ -21,8 +21,8 @@ TEST(Picoseconds, RoundToTheNearest) {
 }
 
 TEST(Picoseconds, RefuseWhatIsNoSimulatedTime) {
-  EXPECT_THROW(to_picoseconds(Seconds(-1e-9)), std::overflow_error);
-  EXPECT_THROW(to_picoseconds(Seconds(std::nan(""))), std::overflow_error);
+  EXPECT_THROW(to_picoseconds(Seconds(-1e-9)), std::domain_error);
+  EXPECT_THROW(to_picoseconds(Seconds(std::nan(""))), std::domain_error);
   EXPECT_THROW(to_picoseconds(Seconds(std::numeric_limits<double>::infinity())),
                std::overflow_error);
   // 2^63 ps = 9.22e6 s.

@@ -274,6 +274,55 @@ TEST(Experts, EveryTokenGoesToItsExpertsAndComesBack) {
       ancestors(list, find(list, "combine add")).contains(find(list, "shared expert down")));
 }
 
+/// 8 tokens of a rank, 2 copies each, 64 elements of 2 bytes; 8 experts of 32 columns.
+LayerWork split_experts(int ep, int etp) {
+  LayerWork work = training_work(1, 8);
+  work.ep = ep;
+  work.etp = etp;
+  return work;
+}
+
+TEST(SplitExperts, RowsThatArrivedAreGatheredAndResultsReducedBeforeTheyGoBack) {
+  const LlmConfig model = small_moe(1);
+  const StepList list = layer_forward(model, model.layers[0], split_experts(2, 2));
+  EXPECT_EQ(collective_bytes(list, "dispatch"), 16.0 * 64 * 2);
+  // Two ranks share each expert: 2 x 16 rows.
+  EXPECT_EQ(collective_bytes(list, "dispatch all-gather"), 32.0 * 64 * 2);
+  EXPECT_EQ(collective_bytes(list, "combine reduce-scatter"), 32.0 * 64 * 2);
+  EXPECT_EQ(collective_bytes(list, "combine"), 16.0 * 64 * 2);
+  EXPECT_TRUE(ancestors(list, find(list, "expert up")).contains(find(list, "dispatch all-gather")));
+  EXPECT_TRUE(
+      ancestors(list, find(list, "combine")).contains(find(list, "combine reduce-scatter")));
+  // Twice the rows, half the columns: 32 x 64 x (2 x 16) and 32 x 16 x 64.
+  EXPECT_EQ(kernel(list, "expert up").matrix_flops.base(), 2.0 * 32 * 64 * 32);
+  EXPECT_EQ(kernel(list, "expert down").matrix_flops.base(), 2.0 * 32 * 16 * 64);
+  EXPECT_EQ(kernel(list, "expert up").n, 32);
+  EXPECT_DOUBLE_EQ(matrix_flops(list),
+                   matrix_flops(layer_forward(model, model.layers[0], split_experts(4, 1))));
+}
+
+TEST(SplitExperts, WithoutExpertParallelismTokensAreGatheredOnceAndReducedAfterTheirCopies) {
+  const LlmConfig model = small_moe(1);
+  const StepList list = layer_forward(model, model.layers[0], split_experts(1, 2));
+  EXPECT_FALSE(has(list, "dispatch"));
+  EXPECT_EQ(collective_bytes(list, "expert tokens all-gather"), 16.0 * 64 * 2);
+  EXPECT_EQ(collective_bytes(list, "combine add reduce-scatter"), 16.0 * 64 * 2);
+  EXPECT_EQ(kernel(list, "expert up").matrix_flops.base(), 2.0 * 32 * 64 * 32);
+  EXPECT_TRUE(ancestors(list, find(list, "shared expert add"))
+                  .contains(find(list, "combine add reduce-scatter")));
+}
+
+TEST(SplitExperts, GoBackwardsAsTheyCame) {
+  const LlmConfig model = small_moe(1);
+  const StepList rows = layer_backward(model, model.layers[0], split_experts(2, 2));
+  EXPECT_EQ(collective_bytes(rows, "combine backward all-gather"), 32.0 * 64 * 2);
+  EXPECT_EQ(collective_bytes(rows, "dispatch backward reduce-scatter"), 32.0 * 64 * 2);
+  const StepList tokens = layer_backward(model, model.layers[0], split_experts(1, 2));
+  EXPECT_EQ(collective_bytes(tokens, "combine add backward all-gather"), 16.0 * 64 * 2);
+  EXPECT_EQ(collective_bytes(tokens, "permute backward reduce-scatter"), 16.0 * 64 * 2);
+  EXPECT_DOUBLE_EQ(matrix_flops(rows), matrix_flops(tokens));
+}
+
 TEST(Experts, BackwardHasTwiceTheForwardFlops) {
   const LlmConfig model = small_moe(1);
   const LayerWork work = training_work(2, 16);
@@ -309,14 +358,18 @@ TEST(Head, PrefillProjectsOnlyTheLastToken) {
 
 TEST(RequireDivisible, NamesWhatDoesNotDivide) {
   const LlmConfig model = small_llama(1);
-  EXPECT_NO_THROW(require_divisible(model, 8, 1));
+  EXPECT_NO_THROW(require_divisible(model, {.tp = 8}));
   try {
-    require_divisible(model, 3, 1);
+    require_divisible(model, {.tp = 3});
     FAIL();
-  } catch (const config::ConfigError& error) {
-    EXPECT_STREQ(error.what(), "parallel.tp: 8 attention heads do not divide by tp = 3");
+  } catch (const config::KeyError& error) {
+    EXPECT_EQ(error.paths(), std::vector<std::string>{"parallel.tp"});
+    EXPECT_EQ(error.message(), "8 attention heads do not divide by tp = 3");
+    EXPECT_EQ(error.advice().suggestion, "4");  // as near as 2, and larger
+    EXPECT_EQ(error.advice().notes, std::vector<std::string>{"divisors of 8: 1, 2, 4, 8"});
   }
-  EXPECT_THROW(require_divisible(model, 1, 2), config::ConfigError);
+  EXPECT_THROW(require_divisible(model, {.ep = 2}), config::KeyError);
+  EXPECT_THROW(require_divisible(small_moe(1), {.etp = 5}), config::KeyError);  // of 32 columns
 }
 
 }  // namespace

@@ -110,6 +110,56 @@ TEST(TrainingMemory, ExpertStatesShardOverTheirReplicas) {
   EXPECT_DOUBLE_EQ(use.optimizer.base(), 12 * (dense / 8 + experts / 2));
 }
 
+TEST(TrainingMemory, ExpertsAreSplitOverTheRanksThatShareThem) {
+  const LlmConfig model = small_moe(2);
+  TrainingConfig config;
+  config.sequence = 16;
+  config.parallel = {.dp = 8, .ep = 2, .etp = 4};
+  config.global_batch = 8;
+  const MemoryUse use = training_memory(model, config)[0];
+  const double experts = 2.0 * 4 * 3 * 64 * 8;  // 2 layers, 4 of 8 experts, 8 of 32 columns
+  const double dense = static_cast<double>(count_parameters(model).total) - 8 * experts;
+  EXPECT_DOUBLE_EQ(use.weights.base(), 2 * (dense + experts));
+  EXPECT_DOUBLE_EQ(use.optimizer.base(), 12 * (dense / 8 + experts));  // one rank has each part
+}
+
+TEST(LayerActivations, OfSplitExpertsHaveTheRowsOfAllThatShareThem) {
+  const LlmConfig model = small_moe(1);
+  TrainingConfig config;
+  config.sequence = 16;
+  config.parallel = {.dp = 8, .ep = 2, .etp = 1};
+  const auto bytes = [&](int ep, int etp) {
+    config.parallel.ep = ep;
+    config.parallel.etp = etp;
+    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base();
+  };
+  // 16 tokens of 2 copies: 3 more ranks' rows of 64 elements; without exchange their outputs, too.
+  EXPECT_DOUBLE_EQ(bytes(2, 4) - bytes(2, 1), 16.0 * 2 * 3 * 64 * 2);
+  EXPECT_DOUBLE_EQ(bytes(1, 4) - bytes(2, 1), 16.0 * 2 * 3 * 64 * 2 * 2);
+}
+
+/// Transformer Engine keeps the inputs of fp8 products in fp8; norms, the core of attention and the
+/// function of the MLP keep theirs in 16 bits.
+TEST(LayerActivations, InputsOfProductsMayBeKeptInFp8) {
+  TrainingConfig config;
+  config.sequence = 1024;
+  config.precision = Precision::kFp8;
+  const auto bytes = [&](const LlmConfig& model, bool narrow) {
+    config.narrow_inputs = narrow;
+    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base();
+  };
+  // Llama 8B, a token: inputs of two norms 2 x 2 x 4096; of qkv and of the output projection 4096
+  // and a second copy of 4096; queries, keys, values, outputs 2 x (4096 + 1024 + 1024 + 4096);
+  // log-sum-exp 4 x 32; input of the MLP 4096, gate and up 2 x 2 x 14336, input of down 14336.
+  const LlmConfig dense = library_model("llama_3_1_8b");
+  EXPECT_DOUBLE_EQ(bytes(dense, true),
+                   1024.0 * (16384 + 4096 + 4096 + 20480 + 128 + 4096 + 57344 + 14336));
+  // In 16 bits: the three inputs and that of down twice, no second copy of the core's output.
+  EXPECT_DOUBLE_EQ(bytes(dense, false), 1024.0 * (16384 + 8192 + 20480 + 128 + 8192 + 86016));
+  config.flash_attention = false;  // the core does not need its output
+  EXPECT_DOUBLE_EQ(bytes(dense, false) - bytes(dense, true), 1024.0 * (4096 + 4096 + 4096 + 14336));
+}
+
 TEST(TrainingMemory, FallsWithRecomputationAndLaterStages) {
   const LlmConfig model = library_model("llama_3_1_8b");
   TrainingConfig config;

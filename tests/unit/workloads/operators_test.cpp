@@ -170,6 +170,45 @@ TEST(Operators, DecodeReadsTheCacheOnceForAGroupOfHeads) {
   EXPECT_EQ(windowed.precision, Precision::kBf16);
 }
 
+// 16-bit queries of 32 x 128, keys and values of 4 heads x 1000 tokens x 256.
+TEST(Operators, ACacheHasTheWidthOfTheProductsUnlessItIsSaid) {
+  const std::string keys =
+      "kind: attention_decode, batch: 3, kv_length: 1000, heads: 32, kv_heads: 4";
+  const double queries = 3.0 * 32 * 128 * 2, elements = 3.0 * 1000 * 4 * 256;
+  const auto read = [&](const std::string& more, Precision precision) {
+    return only(keys + more, precision).read.base();
+  };
+  EXPECT_EQ(read("", Precision::kBf16), queries + 2 * elements);
+  for (const Precision precision : {Precision::kFp8, Precision::kInt8, Precision::kNvfp4}) {
+    EXPECT_EQ(read("", precision), queries + elements) << to_string(precision);
+    EXPECT_EQ(read(", kv_precision: fp8", precision), queries + elements);
+    EXPECT_EQ(read(", kv_precision: bf16", precision), queries + 2 * elements);
+    // No library multiplies 8-bit queries by 16-bit keys.
+    EXPECT_EQ(only(keys + ", kv_precision: bf16", precision).precision, Precision::kBf16);
+  }
+  EXPECT_EQ(only(keys, Precision::kFp8).precision, Precision::kFp8);
+  EXPECT_EQ(only(keys, Precision::kInt8).precision, Precision::kInt8);
+  EXPECT_EQ(only(keys, Precision::kNvfp4).precision, Precision::kFp8);
+}
+
+TEST(Operators, PromptsAndLatentsHaveTheWidthOfTheProductsToo) {
+  const Kernel prompt =
+      only("kind: attention_prefill, query: 100, heads: 4, head_dim: 64", Precision::kFp8);
+  EXPECT_EQ(prompt.read.base(), 100 * 4 * 64 * (2 + 1 + 1));
+  const Kernel latent = only("kind: mla_decode, kv_length: 1000, heads: 16", Precision::kFp8);
+  EXPECT_EQ(latent.read.base(), 16 * 576 * 2 + 1000 * 576);
+  const Kernel expanded = only("kind: mla_prefill, query: 100, heads: 16", Precision::kFp8);
+  EXPECT_EQ(expanded.read.base(), 16.0 * 100 * (192 * 2 + 192 + 128));
+}
+
+TEST(Operators, SoftmaxTakesAnExponentialForEachPair) {
+  EXPECT_EQ(only("kind: attention_prefill, query: 100, heads: 4").exponentials.base(), 4 * 5050);
+  EXPECT_EQ(only("kind: mla_decode, batch: 3, kv_length: 1000, heads: 16").exponentials.base(),
+            3 * 16 * 1000);
+  EXPECT_EQ(only("kind: softmax, rows: 10, width: 30").exponentials.base(), 300);
+  EXPECT_EQ(only("kind: gemm, m: 10, n: 20, k: 30").exponentials.base(), 0);
+}
+
 TEST(Operators, CachesOfUnequalLengthsAddUp) {
   const Kernel kernel =
       only("kind: attention_decode, batch: 4, kv_lengths: [1000, 50], heads: 32, kv_heads: 4");

@@ -7,6 +7,7 @@
 
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/parallelism/mesh.h"
+#include "workloads/parallelism/program_builder.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 
@@ -36,10 +37,20 @@ TEST(Mesh, GroupsOfAStage) {
   EXPECT_THAT(mesh.pairs(0, 1)[3], ElementsAre(3, 11));
 }
 
+TEST(Mesh, RanksThatShareAnExpertAreNeighbours) {
+  const Mesh mesh({.tp = 2, .dp = 4, .ep = 2, .etp = 2});
+  EXPECT_THAT(mesh.expert_tensor_groups(0), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3),
+                                                        ElementsAre(4, 5), ElementsAre(6, 7)));
+  EXPECT_THAT(mesh.expert_groups(0), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3),
+                                                 ElementsAre(4, 6), ElementsAre(5, 7)));
+  EXPECT_THAT(mesh.expert_data_groups(0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5),
+                                                      ElementsAre(2, 6), ElementsAre(3, 7)));
+}
+
 TEST(Mesh, EveryKindOfGroupHoldsEveryRankOnce) {
-  const Mesh mesh({.tp = 4, .pp = 3, .dp = 6, .ep = 8});
+  const Mesh mesh({.tp = 4, .pp = 3, .dp = 6, .ep = 4, .etp = 2});
   for (const auto groups : {&Mesh::tensor_groups, &Mesh::data_groups, &Mesh::expert_groups,
-                            &Mesh::expert_data_groups}) {
+                            &Mesh::expert_tensor_groups, &Mesh::expert_data_groups}) {
     std::multiset<int> seen;
     for (int stage = 0; stage < 3; ++stage) {
       for (const auto& group : (mesh.*groups)(stage)) seen.insert(group.begin(), group.end());
@@ -47,6 +58,38 @@ TEST(Mesh, EveryKindOfGroupHoldsEveryRankOnce) {
     EXPECT_EQ(seen.size(), 72u);
     EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 72u);
   }
+}
+
+TEST(ProgramBuilder, TransfersOfOneNameThatDifferAreTwo) {
+  ProgramBuilder builder({.tp = 2});
+  Transfer transfer;
+  transfer.name = "gradients";
+  transfer.bytes = Bytes(1000);
+  transfer.groups = {{0, 1}};
+  const TransferId first = builder.transfer(transfer);
+  EXPECT_EQ(builder.transfer(transfer), first);
+  std::set<TransferId> others;
+  Transfer larger = transfer, reduced = transfer, elsewhere = transfer, routed = transfer;
+  larger.bytes = Bytes(2000);
+  reduced.kind = TransferKind::kReduceScatter;
+  elsewhere.groups = {{1, 0}};
+  routed.routing = ExpertRouting{};
+  for (const Transfer& other : {larger, reduced, elsewhere, routed}) {
+    others.insert(builder.transfer(other));
+    EXPECT_EQ(builder.transfer(other), *others.rbegin());
+  }
+  EXPECT_EQ(others.size(), 4U);
+  EXPECT_EQ(others.count(first), 0U);
+}
+
+TEST(ProgramBuilder, MessagesOfOneDirectionKeepTheirOwnBytes) {
+  ProgramBuilder builder({.pp = 2});
+  const TransferId a = builder.message("forward", 0, 1, Bytes(1000));
+  const TransferId b = builder.message("forward", 0, 1, Bytes(3000));
+  EXPECT_NE(a, b);
+  const Program program = builder.finish({{}, {}});
+  EXPECT_EQ(program.transfers[a].bytes, Bytes(1000));
+  EXPECT_EQ(program.transfers[b].bytes, Bytes(3000));
 }
 
 TEST(ParallelConfig, SaysWhatIsNotSupported) {
@@ -60,7 +103,9 @@ TEST(ParallelConfig, SaysWhatIsNotSupported) {
   };
   EXPECT_EQ(message({.tp = 8, .sp = true, .pp = 4, .vpp = 2, .dp = 2, .ep = 16}), "");
   EXPECT_THAT(message({.cp = 2}), HasSubstr("parallel.cp: unsupported"));
-  EXPECT_THAT(message({.etp = 2}), HasSubstr("parallel.etp: unsupported"));
+  EXPECT_EQ(message({.dp = 8, .ep = 4, .etp = 2}), "");
+  EXPECT_THAT(message({.dp = 8, .ep = 4, .etp = 4}),
+              HasSubstr("parallel.etp: ep * etp must divide"));
   EXPECT_THAT(message({.zero = 2}), HasSubstr("parallel.zero: unsupported"));
   EXPECT_THAT(message({.zero = 4}), HasSubstr("parallel.zero: zero must be"));
   EXPECT_THAT(message({.vpp = 2}), HasSubstr("parallel.vpp"));
@@ -100,17 +145,21 @@ TEST(LayerRanges, ChunksGoRoundTheStages) {
 
 /// What the ranks of a stage hold together, every copy counted once.
 std::int64_t distinct(const RankParameters& p, const ParallelConfig& parallel) {
-  return p.split * parallel.tp + p.whole + p.experts * parallel.ep;
+  return p.split * parallel.tp + p.whole + p.experts * parallel.ep * parallel.etp;
 }
 
 TEST(RankParameters, OfAllRanksAddUpToTheModel) {
-  const ParallelConfig plans[] = {
-      {}, {.tp = 2}, {.tp = 4, .sp = true, .pp = 3}, {.pp = 2, .dp = 4, .ep = 4}};
+  const ParallelConfig plans[] = {{},
+                                  {.tp = 2},
+                                  {.tp = 4, .sp = true, .pp = 3},
+                                  {.pp = 2, .dp = 4, .ep = 4},
+                                  {.dp = 8, .ep = 4, .etp = 2}};
   for (const char* name : {"llama_3_1_8b", "qwen3_30b_a3b", "deepseek_v3", "mixtral_8x7b",
                            "gemma_2_9b", "qwen3_8b", "gpt_oss_120b"}) {
     const LlmConfig model = library_model(name);
     for (ParallelConfig plan : plans) {
-      if (!model.has_moe()) plan.ep = 1;
+      if (!model.has_moe()) plan.ep = plan.etp = 1;
+      if (model.moe.expert_bias) plan.etp = 1;  // the second biases would be on every sharer
       std::int64_t sum = 0;
       for (int stage = 0; stage < plan.pp; ++stage) {
         sum += distinct(stage_parameters(model, plan, stage), plan);

@@ -310,7 +310,7 @@ TEST(TrainingConfig, SaysWhatIsWrong) {
   config.schedule = "1f1b";
   EXPECT_THAT(message(small_llama(4), config), HasSubstr("schedule: interleaved goes with"));
   config.schedule = "zigzag";
-  EXPECT_THAT(message(small_llama(4), config), HasSubstr("got 'zigzag'"));
+  EXPECT_THAT(message(small_llama(4), config), HasSubstr("unknown schedule 'zigzag'"));
   EXPECT_THAT(message(small_moe(4), small_config({.tp = 2})), HasSubstr("parallel.sp"));
   EXPECT_THAT(message(small_llama(4), small_config({.pp = 5})), HasSubstr("5 pipeline stages"));
   config = small_config();

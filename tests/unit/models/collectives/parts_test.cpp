@@ -67,7 +67,7 @@ TEST(UnevenAllToAll, TheHeaviestLinkIsThePrice) {
   const FlowModel network(dgx_h100(), 1, "direct");
   const auto priced = network.price(uneven(range(0, 4), parts));
   EXPECT_NEAR(priced.isolated_time.base(), 200e-6 + kScaleUpLatency.base(), 1e-12);
-  EXPECT_EQ(network.topology().bundles()[*priced.bottleneck].name,
+  EXPECT_EQ(network.topology().bundle_name(*priced.bottleneck),
             "nvswitches->system0/node0/accelerator2");
 }
 

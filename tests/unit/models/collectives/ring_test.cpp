@@ -83,9 +83,9 @@ TEST(Ring, AllNicsOfANodeCarryTheSame) {
   const auto loads =
       dense_loads(network, network.cost(transfer(TransferKind::kAllReduce, 32_MB, {range(0, 32)})));
   int nics = 0;
-  for (std::size_t i = 0; i < loads.size(); ++i) {
-    if (!is_nic(network.topology().bundles()[i])) continue;
-    EXPECT_NEAR(loads[i], 7.75e6, 1e-3) << network.topology().bundles()[i].name;
+  for (BundleId i = 0; i < loads.size(); ++i) {
+    if (!is_nic(network.topology(), i)) continue;
+    EXPECT_NEAR(loads[i], 7.75e6, 1e-3) << network.topology().bundle_name(i);
     ++nics;
   }
   EXPECT_EQ(nics, 64);
@@ -99,9 +99,9 @@ TEST(Ring, AllNicsOfARackCarryTheSame) {
     const auto loads =
         dense_loads(network, network.cost(transfer(TransferKind::kAllReduce, 1_GB, {range(0, n)})));
     const double expected = 2e9 * (n - 1) / n / (n / 3);
-    for (std::size_t i = 0; i < loads.size(); ++i) {
-      if (!is_nic(network.topology().bundles()[i])) continue;
-      EXPECT_NEAR(loads[i], expected, 1e-3) << network.topology().bundles()[i].name;
+    for (BundleId i = 0; i < loads.size(); ++i) {
+      if (!is_nic(network.topology(), i)) continue;
+      EXPECT_NEAR(loads[i], expected, 1e-3) << network.topology().bundle_name(i);
     }
   }
 }

@@ -19,6 +19,7 @@ Calibration fitted() {
   const AcceleratorConfig h200 = device("h200_sxm");
   Calibration c;
   c.id = c.accelerator = "h200_sxm";
+  c.device = h200;
   c.model = "tiles";
   for (const auto& [precision, rate] : h200.compute.matrix) c.rates.matrix[precision] = rate.value;
   c.rates.memory = h200.memory.bandwidth.value;
@@ -61,7 +62,9 @@ TEST(CalibratedTransfer, AnotherDeviceGetsThemByDataSheetAndIsExtrapolated) {
   const AcceleratorConfig h200 = device("h200_sxm"), h100 = device("h100_sxm");
   const CalibratedModel model(fitted());
   std::vector<double> values = GemmFamily().priors(h200, Precision::kBf16);
-  values[parameter_index(GemmFamily(), "epilogue")] = 4.8 / 3.35;
+  values[parameter_index(GemmFamily(), "epilogue")] = 1;
+  values = GemmFamily().transferred(values, h200, h100, Precision::kBf16);
+  EXPECT_NEAR(values[parameter_index(GemmFamily(), "epilogue")], 4.8 / 3.35, 1e-9);
   const KernelCost cost = model.cost(product(Precision::kBf16), h100);
   EXPECT_NEAR(time_us(cost),
               GemmFamily().time(product(Precision::kBf16), h100, values.data()).total_us, 1e-5);

@@ -14,7 +14,7 @@ namespace {
 /// from.
 bool is_left_out(const std::string& path) {
   for (const char* prefix : {"energy.scale_", "energy.multiply_add.", "energy.shared", "scale_up.",
-                             "scale_out.", "partition."})
+                             "scale_out.", "partition.", "power.response"})
     if (path.starts_with(prefix)) return true;
   return false;
 }

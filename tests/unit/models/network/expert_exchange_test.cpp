@@ -113,7 +113,7 @@ TEST(ExpertExchange, TheHeaviestRankLimits) {
   EXPECT_NEAR(microseconds(network, transfer), 10 + 14 / (0.45 * 0.8), 1e-6);
   const auto bottleneck = network.price(transfer).bottleneck;
   ASSERT_TRUE(bottleneck);
-  EXPECT_EQ(network.topology().bundles()[*bottleneck].name,
+  EXPECT_EQ(network.topology().bundle_name(*bottleneck),
             "nvswitches->system0/node0/accelerator0");
 }
 

@@ -35,16 +35,17 @@ inline std::vector<double> dense_loads(const FlowModel& network, const TransferC
 
 /// Index of the link of that name.
 inline std::size_t link(const FlowModel& network, const std::string& name) {
-  const std::vector<Bundle>& bundles = network.topology().bundles();
-  for (std::size_t i = 0; i < bundles.size(); ++i) {
-    if (bundles[i].name == name) return i;
+  const Topology& topology = network.topology();
+  for (BundleId i = 0; i < topology.bundles().size(); ++i) {
+    if (topology.bundle_name(i) == name) return i;
   }
   throw std::out_of_range("no link " + name);
 }
 
 /// Whether links are a NIC's, one way; those between switches are not.
-inline bool is_nic(const Bundle& bundle) {
-  return bundle.kind == LinkKind::kScaleOut && bundle.name.find("accelerator") != std::string::npos;
+inline bool is_nic(const Topology& topology, BundleId bundle) {
+  return topology.bundles()[bundle].kind == LinkKind::kScaleOut &&
+         topology.bundle_name(bundle).find("accelerator") != std::string::npos;
 }
 
 struct RecordedFlow {

@@ -34,7 +34,7 @@ TEST(HostCopy, OverChipToChipLinksAt450GBps) {
   const auto priced = network.price(copy(9_GB, {5}));
   EXPECT_EQ(priced.algorithm, "copy");
   EXPECT_NEAR(priced.isolated_time.base(), 20e-3 + 2e-6, 1e-12);
-  EXPECT_EQ(network.topology().bundles()[*priced.bottleneck].name,
+  EXPECT_EQ(network.topology().bundle_name(*priced.bottleneck),
             "system0/node1/accelerator1->host");
 }
 

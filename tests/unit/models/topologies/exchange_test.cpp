@@ -20,8 +20,8 @@ void expect_counted_as_pair_by_pair(const FlowModel& network, const std::vector<
   network.fabric().Fabric::add_exchange(group, 3.0, naive);
   network.fabric().add_exchange(group, 3.0, counted);
   double sum = 0;
-  for (std::size_t i = 0; i < bundles.size(); ++i) {
-    EXPECT_NEAR(counted[i], naive[i], 1e-12 * (1 + naive[i])) << bundles[i].name;
+  for (BundleId i = 0; i < bundles.size(); ++i) {
+    EXPECT_NEAR(counted[i], naive[i], 1e-12 * (1 + naive[i])) << network.topology().bundle_name(i);
     sum += naive[i];
   }
   EXPECT_GT(sum, 0);
@@ -102,10 +102,11 @@ void expect_drawn_as_bundled(const SystemConfig& system, int copies) {
     links[bundle] += 1;
     source[bundle] = graph[boost::source(*link, graph)].rank;
   }
-  for (std::size_t i = 0; i < bundles.size(); ++i) {
-    EXPECT_EQ(links[i], bundles[i].links) << bundles[i].name;
-    EXPECT_NEAR(capacity[i], bundles[i].capacity.base(), 1e-6 * capacity[i]) << bundles[i].name;
-    EXPECT_EQ(source[i], bundles[i].source) << bundles[i].name;
+  for (BundleId i = 0; i < bundles.size(); ++i) {
+    EXPECT_EQ(links[i], bundles[i].links) << drawn.bundle_name(i);
+    EXPECT_NEAR(capacity[i], bundles[i].capacity.base(), 1e-6 * capacity[i])
+        << drawn.bundle_name(i);
+    EXPECT_EQ(source[i], bundles[i].source) << drawn.bundle_name(i);
   }
 }
 

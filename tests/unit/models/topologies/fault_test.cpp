@@ -33,14 +33,14 @@ struct Machine {
     fabric->append_route(source, destination, route);
     double sum = 0;
     for (const Hop& hop : route) {
-      if (topology.bundles()[hop.bundle].name == link) sum += hop.share;
+      if (topology.bundle_name(hop.bundle) == link) sum += hop.share;
     }
     return sum;
   }
   int hops(int source, int destination) const { return fabric->hops(source, destination); }
   BytesPerSecond capacity(const std::string& link) const {
-    for (const Bundle& bundle : topology.bundles()) {
-      if (bundle.name == link) return bundle.capacity;
+    for (BundleId i = 0; i < topology.bundles().size(); ++i) {
+      if (topology.bundle_name(i) == link) return topology.bundles()[i].capacity;
     }
     throw std::out_of_range(link);
   }
@@ -148,7 +148,7 @@ TEST(LinkFaults, ADeadUplinkIsHashedAround) {
   const auto uplink = [](const Machine& machine) {  // that a message to the next group takes
     Route route;
     machine.fabric->append_route(0, 4, route);
-    return machine.topology.bundles()[route.at(1).bundle].name;
+    return machine.topology.bundle_name(route.at(1).bundle);
   };
   const std::string taken = uplink(Machine(system, 8, {}));
   EXPECT_EQ(link_class(taken), "leaf->spine");
@@ -166,12 +166,14 @@ TEST(LinkStates, OneOfTheLinksOfABundleIsGoneWithItsSwitch) {
 
 TEST(LinkStates, AClassNamesAllItsLinks) {
   const Machine machine(dgx_h100(), 2, {{"accelerator->leaf", 0.5}});
-  for (const Bundle& bundle : machine.topology.bundles()) {
+  for (BundleId i = 0; i < machine.topology.bundles().size(); ++i) {
+    const Bundle& bundle = machine.topology.bundles()[i];
+    const std::string name = machine.topology.bundle_name(i);
     const bool nic = bundle.kind == LinkKind::kScaleOut && bundle.source >= 0;
     if (nic) {
-      EXPECT_EQ(bundle.capacity, 25_GBps) << bundle.name;
+      EXPECT_EQ(bundle.capacity, 25_GBps) << name;
     } else {
-      EXPECT_GE(bundle.capacity, 50_GBps) << bundle.name;
+      EXPECT_GE(bundle.capacity, 50_GBps) << name;
     }
   }
 }

@@ -27,7 +27,7 @@ std::vector<std::string> host_route(const FlowModel& network, int rank, HostEnd 
   Route route;
   network.fabric().append_host_route(rank, end, outward, route);
   std::vector<std::string> names;
-  for (const Hop& hop : route) names.push_back(network.topology().bundles()[hop.bundle].name);
+  for (const Hop& hop : route) names.push_back(network.topology().bundle_name(hop.bundle));
   return names;
 }
 

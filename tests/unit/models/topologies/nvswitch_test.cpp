@@ -19,7 +19,7 @@ std::map<std::string, int> links_by_switch(const Topology& topology, int rank) {
   const auto& graph = topology.graph();
   for (auto [link, end] = boost::out_edges(topology.rank_vertex(rank), graph); link != end;
        ++link) {
-    ++count[graph[boost::target(*link, graph)].name];
+    ++count[topology.vertex_name(boost::target(*link, graph))];
   }
   return count;
 }
@@ -79,9 +79,9 @@ TEST(NvSwitch, AnyTwoGpusAreOneSwitchApart) {
   const FlowModel network(nvl72(), 1);
   const Route route = network.route(3, 71);
   ASSERT_EQ(route.size(), 2U);
-  EXPECT_EQ(network.topology().bundles()[route[0].bundle].name,
+  EXPECT_EQ(network.topology().bundle_name(route[0].bundle),
             "system0/node0/accelerator3->nvswitches");
-  EXPECT_EQ(network.topology().bundles()[route[1].bundle].name,
+  EXPECT_EQ(network.topology().bundle_name(route[1].bundle),
             "nvswitches->system0/node17/accelerator3");
   EXPECT_EQ(network.topology().bundles()[route[0].bundle].capacity, 900_GBps);
 }

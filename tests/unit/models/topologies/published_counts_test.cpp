@@ -25,7 +25,7 @@ std::map<std::string, int> ports_used(const Topology& drawn) {
   const auto& graph = drawn.graph();
   for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
     if (graph[*vertex].rank >= 0) continue;
-    ports[graph[*vertex].name] = static_cast<int>(boost::out_degree(*vertex, graph));
+    ports[drawn.vertex_name(*vertex)] = static_cast<int>(boost::out_degree(*vertex, graph));
   }
   return ports;
 }

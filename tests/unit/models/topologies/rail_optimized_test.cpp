@@ -16,7 +16,7 @@ using namespace orrery::testing;
 std::vector<std::string> route_names(const FlowModel& network, int source, int destination) {
   std::vector<std::string> names;
   for (const Hop& hop : network.route(source, destination)) {
-    names.push_back(network.topology().bundles()[hop.bundle].name);
+    names.push_back(network.topology().bundle_name(hop.bundle));
   }
   return names;
 }
@@ -85,7 +85,7 @@ TEST(RailOptimized, DiesShareTheNicOfTheirPackageEqually) {
   const Route route = network.route(5, 32 + 5);
   ASSERT_EQ(route.size(), 2U);
   EXPECT_EQ(network.topology().bundles()[route[0].bundle].capacity, 25_GBps);
-  EXPECT_EQ(network.topology().bundles()[route[0].bundle].name,
+  EXPECT_EQ(network.topology().bundle_name(route[0].bundle),
             "system0/node0/accelerator2/die1->group0/leaf2");
 }
 
@@ -113,9 +113,9 @@ TEST(RailOptimized, AnAllToAllOfDiesLoadsAllRailsAlike) {
   const auto loads =
       dense_loads(network, network.cost(transfer(TransferKind::kAllToAll, 32_MB, {range(0, 32)})));
   int ports = 0;
-  for (std::size_t i = 0; i < loads.size(); ++i) {
-    if (!is_nic(network.topology().bundles()[i])) continue;
-    EXPECT_NEAR(loads[i], 16e6, 1) << network.topology().bundles()[i].name;
+  for (BundleId i = 0; i < loads.size(); ++i) {
+    if (!is_nic(network.topology(), i)) continue;
+    EXPECT_NEAR(loads[i], 16e6, 1) << network.topology().bundle_name(i);
     ++ports;
   }
   EXPECT_EQ(ports, 64);

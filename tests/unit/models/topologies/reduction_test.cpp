@@ -31,8 +31,8 @@ TEST(NetworkReduction, ANicCarriesItsShareOnceHoweverManySystems) {
     const auto priced = network.price(all_reduce(800_MB, 8 * systems));
     ASSERT_EQ(priced.algorithm, "sharp");
     const auto loads = dense_loads(network, priced.cost);
-    for (std::size_t i = 0; i < loads.size(); ++i) {
-      if (!is_nic(network.topology().bundles()[i])) continue;
+    for (BundleId i = 0; i < loads.size(); ++i) {
+      if (!is_nic(network.topology(), i)) continue;
       EXPECT_NEAR(loads[i], 100e6, 1e-3);
     }
     EXPECT_NEAR(priced.limit.base(), std::max(2e-3, 2 * 7 / 8.0 * 800e6 / 450e9), 1e-12);
@@ -125,8 +125,8 @@ TEST(NetworkReduction, FollowsOneUplinkOfHashedRoutes) {
   const FlowModel network(system, 40, "sharp");
   const auto loads = dense_loads(network, network.price(all_reduce(800_MB, 320)).cost);
   int uplinks = 0;
-  for (std::size_t i = 0; i < loads.size(); ++i) {
-    const std::string& name = network.topology().bundles()[i].name;
+  for (BundleId i = 0; i < loads.size(); ++i) {
+    const std::string name = network.topology().bundle_name(i);
     if (loads[i] > 0 && name.rfind("group0/leaf", 0) == 0 &&
         name.find("spine") != std::string::npos)
       ++uplinks;

@@ -35,7 +35,7 @@ RingOrders rings_of(const SystemConfig& system, const std::vector<int>& group,
   Topology topology;
   const auto fabric = build_fabric(system, rank_layout(system, 1), topology);
   for (BundleId bundle = 0; bundle < topology.bundles().size(); ++bundle)
-    if (topology.bundles()[bundle].name == dead) fabric->degrade(bundle, 0, topology);
+    if (topology.bundle_name(bundle) == dead) fabric->degrade(bundle, 0, topology);
   return fabric->rings(group);
 }
 

@@ -2,6 +2,7 @@
 // Clusters of 100,000: what is built and counted grows with the ranks, not with their pairs.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,25 @@ TEST(Scale, ANetworkOf98304GpusHasFewBundlesAndNoLinkDrawn) {
   EXPECT_EQ(topology.link_count(LinkKind::kScaleUp), 2U * 98304U * 18U);
 }
 
+// Ten times the nodes have ten times the links and names, and their loads are told in as few runs.
+TEST(Scale, WhatIsBuiltGrowsWithTheNodesAndWhatIsPricedHardly) {
+  const auto built = [](int nodes) {
+    const FlowModel network(cluster(), nodes);
+    const PricedTransfer priced =
+        network.price(transfer(TransferKind::kAllReduce, 64_MB, {range(0, 8 * nodes)}));
+    return std::array<std::size_t, 4>{network.topology().bundles().size(),
+                                      network.topology().names().size(), priced.cost.loads.size(),
+                                      priced.cost.loads.runs()};
+  };
+  const auto [few_links, few_names, few_loads, few_runs] = built(320);
+  const auto [links, names, loads, runs] = built(3200);
+  EXPECT_NEAR(static_cast<double>(links) / static_cast<double>(few_links), 10, 0.1);
+  EXPECT_NEAR(static_cast<double>(names) / static_cast<double>(few_names), 10, 0.1);
+  EXPECT_NEAR(static_cast<double>(loads) / static_cast<double>(few_loads), 10, 0.1);
+  EXPECT_LE(runs, 5 * few_runs);
+  EXPECT_LE(runs, 100U);
+}
+
 // A GPU sends S/n to each of the n - 8 elsewhere; its relays even out, so every NIC carries that.
 TEST(Scale, AnAllToAllOf16384LoadsEveryNicAlike) {
   const int ranks = 16384;
@@ -37,10 +57,10 @@ TEST(Scale, AnAllToAllOf16384LoadsEveryNicAlike) {
   std::vector<double> loads(network.topology().bundles().size());
   network.fabric().add_exchange(range(0, ranks), 1, loads);
   int nics = 0;
-  for (std::size_t i = 0; i < loads.size(); ++i) {
+  for (BundleId i = 0; i < loads.size(); ++i) {
     const Bundle& bundle = network.topology().bundles()[i];
     if (bundle.kind != LinkKind::kScaleOut || bundle.source < 0) continue;
-    EXPECT_EQ(loads[i], ranks - 8) << bundle.name;
+    EXPECT_EQ(loads[i], ranks - 8) << network.topology().bundle_name(i);
     ++nics;
   }
   EXPECT_EQ(nics, ranks);

@@ -26,13 +26,14 @@ SystemConfig shared() {
 std::vector<std::string> names(const FlowModel& network, int source, int destination) {
   std::vector<std::string> names;
   for (const Hop& hop : network.route(source, destination))
-    names.push_back(network.topology().bundles()[hop.bundle].name);
+    names.push_back(network.topology().bundle_name(hop.bundle));
   return names;
 }
 
 /// Between a NIC and its leaf, one way.
-bool is_cable(const Bundle& bundle) {
-  return bundle.kind == LinkKind::kScaleOut && bundle.name.find("/nic") != std::string::npos;
+bool is_cable(const Topology& topology, BundleId bundle) {
+  return topology.bundles()[bundle].kind == LinkKind::kScaleOut &&
+         topology.bundle_name(bundle).find("/nic") != std::string::npos;
 }
 
 TEST(SharedNics, AMessageCrossesTheSlotsAndNicsOfBothEnds) {
@@ -63,9 +64,9 @@ TEST(SharedNics, ARingCarriesTheSameOverAllFour) {
   const auto loads =
       dense_loads(network, network.cost(transfer(TransferKind::kAllReduce, 16_MB, {range(0, 16)})));
   int nics = 0;
-  for (std::size_t i = 0; i < loads.size(); ++i) {
-    if (!is_cable(network.topology().bundles()[i])) continue;
-    EXPECT_NEAR(loads[i], 7.5e6, 1e-3) << network.topology().bundles()[i].name;
+  for (BundleId i = 0; i < loads.size(); ++i) {
+    if (!is_cable(network.topology(), i)) continue;
+    EXPECT_NEAR(loads[i], 7.5e6, 1e-3) << network.topology().bundle_name(i);
     ++nics;
   }
   EXPECT_EQ(nics, 2 * 2 * 4);
@@ -87,8 +88,8 @@ TEST(SharedNics, TheCountOfAnExchangeIsThatOfItsRoutes) {
           walked[hop.bundle] += 1e6 * hop.share;
       }
     }
-    for (std::size_t i = 0; i < counted.size(); ++i)
-      EXPECT_NEAR(counted[i], walked[i], 1e-3) << kind << network.topology().bundles()[i].name;
+    for (BundleId i = 0; i < counted.size(); ++i)
+      EXPECT_NEAR(counted[i], walked[i], 1e-3) << kind << network.topology().bundle_name(i);
   }
 }
 
@@ -98,9 +99,9 @@ TEST(SharedNics, WhatIsDrawnAreEightSlotsAndFourCables) {
   int slots = 0, cables = 0;
   const auto [begin, end] = boost::edges(drawn.graph());
   for (auto edge = begin; edge != end; ++edge) {
-    const Bundle& bundle = drawn.bundles()[drawn.graph()[*edge].bundle];
-    slots += bundle.kind == LinkKind::kHost ? 1 : 0;
-    cables += is_cable(bundle) ? 1 : 0;
+    const BundleId bundle = drawn.graph()[*edge].bundle;
+    slots += drawn.bundles()[bundle].kind == LinkKind::kHost ? 1 : 0;
+    cables += is_cable(drawn, bundle) ? 1 : 0;
   }
   EXPECT_EQ(slots, 2 * 2 * 8);
   EXPECT_EQ(cables, 2 * 2 * 4);

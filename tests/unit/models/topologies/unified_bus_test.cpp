@@ -20,7 +20,7 @@ class CloudMatrix : public ::testing::Test {
     const auto& graph = drawn_.graph();
     const auto [begin, end] = boost::vertices(graph);
     return static_cast<std::size_t>(std::count_if(begin, end, [&](auto vertex) {
-      return graph[vertex].rank < 0 && graph[vertex].name.find(suffix) != std::string::npos;
+      return graph[vertex].rank < 0 && drawn_.vertex_name(vertex).find(suffix) != std::string::npos;
     }));
   }
   BytesPerSecond capacity(BundleId bundle) const {
@@ -48,7 +48,7 @@ TEST_F(CloudMatrix, EveryL1ChipIsNonBlocking) {
   // 16 dies x 28 GB/s = 448 GB/s down = 16 L2 chips x 28 GB/s up.
   const auto& graph = drawn_.graph();
   for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
-    if (graph[*vertex].name.find("/l1_switch") == std::string::npos) continue;
+    if (drawn_.vertex_name(*vertex).find("/l1_switch") == std::string::npos) continue;
     BytesPerSecond down, up;
     for (auto [link, last] = boost::out_edges(*vertex, graph); link != last; ++link) {
       const bool to_die = graph[boost::target(*link, graph)].rank >= 0;
@@ -62,7 +62,7 @@ TEST_F(CloudMatrix, EveryL1ChipIsNonBlocking) {
 TEST_F(CloudMatrix, EveryL2ChipHasOnePortPerNode) {
   const auto& graph = drawn_.graph();
   for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex) {
-    if (graph[*vertex].name.find("/l2_switch") == std::string::npos) continue;
+    if (drawn_.vertex_name(*vertex).find("/l2_switch") == std::string::npos) continue;
     EXPECT_EQ(boost::out_degree(*vertex, graph), 48U);
   }
 }

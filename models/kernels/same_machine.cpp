@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/same_machine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/kernels/cache_parts.h"
+#include "models/kernels/tiles/unit_clock.h"
+
+namespace orrery {
+
+bool differs(double a, double b) { return std::abs(a - b) > 1e-3 * std::max(a, b); }
+
+bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& accelerator) {
+  const auto other = [](double recorded, double value) {
+    return recorded > 0 && differs(recorded, value);
+  };
+  const double cache = accelerator.cache ? accelerator.cache->capacity.value.base() : 0;
+  return differs(rates.memory.base(), accelerator.memory.bandwidth.value.base()) ||
+         other(rates.units, accelerator.compute.units.value) ||
+         other(rates.clock.base(), accelerator.compute.clock.value.base()) ||
+         other(rates.cache.base(), cache) ||
+         other(rates.power.base(), accelerator.power.cap().base());
+}
+
+double cache_bandwidth(const AcceleratorConfig& a) {
+  return a.cache ? a.cache->bandwidth.value.base() / a.dies / 1e6 : 0;
+}
+
+bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig& accelerator) {
+  const auto async = [](const AcceleratorConfig& a) { return !a.core || a.core->async_copy.value; };
+  return cache_bandwidth(measured) != cache_bandwidth(accelerator) ||
+         exponentials_over(accelerator, measured) != 1 ||
+         far_wait_us(measured) != far_wait_us(accelerator) ||
+         cache_copies(measured) != cache_copies(accelerator) ||
+         crossing_rate(measured) != crossing_rate(accelerator) ||
+         async(measured) != async(accelerator);
+}
+
+}  // namespace orrery

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/machine/accelerator_config.h"
+#include "sim/machine/calibration.h"
+
+namespace orrery {
+
+/// Beyond the rounding of data sheets.
+bool differs(double a, double b);
+
+/// Whether anything of the machine but its matrix rates is not what was measured.
+bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& accelerator);
+
+/// Whether its L2, its exponentials or its way to load are not those of the device that was
+/// measured.
+bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig& accelerator);
+
+/// Bytes/us of the L2 of one rank; 0: there is none.
+double cache_bandwidth(const AcceleratorConfig& accelerator);
+
+}  // namespace orrery

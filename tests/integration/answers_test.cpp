@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What explain, describe and check tell a user.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/program.h"
+
+namespace {
+
+using namespace integration;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class Answers : public InFolder {
+ protected:
+  std::string experiment(const std::string& more) const {
+    return write("e.yaml", "{system: dgx_h100, " + more + "}\n");
+  }
+  std::string decode(const std::string& more = "") const {
+    return experiment(
+        "experiment: inference, model: {dimensions: {layers: 2, hidden: 1024, heads: 8, "
+        "vocabulary: 8192}}, phase: decode, kv_length: 512, parallel: {tp: 8}, batch: {micro: 2}" +
+        more);
+  }
+  /// A model of two layers of four experts with a vision tower, in nvfp4 but for attention.
+  std::string model_file() const {
+    return write("config.json", R"({"model_type": "some_vl",
+      "text_config": {"model_type": "qwen3_moe", "hidden_size": 512, "num_hidden_layers": 2,
+        "num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 64,
+        "intermediate_size": 1024, "moe_intermediate_size": 256, "num_experts": 4,
+        "num_experts_per_tok": 2, "vocab_size": 1000},
+      "vision_config": {"hidden_size": 1152, "intermediate_size": 4304, "depth": 27},
+      "quantization_config": {"quant_method": "modelopt", "ignore": ["model.layers.*.self_attn*"],
+        "config_groups": {"group_0": {"targets": ["Linear"],
+          "weights": {"num_bits": 4, "type": "float", "group_size": 16},
+          "input_activations": {"num_bits": 4, "type": "float", "group_size": 16}}}}})");
+  }
+};
+
+TEST_F(Answers, ExplainBeginsWithTheStepAndWhatLimitsIt) {
+  const Outcome run = orrery("explain --config " + decode(", name: small"), false);
+  ASSERT_EQ(run.code, 0);
+  EXPECT_THAT(run.out, StartsWith("inference: small\nstep time "));
+  const auto at = [&run](const char* text) { return run.out.find(text); };
+  EXPECT_LT(at("p10 to p90"), at("where the time goes"));
+  EXPECT_LT(at("exposed_communication"), at("kernels by what limits them"));
+  EXPECT_LT(at("kernels by what limits them"), at("kernels by class"));
+  EXPECT_LT(at("longest kernels"), at("memory of a rank: weights"));
+  EXPECT_LT(at("memory of a rank: weights"), at("inputs that had no effect"));
+  EXPECT_LT(at("inputs that had no effect"), at("h100_sxm.yaml:28:"));  // of a rate that has one
+}
+
+TEST_F(Answers, SharesOfExplainAreOfTheStep) {
+  const auto json = nlohmann::json::parse(orrery("explain --json " + decode(), false).out);
+  const double step = json.at("time").at("value");
+  EXPECT_GT(json.at("time").at("p90"), step);
+  double parts = 0, bounds = 0, classes = 0, kernels = 0;
+  for (const auto& row : json.at("breakdown")) parts += row.at("share").get<double>();
+  for (const auto& row : json.at("bounds")) bounds += row.at("time_s").get<double>();
+  for (const auto& row : json.at("classes")) classes += row.at("time_s").get<double>();
+  for (const auto& row : json.at("kernels")) kernels += row.at("total_s").get<double>();
+  EXPECT_NEAR(parts, 1, 1e-6);
+  EXPECT_NEAR(bounds, kernels, 1e-12);
+  EXPECT_NEAR(classes, kernels, 1e-12);
+  EXPECT_EQ(json.at("longest").size(), 10U);
+  EXPECT_GE(json.at("longest")[0].at("share"), json.at("longest")[9].at("share"));
+}
+
+TEST_F(Answers, InputsWithoutEffectAreThereForOperatorsAndCollectives) {
+  const auto no_effect = [](const std::string& file) {
+    return nlohmann::json::parse(orrery("explain --json " + file, false).out).at("no_effect");
+  };
+  const auto gemm =
+      no_effect(experiment("experiment: operator, operator: {m: 512, n: 512, k: 512}"));
+  EXPECT_THAT(gemm, AllOf(Contains("nodes"), Contains("system.accelerator.scale_up.bandwidth"),
+                          Contains("batch.sequence"),
+                          Not(Contains("system.accelerator.memory.bandwidth"))));
+  const auto reduce =
+      no_effect(experiment("experiment: collective, collective: {kind: all_reduce, bytes: 1 MiB}"));
+  EXPECT_THAT(reduce, AllOf(Contains("system.accelerator.compute.matrix.bf16"),
+                            Contains("parallel.tp"), Not(Contains("collective.bytes"))));
+}
+
+TEST_F(Answers, AModelFileIsCheckedAndDescribedByItsPath) {
+  const std::string file = model_file();
+  const Outcome check = orrery("check " + file);
+  EXPECT_EQ(check.code, 0) << check.out;
+  EXPECT_THAT(check.out, AllOf(HasSubstr("vision tower left out"), HasSubstr("config.json: ok")));
+  const Outcome described = orrery("describe model " + file);
+  EXPECT_EQ(described.code, 0) << described.out;
+  EXPECT_THAT(described.out, AllOf(HasSubstr("about 411 M parameters"), HasSubstr("nvfp4")));
+  const Outcome wrong = orrery("check " + write("wrong.json", "{\"model_type\": 1}"));
+  EXPECT_EQ(wrong.code, 2) << wrong.out;
+}
+
+TEST_F(Answers, ACheckpointSetsThePrecisionThatNobodyWrote) {
+  const auto precision = [this](const std::string& more) {
+    const Outcome run = orrery(
+        "run --json " +
+            write("q.yaml",
+                  "{system: gb200_nvl72, experiment: inference, model: {hf: " + model_file() +
+                      "}, phase: decode, kv_length: 512, batch: {micro: 2}" + more + "}"),
+        false);
+    EXPECT_EQ(run.code, 0);
+    const auto json = nlohmann::json::parse(run.out);
+    for (const auto& row : json.at("parameters"))
+      if (row.at("path") == "precision") return row;
+    return nlohmann::json();
+  };
+  EXPECT_EQ(precision("").at("text"), "nvfp4");
+  EXPECT_THAT(precision("").at("origin"), HasSubstr("config.json"));
+  EXPECT_EQ(precision(", precision: bf16").at("text"), "bf16");
+}
+
+TEST_F(Answers, AcceleratorsStandSideBySideWithRatios) {
+  const Outcome run = orrery("describe accelerators h200_sxm b200_sxm");
+  ASSERT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, testing::ContainsRegex("compute.units +132 +148 +1.12x"));
+}
+
+TEST_F(Answers, ControlCharactersInNamesAreWrittenOut) {
+  const std::string file = decode(", name: \"\\e[2Jcleared\\n\\u009b\"");
+  for (const char* verb : {"run ", "run --json "}) {
+    const Outcome run = orrery(verb + file, false);
+    EXPECT_EQ(run.code, 0) << run.out;
+    EXPECT_EQ(run.out.find('\x1b'), std::string::npos) << verb;
+    EXPECT_EQ(run.out.find("\xc2\x9b"), std::string::npos) << verb;
+    EXPECT_THAT(run.out, HasSubstr("x1b[2Jcleared"));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plotting scripts, as far as they go without matplotlib: what they say of wrong files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/integration/program.h"
+
+namespace {
+
+using namespace integration;
+using testing::HasSubstr;
+using testing::Not;
+
+class PlottingScripts : public InFolder {
+ protected:
+  void SetUp() override {
+    InFolder::SetUp();
+    if (std::system("python3 --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
+  }
+  static Outcome script(const std::string& words) {
+    return shell("python3 " + std::string(ORRERY_SOURCE_DIR) + "/scripts/" + words);
+  }
+};
+
+TEST_F(PlottingScripts, SayInASentenceWhatAFileLacks) {
+  const std::string file = write("other.csv", "a,b\n1,2\n");
+  for (const std::string& command :
+       std::vector{"plot_accuracy.py " + file, "plot_collectives.py --system h200_sxm " + file}) {
+    const Outcome run = script(command);
+    EXPECT_EQ(run.code, 2) << command << run.out;
+    EXPECT_THAT(run.out, HasSubstr("other.csv: no column 'system'; write the file with: orrery"));
+    EXPECT_THAT(run.out, Not(HasSubstr("Traceback")));
+  }
+}
+
+TEST_F(PlottingScripts, NameLineAndColumnOfWhatIsNoNumber) {
+  const std::string file = write("rows.csv",
+                                 "system,precision,latency_us,predicted_us\n"
+                                 "h200_sxm,bf16,1,1\n"
+                                 "h200_sxm,bf16,fast,1\n");
+  const Outcome run = script("plot_accuracy.py " + file);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("rows.csv:3: column 'latency_us' wants a number, got 'fast'"));
+}
+
+TEST_F(PlottingScripts, SayThatAFileIsMissingOrNoJson) {
+  const Outcome missing = script("plot_accuracy.py " + path("none.csv"));
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.out, HasSubstr("none.csv: No such file or directory"));
+  const Outcome text = script("plot_roofline.py " + write("device.json", "accelerator: h200\n"));
+  EXPECT_EQ(text.code, 2);
+  EXPECT_THAT(text.out, HasSubstr("device.json: this is no JSON"));
+}
+
+}  // namespace

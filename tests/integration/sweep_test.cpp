@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sweeps print, refuse and go on after.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/program.h"
+
+namespace {
+
+using integration::orrery;
+using integration::Outcome;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Sweeps : public integration::InFolder {
+ protected:
+  /// A sweep over a decode step of a small model on one node.
+  Outcome sweep(const std::string& rest, const std::string& options = "", bool both = true) const {
+    write("small.yaml",
+          "experiment: inference\nsystem: dgx_h100\nmodel: llama_3_1_8b\nphase: decode\n"
+          "kv_length: 1024\nparallel: {tp: 8}\nbatch: {micro: 4}\nprecision: bf16\n");
+    write("sweep.yaml", "sweep: ladder\ncases:\n  - name: table\n    base: ./small.yaml\n" + rest);
+    return run(options, both);
+  }
+  /// A sweep of operators or collectives.
+  Outcome sweep_of(const std::string& base, const std::string& rest) const {
+    write("sweep.yaml", "sweep: ladder\ncases:\n  - name: table\n    base: " + base + "\n" + rest);
+    return run("", true);
+  }
+
+ private:
+  Outcome run(const std::string& options, bool both) const {
+    return orrery("sweep run " + path("sweep.yaml") + " --db " + path("s.db") + options, both);
+  }
+};
+
+TEST_F(Sweeps, PrintTheSameBytesFromTheStoreAsFromTheRun) {
+  const std::string axes = "    axes: {grid: {batch.micro: [1, 2]}}\n";
+  const Outcome first = sweep(axes, " --json", false), second = sweep(axes, " --json", false);
+  EXPECT_EQ(first.code, 0);
+  EXPECT_EQ(first.out, second.out);
+  EXPECT_THAT(sweep(axes, " --json").out,
+              HasSubstr("2 points: 2 read from the store, 0 simulated"));
+}
+
+TEST_F(Sweeps, APointThatCannotBeIsARowWithItsReason) {
+  // 16 ranks are more than the node has; 7 does not divide the 32 heads.
+  const Outcome run = sweep("    axes: {grid: {parallel.tp: [4, 7, 8, 16]}}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("table, tp 4"), HasSubstr("table, tp 8")));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("table, tp 7 +7 ranks: TP7 +4/rank +cannot be"));
+  EXPECT_THAT(run.out, HasSubstr("  table, tp 16: cannot be: tp * pp * dp = 16 ranks, but"));
+  EXPECT_THAT(run.out, HasSubstr("4 points: 0 read from the store, 2 simulated"));
+  const auto json = nlohmann::json::parse(
+      sweep("    axes: {grid: {parallel.tp: [4, 7, 8, 16]}}\n", " --json", false).out);
+  const auto& points = json.at("cases")[0].at("rows")[0].at("points");
+  EXPECT_EQ(points[0].at("status"), "ok");
+  EXPECT_EQ(points[1].at("status"), "infeasible");
+  EXPECT_THAT(points[1].at("reason").get<std::string>(), HasSubstr("cannot be: "));
+}
+
+TEST_F(Sweeps, KeysOfOneStructThatDoNotGoTogetherAreSuchAPointToo) {
+  const Outcome run = sweep_of(
+      "{experiment: operator, system: dgx_h100, operator: {kind: attention_decode, batch: 4, "
+      "kv_length: 512, heads: 32, kv_heads: 8, head_dim: 128}}",
+      "    axes: {grid: {operator.kv_heads: [5, 8]}}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("kv_heads 5 +attention_decode +bf16 +cannot be"));
+}
+
+TEST_F(Sweeps, PointsThatCannotBeAreNotedBesideTheOneThatIsChosen) {
+  const Outcome run =
+      sweep("    axes: {grid: {parallel.tp: [4, 16]}}\n    choose: {minimize: step_time_s}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("  table, tp 16: cannot be: "));
+}
+
+TEST_F(Sweeps, WithoutAnyPointThatCanBeTheFileIsWrong) {
+  const Outcome run = sweep("    axes: {grid: {parallel.tp: [16, 32]}}\n");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("= 16 ranks, but 1 x"));
+  EXPECT_EQ(sweep("    axes: {grid: {parallel.tp: [3, 7]}}\n").code, 2);
+}
+
+TEST_F(Sweeps, AWrongValueIsShownInItsLine) {
+  const Outcome run = sweep("    axes: {grid: {precision: [bf16, bf17]}}\n");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("sweep.yaml:5:37: error: "), HasSubstr("[bf16, bf17]"),
+                             HasSubstr("did you mean 'bf16'?")));
+}
+
+TEST_F(Sweeps, AnEmptyAxisIsAnError) {
+  const Outcome run = sweep("    axes: {grid: {parallel.tp: []}}\n");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("sweep.yaml:5:32: error: the axis 'parallel.tp' has no values"));
+  EXPECT_EQ(sweep("    axes: {list: []}\n").code, 2);
+  write("none.yaml", "sweep: none\ncases: []\n");
+  EXPECT_EQ(orrery("sweep run " + path("none.yaml")).code, 2);
+}
+
+TEST_F(Sweeps, ChooseRefusesWhatNoResultHas) {
+  const Outcome typo = sweep("    choose: {minimize: step_tme_s}\n");
+  EXPECT_EQ(typo.code, 2);
+  EXPECT_THAT(typo.out, AllOf(HasSubstr("sweep.yaml:5:24: error: unknown metric 'step_tme_s'"),
+                              HasSubstr("did you mean 'step_time_s'?")));
+  const Outcome limit = sweep("    choose: {at_most: {step_times: 1 s}}\n");
+  EXPECT_EQ(limit.code, 2);
+  EXPECT_THAT(limit.out, HasSubstr("unknown metric 'step_times'"));
+  EXPECT_EQ(sweep("    choose: {minimize: batch.micro}\n").code, 0);
+}
+
+TEST_F(Sweeps, ALimitWantsItsUnit) {
+  const Outcome run = sweep("    choose: {at_most: {step_time_s: 1}}\n");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("sweep.yaml:5:37: error: step_time_s: expected duration"),
+                             HasSubstr("did you mean '1 s'?")));
+  EXPECT_EQ(sweep("    choose: {at_least: {model_flops_utilization: 0.0001}}\n").code, 0);
+}
+
+TEST_F(Sweeps, ALimitCanBeOnAQuantile) {
+  const std::string axes = "    axes: {grid: {batch.micro: [1, 64]}}\n";
+  const auto json = nlohmann::json::parse(sweep(axes, " --json", false).out);
+  const auto& points = json.at("cases")[0].at("rows")[0].at("points");
+  // Between the mean and p90 of the larger batch: the mean keeps the limit, the quantile does not.
+  const double mean = points[1].at("metrics").at("step_time_s");
+  const double p90 = points[1].at("intervals").at("step_time_s").at(1);
+  ASSERT_LT(mean, p90);
+  const std::string limit = std::to_string(1e6 * (mean + p90) / 2) + " us";
+  const auto chosen = [&](const std::string& metric) {
+    return nlohmann::json::parse(sweep(axes + "    choose: {maximize: batch.micro, at_most: {" +
+                                           metric + ": " + limit + "}}\n",
+                                       " --json", false)
+                                     .out)
+        .at("cases")[0]
+        .at("rows")[0]
+        .at("chosen");
+  };
+  EXPECT_EQ(chosen("step_time_s"), points[1].at("identity"));
+  EXPECT_EQ(chosen("step_time_s.p90"), points[0].at("identity"));
+}
+
+TEST_F(Sweeps, OperatorsHaveColumnsAndAHintOfTheirOwn) {
+  const Outcome run = sweep_of(
+      "{experiment: operator, system: dgx_h100, operator: {kind: gemm, m: 64, n: 64, k: 64}}",
+      "    axes: {grid: {operator.m: [64, 128]}}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex(
+                           "system +operator +precision +time +p10 to p90 +work +traffic +bound"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("table, m 128 +gemm +bf16 "));
+  EXPECT_THAT(run.out, HasSubstr("SELECT name, time_s, bound, flops_per_s FROM v_runs"));
+  EXPECT_THAT(run.out, AllOf(Not(HasSubstr("tokens/s")), Not(HasSubstr("llama_405b"))));
+}
+
+TEST_F(Sweeps, CollectivesHaveColumnsAndAHintOfTheirOwn) {
+  const Outcome run = sweep_of(
+      "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: 1 MiB}}",
+      "    axes: {grid: {collective.bytes: [1 MiB, 1 GiB]}}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("system +collective +time +p10 to p90 +algorithm"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("table, bytes 1 GiB +all_reduce "));
+  EXPECT_THAT(run.out, HasSubstr("SELECT name, time_s, algorithm, bus_bytes_per_s FROM v_runs"));
+  EXPECT_THAT(run.out, Not(HasSubstr("tokens/s")));
+}
+
+}  // namespace

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds of every collective, on random ones: all systems that ship, all algorithms and
+// protocols, any ranks and sizes. ORRERY_LAW_CASES and ORRERY_LAW_SEED ask for more and for others.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "models/collectives/limit.h"
+#include "models/network/flow_model.h"
+#include "sim/app/network_pricing.h"
+#include "sim/config/library.h"
+#include "sim/config/load.h"
+#include "sim/machine/system_config.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kRounding = 1e-9;
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// As experiments load it, measured parameters applied.
+SystemConfig shipped(const std::string& name) {
+  const config::Library& library = config::default_library();
+  auto system = config::load<SystemConfig>(library.locate("systems", name, ""), library, "systems");
+  const std::string calibration = network_calibration_file("auto", system);
+  if (!calibration.empty()) loaded_network_calibration(calibration)->apply(system);
+  return system;
+}
+
+struct Case {
+  SystemConfig system;
+  int copies = 1;
+  Transfer transfer;
+  std::string algorithm, protocol;
+
+  std::string text() const {
+    return system.name + " x " + std::to_string(copies) + ", " + to_string(transfer.kind) + " of " +
+           std::to_string(transfer.bytes.base()) + " B among " +
+           std::to_string(transfer.groups[0].size()) + " ranks from " +
+           std::to_string(transfer.groups[0].front()) + " by " + algorithm + " " + protocol;
+  }
+  FlowModel network(const SystemConfig& on) const {
+    return FlowModel(on, copies, algorithm, protocol);
+  }
+};
+
+class RandomCases {
+ public:
+  explicit RandomCases(std::uint64_t seed) : random_(seed) {
+    for (const std::string& name : config::default_library().names("systems")) {
+      SystemConfig system = shipped(name);
+      if (system.ranks() > 1) systems_.push_back(std::move(system));
+    }
+  }
+
+  Case next() {
+    Case c;
+    c.system = pick(systems_);
+    const bool joins = !c.system.scale_out.kind.empty() && c.system.scale_out.kind != "none" &&
+                       c.system.ranks() <= 1024;
+    c.copies = joins ? 1 + static_cast<int>(below(3)) : 1;
+    c.transfer.name = "law";
+    c.transfer.kind = pick(std::vector<TransferKind>{
+        TransferKind::kAllReduce, TransferKind::kAllGather, TransferKind::kReduceScatter,
+        TransferKind::kAllToAll, TransferKind::kBroadcast, TransferKind::kReduce});
+    c.transfer.bytes = Bytes(std::exp2(static_cast<double>(below(24 * 16)) / 16 + 8));
+    c.transfer.groups = {group(c.system.ranks() * c.copies)};
+    std::vector<std::string> algorithms = {"auto", "auto", "auto", "auto"};
+    for (const auto& [name, item] : AlgorithmRegistry::items()) algorithms.push_back(name);
+    c.algorithm = pick(algorithms);
+    c.protocol = pick(std::vector<std::string>{"auto", "ll", "ll128", "simple"});
+    return c;
+  }
+
+ private:
+  /// Ranks side by side, or spread over the machine.
+  std::vector<int> group(int ranks) {
+    const int size = std::min(ranks, 2 + static_cast<int>(below(63)));
+    const int widest = std::max(1, ranks / size);
+    const int step = below(2) == 0 ? 1 : 1 + static_cast<int>(below(widest));
+    const int first = static_cast<int>(below(ranks - (size - 1) * step));
+    std::vector<int> members;
+    for (int i = 0; i < size; ++i) members.push_back(first + i * step);
+    return members;
+  }
+  std::uint64_t below(int count) { return random_() % static_cast<std::uint64_t>(count); }
+  template <class T>
+  const T& pick(const std::vector<T>& from) {
+    return from[below(static_cast<int>(from.size()))];
+  }
+  template <class T>
+  T pick(std::vector<T>&& from) {
+    return from[below(static_cast<int>(from.size()))];
+  }
+
+  std::mt19937_64 random_;
+  std::vector<SystemConfig> systems_;
+};
+
+/// More bytes are never carried sooner in the same way.
+void expect_more_bytes_take_longer(const Case& c, const FlowModel& network,
+                                   const PricedTransfer& priced) {
+  for (const double more : {1.001, 2.0, 16.0}) {
+    Transfer larger = c.transfer;
+    larger.bytes *= more;
+    EXPECT_GE(network.price_as(larger, priced).isolated_time.base(),
+              priced.isolated_time.base() * (1 - kRounding))
+        << more << " times the bytes";
+  }
+}
+
+/// No port carries more than its line rate.
+void expect_the_bound_holds(const Case& c, const FlowModel& network, const PricedTransfer& priced) {
+  const Collective group = network.collective(c.transfer, c.transfer.groups[0]);
+  EXPECT_GE(priced.isolated_time.base(),
+            least_time(group, port_rates(c.system)).base() * (1 - kRounding));
+}
+
+TEST(CollectiveLaws, HoldOnRandomCollectivesOfAllSystems) {
+  const std::uint64_t seed = from_environment("ORRERY_LAW_SEED", 11);
+  RandomCases cases(seed);
+  for (std::uint64_t i = 0; i < from_environment("ORRERY_LAW_CASES", 200); ++i) {
+    const Case c = cases.next();
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", case " + std::to_string(i) + ": " + c.text());
+    const FlowModel network = c.network(c.system);
+    const PricedTransfer priced = network.price(c.transfer);
+    expect_more_bytes_take_longer(c, network, priced);
+    expect_the_bound_holds(c, network, priced);
+    if (HasFailure()) return;  // the first is enough
+  }
+}
+
+}  // namespace
+}  // namespace orrery

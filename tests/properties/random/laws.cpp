@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/properties/random/laws.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "sim/app/run.h"
+
+namespace orrery {
+namespace {
+
+/// Fair sharing and the waves of blocks let a better machine be slower by a little: two messages
+/// meet that did not, a wave has one block left over. More would be a mistake.
+constexpr double kAnomaly = 0.01;
+
+double metric(const RunRecord& record, const std::string& name) {
+  const Metric* found = record.find(name);
+  return found != nullptr ? found->value : std::nan("");
+}
+
+double duration(const RunRecord& record) {
+  const double step = metric(record, "step_time_s");
+  return std::isnan(step) ? metric(record, "time_s") : step;
+}
+
+std::string figures(const char* first, double a, const char* second, double b) {
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(), "%s %.9g, %s %.9g", first, a, second, b);
+  return text.data();
+}
+
+/// One experiment's result, and where what it breaks is noted.
+class Inspection {
+ public:
+  Inspection(const LoadedExperiment& loaded, const RunRecord& record,
+             std::vector<Violation>& violations)
+      : loaded_(loaded), record_(record), violations_(violations) {}
+
+  void inspect() {
+    require(duration(record_) > 0, "time is positive", "");
+    parts_add_up();
+    energy_is_power_times_time();
+    shares_are_at_most_one();
+    power_stays_below_the_cap();
+    quantiles_stand_in_order();
+    tokens_are_conserved();
+  }
+
+ private:
+  void require(bool holds, const std::string& law, const std::string& what) {
+    if (!holds) violations_.push_back({law, what, {}});
+  }
+  double value(const std::string& name) const { return metric(record_, name); }
+
+  void parts_add_up() {
+    const double step = value("step_time_s");
+    if (std::isnan(step)) return;
+    double sum = 0;
+    for (const Metric& part : record_.metrics) {
+      if (part.name.rfind("breakdown.", 0) != 0) continue;
+      require(part.value >= 0, "parts of a step are not negative", part.name);
+      sum += part.value;
+    }
+    require(std::abs(sum - step) <= 1e-9 * step, "parts add up to the step",
+            figures("parts", sum, "step", step));
+  }
+
+  void energy_is_power_times_time() {
+    const double power = value("average_power_w"), energy = value("energy_j");
+    if (std::isnan(power)) return;
+    require(std::abs(power * duration(record_) - energy) <= 1e-6 * energy,
+            "energy is power times time", figures("power", power, "energy", energy));
+  }
+
+  void shares_are_at_most_one() {
+    for (const char* name :
+         {"model_flops_utilization", "hardware_flops_utilization", "share_of_limit"}) {
+      const double share = value(name);
+      require(std::isnan(share) || (share >= 0 && share <= 1 + 1e-9),
+              std::string(name) + " is at most 1",
+              figures("it is", share, "time", duration(record_)));
+    }
+    for (const LinkUse& link : record_.link_classes)
+      require(link.peak_share <= 1 + 1e-9, "links carry at most their rate", link.name);
+  }
+
+  void power_stays_below_the_cap() {
+    const Experiment& e = loaded_.experiment;
+    const bool one = e.kind == ExperimentKind::kOperator;
+    const double power = value("average_power_w");
+    if (std::isnan(power) || (one && e.system.accelerator.power.state != PowerState::kSteady))
+      return;  // one kernel after a pause may draw more
+    const double cap =
+        e.system.accelerator.power.cap().base() * (one ? 1 : std::ceil(e.accelerators()));
+    require(power <= cap * (1 + 1e-6), "power stays below the cap",
+            figures("power", power, "cap", cap));
+  }
+
+  void quantiles_stand_in_order() {
+    for (const Metric& m : record_.metrics)
+      require(!m.interval || m.interval->first <= m.interval->second, "p10 is at most p90", m.name);
+  }
+
+  void tokens_are_conserved() {
+    const double rate = value("tokens_per_s"), each = value("tokens_per_s_per_accelerator");
+    if (std::isnan(rate)) return;
+    require(std::abs(each * loaded_.experiment.accelerators() - rate) <= 1e-6 * rate,
+            "accelerators share the tokens", figures("all", rate, "each", each));
+  }
+
+  const LoadedExperiment& loaded_;
+  const RunRecord& record_;
+  std::vector<Violation>& violations_;
+};
+
+/// A second experiment that must not be slower, or not faster, than the first.
+struct Comparison {
+  const char* law;
+  std::vector<std::string> assignments;
+  bool slower;  ///< the second has more to do
+};
+
+/// Better hardware, one figure at a time.
+std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
+  std::vector<Comparison> all;
+  const auto add = [&](const char* law, const std::string& path, double factor) {
+    if (const auto assignment = scaled(loaded, "system." + path, factor))
+      all.push_back({law, {*assignment}, false});
+  };
+  add("more memory bandwidth is not slower", "accelerator.memory.bandwidth", 2);
+  add("a faster L2 is not slower", "accelerator.cache.bandwidth", 2);
+  add("a larger L2 is not slower", "accelerator.cache.capacity", 2);
+  add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
+  add("more special functions are not slower", "accelerator.compute.special", 2);
+  add("more units are not slower", "accelerator.compute.units", 2);
+  add("a higher cap is not slower", "accelerator.power.tdp", 1.3);
+  add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);
+  add("faster NICs are not slower", "accelerator.scale_out.bandwidth", 2);
+  add("shorter launches are not slower", "accelerator.kernel.launch", 0.5);
+  return all;
+}
+
+/// More work on the same hardware.
+std::vector<Comparison> more_work(const Experiment& e) {
+  std::vector<Comparison> all;
+  const auto add = [&](const char* law, const std::string& path, std::int64_t value) {
+    all.push_back({law, {path + "=" + std::to_string(value)}, true});
+  };
+  if (e.kind == ExperimentKind::kInference) {
+    add("twice the batch is not faster", "batch.micro", 2 * e.batch.micro);
+    if (e.phase == Phase::kDecode) {
+      add("a longer cache is not faster", "kv_length", 2 * e.kv_length);
+    } else {
+      add("longer prompts are not faster", "batch.sequence", 2 * e.batch.sequence);
+    }
+  }
+  if (e.kind == ExperimentKind::kTraining)
+    add("twice the batch is not faster", "batch.global", 2 * e.batch.global);
+  if (e.kind == ExperimentKind::kCollective)
+    all.push_back({"more bytes are not faster",
+                   {"collective.bytes=" +
+                    std::to_string(std::llround(2 * e.collective->bytes.base())) + " B"},
+                   true});
+  return all;
+}
+
+void compare(const RandomExperiment& experiment, const RunRecord& first,
+             const Comparison& comparison, std::vector<Violation>& violations) {
+  try {
+    const RunRecord second =
+        simulate_isolated(load_experiment(experiment.with(comparison.assignments).file(),
+                                          experiment.with(comparison.assignments).assignments))
+            .record;
+    if (second.status != RunStatus::kOk) return;
+    const double before = duration(first), after = duration(second);
+    const bool holds =
+        comparison.slower ? after >= before * (1 - kAnomaly) : after <= before * (1 + kAnomaly);
+    if (!holds)
+      violations.push_back(
+          {comparison.law, figures("before", before, "after", after), comparison.assignments});
+  } catch (const config::ConfigError&) {
+    // Out of bounds when doubled: nothing to compare with.
+  }
+}
+
+}  // namespace
+
+Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
+  Trial trial;
+  try {
+    const LoadedExperiment loaded = load_experiment(experiment.file(), experiment.assignments);
+    const RunRecord record = simulate_isolated(loaded).record;
+    if (record.status != RunStatus::kOk) {
+      trial.outcome = Trial::Outcome::kInfeasible;
+      if (record.reason.empty()) trial.violations.push_back({"infeasible has a reason", "", {}});
+      return trial;
+    }
+    Inspection(loaded, record, trial.violations).inspect();
+    std::vector<Comparison> comparisons = better_hardware(loaded);
+    if (!comparisons.empty()) compare(experiment, record, draw.of(comparisons), trial.violations);
+    comparisons = more_work(loaded.experiment);
+    if (!comparisons.empty()) compare(experiment, record, draw.of(comparisons), trial.violations);
+  } catch (const config::ConfigError&) {
+    trial.outcome = Trial::Outcome::kRefused;
+  } catch (const PointFailure& failure) {
+    if (failure.code == ExitCode::kUsage) {
+      trial.outcome = Trial::Outcome::kRefused;
+    } else {
+      trial.violations.push_back({"input ends as a result or refused", failure.what(), {}});
+    }
+  } catch (const std::exception& error) {
+    trial.violations.push_back({"input ends as a result or refused", error.what(), {}});
+  }
+  return trial;
+}
+
+}  // namespace orrery

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/power_balance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/config/diagnostics.h"
+#include "sim/machine/clock.h"
+
+namespace orrery {
+namespace {
+
+using namespace literals;
+
+constexpr Picoseconds kUs = 1'000'000;
+
+/// 100 W idle; 100 TFLOP/s of 4 pJ at the boost clock of 2 GHz: 400 W. Voltage 0.5 up to 1 GHz,
+/// then linear to 1 at 2 GHz, where energies hold.
+AcceleratorConfig chip(Watts cap) {
+  AcceleratorConfig a;
+  a.compute.clock.value = Hertz(2e9);
+  a.compute.units.value = 1;
+  a.compute.matrix[Precision::kBf16].value = 100_TFLOPps;
+  a.compute.vector.value = 100_TFLOPps;
+  a.kernel.matrix_efficiency[Precision::kBf16].value = 0.9;
+  a.energy.matrix[Precision::kBf16].value = JoulesPerFlop(4e-12);
+  a.energy.memory.value = JoulesPerByte(40e-12);
+  a.memory.bandwidth.value = 10_TBps;
+  a.power.idle.value = Watts(100);
+  a.power.tdp.value = cap;
+  a.power.floor_clock.value = 0.5;
+  a.power.floor_voltage.value = 0.5;
+  return a;
+}
+
+/// 100 us at `share` of the peak.
+Kernel product(double share) {
+  Kernel kernel;
+  kernel.matrix_flops = Flops(100e12 * 100e-6 * share);
+  return kernel;
+}
+
+KernelCost cost(Bound bound, double clock = 1) {
+  KernelCost c;
+  c.duration = 100 * kUs;
+  c.bound = bound;
+  c.clock = clock;
+  return c;
+}
+
+double power(const Kernel& kernel, const KernelCost& c, const AcceleratorConfig& a) {
+  return a.power.idle.value.base() +
+         run_energies({kernel}, {c}, a)[0].base() / to_seconds(c.duration).base();
+}
+
+TEST(PowerBalance, AMeasuredKernelKeepsItsTimeAtTheHighestClockWithinTheCap) {
+  // 0.8 of the peak: 320 W at the voltage of the boost clock. 100 + 320 V^2 = 310 W: V = 0.81, that
+  // of 1.62 GHz.
+  std::vector<KernelCost> costs = {cost(Bound::kTensor, 0.5)};
+  balance_burst({product(0.8)}, chip(Watts(310)), costs);
+  EXPECT_EQ(costs[0].duration, 100 * kUs);
+  EXPECT_NEAR(costs[0].clock, std::sqrt(210.0 / 320), 1e-9);
+  // Where the cap allows it, the clock is the boost clock, whatever was fitted.
+  costs = {cost(Bound::kTensor, 0.5)};
+  balance_burst({product(0.8)}, chip(Watts(421)), costs);
+  EXPECT_EQ(costs[0].clock, 1);
+}
+
+TEST(PowerBalance, ACapThatUnitsWithoutAGapCannotKeepStretchesTheTime) {
+  // At 0.8 of the boost clock units issue all the time: 100 + 320 x 0.64 = 305 W. Under 200 W,
+  // s / 0.8 x 320 V(s)^2 = 100 W.
+  std::vector<KernelCost> costs = {cost(Bound::kTensor)};
+  const AcceleratorConfig a = chip(Watts(200));
+  balance_burst({product(0.8)}, a, costs);
+  const double s = costs[0].clock;
+  EXPECT_NEAR(s / 0.8 * 320 * s * s, 100, 1e-6);
+  EXPECT_NEAR(static_cast<double>(costs[0].duration), 100e6 * 0.8 / s, 2);
+  EXPECT_LE(power(product(0.8), costs[0], a), 200);
+}
+
+TEST(PowerBalance, InTheSteadyStateUnitsIssueAtTheirMeasuredShare) {
+  const AcceleratorConfig a = chip(Watts(500));
+  const std::vector<Kernel> kernels = {product(0.8)};
+  const SteadyClock steady(kernels, a, {cost(Bound::kTensor)});
+  EXPECT_EQ(steady.at(1)[0].duration, 100 * kUs);
+  EXPECT_NEAR(static_cast<double>(steady.at(0.8)[0].duration), 125e6, 1);
+  EXPECT_EQ(steady.at(0.8)[0].clock, 0.8);
+}
+
+TEST(PowerBalance, WhatTheMemoryLimitsWaitsForItDownToTheFloorOfTheVoltage) {
+  Kernel stream;
+  stream.read = Bytes(10e12 * 100e-6);
+  const AcceleratorConfig a = chip(Watts(1000));
+  const std::vector<Kernel> kernels = {stream};
+  const SteadyClock steady(kernels, a, {cost(Bound::kMemory)});
+  EXPECT_EQ(steady.at(0.6)[0].duration, 100 * kUs);
+  EXPECT_NEAR(static_cast<double>(steady.at(0.25)[0].duration), 200e6, 1);
+}
+
+TEST(PowerBalance, LaunchesDoNotStretch) {
+  const AcceleratorConfig a = chip(Watts(500));
+  const std::vector<Kernel> kernels = {product(0.5)};
+  KernelCost c = cost(Bound::kTensor);
+  c.launch = 20 * kUs;
+  EXPECT_NEAR(static_cast<double>(SteadyClock(kernels, a, {c}).at(0.5)[0].duration), 180e6, 1);
+}
+
+TEST(PowerBalance, KernelsOfManyPrecisionsPayTheirOwn) {
+  AcceleratorConfig a = chip(Watts(500));
+  a.compute.matrix[Precision::kNvfp4].value = 400_TFLOPps;
+  a.kernel.matrix_efficiency[Precision::kNvfp4].value = 0.9;
+  a.energy.matrix[Precision::kNvfp4].value = JoulesPerFlop(1e-12);
+  Kernel narrow = product(1);
+  narrow.precision = Precision::kNvfp4;
+  const auto energies =
+      run_energies({product(1), narrow}, {cost(Bound::kTensor), cost(Bound::kTensor)}, a);
+  EXPECT_NEAR(energies[0] / energies[1], 4, 1e-9);
+}
+
+TEST(PowerBalance, TheSteadyShareIsWithinHalfAPercentOfTheCap) {
+  PowerConfig limits;
+  limits.idle.value = Watts(100);
+  limits.tdp.value = Watts(300);
+  int tries = 0;
+  const auto cubic = [&](double share) {
+    ++tries;
+    return Watts(100 + 300 * share * share * share);
+  };
+  const double share = steady_share(limits, 1, cubic);
+  EXPECT_LE(cubic(share).base(), 300);
+  EXPECT_GE(cubic(share).base(), 0.995 * 300);
+  EXPECT_LE(tries, 6);
+  EXPECT_EQ(steady_share(limits, 1, [](double s) { return Watts(100 + 200 * s); }), 1);
+}
+
+TEST(PowerBalance, APowerThatJumpsEndsBelowTheCap) {
+  PowerConfig limits;
+  limits.idle.value = Watts(100);
+  limits.tdp.value = Watts(300);
+  const auto step = [](double share) { return Watts(share > 0.7 ? 400 : 200); };
+  EXPECT_NEAR(steady_share(limits, 0.9, step), 0.7, 0.001);
+}
+
+TEST(PowerBalance, ACapBelowWhatDoesNotFollowTheClockIsAnError) {
+  PowerConfig limits;
+  limits.idle.value = Watts(100);
+  limits.tdp.value = Watts(150);
+  EXPECT_THROW(steady_share(limits, 1, [](double s) { return Watts(160 + 100 * s); }),
+               config::KeyError);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the quantization_config of a checkpoint says of its layers.
+#include "workloads/llm/checkpoint_format.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "workloads/inference/inference.h"
+#include "workloads/llm/huggingface.h"
+#include "workloads/memory.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+/// Two dense layers and two of four experts, with a shared one.
+json deepseek_like(const json& quantization) {
+  return {{"model_type", "deepseek_v3"},
+          {"hidden_size", 512},
+          {"num_hidden_layers", 4},
+          {"num_attention_heads", 8},
+          {"intermediate_size", 1024},
+          {"vocab_size", 1000},
+          {"q_lora_rank", 64},
+          {"kv_lora_rank", 64},
+          {"qk_nope_head_dim", 32},
+          {"qk_rope_head_dim", 16},
+          {"v_head_dim", 32},
+          {"n_routed_experts", 4},
+          {"num_experts_per_tok", 2},
+          {"n_shared_experts", 1},
+          {"moe_intermediate_size", 256},
+          {"first_k_dense_replace", 2},
+          {"quantization_config", quantization}};
+}
+
+json group(int bits, const char* type, int size, bool inputs) {
+  json weights = {{"num_bits", bits}, {"type", type}, {"group_size", size}};
+  json group = {{"weights", weights}, {"targets", {"Linear"}}};
+  group["input_activations"] = inputs ? weights : json(nullptr);
+  return {{"quant_method", "compressed-tensors"}, {"config_groups", {{"group_0", group}}}};
+}
+
+Quantization format_of(const json& quantization) {
+  LlmConfig model = from_huggingface(deepseek_like(quantization), "m");
+  const auto format = read_quantization(deepseek_like(quantization), model);
+  EXPECT_TRUE(format.has_value()) << quantization;
+  return format.value_or(Quantization());
+}
+
+LlmConfig model_with(const json& quantization) {
+  return from_huggingface(deepseek_like(quantization), "m");
+}
+
+TEST(CheckpointFormat, EveryPublishedFormatIsKnown) {
+  const json block = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  EXPECT_EQ(format_of(block).precision, Precision::kFp8Block);
+  EXPECT_EQ(format_of({{"quant_method", "fp8"}}).precision, Precision::kFp8);
+  EXPECT_EQ(format_of(group(8, "float", 0, true)).precision, Precision::kFp8);
+  EXPECT_EQ(format_of(group(8, "int", 0, true)).precision, Precision::kInt8);
+  EXPECT_EQ(format_of(group(4, "float", 16, true)).precision, Precision::kNvfp4);
+  for (const json& widened :
+       {group(4, "int", 32, false), group(4, "float", 32, false), json{{"quant_method", "mxfp4"}},
+        json{{"quant_method", "awq"}, {"bits", 4}, {"group_size", 128}},
+        json{{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 128}}}) {
+    EXPECT_EQ(format_of(widened).precision, Precision::kBf16) << widened;
+    EXPECT_EQ(format_of(widened).weight_bits, 4) << widened;
+  }
+}
+
+TEST(CheckpointFormat, AnUnknownFormatIsAWarning) {
+  const LlmConfig model = model_with({{"quant_method", "spqr"}});
+  EXPECT_THAT(model.warnings,
+              testing::ElementsAre(HasSubstr("quantization_config 'spqr' is not known")));
+  EXPECT_EQ(model.layers[0].attention, StoredFormat::kPrecision);
+}
+
+TEST(CheckpointFormat, ModulesLeftOutStayIn16Bits) {
+  json nvfp4 = group(4, "float", 16, true);
+  nvfp4["ignore"] = {"lm_head", "model.layers.0*", "model.layers.1.self_attn*",
+                     "model.layers.2.self_attn*", "model.layers.2.mlp.shared_experts*"};
+  const LlmConfig model = model_with(nvfp4);
+  EXPECT_EQ(model.layers[0].feed, StoredFormat::kSixteenBit);
+  EXPECT_EQ(model.layers[1].feed, StoredFormat::kPrecision);
+  EXPECT_EQ(model.layers[1].attention, StoredFormat::kSixteenBit);
+  EXPECT_EQ(model.layers[2].shared, StoredFormat::kSixteenBit);
+  EXPECT_EQ(model.layers[2].feed, StoredFormat::kPrecision);
+  EXPECT_EQ(model.layers[3].attention, StoredFormat::kPrecision);
+}
+
+TEST(CheckpointFormat, PatternsAreWordsGlobsAndRegularExpressions) {
+  const std::string gate = "model.layers.1.mlp.gate_proj";
+  EXPECT_FALSE(ModulePattern("gate").names(gate));  // that is the router's name
+  EXPECT_TRUE(ModulePattern("gate").names("model.layers.1.mlp.gate"));
+  EXPECT_TRUE(ModulePattern("model.layers.1").names(gate));
+  EXPECT_FALSE(ModulePattern("model.layers.1").names("model.layers.11.mlp.gate_proj"));
+  EXPECT_TRUE(ModulePattern("model.layers.*.mlp").names(gate));
+  EXPECT_TRUE(ModulePattern("re:.*mlp\\.(gate|up)_proj.*").names(gate));
+  EXPECT_FALSE(
+      ModulePattern("re:.*mlp\\.(gate|up)_proj.*").names("model.layers.1.mlp.experts.0.gate_proj"));
+  EXPECT_FALSE(ModulePattern("re:(").names(gate));
+}
+
+/// Weights of one rank that holds all.
+double weights(const json& quantization, Precision precision) {
+  InferenceConfig config;
+  config.precision = precision;
+  config.kv_length = 16;
+  return inference_memory(model_with(quantization), config).front().weights.base();
+}
+
+// Elements by hand. Attention of a layer: 512 x (64 + 64 + 16) latents down, 64 x 8 x 48 queries,
+// 64 x 8 x 64 keys and values, 256 x 512 out, 128 of norms. An expert: 3 x 512 x 256.
+TEST(CheckpointFormat, MemoryIsThatOfEachPart) {
+  const double attention = 4 * (512 * 144 + 64 * 8 * 48 + 64 * 8 * 64 + 256 * 512 + 128);
+  const double shared = 2 * 3 * 512 * 256;
+  json left_out = group(4, "float", 16, true);
+  left_out["ignore"] = {"re:.*self_attn.*", "re:.*shared_experts.*"};
+  const double all = weights(group(4, "float", 16, true), Precision::kNvfp4);
+  EXPECT_DOUBLE_EQ(weights(left_out, Precision::kNvfp4) - all, 1.5 * (attention + shared));
+  // 4-bit weights are widened to bf16 operands: those of the four experts of two layers.
+  json widened = group(4, "int", 32, false);
+  widened["ignore"] = {"re:.*self_attn.*", "re:.*shared_experts.*",
+                       "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"};
+  const double dense = weights({{"quant_method", "none"}}, Precision::kBf16);
+  EXPECT_DOUBLE_EQ(dense - weights(widened, Precision::kBf16), 1.5 * 2 * 4 * 3 * 512 * 256);
+}
+
+TEST(CheckpointFormat, ProductsRunInTheFormatOfTheirPart) {
+  json nvfp4 = group(4, "float", 16, true);
+  nvfp4["ignore"] = {"re:.*self_attn.*"};
+  InferenceConfig config;
+  config.precision = Precision::kNvfp4;
+  config.kv_length = 16;
+  for (const Kernel& kernel : build_inference(model_with(nvfp4), config).kernels) {
+    if (kernel.name == "query up" || kernel.name == "attention output") {
+      EXPECT_EQ(kernel.precision, Precision::kBf16) << kernel.name;
+    }
+    if (kernel.name == "gate-up" || kernel.name == "expert up") {
+      EXPECT_EQ(kernel.precision, Precision::kNvfp4) << kernel.name;
+    }
+  }
+  config.precision = Precision::kBf16;
+  const LlmConfig widened = model_with(group(4, "int", 32, false));
+  for (const Kernel& kernel : build_inference(widened, config).kernels) {
+    if (kernel.name == "expert down") {
+      EXPECT_EQ(kernel.weights.bits, 4);
+    }
+  }
+}
+
+// 27 layers of 4 x 1152^2 + 2 x 1152 x 4304.
+TEST(CheckpointFormat, AVisionTowerIsSaidWithItsSize) {
+  json inner = deepseek_like({{"quant_method", "fp8"}});
+  const json wrapper = {
+      {"model_type", "kimi_k25"},
+      {"text_config", inner},
+      {"vision_config",
+       {{"vt_hidden_size", 1152}, {"vt_intermediate_size", 4304}, {"vt_num_hidden_layers", 27}}}};
+  EXPECT_EQ(vision_parameters(wrapper), 27 * (4 * 1152 * 1152 + 2 * 1152 * 4304));
+  EXPECT_THAT(from_huggingface(wrapper, "m").warnings.front(), HasSubstr("about 411 M parameters"));
+}
+
+// Published: 1 T parameters in 4 bits but for attention (NVIDIA's card: about 600 GB with scales).
+TEST(CheckpointFormat, KimiK25InNvfp4IsNot2Terabytes) {
+  const std::filesystem::path file = std::filesystem::path(ORRERY_SOURCE_DIR) /
+                                     "../shared/hf-configs/nvidia--Kimi-K2.5-NVFP4.json";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file;
+  InferenceConfig config;
+  const auto stored = load_quantization(file);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->precision, Precision::kNvfp4);
+  config.precision = stored->precision;
+  config.kv_length = 16;
+  const double bytes = inference_memory(load_huggingface(file), config).front().weights.base();
+  EXPECT_GT(bytes, 0.5e12);
+  EXPECT_LT(bytes, 0.6e12);
+}
+
+TEST(CheckpointFormat, AllPublishedConfigurationsAreReadWithoutAnUnknownFormat) {
+  const std::filesystem::path folder =
+      std::filesystem::path(ORRERY_SOURCE_DIR) / "../shared/hf-configs";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    try {
+      for (const std::string& warning : load_huggingface(entry.path()).warnings)
+        EXPECT_EQ(warning.find("quantization_config"), std::string::npos) << entry.path();
+    } catch (const config::ConfigError&) {
+      continue;  // a model that is not modelled
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <regex>
+#include <string>
+
+#include "sim/graph/kernel.h"
+#include "workloads/llm/llm_config.h"
+
+namespace orrery {
+
+/// How a published checkpoint stores the matrices that it quantises.
+struct Quantization {
+  std::string name;  ///< "fp8_block", "nvfp4", "4-bit weights in groups of 32"
+  Precision precision = Precision::kBf16;  ///< of their products
+  std::int64_t weight_bits = 0;  ///< of a stored weight that products widen; 0: precision's own
+  std::optional<Precision> kv_cache = std::nullopt;  ///< that it brings scales for
+};
+
+/// What the `quantization_config` of a Hugging Face configuration says: fp8 (by blocks or by
+/// tensors), compressed-tensors and ModelOpt groups (fp8, nvfp4, mxfp4, int8, int4), AWQ, GPTQ and
+/// mxfp4. Marks in `model` what each layer leaves out. A format that is not known is none, with a
+/// warning in `model`.
+/// @param configuration the whole file: a wrapper may hold it, or its language model
+std::optional<Quantization> read_quantization(const nlohmann::json& configuration,
+                                              LlmConfig& model);
+
+/// Of a `config.json`. @throws as load_huggingface()
+std::optional<Quantization> load_quantization(const std::filesystem::path& path);
+
+/// An entry of a list of modules: a regular expression after "re:", a glob with '*', or whole words
+/// between dots.
+class ModulePattern {
+ public:
+  /// A regular expression that is none, or longer than 200 characters, names nothing.
+  explicit ModulePattern(std::string text);
+  /// Whether it names a module, "model.layers.3.mlp.down_proj", or something above it.
+  bool names(const std::string& module) const;
+
+ private:
+  enum class Kind { kWords, kGlob, kRegex };
+
+  std::string text_;
+  Kind kind_ = Kind::kWords;
+  std::regex regex_;
+};
+
+/// Parameters of the vision tower that a configuration describes, from width, depth and MLP alone;
+/// 0 where it does not say.
+std::int64_t vision_parameters(const nlohmann::json& configuration);
+
+}  // namespace orrery
