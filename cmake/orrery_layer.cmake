@@ -4,10 +4,8 @@ function(orrery_options target)
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
     $<$<CXX_COMPILER_ID:Clang>:-Wreserved-identifier>
     -ffp-contract=off
-    # g++ 12 sees overlaps, overflows and uninitialised bytes in inlined std::string that are not there (GCC bugs
-    # 105651, 105562, 105329).
+    # g++ 12 sees overlaps and uninitialised bytes in inlined std::string that are not there (GCC bugs 105651, 105562).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(ORRERY_SANITIZE)
     target_compile_options(${target} PRIVATE

@@ -119,7 +119,7 @@ std::string print_grouped(double value, int decimals) {
   std::snprintf(digits, sizeof digits, "%.*f", decimals, value);
   std::string text = digits;
   const std::size_t point = std::min(text.find('.'), text.size());
-  for (std::size_t at = point; at > 3; at -= 3) text.insert(at - 3, ",");
+  for (std::size_t at = point; at > 3; at -= 3) text.insert(at - 3, 1, ',');
   return text;
 }
 

@@ -52,7 +52,7 @@ bool fits(Tile tile, const TileRoom& room, OperandBytes stages) {
 std::string grouped(double value) {
   std::string digits = std::to_string(std::llround(value));
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   return digits;
 }
 

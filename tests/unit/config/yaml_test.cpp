@@ -116,16 +116,16 @@ TEST(Yaml, TabsAreRefusedOnlyInTheIndentation) {
 }
 
 TEST(Yaml, LargeMapsLoadInLinearTime) {
-  constexpr int kKeys = 200000;
+  constexpr int kKeys = 50000;
   std::string text;
   for (int i = 0; i < kKeys; ++i) text += "key" + std::to_string(i) + ": 8 TB/s\n";
   const std::clock_t start = std::clock();
   const Node node = parsed(text);
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_EQ(node.entries().size(), static_cast<std::size_t>(kKeys));
-  EXPECT_NE(node.find("key199999"), nullptr);
-  // 1.7 s of CPU time without optimisation, a few times that with sanitizers; at 20 ms a look-up,
-  // as in a linear tree of this size, it would be more than an hour.
+  EXPECT_NE(node.find("key49999"), nullptr);
+  // 0.5 s of CPU time without optimisation, six times that with sanitizers; at 5 ms a look-up, as in
+  // a linear tree of this size, it would be four minutes.
   EXPECT_LT(seconds, 10);
 }
 
