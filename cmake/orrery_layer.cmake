@@ -42,7 +42,7 @@ function(orrery_layer name)
     target_precompile_headers(${target}_objects PRIVATE ${layer_PRECOMPILED})
     add_library(${target} INTERFACE)
     # With g++, CMake counts the precompiled header among the objects.
-    target_link_libraries(${target} INTERFACE $<FILTER:$<TARGET_OBJECTS:${target}_objects>,EXCLUDE,[.](gch|pch)$>)
+    target_link_libraries(${target} INTERFACE $<FILTER:$<TARGET_OBJECTS:${target}_objects>,EXCLUDE,cmake_pch>)
     set(scope INTERFACE)
   else()
     add_library(${target} STATIC ${sources})
