@@ -100,7 +100,7 @@ struct CalibratedModel::Slot {
   const Entry* entry = nullptr;  ///< null: priors alone
   std::vector<double> values;
   const ShapeRange* shapes = nullptr;  ///< that were fitted; null: none
-  bool other_rates = false;            ///< than the calibration was fitted with
+  bool other_rates = false;            ///< than the parameters were fitted with
   double fitted_cache = 0;             ///< bytes/us of the L2 that fits have in them
   ResidualTable residuals;
 };
@@ -193,7 +193,7 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
     const KernelFit& fit = *slot.entry->fit;
     const auto shapes = fit.shapes.find(kernel.kind);
     slot.shapes = shapes == fit.shapes.end() ? nullptr : &shapes->second;
-    slot.other_rates = other_rates(kernel.precision, accelerator);
+    slot.other_rates = !fit.sibling.empty() || other_rates(kernel.precision, accelerator);
     slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator);
   }
   if (calibration_ && calibration_->device)

@@ -9,6 +9,7 @@
 #include "models/kernels/parameter_limits.h"
 #include "sim/app/clock.h"
 #include "sim/app/commands.h"
+#include "sim/app/describe_calibration.h"
 #include "sim/app/error_json.h"
 #include "sim/app/progress.h"
 #include "sim/config/load.h"
@@ -109,17 +110,20 @@ void print_errors(const std::vector<Calibration>& calibrations) {
                {"without ratios", Align::kRight},
                {"MAPE", Align::kRight},
                {"p90", Align::kRight},
-               {"bias", Align::kRight}});
+               {"bias", Align::kRight},
+               {"whole models", Align::kRight}});
   for (const Calibration& calibration : calibrations) {
     for (const KernelFit& fit : calibration.fits) {
-      table.add_row(
-          {calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
-           format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
-           format_percent(fit.structure_error.mape), format_percent(fit.held_out_error.mape),
-           format_percent(fit.held_out_error.p90), format_percent(fit.held_out_error.bias)});
+      table.add_row({calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
+                     format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
+                     format_percent(fit.structure_error.mape),
+                     format_percent(fit.held_out_error.mape),
+                     format_percent(fit.held_out_error.p90),
+                     format_percent(fit.held_out_error.bias), whole_models(fit)});
     }
   }
   table.print(std::cout);
+  print_left_out(std::cout, calibrations);
 }
 
 nlohmann::ordered_json errors_json(const std::vector<Calibration>& calibrations) {
@@ -131,7 +135,9 @@ nlohmann::ordered_json errors_json(const std::vector<Calibration>& calibrations)
                          {"precision", to_string(fit.precision)},
                          {"fitted", to_json(fit.fit_error)},
                          {"held_out", to_json(fit.held_out_error)},
-                         {"held_out_without_ratios", to_json(fit.structure_error)}});
+                         {"held_out_without_ratios", to_json(fit.structure_error)},
+                         {"whole_models", to_json(fit.whole_model_error)},
+                         {"sibling", fit.sibling}});
     }
   }
   return entries;
@@ -170,6 +176,20 @@ nlohmann::ordered_json moves_json(const std::string& path, const std::vector<Mov
   return {{"file", path}, {"moved", std::move(list)}};
 }
 
+/// What the library has of other devices.
+std::vector<CalibratedDevice> calibrated_devices() {
+  const config::Library& library = config::default_library();
+  std::vector<CalibratedDevice> devices;
+  for (const std::string& name : library.names("calibrations")) {
+    Calibration calibration = load_calibration(library.locate("calibrations", name, ""));
+    const std::string path = library.locate("accelerators", calibration.accelerator, "");
+    if (!fs::exists(path)) continue;
+    devices.push_back(
+        {config::load<AcceleratorConfig>(path, library, "accelerators"), std::move(calibration)});
+  }
+  return devices;
+}
+
 std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
   const std::string date = arguments.date.empty() ? utc_now().substr(0, 10) : arguments.date;
   std::vector<CalibrationInput> inputs;
@@ -185,11 +205,12 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
   for (const std::string& name : names) {
     const auto accelerator = config::load<AcceleratorConfig>(
         library.locate("accelerators", name, ""), library, "accelerators");
-    calibrations.push_back(calibrate(arguments.model, accelerator, inputs, made_with,
-                                     [&](const std::string& what, std::size_t rows) {
-                                       std::cerr << name << ": " << what << ", " << rows
-                                                 << " rows\n";
-                                     }));
+    calibrations.push_back(calibrate(
+        arguments.model, accelerator, inputs, made_with,
+        [&](const std::string& what, std::size_t rows) {
+          std::cerr << name << ": " << what << ", " << rows << " rows\n";
+        },
+        calibrated_devices));
     for (const ParameterAtLimit& limit : parameters_at_limits(calibrations.back()))
       std::cerr << name << ": warning: " << limit.fit->table << " "
                 << to_string(limit.fit->precision) << ": " << limit.name << " ended at its limit, "
@@ -227,6 +248,7 @@ ExitCode calibrate_command(const CalibrateArguments& arguments) {
   if (arguments.json) {
     std::cout << nlohmann::ordered_json{{"schema", "orrery.calibration/1"},
                                         {"errors", errors_json(calibrations)},
+                                        {"left_out", left_out_json(calibrations)},
                                         {"files", std::move(files)}}
                      .dump(2)
               << "\n";

@@ -32,7 +32,8 @@ void print_errors(std::ostream& out, const std::vector<Calibration>& calibration
                {"median", Align::kRight},
                {"p90", Align::kRight},
                {"bias", Align::kRight},
-               {"worst", Align::kRight}});
+               {"worst", Align::kRight},
+               {"whole models", Align::kRight}});
   for (const Calibration& calibration : calibrations) {
     for (const KernelFit& fit : calibration.fits) {
       const ErrorSummary& e = fit.held_out_error;
@@ -40,10 +41,11 @@ void print_errors(std::ostream& out, const std::vector<Calibration>& calibration
                      std::to_string(fit.fit_error.count), format_percent(fit.fit_error.mape),
                      std::to_string(e.count), structure(fit), std::to_string(fit.ratios.size()),
                      format_percent(e.mape), format_percent(e.median), format_percent(e.p90),
-                     format_percent(e.bias), format_percent(e.worst)});
+                     format_percent(e.bias), format_percent(e.worst), whole_models(fit)});
     }
   }
   table.print(out);
+  print_left_out(out, calibrations);
 }
 
 void print_parameters(std::ostream& out, const Calibration& calibration) {
@@ -103,6 +105,8 @@ Json to_json(const Calibration& calibration) {
                     {"fitted", to_json(fit.fit_error)},
                     {"held_out", to_json(fit.held_out_error)},
                     {"held_out_without_ratios", to_json(fit.structure_error)},
+                    {"whole_models", to_json(fit.whole_model_error)},
+                    {"sibling", fit.sibling},
                     {"ratios", fit.ratios.size()}});
   }
   Json files = Json::array();
@@ -117,10 +121,40 @@ Json to_json(const Calibration& calibration) {
           {"accelerator", calibration.accelerator},
           {"model", calibration.model},
           {"measurements", std::move(files)},
+          {"left_out", left_out_json({calibration})},
           {"fits", std::move(fits)}};
 }
 
 }  // namespace
+
+std::string whole_models(const KernelFit& fit) {
+  return fit.whole_model_error.count > 0 ? format_percent(fit.whole_model_error.mape) : "-";
+}
+
+void print_left_out(std::ostream& out, const std::vector<Calibration>& calibrations) {
+  for (const Calibration& calibration : calibrations) {
+    for (const LeftOutRows& rows : calibration.left_out)
+      out << calibration.accelerator << " " << rows.table << " " << to_string(rows.precision)
+          << ": left out by the written rule: " << rows.rows << " rows, " << rows.rule << "\n";
+    for (const KernelFit& fit : calibration.fits)
+      if (!fit.sibling.empty())
+        out << calibration.accelerator << " " << fit.table << " " << to_string(fit.precision)
+            << ": the table breaks physics; parameters of '" << fit.sibling
+            << "', carried over by data sheet, and no row fitted\n";
+  }
+}
+
+nlohmann::ordered_json left_out_json(const std::vector<Calibration>& calibrations) {
+  Json entries = Json::array();
+  for (const Calibration& calibration : calibrations)
+    for (const LeftOutRows& rows : calibration.left_out)
+      entries.push_back({{"accelerator", calibration.accelerator},
+                         {"table", rows.table},
+                         {"precision", to_string(rows.precision)},
+                         {"rule", rows.rule},
+                         {"rows", rows.rows}});
+  return entries;
+}
 
 Description describe_calibrations(const std::vector<Calibration>& calibrations) {
   std::ostringstream out;

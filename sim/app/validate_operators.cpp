@@ -21,6 +21,7 @@
 #include "sim/results/table.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/operator_kernels.h"
+#include "validation/calibration/row_rules.h"
 #include "validation/calibration/shape_group.h"
 
 namespace orrery {
@@ -191,6 +192,8 @@ class RowsFile {
 struct Validation {
   Groups groups;
   std::map<std::string, std::size_t> left_out;  ///< rows by reason
+  /// Rows that a written rule leaves out, by table, system, precision and rule.
+  std::map<GroupKey, std::size_t> by_rule;
   /// Calibrations of other devices by system: their parameters, transferred by data sheet.
   std::map<std::string, std::string> transferred;
 };
@@ -201,6 +204,7 @@ void validate_table(const OperatorTable& table, const OperatorsArguments& argume
   for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
   rows_file.header(table.header);
   const std::string name = to_string(table.kind);
+  const RowRules rules(table);
   for (const OperatorRow& row : table.rows) {
     const std::string& system = table.systems[row.system];
     if (!devices[row.system]) {
@@ -217,7 +221,13 @@ void validate_table(const OperatorTable& table, const OperatorsArguments& argume
     }
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
     if (!device.transferred.empty()) validation.transferred[system] = device.transferred;
-    const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
+    const std::vector<Kernel> kernels = operator_kernels(table.kind, row, *precision);
+    const RowRule rule = rules.rule(row, kernels, device.accelerator);
+    if (rule != RowRule::kKept) {
+      ++validation.by_rule[{name, system, precision_label(row), to_string(rule)}];
+      continue;
+    }
+    const Prediction prediction = predict(device, kernels);
     rows_file.row(row.text, prediction);
     for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
       if (label.empty()) continue;
@@ -281,6 +291,9 @@ void print(const Validation& validation) {
   table.print(std::cout);
   std::cout << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
                "roofline without a calibration; textbook, FLOPs or bytes at the peak\n";
+  for (const auto& [key, count] : validation.by_rule)
+    std::cout << key[0] << " " << key[1] << " " << key[2]
+              << ": left out by the written rule: " << count << " rows, " << key[3] << "\n";
   for (const auto& [reason, count] : validation.left_out)
     std::cout << "left out: " << count << " rows, " << reason << "\n";
 }
@@ -300,9 +313,17 @@ nlohmann::ordered_json report(const Validation& validation) {
       entry["baselines"]["baseline"] = to_json(summarise(group.baseline));
     entries.push_back(std::move(entry));
   }
+  nlohmann::ordered_json by_rule = nlohmann::ordered_json::array();
+  for (const auto& [key, count] : validation.by_rule)
+    by_rule.push_back({{"table", key[0]},
+                       {"system", key[1]},
+                       {"precision", key[2]},
+                       {"rule", key[3]},
+                       {"rows", count}});
   return {{"schema", "orrery.operators/1"},
           {"transferred", validation.transferred},
           {"entries", std::move(entries)},
+          {"left_out_by_rule", std::move(by_rule)},
           {"left_out", validation.left_out}};
 }
 

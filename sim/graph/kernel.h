@@ -76,7 +76,7 @@ struct ExpertLoad {
   double expected = 0;  ///< rows of an expert in balance, by which libraries choose their tiles
   std::array<double, kHeights.size()> blocks{};  ///< of each height, summed over the experts
   double copies = 0;                             ///< that are sorted by expert before this product
-  double choices = 0;  ///< tokens times experts among which their copies were chosen before it
+  double choices = 0;  ///< tokens that are sorted times experts of the rank to sort them by
 
   bool operator==(const ExpertLoad&) const = default;
 };

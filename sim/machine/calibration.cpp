@@ -59,6 +59,16 @@ const Schema<ErrorSummary>& ErrorSummary::schema() {
   return schema;
 }
 
+const Schema<LeftOutRows>& LeftOutRows::schema() {
+  using C = LeftOutRows;
+  static const auto schema = Schema<C>("left_out", "rows that a written rule left out")
+                                 .required("table", &C::table, "gemm, attention_prefill, ...")
+                                 .required("precision", &C::precision, "of the matrix operands")
+                                 .required("rule", &C::rule, "why")
+                                 .required("rows", &C::rows, "how many", at_least(1));
+  return schema;
+}
+
 const Schema<ResidualClass>& ResidualClass::schema() {
   using C = ResidualClass;
   static const auto schema =
@@ -121,6 +131,10 @@ const Schema<KernelFit>& KernelFit::schema() {
           .required("held_out_error", &C::held_out_error, "on the other shape groups")
           .optional("structure_error", &C::structure_error,
                     "on the other shape groups, of the parameters alone")
+          .optional("whole_model_error", &C::whole_model_error,
+                    "on each model of the table, by a fit of the others")
+          .optional("sibling", &C::sibling,
+                    "the device whose parameters these are, by data sheet; absent: fitted")
           .required("residuals", &C::residuals, "on the other shape groups, by predicted time")
           .optional("measured_ratios", &C::measured_ratios,
                     "measured over predicted at fitted shapes; lines of numbers, see the README of "
@@ -158,6 +172,7 @@ const Schema<Calibration>& Calibration::schema() {
           .required("made_with", &C::made_with, "program version and date")
           .required("rates", &C::rates, "what efficiencies are shares of")
           .required("measurements", &C::measurements, "files that it rests on")
+          .optional("left_out", &C::left_out, "rows that a written rule left out")
           .required("fits", &C::fits, "parameters by what was measured");
   return schema;
 }

@@ -20,6 +20,7 @@ enum class ParameterProvenance : std::uint8_t {
   kFitted,     ///< by least squares over many measurements
   kPrior,      ///< the measurements do not tell: the value stands as it was before
   kDatasheet,  ///< a published figure
+  kSibling,    ///< another device's, carried over by the data sheets of both
 };
 const char* to_string(ParameterProvenance provenance);
 
@@ -53,6 +54,15 @@ struct ErrorSummary {
   static const config::Schema<ErrorSummary>& schema();
 };
 
+/// Rows of a table that a written rule left out (validation/calibration/row_rules.h).
+struct LeftOutRows {
+  std::string table;
+  Precision precision = Precision::kBf16;
+  std::string rule;  ///< "faster than the memory"
+  std::int64_t rows = 0;
+  static const config::Schema<LeftOutRows>& schema();
+};
+
 /// What measurements that were not fitted say about predictions of one size: log(measured /
 /// predicted) has this median and this spread, half of the range from p10 to p90 over 1.2816 (the
 /// standard deviation, were it normal).
@@ -82,6 +92,11 @@ struct KernelFit {
   ErrorSummary fit_error;        ///< rows of the shape groups that were fitted
   ErrorSummary held_out_error;   ///< rows of the others
   ErrorSummary structure_error;  ///< the same, of the parameters alone, without `ratios`
+  /// Each model of the table predicted by a fit of the others; none where rows are of no model.
+  ErrorSummary whole_model_error;
+  /// The device whose parameters these are, by data sheet, where the table of this one breaks
+  /// physics; its rows that do not are all held out. Empty: fitted.
+  std::string sibling;
   std::vector<ResidualClass> residuals;
   /// Of rows that were fitted, never of others; arranged (measured_ratios.h).
   std::vector<MeasuredRatio> ratios;
@@ -110,6 +125,7 @@ struct Calibration {
   std::string made_with;    ///< program version and date of the fit
   CalibratedRates rates;
   std::vector<MeasurementFile> measurements;
+  std::vector<LeftOutRows> left_out;
   std::vector<KernelFit> fits;
   /// The measured device at the rates that were fitted: values go from it to other devices. Absent:
   /// the library has none of that name, and values stay as they are on other devices.
@@ -133,10 +149,9 @@ namespace orrery::config {
 template <>
 struct EnumNames<ParameterProvenance> {
   static constexpr std::pair<ParameterProvenance, const char*> values[] = {
-      {ParameterProvenance::kMeasured, "measured"},
-      {ParameterProvenance::kFitted, "fitted"},
-      {ParameterProvenance::kPrior, "prior"},
-      {ParameterProvenance::kDatasheet, "datasheet"},
+      {ParameterProvenance::kMeasured, "measured"}, {ParameterProvenance::kFitted, "fitted"},
+      {ParameterProvenance::kPrior, "prior"},       {ParameterProvenance::kDatasheet, "datasheet"},
+      {ParameterProvenance::kSibling, "sibling"},
   };
 };
 

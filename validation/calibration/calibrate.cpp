@@ -10,10 +10,12 @@
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
+#include "validation/calibration/cross_validation.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/fit.h"
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/row_ratios.h"
+#include "validation/calibration/row_rules.h"
 #include "validation/calibration/shape_group.h"
 
 namespace orrery {
@@ -52,6 +54,17 @@ bool is_kernel(const OperatorTable& table, const OperatorRow& row, std::int64_t 
 /// The rows of one table and precision of one accelerator.
 struct Rows {
   std::vector<FitRow> fitted, held_out;
+  std::map<RowRule, std::int64_t> left_out;
+  std::int64_t beyond_cache = 0;  ///< of all, more bytes than the L2 holds
+
+  /// Whether so many rows break physics that the others tell nothing either.
+  bool at_fault() const {
+    constexpr double kMostBroken = 0.05;
+    std::int64_t broken = 0;
+    for (const auto& [rule, count] : left_out)
+      if (rule != RowRule::kFellBack) broken += count;
+    return static_cast<double>(broken) > kMostBroken * static_cast<double>(beyond_cache);
+  }
 };
 
 std::map<Precision, Rows> rows_of(const AcceleratorConfig& accelerator,
@@ -59,6 +72,7 @@ std::map<Precision, Rows> rows_of(const AcceleratorConfig& accelerator,
   std::map<Precision, Rows> by_precision;
   std::int64_t most_ctas = 0;
   for (const OperatorRow& row : table.rows) most_ctas = std::max(most_ctas, row.ctas);
+  const RowRules rules(table);
   for (const OperatorRow& row : table.rows) {
     if (table.systems[row.system] != accelerator.id || !is_kernel(table, row, most_ctas)) continue;
     const auto precision = row_precision(table.kind, row);
@@ -66,6 +80,12 @@ std::map<Precision, Rows> rows_of(const AcceleratorConfig& accelerator,
     FitRow fit{operator_kernels(table.kind, row, *precision), row.latency_us,
                shape_group(table.kind, row)};
     Rows& rows = by_precision[*precision];
+    if (exceeds_cache(fit.kernels, accelerator)) ++rows.beyond_cache;
+    const RowRule rule = rules.rule(row, fit.kernels, accelerator);
+    if (rule != RowRule::kKept) {
+      ++rows.left_out[rule];
+      continue;
+    }
     (is_held_out(fit.group) ? rows.held_out : rows.fitted).push_back(std::move(fit));
   }
   return by_precision;
@@ -279,11 +299,54 @@ std::int64_t rows_of_device(const AcceleratorConfig& accelerator, const Operator
   });
 }
 
+void fit_rows(const Calibration& calibration, const AcceleratorConfig& accelerator,
+              const std::vector<CalibrationInput>& inputs, const CalibrationInput& input,
+              const Rows& rows, KernelFit& fit) {
+  keep_known(calibration.fits, rows, fit);
+  if (input.table.kind == OperatorTableKind::kHbmStream) measure_launch(accelerator, inputs, fit);
+  const std::vector<FitRow> some = thinned(rows.fitted);
+  const std::vector<std::string> free = free_parameters(calibration.model, accelerator, some, fit);
+  fit_parameters(calibration.model, some, accelerator, free, fit);
+  round_values(fit);
+  fit.shapes = shapes_of(rows.fitted);
+  fit.ratios = row_ratios(calibration, fit, rows.fitted, accelerator, most_ratios(input));
+  judge(calibration, accelerator, rows, fit);
+  // Groups of other tables are shapes that many models share.
+  if (input.table.kind != OperatorTableKind::kMoe) return;
+  std::vector<FitRow> all = rows.fitted;
+  all.insert(all.end(), rows.held_out.begin(), rows.held_out.end());
+  fit.whole_model_error =
+      rounded(whole_model_error(calibration, accelerator, fit, free, all, most_ratios(input)));
+}
+
+void note_left_out(const std::string& table, Precision precision, const Rows& rows,
+                   Calibration& calibration) {
+  for (const auto& [rule, count] : rows.left_out)
+    calibration.left_out.push_back({table, precision, to_string(rule), count});
+}
+
+/// A fit by the parameters of the sibling, judged on all rows that are left.
+void take_sibling(const AcceleratorConfig& accelerator, const CalibrationInput& input,
+                  Precision precision, Rows rows, const CalibratedDevices& others,
+                  Calibration& calibration) {
+  if (!others) return;
+  auto fit =
+      sibling_fit(others(), calibration.model, accelerator, to_string(input.table.kind), precision);
+  rows.held_out.insert(rows.held_out.end(), rows.fitted.begin(), rows.fitted.end());
+  rows.fitted.clear();
+  if (!fit || rows.held_out.size() < kFewestHeldOut) return;
+  fit->measurements = {input.file.file};
+  fit->whole_model_error = {};
+  round_values(*fit);
+  judge(calibration, accelerator, rows, *fit);
+  calibration.fits.push_back(std::move(*fit));
+}
+
 }  // namespace
 
 Calibration calibrate(const std::string& model, const AcceleratorConfig& accelerator,
                       const std::vector<CalibrationInput>& inputs, const std::string& made_with,
-                      const FitProgress& progress) {
+                      const FitProgress& progress, const CalibratedDevices& others) {
   Calibration calibration;
   calibration.id = accelerator.id;
   calibration.accelerator = accelerator.id;
@@ -295,6 +358,11 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
     MeasurementFile file = input->file;
     file.rows = rows_of_device(accelerator, input->table);
     for (const auto& [precision, rows] : rows_of(accelerator, input->table)) {
+      note_left_out(to_string(input->table.kind), precision, rows, calibration);
+      if (rows.at_fault()) {
+        take_sibling(accelerator, *input, precision, rows, others, calibration);
+        continue;
+      }
       if (rows.fitted.size() < kFewestFitted || rows.held_out.size() < kFewestHeldOut) continue;
       progress(std::string(to_string(input->table.kind)) + " " + to_string(precision),
                std::min(rows.fitted.size(), kMostFitted));
@@ -302,16 +370,7 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
       fit.table = to_string(input->table.kind);
       fit.precision = precision;
       fit.measurements = {file.file};
-      keep_known(calibration.fits, rows, fit);
-      if (input->table.kind == OperatorTableKind::kHbmStream)
-        measure_launch(accelerator, inputs, fit);
-      const std::vector<FitRow> some = thinned(rows.fitted);
-      fit_parameters(calibration.model, some, accelerator,
-                     free_parameters(calibration.model, accelerator, some, fit), fit);
-      round_values(fit);
-      fit.shapes = shapes_of(rows.fitted);
-      fit.ratios = row_ratios(calibration, fit, rows.fitted, accelerator, most_ratios(*input));
-      judge(calibration, accelerator, rows, fit);
+      fit_rows(calibration, accelerator, inputs, *input, rows, fit);
       calibration.fits.push_back(std::move(fit));
     }
     if (file.rows > 0) calibration.measurements.push_back(std::move(file));

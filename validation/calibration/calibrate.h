@@ -7,6 +7,7 @@
 
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/calibration.h"
+#include "validation/calibration/sibling.h"
 #include "validation/importers/operator_table.h"
 
 namespace orrery {
@@ -26,12 +27,15 @@ CalibrationInput read_calibration_input(const std::string& path, const std::stri
 using FitProgress = std::function<void(const std::string& what, std::size_t rows)>;
 
 /// Fits everything that the tables tell about an accelerator; rows belong to it by their `system`.
-/// Shape groups that are held out (shape_group.h) are only used to state errors and residuals.
+/// Shape groups that are held out (shape_group.h) are only used to state errors and residuals; rows
+/// that a written rule leaves out (row_rules.h) are counted. A table of which more than one row in
+/// twenty of those beyond the L2 breaks physics tells nothing: the device takes the parameters of
+/// its sibling among `others`, and none where it has no sibling.
 /// @throws config::ConfigError when no row is of this accelerator.
 /// @param model "tiles" or "roofline"
 Calibration calibrate(const std::string& model, const AcceleratorConfig& accelerator,
                       const std::vector<CalibrationInput>& inputs, const std::string& made_with,
-                      const FitProgress& progress);
+                      const FitProgress& progress, const CalibratedDevices& others = {});
 
 /// The YAML text of a calibration file; load_calibration() reads it back equal.
 std::string to_yaml(const Calibration& calibration);

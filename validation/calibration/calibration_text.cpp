@@ -48,6 +48,15 @@ void write_parameters(std::ostream& out, const KernelFit& fit) {
     out << "      - " << flow(row, [](double value) { return print_number(value); }) << "\n";
 }
 
+void write_left_out(std::ostream& out, const std::vector<LeftOutRows>& left_out) {
+  if (left_out.empty()) return;
+  out << "left_out:\n";
+  for (const LeftOutRows& rows : left_out) {
+    out << "  - {table: " << rows.table << ", precision: " << to_string(rows.precision)
+        << ", rule: " << quoted(rows.rule) << ", rows: " << rows.rows << "}\n";
+  }
+}
+
 void write_fit(std::ostream& out, const KernelFit& fit) {
   out << "  - table: " << fit.table << "\n    precision: " << to_string(fit.precision)
       << "\n    measurements: "
@@ -60,7 +69,11 @@ void write_fit(std::ostream& out, const KernelFit& fit) {
   }
   out << "    fit_error: " << errors(fit.fit_error)
       << "\n    held_out_error: " << errors(fit.held_out_error)
-      << "\n    structure_error: " << errors(fit.structure_error) << "\n    residuals:\n";
+      << "\n    structure_error: " << errors(fit.structure_error);
+  if (fit.whole_model_error.count > 0)
+    out << "\n    whole_model_error: " << errors(fit.whole_model_error);
+  if (!fit.sibling.empty()) out << "\n    sibling: " << fit.sibling;
+  out << "\n    residuals:\n";
   for (const ResidualClass& r : fit.residuals) {
     out << "      - {below_us: " << print_number(r.below_us) << ", count: " << r.count
         << ", median: " << print_number(r.median) << ", sigma: " << print_number(r.sigma) << "}\n";
@@ -94,6 +107,7 @@ std::string to_yaml(const Calibration& calibration) {
         << "\n    date: " << quoted(file.date) << "\n    source: " << quoted(file.source)
         << "\n    rows: " << file.rows << "\n";
   }
+  write_left_out(out, calibration.left_out);
   out << "fits:\n";
   for (const KernelFit& fit : calibration.fits) write_fit(out, fit);
   return out.str();

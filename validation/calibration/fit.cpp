@@ -268,4 +268,16 @@ void fit_parameters(const std::string& model, const std::vector<FitRow>& rows,
   if (!left.empty()) write_fitted(fitter, left, fit);
 }
 
+void fit_values(const std::string& model, const std::vector<FitRow>& rows,
+                const AcceleratorConfig& accelerator, const std::vector<std::string>& free,
+                KernelFit& fit) {
+  if (rows.size() <= free.size()) throw std::invalid_argument("fewer rows than parameters");
+  Fitter fitter(model, rows, accelerator);
+  for (const auto& [name, parameter] : fit.parameters) fitter.hold(name, parameter.value);
+  fitter.solve(free);
+  for (std::size_t i = 0; i < free.size(); ++i)
+    fit.parameters[free[i]] = {fitter.value(i), fitter.unit(free[i]), 0,
+                               ParameterProvenance::kFitted};
+}
+
 }  // namespace orrery

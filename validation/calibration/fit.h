@@ -31,4 +31,10 @@ void fit_parameters(const std::string& model, const std::vector<FitRow>& rows,
                     const AcceleratorConfig& accelerator, const std::vector<std::string>& free,
                     KernelFit& fit);
 
+/// The values alone, all `free` parameters within their limits at once, from those that `fit` has:
+/// what cross-validation solves again and again. @throws as fit_parameters()
+void fit_values(const std::string& model, const std::vector<FitRow>& rows,
+                const AcceleratorConfig& accelerator, const std::vector<std::string>& free,
+                KernelFit& fit);
+
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include "validation/calibration/operator_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "sim/machine/precision_names.h"
@@ -72,10 +73,16 @@ AttentionCore core_of(OperatorTableKind kind, const OperatorRow& row, Precision 
   return core;
 }
 
-/// Models whose experts have two matrices, an up- and a down-projection, instead of three.
-bool is_gated(const OperatorRow& row) {
-  return !((row.hidden == 2688 && row.expert_ffn == 1856) ||
-           (row.hidden == 8192 && row.expert_ffn == 5120));
+/// Matrices of an expert. Those of Nemotron 3 (Nano, Super and Ultra) square what passes a ReLU
+/// between an up- and a down-projection (their config.json: `mlp_hidden_act: relu2`), and
+/// AIConfigurator times them so (its collect_moe.py: NON_GATED_MOE_MODELS); all others of its
+/// tables are gated, with three.
+std::int64_t expert_matrices(const OperatorRow& row) {
+  constexpr std::array<std::array<std::int64_t, 2>, 3> kTwo = {
+      {{2688, 1856}, {4096, 2688}, {8192, 5120}}};
+  if (row.matrices > 0) return row.matrices;
+  const std::array<std::int64_t, 2> dimensions = {row.hidden, row.expert_ffn};
+  return std::find(kTwo.begin(), kTwo.end(), dimensions) == kTwo.end() ? 3 : 2;
 }
 
 /// A kernel of which only the traffic is known.
@@ -94,13 +101,12 @@ Kernel streaming(std::int64_t rows, std::int64_t columns, double read, double wr
 std::vector<Kernel> moe_kernels(const OperatorRow& row, Precision precision) {
   const ExpertLoad load = heaviest_rank(row);
   const std::int64_t ffn = std::max<std::int64_t>(1, row.expert_ffn / row.moe_tp);
-  const std::int64_t inputs = is_gated(row) ? 2 : 1;
+  const std::int64_t inputs = expert_matrices(row) - 1;
   const double bytes = activation_bytes(precision), copies = load.rows / real(row.tokens);
   GroupedShape up{load.active, load.rows, inputs * ffn, row.hidden, load};
   up.load.copies = real(row.tokens * row.top_k);
-  up.load.choices = real(row.tokens * row.experts);
-  std::vector<Kernel> kernels;
-  kernels.push_back(expert_choice(row.tokens, row.experts, bytes));
+  up.load.choices = real(row.tokens) * load.experts;
+  std::vector<Kernel> kernels = expert_choice(row.tokens, row.experts, row.top_k, bytes);
   kernels.push_back(permute_tokens(row.tokens, row.hidden, copies, bytes,
                                    std::min(bytes, element_bytes(precision))));
   kernels.push_back(grouped_gemm("expert up", precision, up));

@@ -36,6 +36,7 @@ struct OperatorRow {
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   std::int64_t tokens = 0, hidden = 0, expert_ffn = 0, top_k = 0, experts = 0, moe_tp = 0,
                moe_ep = 0;
+  std::int64_t matrices = 0;  ///< of an expert: 3 (gated) or 2; 0: what its model is known for
   std::string kernel, test;
   std::int64_t rows = 0, cols = 0, read_bytes = 0, written_bytes = 0, bytes = 0, ctas = 0,
                kernels = 0;

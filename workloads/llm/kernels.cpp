@@ -133,9 +133,18 @@ Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_
   return kernel;
 }
 
-Kernel expert_choice(std::int64_t tokens, std::int64_t columns, double bytes) {
-  return stream("expert choice", KernelClass::kSoftmax, tokens, columns,
-                {bytes, bytes, vector_cost::kSoftmax});
+std::vector<Kernel> expert_choice(std::int64_t tokens, std::int64_t columns, std::int64_t chosen,
+                                  double bytes) {
+  constexpr std::int64_t kMostFused = 16;
+  std::vector<Kernel> kernels = {stream("expert choice", KernelClass::kSoftmax, tokens, columns,
+                                        {bytes, bytes, vector_cost::kSoftmax})};
+  if (chosen <= kMostFused) return kernels;
+  for (const char* name : {"expert choice sort", "expert choice widening", "expert choice softmax",
+                           "expert choice indices"}) {
+    kernels.push_back(
+        stream(name, KernelClass::kSoftmax, tokens, chosen, {bytes, bytes, vector_cost::kSoftmax}));
+  }
+  return kernels;
 }
 
 Kernel permute_tokens(std::int64_t tokens, std::int64_t hidden, double copies, double bytes,

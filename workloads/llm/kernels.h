@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/graph/kernel.h"
 
@@ -78,8 +79,11 @@ Kernel rotate(std::string name, Precision precision, std::int64_t tokens, std::i
 // What surrounds the products of a mixture of experts, for `copies` of each token on this rank
 // (less than one where most experts are elsewhere); `bytes` an element of the activations.
 
-/// Scores become the weights of the chosen experts.
-Kernel expert_choice(std::int64_t tokens, std::int64_t columns, double bytes);
+/// Scores become the weights of the `chosen` experts of each token: one kernel for 16 at most,
+/// which is where TensorRT-LLM's ends (its routing.py); beyond, PyTorch's selection and sort of the
+/// largest, softmax and two conversions.
+std::vector<Kernel> expert_choice(std::int64_t tokens, std::int64_t columns, std::int64_t chosen,
+                                  double bytes);
 /// Tokens are copied to their experts' rows, in a format of `payload` bytes an element.
 Kernel permute_tokens(std::int64_t tokens, std::int64_t hidden, double copies, double bytes,
                       double payload);

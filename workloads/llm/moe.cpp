@@ -12,6 +12,7 @@
 // dispatcher).
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -168,7 +169,8 @@ void route_forward(StepList& steps, const LayerTask& task) {
   const double copies = real(task.model.moe.experts_per_token);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
-  steps.then(expert_choice(rows, router.out, bytes));
+  for (Kernel& kernel : expert_choice(rows, router.out, task.model.moe.experts_per_token, bytes))
+    steps.then(std::move(kernel));
   if (gathers_tokens(task)) gather(steps, "expert tokens", task, unquantised(task.work.precision));
   steps.then(permute_tokens(permuted_tokens(task), task.model.hidden, copies, bytes, payload));
 }
@@ -186,7 +188,9 @@ Kernel expert_product(const char* name, const LayerTask& task, const GroupedShap
 void experts_forward(StepList& steps, const LayerTask& task) {
   GroupedShape up = expert_up(task);
   up.load.copies = up.rows;
-  up.load.choices = real(permuted_tokens(task)) * real(task.model.moe.experts);
+  // Tokens that come here: all of the exchange, or one for each copy where those are fewer.
+  const double tokens = real(task.work.split_tokens() * task.work.ep * task.work.etp);
+  up.load.choices = std::min(up.rows, tokens) * up.load.experts;
   steps.then(expert_product("expert up", task, up));
   steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
   steps.then(expert_product("expert down", task, expert_down(task)));

@@ -110,16 +110,18 @@ void spread_last_wave(const std::array<Group, 2>& groups, std::int64_t units, do
 
 const std::vector<ParameterInfo>& GroupedGemmFamily::parameters() const {
   static const std::vector<ParameterInfo> table = {
-      {"launch", "us", 0.1, 1000},    {"memory_efficiency", "1", 0.3, 1},
-      {"cache_share", "1", 0.01, 5},  {"matrix_efficiency", "1", 0.1, 1.1},
-      {"throttle", "1", 5e-4, 1.5},   {"throttle_time", "us", 10, 20000},
-      {"load", "B/clk", 8, 512},      {"step_latency", "ns", 0.02, 8},
-      {"fill", "us", 0.02, 10},       {"epilogue", "us", 0.02, 8},
-      {"overlap_loss", "1", 0.01, 1}, {"waves", "1", 2e-3, 1},
-      {"tail", "1", 2e-3, 1},         {"reread", "1", 2e-3, 1},
-      {"exponent", "1", 1, 16},       {"expert", "us", 1e-3, 1},
-      {"inputs", "1", 0.01, 60},      {"outputs", "1", 0.01, 60},
-      {"sort_copies", "ns", 1e-3, 5}, {"sort_choices", "ns", 1e-4, 1},
+      {"launch", "us", 0.1, 1000},      {"memory_efficiency", "1", 0.3, 1},
+      {"cache_share", "1", 0.01, 5},    {"matrix_efficiency", "1", 0.1, 1.1},
+      {"throttle", "1", 5e-4, 1.5},     {"throttle_time", "us", 10, 20000},
+      {"load", "B/clk", 8, 512},        {"step_latency", "ns", 0.02, 8},
+      {"fill", "us", 0.02, 10},         {"epilogue", "us", 0.02, 8},
+      {"overlap_loss", "1", 0.01, 1},   {"waves", "1", 2e-3, 1},
+      {"tail", "1", 2e-3, 1},           {"reread", "1", 2e-3, 1},
+      {"exponent", "1", 1, 16},         {"expert", "us", 1e-3, 1},
+      {"inputs", "1", 0.01, 60},        {"outputs", "1", 0.01, 60},
+      {"sort_copies", "ns", 1e-3, 5},   {"sort_choices", "ns", 1e-4, 1},
+      {"sort_rows", "ns", 1e-3, 20},    {"sort_passes", "us", 0.01, 20},
+      {"down_epilogue", "us", 0.02, 8}, {"tile", "us", 1e-3, 5},
       {"units", "1", 1, 1e6, false},
   };
   return table;
@@ -127,30 +129,36 @@ const std::vector<ParameterInfo>& GroupedGemmFamily::parameters() const {
 
 std::vector<double> GroupedGemmFamily::priors(const AcceleratorConfig& accelerator,
                                               Precision precision) const {
-  // Fitted on Hopper's tables, rounded; the epilogue drains at a unit's share of the memory.
+  // Fitted on Hopper's tables, rounded; epilogues drain at a unit's share of the memory.
   const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
   const double memory = accelerator.memory.bandwidth.value.base() / accelerator.dies / 1e6;
   const bool scaled = precision == Precision::kFp8Block;
+  const double drain = std::clamp(32768 * units / memory, 0.03, 1.3);  // 128 x 128 of 16 bits
+  const bool narrow = element_bytes(precision) < 2 && !scaled;
   return {4.3,
-          0.97,
-          scaled ? 0.2 : 0.05,
+          0.98,
+          scaled ? 0.15 : 0.02,
+          1.05,
+          scaled ? 0.5 : 0.1,
+          5000,
+          80,
+          narrow ? 0.15 : 0.8,
           1.0,
-          scaled ? 0.7 : 0.2,
-          2000,
-          100,
-          element_bytes(precision) < 2 && !scaled ? 0.3 : 1.0,
-          1.0,
-          std::clamp(3.9 * 32768 * units / memory, 0.1, 5.0),
+          (narrow ? 1.5 : 0.05) * drain,
           0.3,
-          0.9,
+          0.7,
           0.3,
-          0.2,
-          1.6,
-          scaled ? 0.14 : 0.035,
-          scaled ? 12.0 : 0.05,
+          scaled ? 0.3 : 0.1,
+          1.7,
+          scaled ? 0.115 : 0.01,
+          scaled ? 14.0 : 0.05,
           0.02,
-          0.2,
-          0.005,
+          0.1,
+          0.02,
+          scaled ? 0.01 : 1.5,
+          3.5,
+          (scaled ? 2.7 : 1.8) * drain,
+          0.95,
           units};
 }
 

@@ -11,7 +11,10 @@ namespace orrery {
 /// balance, not by those that it gets: CUTLASS profiles a menu, DeepGEMM (block-scaled formats)
 /// follows a rule, so that a hot expert reads its weights once for every block of its rows. Beside
 /// the products it prices what the fused operator adds to the permutation, activation and
-/// combination of the graph: sorting copies by expert, quantising rows, gathering them.
+/// combination of the graph: sorting copies by expert, quantising rows, gathering them. Every tile
+/// takes up the operands of its expert (TMA descriptors of a grouped product), about 1 us, which is
+/// what narrow experts are made of; results of the second product are added up for their tokens as
+/// they are written, about twice as long as writing them.
 class GroupedGemmFamily final : public KernelFamily {
  public:
   const std::vector<ParameterInfo>& parameters() const override;

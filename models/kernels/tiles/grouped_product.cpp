@@ -64,6 +64,7 @@ GroupedProduct product_of(const Kernel& kernel, const ExpertLoad& load, const Gr
   p.weight =
       p.element - element_bytes(kernel.precision) + weight_bytes(kernel.precision, kernel.weights);
   p.active = load.active;
+  p.back = load.copies == 0;
   p.rows = std::max(1e-6, load.rows);
   const double moved = p.active * p.n * p.k * p.weight + p.rows * (p.k * p.element + p.n * 2);
   p.reuse = kernel.reuse.base();
@@ -99,8 +100,9 @@ GroupedTile grouped_tile(const GroupedProduct& p, const GroupedDevice& d, double
   const double steps = std::ceil(p.k / step_depth);
   t.loop = steps * step;
   t.exposed = steps * (step - overlapped);
-  t.epilogue = v[kEpilogue] * height * width / 16384;
-  t.steady = std::max(t.loop, t.epilogue) + v[kOverlapLoss] * std::min(t.loop, t.epilogue);
+  t.epilogue = v[p.back ? kDownEpilogue : kEpilogue] * height * width / 16384;
+  t.steady =
+      std::max(t.loop, t.epilogue) + v[kOverlapLoss] * std::min(t.loop, t.epilogue) + v[kTile];
   return t;
 }
 
@@ -224,6 +226,18 @@ GroupedChoice by_rule(const GroupedProduct& p, const GroupedDevice& d, const Exp
   return choice;
 }
 
+/// Before the first product of a layer, copies are put in the order of their experts.
+double sorting_us(const ExpertLoad& load, GroupedValues v) {
+  /// Tokens that TensorRT-LLM sorts in one block (fusedBuildExpertMapsSortFirstToken).
+  constexpr double kOneBlock = 256;
+  const double experts = v[kExpert] * load.experts;
+  if (load.copies == 0) return experts;
+  const double passes = load.choices > kOneBlock * load.experts ? v[kSortPasses] : 0;
+  return experts + passes +
+         1e-3 * (v[kSortCopies] * load.copies + v[kSortChoices] * load.choices +
+                 v[kSortRows] * load.rows);
+}
+
 }  // namespace
 
 GroupedJob grouped_job(const Kernel& kernel, const AcceleratorConfig& accelerator,
@@ -245,8 +259,7 @@ GroupedJob grouped_job(const Kernel& kernel, const AcceleratorConfig& accelerato
     if (other.body > job.choice.expected.body) job.choice.expected = other;
   }
   job.passes = 2 * p.rows * (v[kInputs] * p.k + v[kOutputs] * p.n) / d.memory;
-  job.sorting = (v[kSortCopies] * load.copies + v[kSortChoices] * load.choices) * 1e-3 +
-                v[kExpert] * load.experts;
+  job.sorting = sorting_us(load, v);
   return job;
 }
 

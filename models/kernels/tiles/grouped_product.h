@@ -20,7 +20,7 @@ enum class GroupedParameter : std::size_t {
   kLoad,              ///< bytes that a unit loads into its shared memory in a clock
   kStepLatency,       ///< ns for each byte of depth, however small the tile
   kFill,              ///< us until the first tile computes
-  kEpilogue,          ///< us to write out 128 x 128 results
+  kEpilogue,          ///< us to write out 128 x 128 results into the experts' width
   kOverlapLoss,       ///< share of the shorter of main loop and epilogue that is not hidden
   kWaves,     ///< 1: a last wave takes as long as a full one, 0: as long as its tiles fill it
   kTail,      ///< the same for streaming from memory
@@ -29,8 +29,12 @@ enum class GroupedParameter : std::size_t {
   kExpert,    ///< us for each expert of the rank, active or not
   kInputs,    ///< 16-bit passes over the inputs beside the kernels of the graph (quantising, ...)
   kOutputs,   ///< the same over the outputs
-  kSortCopies,   ///< ns to sort a copy by its expert
-  kSortChoices,  ///< ns for each expert that a token may choose
+  kSortCopies,    ///< ns to sort a copy by its expert
+  kSortChoices,   ///< ns for each expert of the rank and token that is sorted
+  kSortRows,      ///< ns for each row of the rank
+  kSortPasses,    ///< us more where sorting takes three kernels instead of one
+  kDownEpilogue,  ///< us to add 128 x 128 results up for their tokens
+  kTile,          ///< us of each tile beside computing and writing: taking up its expert's operands
   kUnits,        ///< of the device that was fitted
 };
 
@@ -54,6 +58,7 @@ struct GroupedProduct {
   double n = 0, k = 0, element = 2;
   double weight = 2;  ///< of a stored weight, which may be narrower than an operand
   double active = 1, rows = 1, more_bytes = 0;
+  bool back = false;  ///< from the experts' width; false: into it
   double reuse = 0;  ///< Kernel::reuse
   double rate = 0;   ///< FLOP/us of a unit
 };

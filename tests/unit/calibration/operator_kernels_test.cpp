@@ -149,6 +149,39 @@ TEST(OperatorKernels, AMixtureOfExpertsIsWhatALayerRuns) {
   EXPECT_EQ(copies, 1024 * 8);  // sorted once
 }
 
+double expert_flops(const OperatorRow& row) {
+  double flops = 0;
+  for (const Kernel& kernel : operator_kernels(OperatorTableKind::kMoe, row, Precision::kBf16))
+    flops += kernel.matrix_flops.base();
+  return flops;
+}
+
+TEST(OperatorKernels, ExpertsOfTwoMatricesAreStatedOrKnownByTheirModel) {
+  OperatorRow row = moe_row("balanced");
+  const double gated = expert_flops(row);
+  row.matrices = 2;
+  EXPECT_NEAR(expert_flops(row) / gated, 2.0 / 3, 1e-12);
+  row.hidden = 4096;  // Nemotron 3 Super
+  row.expert_ffn = 2688;
+  row.matrices = 3;
+  const double stated = expert_flops(row);
+  row.matrices = 0;
+  EXPECT_NEAR(expert_flops(row) / stated, 2.0 / 3, 1e-12);
+}
+
+TEST(OperatorKernels, ChoosingManyExpertsTakesMoreKernels) {
+  OperatorRow row = moe_row("balanced");
+  const std::size_t fused = operator_kernels(OperatorTableKind::kMoe, row, Precision::kBf16).size();
+  row.top_k = 22;
+  EXPECT_EQ(operator_kernels(OperatorTableKind::kMoe, row, Precision::kBf16).size(), fused + 4);
+}
+
+TEST(OperatorKernels, CopiesAreSortedByTheExpertsOfTheirRank) {
+  for (const Kernel& kernel :
+       operator_kernels(OperatorTableKind::kMoe, moe_row("balanced"), Precision::kBf16))
+    EXPECT_EQ(kernel.load.choices, kernel.load.copies > 0 ? 1024 * 128 / 4 : 0) << kernel.name;
+}
+
 TEST(Routing, BalancedExpertsGetEqualShares) {
   const ExpertLoad load = heaviest_rank(moe_row("balanced"));
   EXPECT_EQ(load.rows, 1024 * 8 / 4);

@@ -132,6 +132,15 @@ TEST(GroupedGemm, SortingTheCopiesIsPricedOnce) {
   EXPECT_GT(time_us(load), down + 5);
 }
 
+TEST(GroupedGemm, MoreTokensThanABlockSortsTakeMorePasses) {
+  ExpertLoad load = even_load(32, 2048, 32);
+  load.copies = 2048;
+  load.choices = 256 * 32;
+  const double one_block = time_us(load);
+  load.choices = 257 * 32;
+  EXPECT_GT(time_us(load), one_block + 1);
+}
+
 TEST(GroupedGemm, KernelsWithoutALoadAreEven) {
   Kernel kernel = product(even_load(8, 1024, 8), Precision::kBf16);
   const AcceleratorConfig h200 = device("h200_sxm");

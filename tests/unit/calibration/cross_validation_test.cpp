@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/cross_validation.h"
+
+#include <gtest/gtest.h>
+
+#include "models/kernels/roofline.h"
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+const AcceleratorConfig& h200() {
+  static const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  static const auto accelerator = config::load<AcceleratorConfig>(
+      library.locate("accelerators", "h200_sxm", ""), library, "accelerators");
+  return accelerator;
+}
+
+/// Rows of four groups at 0.6 of the matrix peak; those of the last take `longer` as long.
+std::vector<FitRow> rows(double longer) {
+  std::vector<double> truth = RooflineFamily().priors(h200(), Precision::kBf16);
+  truth[static_cast<std::size_t>(RooflineParameter::kMatrixEfficiency)] = 0.6;
+  std::vector<FitRow> all;
+  for (int group = 0; group < 4; ++group) {
+    for (int size = 1; size <= 30; ++size) {
+      Kernel kernel;
+      kernel.kind = KernelClass::kGemm;
+      kernel.matrix_flops = Flops(1e11 * size * (group + 1));
+      kernel.read = Bytes(1e6 * size);
+      const double time = RooflineFamily().time(kernel, h200(), truth.data()).total_us;
+      all.push_back({{kernel}, time * (group == 3 ? longer : 1), "model/" + std::to_string(group)});
+    }
+  }
+  return all;
+}
+
+ErrorSummary cross_validated(double longer) {
+  Calibration calibration;
+  calibration.id = "test";
+  calibration.model = "roofline";
+  calibration.rates.memory = h200().memory.bandwidth.value;
+  KernelFit fit;
+  fit.table = "gemm";
+  fit.residuals = {{}};
+  return whole_model_error(calibration, h200(), fit, {"gemm.matrix_efficiency"}, rows(longer), 100);
+}
+
+TEST(WholeModels, ThatFollowTheOthersArePredictedByThem) {
+  const ErrorSummary errors = cross_validated(1);
+  EXPECT_EQ(errors.count, 120);
+  EXPECT_LT(errors.mape, 1e-3);
+}
+
+TEST(WholeModels, TheOneLeftOutIsNotFitted) {
+  // Predicted by the others, the last is half of what it takes, whatever its own rows say.
+  EXPECT_NEAR(cross_validated(2).worst, -0.5, 0.01);
+}
+
+TEST(WholeModels, TwoAreTooFewToLeaveOneOut) {
+  std::vector<FitRow> two = rows(1);
+  two.resize(60);
+  Calibration calibration;
+  calibration.model = "roofline";
+  EXPECT_EQ(whole_model_error(calibration, h200(), {}, {"gemm.launch"}, two, 100).count, 0);
+}
+
+}  // namespace
+}  // namespace orrery

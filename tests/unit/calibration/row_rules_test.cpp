@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/row_rules.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/config/load.h"
+#include "validation/calibration/operator_kernels.h"
+
+namespace orrery {
+namespace {
+
+AcceleratorConfig device(const std::string& name) {
+  const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
+                                         "accelerators");
+}
+
+RowRule rule_of(OperatorTableKind kind, const OperatorRow& row, const AcceleratorConfig& on) {
+  OperatorTable table;
+  table.kind = kind;
+  return RowRules(table).rule(row, operator_kernels(kind, row, Precision::kBf16), on);
+}
+
+/// 64 sequences of 8,192 tokens, 8 heads of 128 keys and values: 2.15 GB, of which an A100 moves
+/// 2.04 in a ms.
+OperatorRow decode_row(double latency_us) {
+  OperatorRow row;
+  row.precision = row.kv_precision = "bf16";
+  row.batch = 64;
+  row.kv_len = 8192;
+  row.heads = 64;
+  row.kv_heads = 8;
+  row.head_dim = 128;
+  row.latency_us = latency_us;
+  return row;
+}
+
+TEST(RowRules, ARowThatBeatsTheMemoryIsLeftOut) {
+  const AcceleratorConfig a100 = device("a100_sxm");
+  // 2.15 GB less the 42 MB that the L2 may hold, at 2,039 GB/s: 1,033 us.
+  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, decode_row(1020), a100), RowRule::kMemory);
+  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, decode_row(1050), a100), RowRule::kKept);
+}
+
+TEST(RowRules, WhatTheL2HoldsMayBeThereAlready) {
+  OperatorRow row = decode_row(1);
+  row.batch = 1;  // 34 MB
+  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, row, device("a100_sxm")), RowRule::kKept);
+}
+
+TEST(RowRules, ARowThatBeatsThePeakOfItsPrecisionIsLeftOut) {
+  const AcceleratorConfig h100 = device("h100_sxm");
+  OperatorRow row;
+  row.precision = "bf16";
+  row.m = row.n = row.k = 8192;
+  const double boost =
+      h100.compute.boost_clock ? h100.compute.boost_clock->value / h100.compute.clock.value : 1;
+  const double peak_us = 2.0 * 8192 * 8192 * 8192 / 989.4e6 / boost;
+  row.latency_us = 0.99 * peak_us;
+  EXPECT_EQ(rule_of(OperatorTableKind::kGemm, row, h100), RowRule::kPeak);
+  row.latency_us = 1.01 * peak_us;
+  EXPECT_EQ(rule_of(OperatorTableKind::kGemm, row, h100), RowRule::kKept);
+}
+
+OperatorRow expert_row(std::int64_t ep, std::int64_t tokens, double latency_us) {
+  OperatorRow row;
+  row.precision = "bf16";
+  row.distribution = "balanced";
+  row.tokens = tokens;
+  row.hidden = 4096;
+  row.expert_ffn = 1536;
+  row.top_k = 8;
+  row.experts = 128;
+  row.moe_tp = 1;
+  row.moe_ep = ep;
+  row.latency_us = latency_us;
+  return row;
+}
+
+/// Two ranks of a model over tokens: 32 experts in 200 us, 16 in what is given.
+OperatorTable experts(const std::vector<double>& of_sixteen) {
+  OperatorTable table;
+  table.kind = OperatorTableKind::kMoe;
+  for (std::size_t i = 0; i < of_sixteen.size(); ++i) {
+    const std::int64_t tokens = std::int64_t{1} << i;
+    table.rows.push_back(expert_row(4, tokens, 200));
+    table.rows.push_back(expert_row(8, tokens, of_sixteen[i]));
+  }
+  return table;
+}
+
+RowRule rule_of(const OperatorTable& table, std::size_t row) {
+  return RowRules(table).rule(table.rows[row],
+                              operator_kernels(table.kind, table.rows[row], Precision::kBf16),
+                              device("h200_sxm"));
+}
+
+TEST(RowRules, FewerExpertsThatTakeLongerFellBack) {
+  const OperatorTable table = experts({100, 105, 270, 110, 120});
+  EXPECT_EQ(rule_of(table, 5), RowRule::kFellBack);
+  EXPECT_EQ(rule_of(table, 3), RowRule::kKept);
+  EXPECT_EQ(rule_of(table, 4), RowRule::kKept);  // the rank that it is held against
+}
+
+TEST(RowRules, ACurveOfWhichMostRowsFellBackIsLeftOutWhole) {
+  const OperatorTable table = experts({400, 410, 220, 430, 450});
+  EXPECT_EQ(rule_of(table, 5), RowRule::kFellBack);  // 220 alone would pass
+}
+
+TEST(RowRules, AHeavyRankIsNoFallback) {
+  // A power law is five times slower than balance where the heaviest rank has that much more.
+  OperatorTable table = experts({100, 100, 100, 100, 100});
+  for (const std::int64_t ep : {4, 8}) {
+    OperatorRow row = expert_row(ep, 4, ep == 4 ? 520 : 500);
+    row.distribution = "power_law_1.2";
+    table.rows.push_back(row);
+  }
+  EXPECT_EQ(rule_of(table, table.rows.size() - 1), RowRule::kKept);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/sibling.h"
+
+#include <gtest/gtest.h>
+
+#include "models/kernels/calibrated_model.h"
+#include "sim/config/load.h"
+#include "validation/calibration/calibrate.h"
+#include "validation/calibration/operator_kernels.h"
+
+namespace orrery {
+namespace {
+
+AcceleratorConfig device(const std::string& name) {
+  const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
+                                         "accelerators");
+}
+
+CalibratedDevice with_fit(const std::string& name, double launch) {
+  CalibratedDevice with{device(name), {}};
+  with.calibration.id = with.calibration.accelerator = name;
+  with.calibration.model = "tiles";
+  KernelFit fit;
+  fit.table = "gemm";
+  fit.parameters["gemm.launch"] = {launch, "us", 0.1, ParameterProvenance::kFitted};
+  fit.fitted = {"gemm.launch"};
+  fit.covariance = {{0.01}};
+  fit.shapes[KernelClass::kGemm] = {{1, 1}, {1, 1 << 20}, {1, 1 << 20}, {1, 1 << 20}};
+  fit.residuals = {{0, 40, 0, 0.05}};
+  with.calibration.fits = {fit};
+  return with;
+}
+
+TEST(Sibling, IsTheNearestOfTheVendorByRates) {
+  const auto fit = sibling_fit({with_fit("b200_sxm", 3), with_fit("h100_sxm", 4),
+                                with_fit("h200_sxm", 5), with_fit("a100_sxm", 6)},
+                               "tiles", device("a100_sxm"), "gemm", Precision::kBf16);
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->sibling, "h100_sxm");  // 3.35 of 2.04 TB/s; never itself
+  EXPECT_EQ(fit->parameters.at("gemm.launch").provenance, ParameterProvenance::kSibling);
+}
+
+TEST(Sibling, ADeviceThatTookParametersItselfGivesNone) {
+  CalibratedDevice taken = with_fit("h100_sxm", 4);
+  taken.calibration.fits[0].sibling = "h200_sxm";
+  EXPECT_FALSE(sibling_fit({taken}, "tiles", device("a100_sxm"), "gemm", Precision::kBf16));
+}
+
+/// Products that take what an A100's memory needs for the share of their bytes.
+CalibrationInput products(double share) {
+  CalibrationInput input;
+  input.table.kind = OperatorTableKind::kGemm;
+  input.table.systems = {"a100_sxm"};
+  input.file.file = "gemm.csv";
+  for (std::int64_t n = 4096; n <= 65536; n += 1024) {
+    for (const std::int64_t m : {1, 8}) {
+      OperatorRow row;
+      row.precision = "bf16";
+      row.m = m;
+      row.n = n;
+      row.k = 8192;
+      const auto bytes = static_cast<double>(n * row.k * 2);
+      row.latency_us = 5 + share * bytes / 2.039e6;
+      input.table.rows.push_back(row);
+    }
+  }
+  return input;
+}
+
+Calibration calibrated(double share) {
+  return calibrate(
+      "tiles", device("a100_sxm"), {products(share)}, "a test",
+      [](const std::string&, std::size_t) {}, [] { return std::vector{with_fit("h100_sxm", 4)}; });
+}
+
+TEST(Sibling, ATableThatBreaksPhysicsTakesItsParametersAndTheyAreExtrapolated) {
+  const Calibration calibration = calibrated(0.5);
+  ASSERT_EQ(calibration.fits.size(), 1U);
+  EXPECT_EQ(calibration.fits[0].sibling, "h100_sxm");
+  ASSERT_EQ(calibration.left_out.size(), 1U);
+  EXPECT_EQ(calibration.left_out[0].rule, "faster than the memory");
+  EXPECT_EQ(calibration.left_out[0].rows + calibration.fits[0].held_out_error.count, 122);
+  OperatorRow row = products(1).table.rows.front();
+  const CalibratedModel model(calibration);
+  const Kernel kernel = operator_kernels(OperatorTableKind::kGemm, row, Precision::kBf16).front();
+  EXPECT_EQ(model.cost(kernel, device("a100_sxm")).provenance, Provenance::kExtrapolated);
+}
+
+TEST(Sibling, ATableWithinPhysicsIsFitted) {
+  const Calibration calibration = calibrated(1.2);
+  ASSERT_EQ(calibration.fits.size(), 1U);
+  EXPECT_TRUE(calibration.fits[0].sibling.empty());
+  EXPECT_TRUE(calibration.left_out.empty());
+}
+
+}  // namespace
+}  // namespace orrery

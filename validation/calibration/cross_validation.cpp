@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/cross_validation.h"
+
+#include <set>
+
+#include "models/kernels/calibrated_model.h"
+#include "validation/calibration/errors.h"
+#include "validation/calibration/row_ratios.h"
+
+namespace orrery {
+namespace {
+
+/// Rows that a solve sees: some thirty for each parameter, as there are as many solves as models.
+constexpr std::size_t kMostFolded = 800;
+
+/// Evenly spaced in the order of the table.
+std::vector<FitRow> thinned(const std::vector<FitRow>& rows) {
+  const std::size_t step = (rows.size() + kMostFolded - 1) / kMostFolded;
+  std::vector<FitRow> some;
+  for (std::size_t i = 0; i < rows.size(); i += step) some.push_back(rows[i]);
+  return some;
+}
+
+double predicted_us(const KernelModel& model, const AcceleratorConfig& accelerator,
+                    const FitRow& row) {
+  Picoseconds time = 0;
+  for (const Kernel& kernel : row.kernels) time += model.cost(kernel, accelerator).duration;
+  return to_seconds(time).base() * 1e6;
+}
+
+}  // namespace
+
+ErrorSummary whole_model_error(const Calibration& calibration, const AcceleratorConfig& accelerator,
+                               const KernelFit& fit, const std::vector<std::string>& free,
+                               const std::vector<FitRow>& rows, std::size_t ratios) {
+  std::set<std::string> groups;
+  for (const FitRow& row : rows) groups.insert(row.group);
+  std::vector<Comparison> comparisons;
+  if (groups.size() < 3) return summarise(comparisons);  // of two, one would be fitted to the other
+  for (const std::string& group : groups) {
+    std::vector<FitRow> others;
+    for (const FitRow& row : rows)
+      if (row.group != group) others.push_back(row);
+    KernelFit fold = fit;
+    fold.fitted.clear();
+    fold.covariance.clear();
+    fold.ratios.clear();
+    fold.residuals = {{}};
+    fit_values(calibration.model, thinned(others), accelerator, free, fold);
+    fold.ratios = row_ratios(calibration, fold, others, accelerator, ratios);
+    Calibration alone = calibration;
+    alone.fits = {std::move(fold)};
+    const CalibratedModel model(alone);
+    for (const FitRow& row : rows)
+      if (row.group == group)
+        comparisons.push_back({predicted_us(model, accelerator, row), row.measured_us});
+  }
+  return summarise(comparisons);
+}
+
+}  // namespace orrery

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/machine/accelerator_config.h"
+#include "sim/machine/calibration.h"
+#include "validation/calibration/fit.h"
+
+namespace orrery {
+
+/// Leaves out one group of rows (a whole model) after the other, fits the others anew, parameters
+/// and measured ratios, and predicts the one left out: what a user's model, which no fit has seen,
+/// meets. Each group counts by its rows.
+/// @param calibration of the device, of which only rates and names are used
+/// @param fit of some of the groups: where each of the solves begins
+/// @param free parameters, all of them
+/// @param rows of all groups
+/// @param ratios that a fit keeps
+ErrorSummary whole_model_error(const Calibration& calibration, const AcceleratorConfig& accelerator,
+                               const KernelFit& fit, const std::vector<std::string>& free,
+                               const std::vector<FitRow>& rows, std::size_t ratios);
+
+}  // namespace orrery

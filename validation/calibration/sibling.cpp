@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/calibration/sibling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "models/kernels/family.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+namespace {
+
+const KernelFit* fit_of(const Calibration& calibration, const std::string& table,
+                        Precision precision) {
+  for (const KernelFit& fit : calibration.fits)
+    if (fit.table == table && fit.precision == precision && fit.sibling.empty()) return &fit;
+  return nullptr;
+}
+
+/// How far the rates of two devices are apart.
+double distance(const AcceleratorConfig& a, const AcceleratorConfig& b, Precision precision) {
+  const double memory = a.memory.bandwidth.value / b.memory.bandwidth.value;
+  const double matrix = matrix_peak(a, precision) / matrix_peak(b, precision);
+  return std::abs(std::log(memory)) + std::abs(std::log(matrix));
+}
+
+/// Values of a family where a fit has them, priors elsewhere.
+std::vector<double> values_of(const KernelFit& fit, const FamilyOf& of,
+                              const AcceleratorConfig& device) {
+  std::vector<double> values = of.family->priors(device, fit.precision);
+  const std::vector<ParameterInfo>& infos = of.family->parameters();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const auto found = fit.parameters.find(of.group + "." + infos[i].name);
+    if (found != fit.parameters.end()) values[i] = found->second.value;
+  }
+  return values;
+}
+
+/// The parameters of one class of kernels as they are on another device.
+void carry_over(const FamilyOf& of, const AcceleratorConfig& from, const AcceleratorConfig& to,
+                KernelFit& fit) {
+  const std::vector<double> values =
+      of.family->transferred(values_of(fit, of, from), from, to, fit.precision);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto found = fit.parameters.find(of.group + "." + of.family->parameters()[i].name);
+    if (found == fit.parameters.end()) continue;
+    // The covariance is of logarithms, and stays.
+    CalibratedParameter& parameter = found->second;
+    const double ratio = parameter.value > 0 ? values[i] / parameter.value : 1;
+    parameter.value = values[i];
+    parameter.standard_error *= ratio;
+    parameter.provenance = ParameterProvenance::kSibling;
+  }
+}
+
+}  // namespace
+
+std::optional<KernelFit> sibling_fit(const std::vector<CalibratedDevice>& devices,
+                                     const std::string& model, const AcceleratorConfig& accelerator,
+                                     const std::string& table, Precision precision) {
+  const CalibratedDevice* nearest = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const CalibratedDevice& device : devices) {
+    if (device.calibration.model != model || device.accelerator.id == accelerator.id ||
+        device.accelerator.vendor != accelerator.vendor ||
+        fit_of(device.calibration, table, precision) == nullptr)
+      continue;
+    const double apart = distance(device.accelerator, accelerator, precision);
+    if (apart >= least) continue;
+    least = apart;
+    nearest = &device;
+  }
+  if (nearest == nullptr) return std::nullopt;
+  KernelFit fit = *fit_of(nearest->calibration, table, precision);
+  std::map<std::string, FamilyOf> families;
+  for (const auto& [kind, shapes] : fit.shapes) {
+    const FamilyOf of = family_of(model, kind);
+    families.emplace(of.group, of);
+  }
+  for (const auto& [group, of] : families) carry_over(of, nearest->accelerator, accelerator, fit);
+  fit.sibling = nearest->accelerator.id;
+  fit.ratios.clear();
+  return fit;
+}
+
+}  // namespace orrery
