@@ -78,6 +78,18 @@ int written_shares(const Traffic& t) {
   return one ? 1 : t.ranks - 1;
 }
 
+/// What the links between systems take, of trees by their rate.
+Seconds time_between(const ProtocolCost& cost, const Traffic& t) {
+  return t.scale_out_time * cost.scale_out / (t.tree ? kTreeRate : 1.0);
+}
+
+/// Takes from the latency what links inside a system carry during it. Where those between systems
+/// are busy for longer, nothing is won by that.
+void cover(Seconds covered, const Traffic& t, ProtocolCost& cost) {
+  const Seconds inside = t.scale_up_time * cost.scale_up - time_between(cost, t);
+  cost.latency -= std::max(Seconds(0), std::min({covered, inside, cost.latency}));
+}
+
 /// What all channels hold in one pass of LL.
 Bytes ll_pass(const ProtocolsConfig& c) { return kLlBusy * kLlChannelPass * c.channels; }
 
@@ -89,8 +101,7 @@ ProtocolCost ll_cost(const ProtocolsConfig& c, const Traffic& t) {
   // One pass of all channels travels during the latency of its step.
   const BytesPerSecond rate = t.line * c.ll_efficiency.value;
   const Bytes pass = ll_pass(c);
-  const Seconds covered = pass / rate * t.steps.scale_up;
-  cost.latency -= std::min({covered, t.scale_up_time * cost.scale_up, cost.latency});
+  cover(pass / rate * t.steps.scale_up, t, cost);
   const Bytes own = std::max(Bytes(0), t.share() - pass);
   cost.latency += own_share(t.kind) * (own / rate);
   return cost;
@@ -107,7 +118,8 @@ ProtocolCost simple_cost(const ProtocolsConfig& c, const Traffic& t) {
   ProtocolCost cost{.latency = {}, .scale_up = 1 / c.simple_efficiency.value};
   // A step of n waits for its first slice; the second one is sent meanwhile.
   const Seconds hops = c.simple_hop.value * t.steps.scale_up;
-  const Seconds meanwhile = t.scale_up_time * cost.scale_up / kSlicesAChunk;
+  const Seconds sent = std::max(t.scale_up_time * cost.scale_up, time_between(cost, t));
+  const Seconds meanwhile = sent / kSlicesAChunk;
   cost.latency = c.launch.value + c.simple_setup.value + std::max(Seconds(0), hops - meanwhile) +
                  c.net_simple.value * t.steps.scale_out;
   // Reductions end in the rank's own memory; all others write into the buffers of their peers.
@@ -139,8 +151,7 @@ ProtocolCost ll_message_cost(const ProtocolsConfig& c, const Traffic& t) {
                     .scale_out = kLlWire};
   // Those who send and those who receive.
   cost.latency += 2 * c.ll_spread.value * std::min(1.0, t.message() / kMessageSpread);
-  const Seconds covered = ll_pass(c) / (t.line * c.ll_efficiency.value);
-  cost.latency -= std::min({covered, t.scale_up_time * cost.scale_up, cost.latency});
+  cover(ll_pass(c) / (t.line * c.ll_efficiency.value), t, cost);
   return cost;
 }
 

@@ -139,8 +139,8 @@ void print_left_out(std::ostream& out, const std::vector<Calibration>& calibrati
     for (const KernelFit& fit : calibration.fits)
       if (!fit.sibling.empty())
         out << calibration.accelerator << " " << fit.table << " " << to_string(fit.precision)
-            << ": the table breaks physics; parameters of '" << fit.sibling
-            << "', carried over by data sheet, and no row fitted\n";
+            << ": kernels that break physics have the parameters of '" << fit.sibling
+            << "' by data sheet, extrapolated\n";
   }
 }
 

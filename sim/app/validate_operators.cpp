@@ -204,8 +204,13 @@ void validate_table(const OperatorTable& table, const OperatorsArguments& argume
   for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
   rows_file.header(table.header);
   const std::string name = to_string(table.kind);
-  const RowRules rules(table);
-  for (const OperatorRow& row : table.rows) {
+  const std::vector<RowRule> rules = row_rules(table, [&](const std::string& system) {
+    const auto at = std::find(table.systems.begin(), table.systems.end(), system);
+    const auto& device = devices.at(static_cast<std::size_t>(at - table.systems.begin()));
+    return device ? &device->accelerator : nullptr;
+  });
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const OperatorRow& row = table.rows[i];
     const std::string& system = table.systems[row.system];
     if (!devices[row.system]) {
       ++validation.left_out["no accelerator is called '" + system + "'"];
@@ -221,13 +226,11 @@ void validate_table(const OperatorTable& table, const OperatorsArguments& argume
     }
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
     if (!device.transferred.empty()) validation.transferred[system] = device.transferred;
-    const std::vector<Kernel> kernels = operator_kernels(table.kind, row, *precision);
-    const RowRule rule = rules.rule(row, kernels, device.accelerator);
-    if (rule != RowRule::kKept) {
-      ++validation.by_rule[{name, system, precision_label(row), to_string(rule)}];
+    if (rules[i] != RowRule::kKept) {
+      ++validation.by_rule[{name, system, precision_label(row), to_string(rules[i])}];
       continue;
     }
-    const Prediction prediction = predict(device, kernels);
+    const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
     rows_file.row(row.text, prediction);
     for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
       if (label.empty()) continue;

@@ -133,8 +133,9 @@ const Schema<KernelFit>& KernelFit::schema() {
                     "on the other shape groups, of the parameters alone")
           .optional("whole_model_error", &C::whole_model_error,
                     "on each model of the table, by a fit of the others")
-          .optional("sibling", &C::sibling,
-                    "the device whose parameters these are, by data sheet; absent: fitted")
+          .optional(
+              "sibling", &C::sibling,
+              "the device that gave, by data sheet, the parameters that no row tells; absent: none")
           .required("residuals", &C::residuals, "on the other shape groups, by predicted time")
           .optional("measured_ratios", &C::measured_ratios,
                     "measured over predicted at fitted shapes; lines of numbers, see the README of "

@@ -36,6 +36,12 @@ SystemConfig shipped(const std::string& name) {
   return system;
 }
 
+SystemConfig with_faster_links(SystemConfig system, bool inside) {
+  auto& port = inside ? system.accelerator.scale_up : system.accelerator.scale_out;
+  port.bandwidth.value *= 1.5;
+  return system;
+}
+
 struct Case {
   SystemConfig system;
   int copies = 1;
@@ -118,6 +124,15 @@ void expect_more_bytes_take_longer(const Case& c, const FlowModel& network,
   }
 }
 
+void expect_faster_links_take_no_longer(const Case& c, const PricedTransfer& priced) {
+  for (const bool inside : {true, false}) {
+    const FlowModel faster = c.network(with_faster_links(c.system, inside));
+    EXPECT_LE(faster.price_as(c.transfer, priced).isolated_time.base(),
+              priced.isolated_time.base() * (1 + kRounding))
+        << (inside ? "faster links inside systems" : "faster links between systems");
+  }
+}
+
 /// No port carries more than its line rate.
 void expect_the_bound_holds(const Case& c, const FlowModel& network, const PricedTransfer& priced) {
   const Collective group = network.collective(c.transfer, c.transfer.groups[0]);
@@ -134,6 +149,7 @@ TEST(CollectiveLaws, HoldOnRandomCollectivesOfAllSystems) {
     const FlowModel network = c.network(c.system);
     const PricedTransfer priced = network.price(c.transfer);
     expect_more_bytes_take_longer(c, network, priced);
+    expect_faster_links_take_no_longer(c, priced);
     expect_the_bound_holds(c, network, priced);
     if (HasFailure()) return;  // the first is enough
   }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/diagnostics.h"
@@ -54,17 +55,8 @@ bool is_kernel(const OperatorTable& table, const OperatorRow& row, std::int64_t 
 /// The rows of one table and precision of one accelerator.
 struct Rows {
   std::vector<FitRow> fitted, held_out;
+  std::vector<FitRow> at_fault;  ///< of kernels that break physics
   std::map<RowRule, std::int64_t> left_out;
-  std::int64_t beyond_cache = 0;  ///< of all, more bytes than the L2 holds
-
-  /// Whether so many rows break physics that the others tell nothing either.
-  bool at_fault() const {
-    constexpr double kMostBroken = 0.05;
-    std::int64_t broken = 0;
-    for (const auto& [rule, count] : left_out)
-      if (rule != RowRule::kFellBack) broken += count;
-    return static_cast<double>(broken) > kMostBroken * static_cast<double>(beyond_cache);
-  }
 };
 
 std::map<Precision, Rows> rows_of(const AcceleratorConfig& accelerator,
@@ -72,21 +64,23 @@ std::map<Precision, Rows> rows_of(const AcceleratorConfig& accelerator,
   std::map<Precision, Rows> by_precision;
   std::int64_t most_ctas = 0;
   for (const OperatorRow& row : table.rows) most_ctas = std::max(most_ctas, row.ctas);
-  const RowRules rules(table);
-  for (const OperatorRow& row : table.rows) {
+  const std::vector<RowRule> rules = row_rules(table, [&](const std::string& system) {
+    return system == accelerator.id ? &accelerator : nullptr;
+  });
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const OperatorRow& row = table.rows[i];
     if (table.systems[row.system] != accelerator.id || !is_kernel(table, row, most_ctas)) continue;
     const auto precision = row_precision(table.kind, row);
     if (!precision || !find_precision(accelerator.compute.matrix, *precision)) continue;
     FitRow fit{operator_kernels(table.kind, row, *precision), row.latency_us,
                shape_group(table.kind, row)};
     Rows& rows = by_precision[*precision];
-    if (exceeds_cache(fit.kernels, accelerator)) ++rows.beyond_cache;
-    const RowRule rule = rules.rule(row, fit.kernels, accelerator);
-    if (rule != RowRule::kKept) {
-      ++rows.left_out[rule];
+    if (rules[i] == RowRule::kKept) {
+      (is_held_out(fit.group) ? rows.held_out : rows.fitted).push_back(std::move(fit));
       continue;
     }
-    (is_held_out(fit.group) ? rows.held_out : rows.fitted).push_back(std::move(fit));
+    ++rows.left_out[rules[i]];
+    if (rules[i] == RowRule::kTable) rows.at_fault.push_back(std::move(fit));
   }
   return by_precision;
 }
@@ -104,14 +98,6 @@ bool is_told(const Kernel& kernel, bool stream, const std::string& parameter) {
   if (parameter == "matrix_efficiency" || parameter == "exponent")
     return kernel.kind != KernelClass::kQuantize;
   return parameter != "vector_efficiency" && parameter != "write_cost" && parameter != "turnaround";
-}
-
-/// Every so many-th row, kMostFitted of them at most: tables are sorted, so all shapes stay.
-std::vector<FitRow> thinned(const std::vector<FitRow>& rows) {
-  const std::size_t step = (rows.size() + kMostFitted - 1) / kMostFitted;
-  std::vector<FitRow> some;
-  for (std::size_t i = 0; i < rows.size(); i += step) some.push_back(rows[i]);
-  return some;
 }
 
 /// Whether a parameter changes the time of any row: others belong to code paths that no row takes.
@@ -304,7 +290,7 @@ void fit_rows(const Calibration& calibration, const AcceleratorConfig& accelerat
               const Rows& rows, KernelFit& fit) {
   keep_known(calibration.fits, rows, fit);
   if (input.table.kind == OperatorTableKind::kHbmStream) measure_launch(accelerator, inputs, fit);
-  const std::vector<FitRow> some = thinned(rows.fitted);
+  const std::vector<FitRow> some = thinned(rows.fitted, kMostFitted);
   const std::vector<std::string> free = free_parameters(calibration.model, accelerator, some, fit);
   fit_parameters(calibration.model, some, accelerator, free, fit);
   round_values(fit);
@@ -325,21 +311,56 @@ void note_left_out(const std::string& table, Precision precision, const Rows& ro
     calibration.left_out.push_back({table, precision, to_string(rule), count});
 }
 
-/// A fit by the parameters of the sibling, judged on all rows that are left.
-void take_sibling(const AcceleratorConfig& accelerator, const CalibrationInput& input,
-                  Precision precision, Rows rows, const CalibratedDevices& others,
-                  Calibration& calibration) {
-  if (!others) return;
-  auto fit =
-      sibling_fit(others(), calibration.model, accelerator, to_string(input.table.kind), precision);
-  rows.held_out.insert(rows.held_out.end(), rows.fitted.begin(), rows.fitted.end());
-  rows.fitted.clear();
-  if (!fit || rows.held_out.size() < kFewestHeldOut) return;
-  fit->measurements = {input.file.file};
-  fit->whole_model_error = {};
-  round_values(*fit);
-  judge(calibration, accelerator, rows, *fit);
-  calibration.fits.push_back(std::move(*fit));
+/// Parameters of kernels that break physics, which no row that is kept tells, as a sibling has
+/// them; its residuals too, as they are wider.
+void borrow(const std::string& model, const AcceleratorConfig& accelerator, const Rows& rows,
+            const KernelFit& sibling, KernelFit& fit) {
+  constexpr std::size_t kEnough = 200;
+  const std::vector<FitRow> faulty = thinned(rows.at_fault, kEnough);
+  const std::vector<FitRow> kept = thinned(rows.fitted, kEnough);
+  for (const auto& [kind, shapes] : sibling.shapes) {
+    const FamilyOf of = family_of(model, kind);
+    const std::vector<ParameterInfo>& infos = of.family->parameters();
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      const auto found = sibling.parameters.find(of.group + "." + infos[i].name);
+      if (found == sibling.parameters.end() || moves(*of.family, i, kind, kept, accelerator) ||
+          !moves(*of.family, i, kind, faulty, accelerator))
+        continue;
+      fit.parameters[found->first] = found->second;
+    }
+  }
+  fit.sibling = sibling.sibling;
+  fit.residuals = sibling.residuals;
+}
+
+bool enough(const Rows& rows) {
+  return rows.fitted.size() >= kFewestFitted && rows.held_out.size() >= kFewestHeldOut;
+}
+
+/// Fits what is kept; what breaks physics takes the parameters of a sibling.
+std::optional<KernelFit> fit_of(const Calibration& calibration,
+                                const AcceleratorConfig& accelerator,
+                                const std::vector<CalibrationInput>& inputs,
+                                const CalibrationInput& input, Precision precision,
+                                const Rows& rows, const CalibratedDevices& others) {
+  std::optional<KernelFit> sibling;
+  if (!rows.at_fault.empty() && others)
+    sibling = sibling_fit(others(), calibration.model, accelerator, to_string(input.table.kind),
+                          precision);
+  if (!enough(rows) && !sibling) return {};
+  KernelFit fit;
+  if (enough(rows)) {
+    fit.table = to_string(input.table.kind);
+    fit.precision = precision;
+    fit.measurements = {input.file.file};
+    fit_rows(calibration, accelerator, inputs, input, rows, fit);
+    if (sibling) borrow(calibration.model, accelerator, rows, *sibling, fit);
+  } else {
+    fit = *std::move(sibling);
+    fit.measurements = {input.file.file};
+  }
+  round_values(fit);
+  return fit;
 }
 
 }  // namespace
@@ -359,19 +380,11 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
     file.rows = rows_of_device(accelerator, input->table);
     for (const auto& [precision, rows] : rows_of(accelerator, input->table)) {
       note_left_out(to_string(input->table.kind), precision, rows, calibration);
-      if (rows.at_fault()) {
-        take_sibling(accelerator, *input, precision, rows, others, calibration);
-        continue;
-      }
-      if (rows.fitted.size() < kFewestFitted || rows.held_out.size() < kFewestHeldOut) continue;
-      progress(std::string(to_string(input->table.kind)) + " " + to_string(precision),
-               std::min(rows.fitted.size(), kMostFitted));
-      KernelFit fit;
-      fit.table = to_string(input->table.kind);
-      fit.precision = precision;
-      fit.measurements = {file.file};
-      fit_rows(calibration, accelerator, inputs, *input, rows, fit);
-      calibration.fits.push_back(std::move(fit));
+      if (enough(rows))
+        progress(std::string(to_string(input->table.kind)) + " " + to_string(precision),
+                 std::min(rows.fitted.size(), kMostFitted));
+      if (auto fit = fit_of(calibration, accelerator, inputs, *input, precision, rows, others))
+        calibration.fits.push_back(*std::move(fit));
     }
     if (file.rows > 0) calibration.measurements.push_back(std::move(file));
   }

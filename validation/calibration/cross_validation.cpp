@@ -13,14 +13,6 @@ namespace {
 /// Rows that a solve sees: some thirty for each parameter, as there are as many solves as models.
 constexpr std::size_t kMostFolded = 800;
 
-/// Evenly spaced in the order of the table.
-std::vector<FitRow> thinned(const std::vector<FitRow>& rows) {
-  const std::size_t step = (rows.size() + kMostFolded - 1) / kMostFolded;
-  std::vector<FitRow> some;
-  for (std::size_t i = 0; i < rows.size(); i += step) some.push_back(rows[i]);
-  return some;
-}
-
 double predicted_us(const KernelModel& model, const AcceleratorConfig& accelerator,
                     const FitRow& row) {
   Picoseconds time = 0;
@@ -46,7 +38,7 @@ ErrorSummary whole_model_error(const Calibration& calibration, const Accelerator
     fold.covariance.clear();
     fold.ratios.clear();
     fold.residuals = {{}};
-    fit_values(calibration.model, thinned(others), accelerator, free, fold);
+    fit_values(calibration.model, thinned(others, kMostFolded), accelerator, free, fold);
     fold.ratios = row_ratios(calibration, fold, others, accelerator, ratios);
     Calibration alone = calibration;
     alone.fits = {std::move(fold)};

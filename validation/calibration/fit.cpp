@@ -238,6 +238,13 @@ void write_fitted(const Fitter& fitter, const std::vector<std::string>& free, Ke
 
 }  // namespace
 
+std::vector<FitRow> thinned(const std::vector<FitRow>& rows, std::size_t most) {
+  const std::size_t step = std::max<std::size_t>(1, (rows.size() + most - 1) / most);
+  std::vector<FitRow> some;
+  for (std::size_t i = 0; i < rows.size(); i += step) some.push_back(rows[i]);
+  return some;
+}
+
 void fit_parameters(const std::string& model, const std::vector<FitRow>& rows,
                     const AcceleratorConfig& accelerator, const std::vector<std::string>& free,
                     KernelFit& fit) {

@@ -18,6 +18,9 @@ struct FitRow {
   std::string group;  ///< shape group: rows of one group err alike
 };
 
+/// Every so many-th row, no more than `most`: tables are sorted, so all shapes stay.
+std::vector<FitRow> thinned(const std::vector<FitRow>& rows, std::size_t most);
+
 /// Fits the parameters of a kernel model to measured rows: least squares of log(predicted /
 /// measured) with a soft L1 loss, within the physical limits of each parameter, by
 /// Levenberg-Marquardt (Ceres). Parameters that the rows do not tell stay at their prior, those

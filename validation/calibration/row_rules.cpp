@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
 
+#include "sim/graph/kernel.h"
 #include "sim/machine/kernel_model.h"
+#include "validation/calibration/operator_kernels.h"
 
 namespace orrery {
 namespace {
@@ -56,6 +61,64 @@ Peaks peaks_of(const std::vector<Kernel>& kernels, const AcceleratorConfig& acce
   return peaks;
 }
 
+/// Times of each model of experts by rank and tokens.
+class ExpertRanks {
+ public:
+  explicit ExpertRanks(const OperatorTable& table) {
+    for (const OperatorRow& row : table.rows)
+      ranks_[tokens_of(row)].push_back({row.moe_tp, row.moe_ep, row.latency_us});
+    std::map<std::string, std::vector<double>> curves;
+    for (const OperatorRow& row : table.rows) curves[curve_of(row)].push_back(excess(row));
+    for (auto& [curve, excesses] : curves) {
+      const auto middle = excesses.begin() + static_cast<std::ptrdiff_t>(excesses.size() / 2);
+      std::nth_element(excesses.begin(), middle, excesses.end());
+      medians_[curve] = *middle;
+    }
+  }
+
+  bool fell_back(const OperatorRow& row) const {
+    return excess(row) > kMostExcess || medians_.at(curve_of(row)) > kMostExcess;
+  }
+
+ private:
+  struct Rank {
+    std::int64_t tp = 0, ep = 0;
+    double latency_us = 0;
+  };
+
+  /// Time over the least of ranks of the same tokens that have more to do; 0 where there is none.
+  double excess(const OperatorRow& row) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Rank& rank : ranks_.at(tokens_of(row))) {
+      const bool itself = rank.tp == row.moe_tp && rank.ep == row.moe_ep;
+      if (!itself && rank.tp <= row.moe_tp && rank.ep <= row.moe_ep)
+        least = std::min(least, rank.latency_us);
+    }
+    return row.latency_us / least;
+  }
+
+  std::map<std::string, std::vector<Rank>> ranks_;  ///< by model, distribution and tokens
+  std::map<std::string, double> medians_;           ///< of excess(), by curve
+};
+
+/// The kernels of a table that stand or fall together: a device, a precision, grouped heads or not.
+using Part = std::tuple<std::size_t, Precision, bool>;
+
+/// Rows that exceed the L2, and those that break physics.
+struct Evidence {
+  std::int64_t beyond_cache = 0, broken = 0;
+
+  bool at_fault() const {
+    constexpr double kMostBroken = 0.05;
+    return static_cast<double>(broken) > kMostBroken * static_cast<double>(beyond_cache);
+  }
+};
+
+RowRule physics(const Peaks& peaks, double latency_us) {
+  if (peaks.memory > latency_us) return RowRule::kMemory;
+  return peaks.matrix > latency_us ? RowRule::kPeak : RowRule::kKept;
+}
+
 }  // namespace
 
 const char* to_string(RowRule rule) {
@@ -66,49 +129,42 @@ const char* to_string(RowRule rule) {
       return "faster than the matrix peak";
     case RowRule::kFellBack:
       return "a tactic fell back";
+    case RowRule::kTable:
+      return "of kernels that break physics elsewhere in the table";
     default:
       return "kept";
   }
 }
 
-RowRules::RowRules(const OperatorTable& table) : experts_(table.kind == OperatorTableKind::kMoe) {
-  if (!experts_) return;
-  for (const OperatorRow& row : table.rows)
-    ranks_[tokens_of(row)].push_back({row.moe_tp, row.moe_ep, row.latency_us});
-  std::map<std::string, std::vector<double>> curves;
-  for (const OperatorRow& row : table.rows) curves[curve_of(row)].push_back(excess(row));
-  for (auto& [curve, excesses] : curves) {
-    const auto middle = excesses.begin() + static_cast<std::ptrdiff_t>(excesses.size() / 2);
-    std::nth_element(excesses.begin(), middle, excesses.end());
-    medians_[curve] = *middle;
+std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem& device) {
+  std::vector<RowRule> rules(table.rows.size(), RowRule::kKept);
+  std::vector<std::optional<Part>> parts(table.rows.size());
+  std::map<Part, Evidence> evidence;
+  std::vector<const AcceleratorConfig*> devices;
+  for (const std::string& system : table.systems) devices.push_back(device(system));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const OperatorRow& row = table.rows[i];
+    const AcceleratorConfig* accelerator = devices.at(row.system);
+    const auto precision = row_precision(table.kind, row);
+    if (accelerator == nullptr || !precision ||
+        !find_precision(accelerator->compute.matrix, *precision))
+      continue;
+    const bool grouped =
+        table.kind == OperatorTableKind::kAttentionDecode && row.heads != row.kv_heads;
+    parts[i] = Part(row.system, *precision, grouped);
+    const Peaks peaks = peaks_of(operator_kernels(table.kind, row, *precision), *accelerator);
+    rules[i] = physics(peaks, row.latency_us);
+    if (peaks.memory > 0) ++evidence[*parts[i]].beyond_cache;
+    if (rules[i] != RowRule::kKept) ++evidence[*parts[i]].broken;
   }
-}
-
-/// Time over the least of ranks of the same tokens that have more to do; 0 where there is none.
-double RowRules::excess(const OperatorRow& row) const {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Rank& rank : ranks_.at(tokens_of(row))) {
-    const bool itself = rank.tp == row.moe_tp && rank.ep == row.moe_ep;
-    if (!itself && rank.tp <= row.moe_tp && rank.ep <= row.moe_ep)
-      least = std::min(least, rank.latency_us);
+  std::optional<ExpertRanks> ranks;
+  if (table.kind == OperatorTableKind::kMoe) ranks.emplace(table);
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (rules[i] != RowRule::kKept || !parts[i]) continue;
+    if (evidence[*parts[i]].at_fault()) rules[i] = RowRule::kTable;
+    if (ranks && ranks->fell_back(table.rows[i])) rules[i] = RowRule::kFellBack;
   }
-  return row.latency_us / least;
-}
-
-bool RowRules::fell_back(const OperatorRow& row) const {
-  return excess(row) > kMostExcess || medians_.at(curve_of(row)) > kMostExcess;
-}
-
-RowRule RowRules::rule(const OperatorRow& row, const std::vector<Kernel>& kernels,
-                       const AcceleratorConfig& accelerator) const {
-  const Peaks peaks = peaks_of(kernels, accelerator);
-  if (peaks.memory > row.latency_us) return RowRule::kMemory;
-  if (peaks.matrix > row.latency_us) return RowRule::kPeak;
-  return experts_ && fell_back(row) ? RowRule::kFellBack : RowRule::kKept;
-}
-
-bool exceeds_cache(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator) {
-  return peaks_of(kernels, accelerator).memory > 0;
+  return rules;
 }
 
 }  // namespace orrery

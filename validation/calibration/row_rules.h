@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
 #include "validation/importers/operator_table.h"
 
@@ -19,14 +18,21 @@ enum class RowRule : std::uint8_t {
   kMemory,    ///< shorter than its bytes take at the peak of the memory, less what the L2 can hold
   kPeak,      ///< shorter than its FLOPs take at the peak of its precision
   kFellBack,  ///< experts: the library ran a tactic that its profile did not choose
+  kTable,     ///< of kernels that break physics elsewhere in the table
 };
 /// "faster than the memory", ...
 const char* to_string(RowRule rule);
 
-/// The rules for the rows of a table.
+/// What is known of a system of a table; null: nothing.
+using DeviceOfSystem = std::function<const AcceleratorConfig*(const std::string& system)>;
+
+/// The rule for each row of a table; rows of unknown devices, or of a precision that the device has
+/// no rate for, are kept.
 ///
 /// Physics: bytes and FLOPs of the kernels that a row is about, the FLOPs at the boost clock where
-/// a device has one. As much as the L2 holds may be there before the kernel starts.
+/// a device has one. As much as the L2 holds may be there before the kernel starts. Where more than
+/// one in twenty rows that exceed the L2 breaks it, the other rows of these kernels on this device
+/// tell nothing either. Decode of grouped heads and of a head each run kernels of their own.
 ///
 /// Experts: TensorRT-LLM profiles its bf16 and fp8 tactics before the measurement, and runs the
 /// first one where a shape is not in the profile, several times slower. A rank with fewer or
@@ -34,31 +40,6 @@ const char* to_string(RowRule rule);
 /// for the same tokens, a tactic fell back: the row is left out, and with it the whole curve over
 /// tokens where its median row does. Of 44,500 rows of block-scaled experts, whose tile follows a
 /// rule without a profile, two are beyond that.
-class RowRules {
- public:
-  /// @param table whose rows are asked for; not kept
-  explicit RowRules(const OperatorTable& table);
-
-  /// @param kernels of the row, as operator_kernels() gives them
-  RowRule rule(const OperatorRow& row, const std::vector<Kernel>& kernels,
-               const AcceleratorConfig& accelerator) const;
-
- private:
-  struct Rank {
-    std::int64_t tp = 0, ep = 0;
-    double latency_us = 0;
-  };
-
-  double excess(const OperatorRow& row) const;
-  bool fell_back(const OperatorRow& row) const;
-
-  bool experts_ = false;
-  std::map<std::string, std::vector<Rank>> ranks_;  ///< by model, distribution and tokens
-  std::map<std::string, double> medians_;           ///< of excess(), by curve
-};
-
-/// Whether more is read and written than the L2 holds, so that a row can show whether it breaks the
-/// peak of the memory.
-bool exceeds_cache(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator);
+std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem& device);
 
 }  // namespace orrery

@@ -15,10 +15,17 @@ AcceleratorConfig device(const std::string& name) {
                                          "accelerators");
 }
 
-RowRule rule_of(OperatorTableKind kind, const OperatorRow& row, const AcceleratorConfig& on) {
+std::vector<RowRule> rules_of(OperatorTable table, const std::string& name) {
+  const AcceleratorConfig on = device(name);
+  table.systems = {name};
+  return row_rules(table, [&](const std::string&) { return &on; });
+}
+
+RowRule rule_of(OperatorTableKind kind, const OperatorRow& row, const std::string& name) {
   OperatorTable table;
   table.kind = kind;
-  return RowRules(table).rule(row, operator_kernels(kind, row, Precision::kBf16), on);
+  table.rows = {row};
+  return rules_of(table, name).front();
 }
 
 /// 64 sequences of 8,192 tokens, 8 heads of 128 keys and values: 2.15 GB, of which an A100 moves
@@ -36,16 +43,39 @@ OperatorRow decode_row(double latency_us) {
 }
 
 TEST(RowRules, ARowThatBeatsTheMemoryIsLeftOut) {
-  const AcceleratorConfig a100 = device("a100_sxm");
   // 2.15 GB less the 42 MB that the L2 may hold, at 2,039 GB/s: 1,033 us.
-  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, decode_row(1020), a100), RowRule::kMemory);
-  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, decode_row(1050), a100), RowRule::kKept);
+  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, decode_row(1020), "a100_sxm"),
+            RowRule::kMemory);
+  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, decode_row(1050), "a100_sxm"),
+            RowRule::kKept);
+}
+
+/// Twenty rows that keep to the memory, and some that do not.
+OperatorTable decode_table(std::size_t broken) {
+  OperatorTable table;
+  table.kind = OperatorTableKind::kAttentionDecode;
+  table.rows.assign(20, decode_row(1100));
+  for (std::size_t i = 0; i < broken; ++i) table.rows.push_back(decode_row(900));
+  return table;
+}
+
+TEST(RowRules, OneBrokenRowInTwentyLeavesTheOthers) {
+  EXPECT_EQ(rules_of(decode_table(1), "a100_sxm").front(), RowRule::kKept);
+  EXPECT_EQ(rules_of(decode_table(2), "a100_sxm").front(), RowRule::kTable);
+}
+
+TEST(RowRules, HeadsWithKeysOfTheirOwnDoNotStandOrFallWithGroupedOnes) {
+  OperatorTable table = decode_table(5);
+  OperatorRow own = decode_row(1100);
+  own.heads = own.kv_heads;
+  table.rows.push_back(own);
+  EXPECT_EQ(rules_of(table, "a100_sxm").back(), RowRule::kKept);
 }
 
 TEST(RowRules, WhatTheL2HoldsMayBeThereAlready) {
   OperatorRow row = decode_row(1);
   row.batch = 1;  // 34 MB
-  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, row, device("a100_sxm")), RowRule::kKept);
+  EXPECT_EQ(rule_of(OperatorTableKind::kAttentionDecode, row, "a100_sxm"), RowRule::kKept);
 }
 
 TEST(RowRules, ARowThatBeatsThePeakOfItsPrecisionIsLeftOut) {
@@ -57,9 +87,9 @@ TEST(RowRules, ARowThatBeatsThePeakOfItsPrecisionIsLeftOut) {
       h100.compute.boost_clock ? h100.compute.boost_clock->value / h100.compute.clock.value : 1;
   const double peak_us = 2.0 * 8192 * 8192 * 8192 / 989.4e6 / boost;
   row.latency_us = 0.99 * peak_us;
-  EXPECT_EQ(rule_of(OperatorTableKind::kGemm, row, h100), RowRule::kPeak);
+  EXPECT_EQ(rule_of(OperatorTableKind::kGemm, row, "h100_sxm"), RowRule::kPeak);
   row.latency_us = 1.01 * peak_us;
-  EXPECT_EQ(rule_of(OperatorTableKind::kGemm, row, h100), RowRule::kKept);
+  EXPECT_EQ(rule_of(OperatorTableKind::kGemm, row, "h100_sxm"), RowRule::kKept);
 }
 
 OperatorRow expert_row(std::int64_t ep, std::int64_t tokens, double latency_us) {
@@ -77,41 +107,39 @@ OperatorRow expert_row(std::int64_t ep, std::int64_t tokens, double latency_us) 
   return row;
 }
 
-/// Two ranks of a model over tokens: 32 experts in 200 us, 16 in what is given.
+/// Two ranks of a model over tokens: 32 experts in 2,000 us, 16 in what is given.
 OperatorTable experts(const std::vector<double>& of_sixteen) {
   OperatorTable table;
   table.kind = OperatorTableKind::kMoe;
   for (std::size_t i = 0; i < of_sixteen.size(); ++i) {
     const std::int64_t tokens = std::int64_t{1} << i;
-    table.rows.push_back(expert_row(4, tokens, 200));
+    table.rows.push_back(expert_row(4, tokens, 2000));
     table.rows.push_back(expert_row(8, tokens, of_sixteen[i]));
   }
   return table;
 }
 
 RowRule rule_of(const OperatorTable& table, std::size_t row) {
-  return RowRules(table).rule(table.rows[row],
-                              operator_kernels(table.kind, table.rows[row], Precision::kBf16),
-                              device("h200_sxm"));
+  return rules_of(table, "h200_sxm").at(row);
 }
 
 TEST(RowRules, FewerExpertsThatTakeLongerFellBack) {
-  const OperatorTable table = experts({100, 105, 270, 110, 120});
+  const OperatorTable table = experts({1000, 1050, 2700, 1100, 1200});
   EXPECT_EQ(rule_of(table, 5), RowRule::kFellBack);
   EXPECT_EQ(rule_of(table, 3), RowRule::kKept);
   EXPECT_EQ(rule_of(table, 4), RowRule::kKept);  // the rank that it is held against
 }
 
 TEST(RowRules, ACurveOfWhichMostRowsFellBackIsLeftOutWhole) {
-  const OperatorTable table = experts({400, 410, 220, 430, 450});
-  EXPECT_EQ(rule_of(table, 5), RowRule::kFellBack);  // 220 alone would pass
+  const OperatorTable table = experts({4000, 4100, 2200, 4300, 4500});
+  EXPECT_EQ(rule_of(table, 5), RowRule::kFellBack);  // 2,200 alone would pass
 }
 
 TEST(RowRules, AHeavyRankIsNoFallback) {
   // A power law is five times slower than balance where the heaviest rank has that much more.
-  OperatorTable table = experts({100, 100, 100, 100, 100});
+  OperatorTable table = experts({1000, 1000, 1000, 1000, 1000});
   for (const std::int64_t ep : {4, 8}) {
-    OperatorRow row = expert_row(ep, 4, ep == 4 ? 520 : 500);
+    OperatorRow row = expert_row(ep, 4, ep == 4 ? 5200 : 5000);
     row.distribution = "power_law_1.2";
     table.rows.push_back(row);
   }
