@@ -116,10 +116,9 @@ void print_errors(const std::vector<Calibration>& calibrations) {
     for (const KernelFit& fit : calibration.fits) {
       table.add_row({calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
                      format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
-                     format_percent(fit.structure_error.mape),
-                     format_percent(fit.held_out_error.mape),
+                     mape(fit.structure_error), format_percent(fit.held_out_error.mape),
                      format_percent(fit.held_out_error.p90),
-                     format_percent(fit.held_out_error.bias), whole_models(fit)});
+                     format_percent(fit.held_out_error.bias), mape(fit.whole_model_error)});
     }
   }
   table.print(std::cout);

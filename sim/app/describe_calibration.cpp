@@ -14,11 +14,6 @@ namespace {
 using Align = Table::Align;
 using Json = nlohmann::ordered_json;
 
-/// The error of the parameters alone.
-std::string structure(const KernelFit& fit) {
-  return fit.structure_error.count > 0 ? format_percent(fit.structure_error.mape) : "-";
-}
-
 void print_errors(std::ostream& out, const std::vector<Calibration>& calibrations) {
   Table table({{"accelerator"},
                {"table"},
@@ -39,9 +34,10 @@ void print_errors(std::ostream& out, const std::vector<Calibration>& calibration
       const ErrorSummary& e = fit.held_out_error;
       table.add_row({calibration.accelerator, fit.table, to_string(fit.precision),
                      std::to_string(fit.fit_error.count), format_percent(fit.fit_error.mape),
-                     std::to_string(e.count), structure(fit), std::to_string(fit.ratios.size()),
-                     format_percent(e.mape), format_percent(e.median), format_percent(e.p90),
-                     format_percent(e.bias), format_percent(e.worst), whole_models(fit)});
+                     std::to_string(e.count), mape(fit.structure_error),
+                     std::to_string(fit.ratios.size()), format_percent(e.mape),
+                     format_percent(e.median), format_percent(e.p90), format_percent(e.bias),
+                     format_percent(e.worst), mape(fit.whole_model_error)});
     }
   }
   table.print(out);
@@ -127,8 +123,8 @@ Json to_json(const Calibration& calibration) {
 
 }  // namespace
 
-std::string whole_models(const KernelFit& fit) {
-  return fit.whole_model_error.count > 0 ? format_percent(fit.whole_model_error.mape) : "-";
+std::string mape(const ErrorSummary& errors) {
+  return errors.count > 0 ? format_percent(errors.mape) : "-";
 }
 
 void print_left_out(std::ostream& out, const std::vector<Calibration>& calibrations) {

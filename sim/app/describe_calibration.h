@@ -15,8 +15,8 @@ namespace orrery {
 /// its parameters with their standard errors, and the files it rests on.
 Description describe_calibrations(const std::vector<Calibration>& calibrations);
 
-/// The error on whole models left out, as a cell; "-": rows of the table belong to no model.
-std::string whole_models(const KernelFit& fit);
+/// The mean error as a cell; "-": of no rows.
+std::string mape(const ErrorSummary& errors);
 
 /// A line for each rule that left rows out, and for each table that breaks physics.
 void print_left_out(std::ostream& out, const std::vector<Calibration>& calibrations);

@@ -87,12 +87,12 @@ INSTANTIATE_TEST_SUITE_P(Devices, Operators,
 TEST(OperatorTables, RowsThatBreakPhysicsAreLeftOutAndCounted) {
   const fs::path file =
       fs::temp_directory_path() / ("orrery_rows_" + std::to_string(::getpid()) + ".csv");
-  // 2.15 GB of keys and values on an A100 of 2.04 TB/s: in 0.8 ms, and in 1.2 ms.
-  std::ofstream(file)
-      << "system,precision,kv_precision,batch,kv_len,heads,kv_heads,head_dim,window,"
-         "latency_us\n"
-         "a100_sxm,bf16,bf16,64,8192,64,8,128,0,800\n"
-         "a100_sxm,bf16,bf16,64,8192,64,8,128,0,1200\n";
+  // 2.15 GB of keys and values on an A100 of 2.04 TB/s: once in 0.8 ms, thirty times in 1.2 ms.
+  std::ofstream table(file);
+  table << "system,precision,kv_precision,batch,kv_len,heads,kv_heads,head_dim,window,latency_us\n"
+        << "a100_sxm,bf16,bf16,64,8192,64,8,128,0,800\n";
+  for (int i = 0; i < 30; ++i) table << "a100_sxm,bf16,bf16,64,8192,64,8,128,0,1200\n";
+  table.close();
   const Outcome outcome = orrery("validate operators --json " + file.string(), false);
   fs::remove(file);
   ASSERT_EQ(outcome.code, 0);
@@ -100,7 +100,7 @@ TEST(OperatorTables, RowsThatBreakPhysicsAreLeftOutAndCounted) {
   ASSERT_EQ(json.at("left_out_by_rule").size(), 1U);
   EXPECT_EQ(json.at("left_out_by_rule")[0].at("rows"), 1);
   EXPECT_EQ(json.at("left_out_by_rule")[0].at("rule"), "faster than the memory");
-  EXPECT_EQ(json.at("entries")[0].at("count"), 1);
+  EXPECT_EQ(json.at("entries")[0].at("count"), 30);
 }
 
 TEST(OperatorList, HasAllThatAreTestedHereAndNoOthers) {

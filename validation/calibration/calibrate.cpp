@@ -223,6 +223,14 @@ ErrorSummary rounded(ErrorSummary errors) {
   return errors;
 }
 
+std::vector<ResidualClass> rounded(std::vector<ResidualClass> classes) {
+  for (ResidualClass& residuals : classes) {
+    residuals.median = rounded(residuals.median);
+    residuals.sigma = rounded(residuals.sigma);
+  }
+  return classes;
+}
+
 /// Errors of the fit alone, then of the fit with its ratios.
 void judge(Calibration alone, const AcceleratorConfig& accelerator, const Rows& rows,
            KernelFit& fit) {
@@ -236,11 +244,21 @@ void judge(Calibration alone, const AcceleratorConfig& accelerator, const Rows& 
   const auto held_out = compare(model, accelerator, rows.held_out);
   fit.fit_error = rounded(summarise(compare(model, accelerator, rows.fitted)));
   fit.held_out_error = rounded(summarise(held_out));
-  fit.residuals = residual_classes(held_out);
-  for (ResidualClass& residuals : fit.residuals) {
-    residuals.median = rounded(residuals.median);
-    residuals.sigma = rounded(residuals.sigma);
-  }
+  fit.residuals = rounded(residual_classes(held_out));
+}
+
+/// Each model by a fit of the others. Where the hash of their names leaves none out, that is also
+/// what residuals and errors are told by.
+void judge_models(const Calibration& calibration, const AcceleratorConfig& accelerator,
+                  const std::vector<std::string>& free, const Rows& rows, std::size_t ratios,
+                  KernelFit& fit) {
+  std::vector<FitRow> all = rows.fitted;
+  all.insert(all.end(), rows.held_out.begin(), rows.held_out.end());
+  const auto models = leave_models_out(calibration, accelerator, fit, free, all, ratios);
+  fit.whole_model_error = rounded(summarise(models));
+  if (!rows.held_out.empty()) return;
+  fit.held_out_error = fit.whole_model_error;
+  fit.residuals = rounded(residual_classes(models));
 }
 
 CalibratedRates rates_of(const AcceleratorConfig& accelerator) {
@@ -298,11 +316,8 @@ void fit_rows(const Calibration& calibration, const AcceleratorConfig& accelerat
   fit.ratios = row_ratios(calibration, fit, rows.fitted, accelerator, most_ratios(input));
   judge(calibration, accelerator, rows, fit);
   // Groups of other tables are shapes that many models share.
-  if (input.table.kind != OperatorTableKind::kMoe) return;
-  std::vector<FitRow> all = rows.fitted;
-  all.insert(all.end(), rows.held_out.begin(), rows.held_out.end());
-  fit.whole_model_error =
-      rounded(whole_model_error(calibration, accelerator, fit, free, all, most_ratios(input)));
+  if (input.table.kind == OperatorTableKind::kMoe)
+    judge_models(calibration, accelerator, free, rows, most_ratios(input), fit);
 }
 
 void note_left_out(const std::string& table, Precision precision, const Rows& rows,
@@ -333,8 +348,11 @@ void borrow(const std::string& model, const AcceleratorConfig& accelerator, cons
   fit.residuals = sibling.residuals;
 }
 
-bool enough(const Rows& rows) {
-  return rows.fitted.size() >= kFewestFitted && rows.held_out.size() >= kFewestHeldOut;
+/// Whether rows can be fitted, and judged: by those held out, or of experts by whole models.
+bool enough(const CalibrationInput& input, const Rows& rows) {
+  const bool models = input.table.kind == OperatorTableKind::kMoe && rows.held_out.empty() &&
+                      groups_of(rows.fitted).size() >= kFewestModels;
+  return rows.fitted.size() >= kFewestFitted && (models || rows.held_out.size() >= kFewestHeldOut);
 }
 
 /// Fits what is kept; what breaks physics takes the parameters of a sibling.
@@ -347,9 +365,9 @@ std::optional<KernelFit> fit_of(const Calibration& calibration,
   if (!rows.at_fault.empty() && others)
     sibling = sibling_fit(others(), calibration.model, accelerator, to_string(input.table.kind),
                           precision);
-  if (!enough(rows) && !sibling) return {};
+  if (!enough(input, rows) && !sibling) return {};
   KernelFit fit;
-  if (enough(rows)) {
+  if (enough(input, rows)) {
     fit.table = to_string(input.table.kind);
     fit.precision = precision;
     fit.measurements = {input.file.file};
@@ -380,7 +398,7 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
     file.rows = rows_of_device(accelerator, input->table);
     for (const auto& [precision, rows] : rows_of(accelerator, input->table)) {
       note_left_out(to_string(input->table.kind), precision, rows, calibration);
-      if (enough(rows))
+      if (enough(*input, rows))
         progress(std::string(to_string(input->table.kind)) + " " + to_string(precision),
                  std::min(rows.fitted.size(), kMostFitted));
       if (auto fit = fit_of(calibration, accelerator, inputs, *input, precision, rows, others))

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/calibration/cross_validation.h"
 
-#include <set>
-
 #include "models/kernels/calibrated_model.h"
-#include "validation/calibration/errors.h"
 #include "validation/calibration/row_ratios.h"
 
 namespace orrery {
@@ -22,13 +19,19 @@ double predicted_us(const KernelModel& model, const AcceleratorConfig& accelerat
 
 }  // namespace
 
-ErrorSummary whole_model_error(const Calibration& calibration, const AcceleratorConfig& accelerator,
-                               const KernelFit& fit, const std::vector<std::string>& free,
-                               const std::vector<FitRow>& rows, std::size_t ratios) {
+std::set<std::string> groups_of(const std::vector<FitRow>& rows) {
   std::set<std::string> groups;
   for (const FitRow& row : rows) groups.insert(row.group);
+  return groups;
+}
+
+std::vector<Comparison> leave_models_out(const Calibration& calibration,
+                                         const AcceleratorConfig& accelerator, const KernelFit& fit,
+                                         const std::vector<std::string>& free,
+                                         const std::vector<FitRow>& rows, std::size_t ratios) {
+  const std::set<std::string> groups = groups_of(rows);
   std::vector<Comparison> comparisons;
-  if (groups.size() < 3) return summarise(comparisons);  // of two, one would be fitted to the other
+  if (groups.size() < kFewestModels) return comparisons;
   for (const std::string& group : groups) {
     std::vector<FitRow> others;
     for (const FitRow& row : rows)
@@ -47,7 +50,7 @@ ErrorSummary whole_model_error(const Calibration& calibration, const Accelerator
       if (row.group == group)
         comparisons.push_back({predicted_us(model, accelerator, row), row.measured_us});
   }
-  return summarise(comparisons);
+  return comparisons;
 }
 
 }  // namespace orrery

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/calibration.h"
+#include "validation/calibration/errors.h"
 #include "validation/calibration/fit.h"
 
 namespace orrery {
@@ -18,8 +20,15 @@ namespace orrery {
 /// @param free parameters, all of them
 /// @param rows of all groups
 /// @param ratios that a fit keeps
-ErrorSummary whole_model_error(const Calibration& calibration, const AcceleratorConfig& accelerator,
-                               const KernelFit& fit, const std::vector<std::string>& free,
-                               const std::vector<FitRow>& rows, std::size_t ratios);
+/// @return predicted and measured times of all rows; none where there are fewer than three groups,
+/// as of two each would be the other's only teacher
+std::vector<Comparison> leave_models_out(const Calibration& calibration,
+                                         const AcceleratorConfig& accelerator, const KernelFit& fit,
+                                         const std::vector<std::string>& free,
+                                         const std::vector<FitRow>& rows, std::size_t ratios);
+
+/// Groups of rows that one can be left out of.
+constexpr std::size_t kFewestModels = 3;
+std::set<std::string> groups_of(const std::vector<FitRow>& rows);
 
 }  // namespace orrery

@@ -64,7 +64,6 @@ std::optional<KernelFit> sibling_fit(const std::vector<CalibratedDevice>& device
   double least = std::numeric_limits<double>::infinity();
   for (const CalibratedDevice& device : devices) {
     if (device.calibration.model != model || device.accelerator.id == accelerator.id ||
-        device.accelerator.vendor != accelerator.vendor ||
         fit_of(device.calibration, table, precision) == nullptr)
       continue;
     const double apart = distance(device.accelerator, accelerator, precision);

@@ -22,10 +22,10 @@ using CalibratedDevices = std::function<std::vector<CalibratedDevice>()>;
 
 /// The parameters of the sibling for a table and precision of a device whose own table breaks
 /// physics, by the data sheets of both (KernelFamily::transferred()), without the sibling's
-/// measured ratios. The sibling is the device of the same vendor, fitted to a table of that kind by
-/// the same model, whose rates of memory and matrix cores are nearest: the least sum of the
-/// logarithms of their ratios. Nothing: there is none. Its residuals are the sibling's; errors it
-/// has none, as no row of the device is fit to tell them.
+/// measured ratios. The sibling is the device, fitted to a table of that kind by the same model,
+/// whose rates of memory and matrix cores are nearest: the least sum of the logarithms of their
+/// ratios. Nothing: there is none. Its residuals are the sibling's; errors it has none, as no row
+/// of the device is fit to tell them.
 std::optional<KernelFit> sibling_fit(const std::vector<CalibratedDevice>& devices,
                                      const std::string& model, const AcceleratorConfig& accelerator,
                                      const std::string& table, Precision precision);

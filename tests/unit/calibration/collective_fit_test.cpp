@@ -93,9 +93,11 @@ TEST(CollectiveFit, EveryCalibrationOfTheLibraryFitsItsSystem) {
 }
 
 TEST(CollectiveFit, ASystemThatNobodyMeasuredTakesTheCalibrationOfItsSibling) {
-  const std::map<std::string, std::string> siblings = {
-      {"b300_sxm", "dgx_b200"}, {"gb300", "gb200_nvl72"}, {"h800_sxm", "dgx_h100"},
-      {"h20", "dgx_h100"},      {"a100_sxm_40", "dgx_a100"}};
+  const std::map<std::string, std::string> siblings = {{"b300_sxm", "dgx_b200"},
+                                                       {"gb300", "gb200_nvl72"},
+                                                       {"h800_sxm", "dgx_h100"},
+                                                       {"h20", "dgx_h100"},
+                                                       {"a100_sxm_40", "dgx_a100"}};
   for (const auto& [accelerator, sibling] : siblings) {
     const std::string name = measured_system(accelerator);
     ASSERT_FALSE(name.empty()) << accelerator;

@@ -32,7 +32,7 @@ CalibratedDevice with_fit(const std::string& name, double launch) {
   return with;
 }
 
-TEST(Sibling, IsTheNearestOfTheVendorByRates) {
+TEST(Sibling, IsTheNearestByRates) {
   const auto fit = sibling_fit({with_fit("b200_sxm", 3), with_fit("h100_sxm", 4),
                                 with_fit("h200_sxm", 5), with_fit("a100_sxm", 6)},
                                "tiles", device("a100_sxm"), "gemm", Precision::kBf16);
