@@ -310,6 +310,14 @@ CalibratedModel::Prediction CalibratedModel::fastest(Device& on, const Kernel& k
     all.time.total_us = std::max(all.time.total_us, longest_smaller_us(from, kernel, accelerator));
   if (!on.fewer) return all;
   Prediction fewer = fastest(*on.fewer, kernel, on.fewer_units);
+  // More units ask the same L2 for the same bytes.
+  if (from.fitted_cache > 0 && cache_bandwidth(accelerator) > 0) {
+    const double busy = std::min(all.time.loaded_bytes / from.fitted_cache,
+                                 fewer.time.total_us - fewer.time.launch_us);
+    all.time.total_us =
+        std::max(all.time.total_us,
+                 all.time.launch_us + busy * from.fitted_cache / cache_bandwidth(accelerator));
+  }
   if (fewer.time.total_us >= all.time.total_us) return all;
   fewer.extrapolated = all.extrapolated;
   return fewer;

@@ -74,9 +74,9 @@ void write(Writer& to, const CoreConfig& core) {
          core.shared_memory, core.shared_bandwidth, core.max_blocks, core.max_warps,
          core.max_cluster);
   if (core.matrix_tile) {
-    to.all(core.matrix_tile->rows, core.matrix_tile->columns, core.matrix_tile->depth);
+    to.all(core.matrix_tile->rows, core.matrix_tile->columns);
   } else {
-    to.skip(3);
+    to.skip(2);
   }
 }
 
@@ -100,7 +100,7 @@ DeviceNumbers device_numbers(const AcceleratorConfig& a) {
   to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle, a.power.limit,
          a.power.floor_clock, a.power.floor_voltage, a.sold ? 1.0 : kAbsent);
   to.all(a.energy.vector, a.energy.memory, a.energy.cache);
-  a.core ? write(to, *a.core) : to.skip(12);
+  a.core ? write(to, *a.core) : to.skip(11);
   a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth,
                    a.cache->far_bandwidth, a.cache->far_latency, a.cache->duplicated)
           : to.skip(6);

@@ -8,6 +8,7 @@
 #include "sim/app/part_keys.h"
 #include "sim/app/simulate.h"
 #include "sim/app/transfer_draws.h"
+#include "sim/results/table.h"
 
 namespace orrery {
 namespace {
@@ -108,6 +109,18 @@ void add_copy_figures(const Transfer& transfer, Seconds limit, double time, RunR
   add_metric(record, "share_of_limit", limit.base() / time);
 }
 
+/// Copies of all ranks of a system lie in the memory of its hosts, at either end of their way.
+bool fits_hosts(const Transfer& transfer, const SystemConfig& system, RunRecord& record) {
+  if (!transfer.host || transfer.host->end != HostEnd::kHost) return true;
+  const auto ranks = std::min(transfer.groups.size(), static_cast<std::size_t>(system.ranks()));
+  const Bytes copied = transfer.bytes * static_cast<double>(ranks);
+  if (copied <= system.host.memory.value) return true;
+  record.status = RunStatus::kInfeasible;
+  record.reason = "does not fit: the copies of a system have " + format_si(copied.base(), "B") +
+                  ", the memory of its hosts " + format_si(system.host.memory.value.base(), "B");
+  return false;
+}
+
 void check_choice(const CollectiveConfig& collective, const PricedTransfer& priced,
                   const Collective& group, const std::string& system) {
   if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
@@ -133,6 +146,7 @@ void run_collective(const Experiment& experiment, const SimulateOptions& options
     throw config::KeyError("collective.ranks", "a collective needs at least 2 ranks");
   if (collective.kind == TransferKind::kSendReceive && members != 2 && !transfer.host)
     throw config::KeyError("collective.ranks", "send_receive needs 2 ranks, or from and to");
+  if (!fits_hosts(transfer, experiment.system, record)) return;
   Experiment placed = experiment;
   if (transfer.host) placed.system.host.links = true;
   const SystemConfig& system = placed.system;

@@ -51,7 +51,7 @@ void append_part(const AcceleratorConfig& accelerator, Description& figures) {
     matrix[to_string(precision)] = rate.value.base();
   }
   figures.text += "values are those of the whole device; this part has " +
-                  std::to_string(compute.units.value) + " " + compute.unit_kind + rates +
+                  std::to_string(compute.units.value) + " units" + rates +
                   ", vector " + rounded(compute.vector.value) + ", memory " +
                   rounded(memory.capacity.value) + " at " + rounded(memory.bandwidth.value) + "\n";
   figures.json["part"] = {{"units", compute.units.value},

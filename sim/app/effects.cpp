@@ -17,14 +17,13 @@ namespace {
 
 /// Texts that only say what something is called or where it was published.
 bool is_label(std::string_view path) {
-  constexpr std::array<std::string_view, 8> kLabels = {"name",
+  constexpr std::array<std::string_view, 7> kLabels = {"name",
                                                        "model.model",
                                                        "model.source",
                                                        "system.system",
                                                        "system.name",
                                                        "system.accelerator.accelerator",
-                                                       "system.accelerator.name",
-                                                       "system.accelerator.vendor"};
+                                                       "system.accelerator.name"};
   constexpr std::string_view kSource = ".source";
   if (std::find(kLabels.begin(), kLabels.end(), path) != kLabels.end()) return true;
   if (path.starts_with("system.remarks.") ||

@@ -14,8 +14,7 @@ namespace orrery {
 namespace {
 
 using Names = std::initializer_list<const char*>;
-constexpr Names kNamesOfAccelerator = {"accelerator",  "name",        "vendor",
-                                       "architecture", "calibration", "approximations"};
+constexpr Names kNamesOfAccelerator = {"name", "architecture", "calibration", "approximations"};
 
 void erase(nlohmann::ordered_json& map, Names keys) {
   if (!map.is_object()) return;
@@ -32,7 +31,7 @@ nlohmann::ordered_json identity_configuration(nlohmann::ordered_json configurati
     erase(*collective, {"algorithm"});
   if (collective != configuration.end()) erase(*collective, {"matrix_file"});
   erase(configuration["model"], {"hf", "source", "model"});
-  erase(configuration["system"], {"system", "name", "remarks"});
+  erase(configuration["system"], {"name", "remarks"});
   erase(configuration["system"]["scale_up"], {"calibration"});
   erase(configuration["system"]["accelerator"], kNamesOfAccelerator);
   return configuration;

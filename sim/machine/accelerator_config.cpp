@@ -98,7 +98,6 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
   using C = ComputeConfig;
   static const auto schema =
       Schema<C>("compute", "arithmetic of one package, dense rates")
-          .optional("unit_kind", &C::unit_kind, "what a unit is: SM, cube core, ...")
           .required("units", &C::units, "units of the package", kCount)
           .required("clock", &C::clock, "clock at which the matrix rates hold [MHz]", kClock)
           .optional("boost_clock", &C::boost_clock,
@@ -251,7 +250,6 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
       Schema<C>("accelerator", "an accelerator package; a rank is one of its dies")
           .named("accelerator", &C::id)
           .required("name", &C::name, "what people call it")
-          .optional("vendor", &C::vendor, "who makes it")
           .optional("architecture", &C::architecture, "generation and chip")
           .optional("dies", &C::dies, "dies that are ranks of their own", between(1, 64))
           .optional("die_to_die", &C::die_to_die,

@@ -19,7 +19,6 @@ namespace orrery {
 
 /// Arithmetic of one package. Rates are dense peaks.
 struct ComputeConfig {
-  std::string unit_kind = "SM";
   Fact<int> units;    ///< SMs, AI cores, ...
   Fact<Hertz> clock;  ///< at which the matrix peaks hold
   /// Of kernels too short or too light to meet the power cap; absent: `clock`.
@@ -137,7 +136,6 @@ struct KernelConfig {
 struct AcceleratorConfig {
   std::string id;    ///< "h100_sxm": what configurations call it
   std::string name;  ///< "NVIDIA H100 SXM5 80GB"
-  std::string vendor;
   std::string architecture;
   int dies = 1;  ///< dies that are ranks of their own
   Fact<BytesPerSecond>

@@ -25,7 +25,6 @@ const Schema<MatrixTileConfig>& MatrixTileConfig::schema() {
       Schema<C>("matrix_tile", "block of a product that one matrix instruction works on")
           .required("rows", &C::rows, "rows of results", kTile)
           .required("columns", &C::columns, "columns of results", kTile)
-          .required("depth", &C::depth, "length of the sums, for 16-bit operands", kTile)
           .required("source", &C::source, "document that says so");
   return schema;
 }

@@ -14,13 +14,11 @@
 
 namespace orrery {
 
-/// The block of a product that one instruction of a matrix unit works on, for 16-bit operands:
-/// rows x columns of results, summed over `depth`. wgmma 64 x 256 x 16, a systolic array
-/// 128 x 128 x 128. Depth in bytes is the same for other widths: 8-bit operands have twice it.
+/// The block of a product that one instruction of a matrix unit works on, rows x columns of
+/// results: 64 x 256 of wgmma, 128 x 128 of a systolic array.
 struct MatrixTileConfig {
   int rows = 0;
   int columns = 0;
-  int depth = 0;
   std::string source;
   static const config::Schema<MatrixTileConfig>& schema();
 };

@@ -185,6 +185,11 @@ std::shared_ptr<AcceleratorConfig> sold_device(const AcceleratorConfig& device) 
   if (units == clock && !per_clock && !device.power.limit) return nullptr;
   auto before = std::make_shared<AcceleratorConfig>(device);
   before->power.limit.reset();
+  for (auto& [precision, rate] : before->compute.matrix) {
+    const auto per_clock_as_sold = compute.matrix_per_clock.find(precision);
+    if (rated && !sold(rate) && per_clock_as_sold != compute.matrix_per_clock.end())
+      rate.value = FlopsPerSecond(*rated * per_clock_as_sold->second.value);
+  }
   if (clock && !units) before->compute.clock.value = Hertz(*rated / compute.units.value);
   return before;
 }

@@ -6,18 +6,6 @@
 namespace orrery {
 namespace {
 
-enum class OptimizerAlgorithm { kAdam };
-
-}  // namespace
-
-template <>
-struct config::EnumNames<OptimizerAlgorithm> {
-  static constexpr std::pair<OptimizerAlgorithm, const char*> values[] = {
-      {OptimizerAlgorithm::kAdam, "adam"}};
-};
-
-namespace {
-
 struct Optimizer final : OperatorConfig {
   Optimizer() { kind = "optimizer"; }
 
@@ -26,7 +14,6 @@ struct Optimizer final : OperatorConfig {
   }
 
   std::int64_t parameters = 0;
-  OptimizerAlgorithm algorithm = OptimizerAlgorithm::kAdam;
 
   static const config::Schema<Optimizer>& schema() {
     using O = Optimizer;
@@ -34,8 +21,7 @@ struct Optimizer final : OperatorConfig {
     static const config::Schema<O> schema =
         operator_schema<O>("optimizer", "update of a rank's parameters")
             .required("parameters", &O::parameters, "that the rank updates",
-                      config::between(1, kMostParameters))
-            .optional("algorithm", &O::algorithm, "fp32 master weights and two moments");
+                      config::between(1, kMostParameters));
     return schema;
   }
 };

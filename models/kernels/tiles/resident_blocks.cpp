@@ -7,6 +7,13 @@
 #include "models/kernels/tiles/tile_menu.h"
 
 namespace orrery {
+namespace {
+
+/// Of a block of a library without asynchronous copies: 256 threads for 128 x 128 or 128 x 256
+/// results (NVIDIA CUTLASS 2, default configurations for sm_70).
+constexpr int kBlockWarps = 8;
+
+}  // namespace
 
 double LoadHiding::resident(double step_bytes, double results_held, double tiles) const {
   const double result_bytes = kResultBytes * results_held;
@@ -27,7 +34,8 @@ LoadHiding load_hiding(const AcceleratorConfig& accelerator) {
   hiding.shared = room.shared;
   hiding.results = room.results;
   hiding.together = room.together;
-  hiding.most = accelerator.core->max_blocks.value;
+  const int by_warps = std::max(1, accelerator.core->max_warps.value / kBlockWarps);
+  hiding.most = std::min(accelerator.core->max_blocks.value, by_warps);
   return hiding;
 }
 

@@ -225,7 +225,7 @@ TEST(Describe, EveryAcceleratorOfTheLibraryTellsIt) {
 // 989.4 x 16 / 132 = 119.9 TFLOP/s, 3,350 / 8 = 418.75 GB/s.
 TEST(Describe, APartTellsItsOwnFigures) {
   const auto description = describe({"accelerator", "h100_1g"}, catalog(), library());
-  EXPECT_THAT(description.text, HasSubstr("this part has 16 SM"));
+  EXPECT_THAT(description.text, HasSubstr("this part has 16 units"));
   EXPECT_THAT(description.text, HasSubstr("vector 8.109 TFLOP/s"));
   const auto& part = description.json[0]["part"];
   EXPECT_EQ(part["units"], 16);

@@ -40,7 +40,9 @@ TEST(Identity, DependsOnEveryInputThatChangesTheResult) {
   const std::string base = load({}).identity;
   for (const char* change :
        {"batch.micro=2", "kv_length=4097", "precision=bf16", "parallel.dp=71",
-        "model=deepseek_v2_lite", "system=vr_nvl72", "memory_reserve=0.2", "seed=1"}) {
+        "model=deepseek_v2_lite", "system=vr_nvl72", "memory_reserve=0.2", "seed=1",
+        // What calibrations and draws know them by.
+        "system.system=mine", "system.accelerator.accelerator=mine"}) {
     std::vector<std::string> overrides = {change};
     if (std::string(change) == "parallel.dp=71") overrides.emplace_back("parallel.ep=71");
     EXPECT_NE(base, load(overrides).identity) << change;

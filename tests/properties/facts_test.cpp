@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every fact of an accelerator, an operator, a model and a plan moves some result. What was in no
+// model once: compute.special, core.max_warps, the memory of hosts.
+#include <cstdio>
+#include <fstream>
+
+#include "tests/properties/schema_facts.h"
+
+namespace orrery::facts {
+namespace {
+
+/// "{experiment: operator, system: S, operator: {O}MORE}"
+std::string op(const std::string& system, const std::string& what, const std::string& more = "") {
+  return "{experiment: operator, system: " + system + ", operator: {" + what + "}" + more + "}";
+}
+
+const std::string kGemm = "kind: gemm, m: 8192, n: 8192, k: 8192";
+const std::string kSmallModel =
+    "model: {dimensions: {layers: 8, hidden: 1024, heads: 8, vocabulary: 8192}}";
+
+/// A training step of a small model.
+std::string training(const std::string& system, const std::string& more) {
+  return "{experiment: training, system: " + system + ", " + kSmallModel + ", " + more + "}";
+}
+
+/// A decode step of a small model.
+std::string decode(const std::string& more) {
+  return "{experiment: inference, system: dgx_h100, " + kSmallModel +
+         ", phase: decode, kv_length: 1024, " + more + "}";
+}
+
+const std::string kA = "system.accelerator.";
+
+/// Experiments that each move facts of an accelerator.
+std::vector<Probe> accelerator_probes() {
+  const std::string& a = kA;
+  return {
+      {{a + "compute", a + "memory", a + "cache", a + "energy", a + "power", a + "accelerator",
+        a + "kernel.uncertainty", a + "core"},
+       op("dgx_h100", kGemm)},
+      {{a + "kernel", a + "memory"}, op("dgx_h100", kGemm, ", calibration: none")},
+      {{a + "power.response"}, op("dgx_h100", kGemm), {a + "power.state=steady"}},
+      {{a + "compute.vector", a + "compute.special", a + "energy.vector"},
+       op("dgx_h100", "kind: attention_prefill, query: 4096, heads: 32, head_dim: 128")},
+      {{a + "kernel"},
+       op("dgx_h100", "kind: softmax, rows: 4096, width: 8192", ", calibration: none")},
+      {{a + "kernel.uncertainty"},
+       op("dgx_h100",
+          "kind: moe, tokens: 64, hidden: 4096, expert_ffn: 2048, top_k: 2, experts: 8")},
+      {{a + "core.shared_bandwidth"},
+       op("dgx_h100",
+          "kind: attention_decode, batch: 16, kv_length: 4096, heads: 32, kv_heads: 8")},
+      {{a + "compute.structured_sparsity", a + "core.matrix_tile"},
+       op("dgx_h100", kGemm + ", sparsity: \"2:4\"")},
+      {{a + "core.max_blocks", a + "core.max_warps"},
+       op("dgx_h100", kGemm + ", tile: [64, 64]"),
+       {a + "core.async_copy=false"}},
+      {{a + "core.accumulators", a + "core.shared_memory", a + "core.async_copy", a + "cache"},
+       op("dgx_b200", kGemm, ", precision: fp8, fidelity: tile")},
+      {{a + "core.registers", a + "cache"},
+       op("dgx_a100", kGemm, ", fidelity: tile"),
+       {a + "cache.far_bandwidth=3 TB/s"}},
+      {{a + "copy_engines", a + "host_link"},
+       op("dgx_h100", "kind: copy_device_to_device, bytes: 1 GiB, copies: 4")},
+      {{a + "host_link"}, op("dgx_h100", "kind: copy_host_to_device, bytes: 1 GiB")},
+      {{a + "partition", a + "power.limit"}, op("h100_1g", kGemm), {a + "power.limit=400 W"}},
+      {{a + "memory.capacity"},
+       "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
+       "8192, batch: {micro: 52}}"},
+      {{a + "launch"}, decode("batch: {micro: 2}"), {a + "launch.mode=stream"}},
+      {{a + "energy.scale_up", a + "energy.scale_out", a + "scale_out.bandwidth"},
+       training("dgx_h100", "nodes: 2, parallel: {dp: 16}, batch: {global: 16, sequence: 512}")},
+      {{a + "die_to_die", a + "scale_up"},
+       "{experiment: collective, system: cm384, collective: {kind: all_reduce, bytes: 64 MB, "
+       "ranks: "
+       "16}}"},
+      {{a + "scale_up"},
+       "{experiment: collective, system: tpu_v5p_pod, collective: {kind: all_reduce, bytes: 64 "
+       "MiB}}",
+       {"system.scale_up.torus=[4, 4, 4]", "system.accelerators=64"}},
+  };
+}
+
+TEST(Facts, OfAcceleratorsMoveResults) {
+  const std::string& a = kA;
+  const std::string clusters = op("dgx_h100", kGemm + ", cluster: 8");
+  const std::string dies =
+      "{experiment: collective, system: cm384, collective: {kind: all_reduce, bytes: 64 MB}}";
+  const std::vector<Change> changes = {
+      {a + "core.groups.sizes",
+       clusters,
+       {a + "core.groups.sizes=[18, 18, 16, 16, 16, 16, 16, 16]"}},
+      {a + "core.max_cluster", clusters, {a + "core.max_cluster=4"}},
+      {a + "calibration", op("dgx_h100", kGemm), {a + "calibration=h200_sxm"}},
+      {a + "copy_engines.directions",
+       op("dgx_h100", "kind: copy_device_to_device, bytes: 1 GiB, copies: 4"),
+       {a + "copy_engines.directions=1"}},
+      {a + "dies", dies, {a + "dies=1", a + "die_to_die=0 B/s", a + "scale_up.links=7"}},
+  };
+  expect_that_all_move(a, accelerator_probes(), changes);
+}
+
+TEST(Facts, OfOperatorsMoveResults) {
+  std::vector<Probe> probes;
+  for (const char* what :
+       {"kind: activation, rows: 4096, width: 8192",
+        "kind: attention_decode, batch: 16, kv_length: 4096, heads: 32, kv_heads: 8, head_dim: 128",
+        "kind: attention_decode, kv_lengths: [512, 4096], heads: 8",
+        "kind: attention_prefill, batch: 2, query: 4096, heads: 32, kv_heads: 8, head_dim: 128",
+        "kind: copy_device_to_device, bytes: 1 GiB, copies: 4",
+        "kind: cross_entropy, tokens: 4096, vocabulary: 8192",
+        "kind: embedding, tokens: 4096, hidden: 8192",
+        "kind: gemm, m: 4096, n: 4096, k: 4096, sparsity: \"2:4\", tile: [128, 128], cluster: 2",
+        "kind: gemm, m: 16, n: 4096, k: 4096",
+        "kind: grouped_gemm, experts: 8, rows: 4096, n: 8192, k: 2048",
+        "kind: layer_norm, rows: 4096, width: 8192",
+        "kind: mla_decode, batch: 16, kv_length: 4096, heads: 128",
+        "kind: mla_decode, kv_lengths: [512, 4096], heads: 128",
+        "kind: mla_prefill, batch: 1, query: 4096, heads: 128",
+        "kind: mlp, tokens: 4096, hidden: 8192, intermediate: 8192",
+        "kind: moe, tokens: 1024, hidden: 4096, expert_ffn: 2048, top_k: 2, experts: 8",
+        "kind: optimizer, parameters: 1000000000",
+        "kind: rms_norm, rows: 4096, width: 8192",
+        "kind: rotary, tokens: 4096, heads: 32",
+        "kind: softmax, rows: 4096, width: 8192"})
+    probes.push_back({{"operator."}, op("dgx_h100", what)});
+  probes.push_back(
+      {{"operator."}, op("dgx_h100", "kind: gemm, m: 4096, n: 4096, k: 4096", ", precision: fp8")});
+  probes.push_back({{"operator."},
+                    op("dgx_h100", "kind: quantize, rows: 4096, width: 8192", ", precision: fp8")});
+  // Engines slower than the link.
+  for (const char* way : {"copy_host_to_device", "copy_device_to_host"})
+    probes.push_back({{"operator."},
+                      op("dgx_h100", std::string("kind: ") + way + ", bytes: 1 GiB, copies: 4"),
+                      {"system.accelerator.copy_engines.bandwidth=10 GB/s"}});
+  expect_that_all_move("operator.", probes,
+                       {{"operator.kind",
+                         op("dgx_h100", "kind: rms_norm, rows: 4096, width: 8192"),
+                         {"operator.kind=layer_norm"}}});
+}
+
+/// A table with a row of a product, next to other tests' ones.
+class MeasuredTable {
+ public:
+  MeasuredTable() : path_(testing::TempDir() + "orrery_facts_measured.csv") {
+    std::ofstream(path_) << "system,precision,m,n,k,latency_us,source\n"
+                            "h100_sxm,bf16,512,512,512,7,a test\n";
+  }
+  ~MeasuredTable() { static_cast<void>(std::remove(path_.c_str())); }
+  MeasuredTable(const MeasuredTable&) = delete;
+  MeasuredTable& operator=(const MeasuredTable&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(Facts, OfModelsPlansAndStepsMoveResults) {
+  const MeasuredTable table;
+  const std::string small_gemm = "kind: gemm, m: 512, n: 512, k: 512";
+  const std::string hf = ORRERY_SOURCE_DIR "/configs/models/hf/";
+  const std::string pipeline = "parallel: {pp: 4}, batch: {global: 8, sequence: 512}";
+  const std::vector<Probe> probes = {
+      {{"fidelity", "contention.units", "contention.memory", "precision", "seed"},
+       op("dgx_h100", "kind: gemm, m: 4096, n: 4096, k: 4096")},
+      {{"model", "batch", "contention.transfers", "dropout", "flash_attention", "recompute"},
+       training("dgx_h100", "parallel: {tp: 2, dp: 2}, batch: {global: 4, sequence: 512}")},
+      {{"parallel"},
+       training("dgx_h100", "parallel: {tp: 2, dp: 2}, batch: {global: 4, sequence: 512}")},
+      {{"parallel.sp"},
+       training("dgx_h100", "parallel: {tp: 2}, batch: {global: 4, sequence: 512}")},
+      {{"parallel.vpp"},
+       training("dgx_h100",
+                "parallel: {pp: 2, vpp: 2}, schedule: interleaved, batch: {global: 8, "
+                "sequence: 512}")},
+      {{"experiment", "phase", "kv_precision", "kv_length"},
+       decode("batch: {micro: 2, sequence: 512}")},
+      {{"memory_reserve"},
+       "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
+       "8192, batch: {micro: 52}}"},
+      {{"activation_precision", "layers_only"},
+       "{experiment: training, system: dgx_h100, model: llama_3_1_8b, layers_only: 2, precision: "
+       "fp8, "
+       "parallel: {tp: 2}, batch: {global: 1, sequence: 4096}}"},
+      {{"parallel.ep", "parallel.etp"},
+       "{experiment: inference, system: dgx_h100, model: qwen3_30b_a3b, phase: decode, kv_length: "
+       "512, "
+       "parallel: {tp: 2, dp: 4, ep: 4}, batch: {micro: 2}}"},
+      {{"nodes", "record"},
+       "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: 1 MiB}}"},
+      {{"faults"},
+       "{experiment: collective, system: gb200_nvl72, collective: {kind: all_gather, bytes: 64 "
+       "GiB}, "
+       "faults: [{link: \"*nvswitch7*\", at: 40 ms, capacity: 0.5}]}"},
+  };
+  const std::vector<Change> changes = {
+      {"calibration", op("dgx_h100", small_gemm), {"calibration=none"}},
+      {"measured", op("dgx_h100", small_gemm), {"measured=[" + table.path() + "]"}},
+      {"model.hf",
+       "{experiment: inference, system: dgx_h100, model: {hf: " + hf +
+           "gpt2.json}, phase: decode, kv_length: 512, batch: {micro: 1}}",
+       {"model.hf=" + hf + "gemma_3_1b.json"}},
+      {"schedule", training("dgx_h100", pipeline), {"schedule=interleaved", "parallel.vpp=2"}},
+      {"faults.link",
+       "{experiment: collective, system: gb200_nvl72, collective: {kind: all_gather, bytes: 64 "
+       "GiB}, "
+       "faults: [{link: \"*nvswitch7*\", capacity: 0.5}]}",
+       {"faults.0.link=system0/node0/accelerator3->nvswitches"}},
+  };
+  expect_that_all_move("", probes, changes);
+}
+
+}  // namespace
+}  // namespace orrery::facts
