@@ -185,23 +185,6 @@ bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& 
   return rate != rates.matrix.end() && peak && differs(rate->second.base(), peak->value.base());
 }
 
-namespace {
-
-/// The values with those changed that a fit has from a sibling: a kernel whose time that changes
-/// rests on them.
-std::vector<double> shaken(const FamilyOf& of, const KernelFit& fit, std::vector<double> values) {
-  if (fit.sibling.empty()) return {};
-  const std::vector<ParameterInfo>& infos = of.family->parameters();
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    const auto found = fit.parameters.find(of.group + "." + infos[i].name);
-    if (found != fit.parameters.end() && found->second.provenance == ParameterProvenance::kSibling)
-      values[i] = 1.1 * values[i] + 1e-3;
-  }
-  return values;
-}
-
-}  // namespace
-
 void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
                            const AcceleratorConfig& accelerator) const {
   slot.of = family_of(model(), kernel.kind);

@@ -37,4 +37,15 @@ bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig&
          async(measured) != async(accelerator);
 }
 
+std::vector<double> shaken(const FamilyOf& of, const KernelFit& fit, std::vector<double> values) {
+  if (fit.sibling.empty()) return {};
+  const std::vector<ParameterInfo>& infos = of.family->parameters();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const auto found = fit.parameters.find(of.group + "." + infos[i].name);
+    if (found != fit.parameters.end() && found->second.provenance == ParameterProvenance::kSibling)
+      values[i] = 1.1 * values[i] + 1e-3;
+  }
+  return values;
+}
+
 }  // namespace orrery

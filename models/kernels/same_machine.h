@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
+#include "models/kernels/family.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/calibration.h"
 
@@ -18,5 +21,9 @@ bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig&
 
 /// Bytes/us of the L2 of one rank; 0: there is none.
 double cache_bandwidth(const AcceleratorConfig& accelerator);
+
+/// The values of a family with those changed that a fit has from a sibling: a kernel whose time
+/// that changes rests on them. Empty: it has none.
+std::vector<double> shaken(const FamilyOf& of, const KernelFit& fit, std::vector<double> values);
 
 }  // namespace orrery

@@ -100,21 +100,6 @@ bool is_told(const Kernel& kernel, bool stream, const std::string& parameter) {
   return parameter != "vector_efficiency" && parameter != "write_cost" && parameter != "turnaround";
 }
 
-/// Whether a parameter changes the time of any row: others belong to code paths that no row takes.
-bool moves(const KernelFamily& family, std::size_t index, KernelClass kind,
-           const std::vector<FitRow>& rows, const AcceleratorConfig& accelerator) {
-  for (const FitRow& row : rows) {
-    for (const Kernel& kernel : row.kernels) {
-      if (kernel.kind != kind) continue;
-      std::vector<double> values = family.priors(accelerator, kernel.precision);
-      const double before = family.time(kernel, accelerator, values.data()).total_us;
-      values[index] = 1.1 * values[index] + 1e-3;
-      if (family.time(kernel, accelerator, values.data()).total_us != before) return true;
-    }
-  }
-  return false;
-}
-
 /// What a table tells about its kernels, but for what is known already. Quantisation comes with
 /// every narrow GEMM, so that only the sum of the two launches is told: a GEMM that needs none, of
 /// the same table, tells its own first.
@@ -326,28 +311,6 @@ void note_left_out(const std::string& table, Precision precision, const Rows& ro
     calibration.left_out.push_back({table, precision, to_string(rule), count});
 }
 
-/// Parameters of kernels that break physics, which no row that is kept tells, as a sibling has
-/// them; its residuals too, as they are wider.
-void borrow(const std::string& model, const AcceleratorConfig& accelerator, const Rows& rows,
-            const KernelFit& sibling, KernelFit& fit) {
-  constexpr std::size_t kEnough = 200;
-  const std::vector<FitRow> faulty = thinned(rows.at_fault, kEnough);
-  const std::vector<FitRow> kept = thinned(rows.fitted, kEnough);
-  for (const auto& [kind, shapes] : sibling.shapes) {
-    const FamilyOf of = family_of(model, kind);
-    const std::vector<ParameterInfo>& infos = of.family->parameters();
-    for (std::size_t i = 0; i < infos.size(); ++i) {
-      const auto found = sibling.parameters.find(of.group + "." + infos[i].name);
-      if (found == sibling.parameters.end() || moves(*of.family, i, kind, kept, accelerator) ||
-          !moves(*of.family, i, kind, faulty, accelerator))
-        continue;
-      fit.parameters[found->first] = found->second;
-    }
-  }
-  fit.sibling = sibling.sibling;
-  fit.residuals = sibling.residuals;
-}
-
 /// Whether rows can be fitted, and judged: by those held out, or of experts by whole models.
 bool enough(const CalibrationInput& input, const Rows& rows) {
   const bool models = input.table.kind == OperatorTableKind::kMoe && rows.held_out.empty() &&
@@ -372,7 +335,7 @@ std::optional<KernelFit> fit_of(const Calibration& calibration,
     fit.precision = precision;
     fit.measurements = {input.file.file};
     fit_rows(calibration, accelerator, inputs, input, rows, fit);
-    if (sibling) borrow(calibration.model, accelerator, rows, *sibling, fit);
+    if (sibling) borrow(calibration.model, accelerator, rows.at_fault, rows.fitted, *sibling, fit);
   } else {
     fit = *std::move(sibling);
     fit.measurements = {input.file.file};

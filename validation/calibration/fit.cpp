@@ -238,6 +238,20 @@ void write_fitted(const Fitter& fitter, const std::vector<std::string>& free, Ke
 
 }  // namespace
 
+bool moves(const KernelFamily& family, std::size_t index, KernelClass kind,
+           const std::vector<FitRow>& rows, const AcceleratorConfig& accelerator) {
+  for (const FitRow& row : rows) {
+    for (const Kernel& kernel : row.kernels) {
+      if (kernel.kind != kind) continue;
+      std::vector<double> values = family.priors(accelerator, kernel.precision);
+      const double before = family.time(kernel, accelerator, values.data()).total_us;
+      values[index] = 1.1 * values[index] + 1e-3;
+      if (family.time(kernel, accelerator, values.data()).total_us != before) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<FitRow> thinned(const std::vector<FitRow>& rows, std::size_t most) {
   const std::size_t step = std::max<std::size_t>(1, (rows.size() + most - 1) / most);
   std::vector<FitRow> some;

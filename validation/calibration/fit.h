@@ -21,6 +21,10 @@ struct FitRow {
 /// Every so many-th row, no more than `most`: tables are sorted, so all shapes stay.
 std::vector<FitRow> thinned(const std::vector<FitRow>& rows, std::size_t most);
 
+/// Whether a parameter changes the time of any row: others belong to code paths that no row takes.
+bool moves(const KernelFamily& family, std::size_t index, KernelClass kind,
+           const std::vector<FitRow>& rows, const AcceleratorConfig& accelerator);
+
 /// Fits the parameters of a kernel model to measured rows: least squares of log(predicted /
 /// measured) with a soft L1 loss, within the physical limits of each parameter, by
 /// Levenberg-Marquardt (Ceres). Parameters that the rows do not tell stay at their prior, those

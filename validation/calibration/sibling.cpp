@@ -85,4 +85,24 @@ std::optional<KernelFit> sibling_fit(const std::vector<CalibratedDevice>& device
   return fit;
 }
 
+void borrow(const std::string& model, const AcceleratorConfig& accelerator,
+            const std::vector<FitRow>& at_fault, const std::vector<FitRow>& kept,
+            const KernelFit& sibling, KernelFit& fit) {
+  constexpr std::size_t kEnough = 200;
+  const std::vector<FitRow> broken = thinned(at_fault, kEnough), whole = thinned(kept, kEnough);
+  for (const auto& [kind, shapes] : sibling.shapes) {
+    const FamilyOf of = family_of(model, kind);
+    const std::vector<ParameterInfo>& infos = of.family->parameters();
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      const auto found = sibling.parameters.find(of.group + "." + infos[i].name);
+      if (found == sibling.parameters.end() || moves(*of.family, i, kind, whole, accelerator) ||
+          !moves(*of.family, i, kind, broken, accelerator))
+        continue;
+      fit.parameters[found->first] = found->second;
+    }
+  }
+  fit.sibling = sibling.sibling;
+  fit.residuals = sibling.residuals;
+}
+
 }  // namespace orrery

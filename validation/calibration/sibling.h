@@ -8,6 +8,7 @@
 
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/calibration.h"
+#include "validation/calibration/fit.h"
 
 namespace orrery {
 
@@ -29,5 +30,11 @@ using CalibratedDevices = std::function<std::vector<CalibratedDevice>()>;
 std::optional<KernelFit> sibling_fit(const std::vector<CalibratedDevice>& devices,
                                      const std::string& model, const AcceleratorConfig& accelerator,
                                      const std::string& table, Precision precision);
+
+/// Puts the sibling's values into a fit for the parameters of kernels that break physics, which no
+/// row that is kept tells; its residuals too, as they are wider.
+void borrow(const std::string& model, const AcceleratorConfig& accelerator,
+            const std::vector<FitRow>& at_fault, const std::vector<FitRow>& kept,
+            const KernelFit& sibling, KernelFit& fit);
 
 }  // namespace orrery
