@@ -134,7 +134,9 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   add("a larger L2 is not slower", "accelerator.cache.capacity", 2);
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
-  add("more units are not slower", "accelerator.compute.units", 2);
+  // A part keeps its units, and has the less of the power the more there are beside it.
+  if (!loaded.experiment.system.accelerator.partition)
+    add("more units are not slower", "accelerator.compute.units", 2);
   add("a higher cap is not slower", "accelerator.power.tdp", 1.3);
   add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);
   add("faster NICs are not slower", "accelerator.scale_out.bandwidth", 2);
