@@ -86,11 +86,12 @@ double PowerTrace::most_in(const std::vector<double>& bins, Picoseconds end,
 
 Watts PowerTrace::highest(Picoseconds end) const {
   if (end <= 0) return {};
-  const auto repeats = static_cast<double>(window_ / end);
+  const Picoseconds repeats = window_ / end;  // whole ones
   double most = 0;
   for (const std::vector<double>& bins : bins_) {
     if (bins.empty()) continue;
-    most = std::max(most, repeats * sum(bins) + most_in(bins, end, window_ % end));
+    most = std::max(most,
+                    static_cast<double>(repeats) * sum(bins) + most_in(bins, end, window_ % end));
   }
   return Joules(most) / Seconds(static_cast<double>(window_) * 1e-12);
 }
