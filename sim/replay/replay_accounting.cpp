@@ -61,7 +61,7 @@ void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
 /// state of any of its streams changes, so that each stretch of a gap counts as its own cause: a
 /// peer that has not come (bubble), bytes in flight, or a kernel of another stream.
 void Replayer::settle_gap(std::uint32_t role, Picoseconds now) {
-  const Cursor& compute = cursors_[role * streams_];
+  const Cursor& compute = cursors_[std::size_t{role} * streams_];
   if (compute.state != State::kBlocked) return;
   Account& account = accounts_[role];
   const Picoseconds waited = now - account.gap_settled;
