@@ -320,10 +320,10 @@ bool enough(const CalibrationInput& input, const Rows& rows) {
 
 /// Fits what is kept; what breaks physics takes the parameters of a sibling.
 std::optional<KernelFit> fit_of(const Calibration& calibration,
-                                const AcceleratorConfig& accelerator,
                                 const std::vector<CalibrationInput>& inputs,
                                 const CalibrationInput& input, Precision precision,
                                 const Rows& rows, const CalibratedDevices& others) {
+  const AcceleratorConfig& accelerator = *calibration.device;
   std::optional<KernelFit> sibling;
   if (!rows.at_fault.empty() && others)
     sibling = sibling_fit(others(), calibration.model, accelerator, to_string(input.table.kind),
@@ -364,7 +364,7 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
       if (enough(*input, rows))
         progress(std::string(to_string(input->table.kind)) + " " + to_string(precision),
                  std::min(rows.fitted.size(), kMostFitted));
-      if (auto fit = fit_of(calibration, accelerator, inputs, *input, precision, rows, others))
+      if (auto fit = fit_of(calibration, inputs, *input, precision, rows, others))
         calibration.fits.push_back(*std::move(fit));
     }
     if (file.rows > 0) calibration.measurements.push_back(std::move(file));
