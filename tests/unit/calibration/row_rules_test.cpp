@@ -3,20 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/config/load.h"
+#include "tests/unit/machine/shipped_library.h"
 #include "validation/calibration/operator_kernels.h"
 
 namespace orrery {
 namespace {
 
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
-
 std::vector<RowRule> rules_of(OperatorTable table, const std::string& name) {
-  const AcceleratorConfig on = device(name);
+  const AcceleratorConfig on = shipped_accelerator(name);
   table.systems = {name};
   return row_rules(table, [&](const std::string&) { return &on; });
 }
@@ -79,7 +73,7 @@ TEST(RowRules, WhatTheL2HoldsMayBeThereAlready) {
 }
 
 TEST(RowRules, ARowThatBeatsThePeakOfItsPrecisionIsLeftOut) {
-  const AcceleratorConfig h100 = device("h100_sxm");
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
   OperatorRow row;
   row.precision = "bf16";
   row.m = row.n = row.k = 8192;

@@ -5,20 +5,15 @@
 
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/load.h"
+#include "tests/unit/machine/shipped_library.h"
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/operator_kernels.h"
 
 namespace orrery {
 namespace {
 
-AcceleratorConfig device(const std::string& name) {
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return config::load<AcceleratorConfig>(library.locate("accelerators", name, ""), library,
-                                         "accelerators");
-}
-
 CalibratedDevice with_fit(const std::string& name, double launch) {
-  CalibratedDevice with{device(name), {}};
+  CalibratedDevice with{shipped_accelerator(name), {}};
   with.calibration.id = with.calibration.accelerator = name;
   with.calibration.model = "tiles";
   KernelFit fit;
@@ -35,7 +30,7 @@ CalibratedDevice with_fit(const std::string& name, double launch) {
 TEST(Sibling, IsTheNearestByRates) {
   const auto fit = sibling_fit({with_fit("b200_sxm", 3), with_fit("h100_sxm", 4),
                                 with_fit("h200_sxm", 5), with_fit("a100_sxm", 6)},
-                               "tiles", device("a100_sxm"), "gemm", Precision::kBf16);
+                               "tiles", shipped_accelerator("a100_sxm"), "gemm", Precision::kBf16);
   ASSERT_TRUE(fit);
   EXPECT_EQ(fit->sibling, "h100_sxm");  // 3.35 of 2.04 TB/s; never itself
   EXPECT_EQ(fit->parameters.at("gemm.launch").provenance, ParameterProvenance::kSibling);
@@ -44,7 +39,8 @@ TEST(Sibling, IsTheNearestByRates) {
 TEST(Sibling, ADeviceThatTookParametersItselfGivesNone) {
   CalibratedDevice taken = with_fit("h100_sxm", 4);
   taken.calibration.fits[0].sibling = "h200_sxm";
-  EXPECT_FALSE(sibling_fit({taken}, "tiles", device("a100_sxm"), "gemm", Precision::kBf16));
+  EXPECT_FALSE(
+      sibling_fit({taken}, "tiles", shipped_accelerator("a100_sxm"), "gemm", Precision::kBf16));
 }
 
 /// Products that take what an A100's memory needs for the share of their bytes.
@@ -70,7 +66,7 @@ CalibrationInput products(double share) {
 
 Calibration calibrated(double share) {
   return calibrate(
-      "tiles", device("a100_sxm"), {products(share)}, "a test",
+      "tiles", shipped_accelerator("a100_sxm"), {products(share)}, "a test",
       [](const std::string&, std::size_t) {}, [] { return std::vector{with_fit("h100_sxm", 4)}; });
 }
 
@@ -85,7 +81,8 @@ TEST(Sibling, ATableThatBreaksPhysicsTakesItsParametersAndTheyAreExtrapolated) {
   OperatorRow row = products(1).table.rows.front();
   const CalibratedModel model(calibration);
   const Kernel kernel = operator_kernels(OperatorTableKind::kGemm, row, Precision::kBf16).front();
-  EXPECT_EQ(model.cost(kernel, device("a100_sxm")).provenance, Provenance::kExtrapolated);
+  EXPECT_EQ(model.cost(kernel, shipped_accelerator("a100_sxm")).provenance,
+            Provenance::kExtrapolated);
 }
 
 /// Decode of heads with keys of their own, 1.3 times as long as the memory takes, and of eight that
@@ -119,17 +116,19 @@ CalibrationInput decodes() {
 TEST(Sibling, GivesOnlyWhatBreaksPhysicsAndTheRestIsFitted) {
   const config::Library library(ORRERY_SOURCE_DIR "/configs");
   const Calibration calibration = calibrate(
-      "tiles", device("a100_sxm"), {decodes()}, "a test", [](const std::string&, std::size_t) {},
+      "tiles", shipped_accelerator("a100_sxm"), {decodes()}, "a test",
+      [](const std::string&, std::size_t) {},
       [&library] {
-        return std::vector{CalibratedDevice{
-            device("h100_sxm"), load_calibration(library.locate("calibrations", "h100_sxm", ""))}};
+        return std::vector{
+            CalibratedDevice{shipped_accelerator("h100_sxm"),
+                             load_calibration(library.locate("calibrations", "h100_sxm", ""))}};
       });
   ASSERT_EQ(calibration.fits.size(), 1U);
   const CalibratedModel model(calibration);
   const auto provenance_of = [&model](const OperatorRow& row) {
     return model
         .cost(operator_kernels(OperatorTableKind::kAttentionDecode, row, Precision::kBf16).front(),
-              device("a100_sxm"))
+              shipped_accelerator("a100_sxm"))
         .provenance;
   };
   const CalibrationInput input = decodes();
