@@ -4,15 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/roofline.h"
-#include "sim/config/load.h"
+#include "tests/unit/machine/shipped_library.h"
 
 namespace orrery {
 namespace {
 
 const AcceleratorConfig& h200() {
-  static const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  static const auto accelerator = config::load<AcceleratorConfig>(
-      library.locate("accelerators", "h200_sxm", ""), library, "accelerators");
+  static const AcceleratorConfig accelerator = shipped_accelerator("h200_sxm");
   return accelerator;
 }
 
