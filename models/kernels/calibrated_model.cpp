@@ -31,6 +31,9 @@ constexpr double kExtrapolatedWidening = 2;
 constexpr double kUnknown = 0.75;
 /// Costs that are kept, by the hash of the kernel.
 constexpr std::size_t kMemo = 1024;
+/// Accelerators whose numbers are kept: one as it is, with what transfers leave of it, and as it is
+/// in a what-if.
+constexpr std::size_t kDevices = 8;
 constexpr std::size_t kClasses = std::size(config::EnumNames<KernelClass>::values);
 constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
 
@@ -221,20 +224,31 @@ double through_cache_us(const KernelTime& time, double fitted, double here) {
 
 CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accelerator) const {
   const DeviceNumbers numbers = device_numbers(accelerator);
-  // Bit by bit, which is faster: two zeros that differ only start anew.
-  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
-  if (!device_ || std::memcmp(&device_->numbers, &numbers, sizeof numbers) != 0) {
-    device_ = std::make_unique<Device>();
-    device_->numbers = numbers;
-    const bool fitted = calibration_ != nullptr && calibration_->device;
-    const double share =
-        fitted ? units_of_rank(*calibration_->device) / units_of_rank(accelerator) : 1;
-    if (share < 1) {
-      device_->fewer = std::make_unique<Device>();
-      device_->fewer_units = left_of(accelerator, {share, 1});
-    }
+  const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const auto& device) {
+    // Bit by bit, which is faster: two zeros that differ only start anew.
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
+    return std::memcmp(&device->numbers, &numbers, sizeof numbers) == 0;
+  });
+  if (known != devices_.end()) {
+    std::rotate(devices_.begin(), known, known + 1);
+    return *devices_.front();
   }
-  return *device_;
+  if (devices_.size() == kDevices) devices_.pop_back();
+  return **devices_.insert(devices_.begin(), make_device(numbers, accelerator));
+}
+
+std::unique_ptr<CalibratedModel::Device> CalibratedModel::make_device(
+    const DeviceNumbers& numbers, const AcceleratorConfig& accelerator) const {
+  auto made = std::make_unique<Device>();
+  made->numbers = numbers;
+  const bool fitted = calibration_ != nullptr && calibration_->device;
+  const double share =
+      fitted ? units_of_rank(*calibration_->device) / units_of_rank(accelerator) : 1;
+  if (share < 1) {
+    made->fewer = std::make_unique<Device>();
+    made->fewer_units = left_of(accelerator, {share, 1});
+  }
+  return made;
 }
 
 const CalibratedModel::Slot& CalibratedModel::slot(Device& device, const Kernel& kernel,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/kernels/device_numbers.h"
 #include "models/kernels/family.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
@@ -26,8 +27,8 @@ struct Structure {
 /// give near the measured shapes (residual_table.h); classes and precisions that it does not tell
 /// about run on the priors of the accelerator.
 ///
-/// What does not change from kernel to kernel of one accelerator is worked out once, and the costs
-/// of the last kernels are kept, so a model serves one thread at a time.
+/// What does not change from kernel to kernel of one accelerator is worked out once for the last
+/// accelerators, and the costs of the last kernels are kept, so a model serves one thread at a time.
 class CalibratedModel final : public KernelModel {
  public:
   /// On priors alone.
@@ -63,6 +64,8 @@ class CalibratedModel final : public KernelModel {
   bool other_rates(Precision precision, const AcceleratorConfig& accelerator) const;
   void fill(Slot& slot, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   Device& device(const AcceleratorConfig& accelerator) const;
+  std::unique_ptr<Device> make_device(const DeviceNumbers& numbers,
+                                      const AcceleratorConfig& accelerator) const;
   const Slot& slot(Device& device, const Kernel& kernel,
                    const AcceleratorConfig& accelerator) const;
   static Prediction predict(const Slot& slot, const Kernel& kernel,
@@ -78,7 +81,8 @@ class CalibratedModel final : public KernelModel {
 
   std::shared_ptr<const Calibration> calibration_;              ///< null: none
   std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
-  mutable std::unique_ptr<Device> device_;  ///< the last accelerator that kernels were priced on
+  /// The last accelerators that kernels were priced on, the last one first.
+  mutable std::vector<std::unique_ptr<Device>> devices_;
 };
 
 }  // namespace orrery

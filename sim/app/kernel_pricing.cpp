@@ -40,22 +40,43 @@ const OperatorTable& loaded_table(const std::string& file) {
   return known->second;
 }
 
-std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
-                                                       const AcceleratorConfig& accelerator) {
-  const std::string file = calibration_file(choice, accelerator);
-  if (file.empty()) return std::make_shared<const CalibratedModel>();
+namespace {
+
+/// What a model has worked out about accelerators holds for all experiments of a thread.
+using LoadedModels = std::map<std::string, std::shared_ptr<const CalibratedModel>>;
+
+std::shared_ptr<const CalibratedModel> loaded_model(const std::string& file) {
+  thread_local LoadedModels loaded;
+  std::shared_ptr<const CalibratedModel>& model = loaded[file];
+  if (!model)
+    model = file.empty() ? std::make_shared<const CalibratedModel>()
+                         : std::make_shared<const CalibratedModel>(loaded_calibration(file));
+  return model;
+}
+
+std::shared_ptr<const CalibratedModel> model_without_ratios(const std::string& file) {
   Calibration calibration = *loaded_calibration(file);
   for (KernelFit& fit : calibration.fits) fit.ratios.clear();
   return std::make_shared<const CalibratedModel>(calibration);
 }
 
+}  // namespace
+
+std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
+                                                       const AcceleratorConfig& accelerator) {
+  const std::string file = calibration_file(choice, accelerator);
+  if (file.empty()) return loaded_model(file);
+  thread_local LoadedModels loaded;
+  std::shared_ptr<const CalibratedModel>& model = loaded[file];
+  if (!model) model = model_without_ratios(file);
+  return model;
+}
+
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           const AcceleratorConfig& accelerator, Fidelity fidelity,
                                           Contention contention, TileMemo* memo) {
-  const std::string file = calibration_file(choice, accelerator);
-  auto closed = file.empty() ? std::make_unique<CalibratedModel>()
-                             : std::make_unique<CalibratedModel>(loaded_calibration(file));
-  return std::make_unique<TileModel>(std::move(closed), fidelity, contention, memo);
+  return std::make_unique<TileModel>(loaded_model(calibration_file(choice, accelerator)), fidelity,
+                                     contention, memo);
 }
 
 std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo) {
