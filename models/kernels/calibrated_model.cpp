@@ -343,7 +343,7 @@ KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& 
   return cost;
 }
 
-Structure CalibratedModel::structure(const Kernel& kernel,
+KernelStructure CalibratedModel::structure(const Kernel& kernel,
                                      const AcceleratorConfig& accelerator) const {
   const Slot& from = slot(device(accelerator), kernel, accelerator);
   return {from.of.family->time(kernel, accelerator, from.values.data()),

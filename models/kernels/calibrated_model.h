@@ -17,7 +17,7 @@ namespace orrery {
 
 /// What a family says of a kernel: its time in closed form, and its thread blocks where it has
 /// them.
-struct Structure {
+struct KernelStructure {
   KernelTime closed;
   std::optional<BlockPlan> blocks;
 };
@@ -44,7 +44,7 @@ class CalibratedModel final : public KernelModel {
   std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
                             std::int64_t seed) const override;
   /// A kernel by its family, with the parameters that price it.
-  Structure structure(const Kernel& kernel, const AcceleratorConfig& accelerator) const;
+  KernelStructure structure(const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::string calibration() const override { return calibration_ ? calibration_->id : ""; }
 
  private:

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <sstream>
 
 #include "sim/app/system_figures.h"
 #include "sim/results/table.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -111,16 +111,6 @@ const Part kParts[] = {
 Value ratio(const Row& row) {
   if (row.cells.size() < 2 || !row.cells[0].published || !row.cells[1].published) return {};
   return *row.cells[1].published / *row.cells[0].published;
-}
-
-// "1,075,200", "13.8": the same in every locale.
-std::string print_grouped(double value, int decimals) {
-  char digits[64];
-  std::snprintf(digits, sizeof digits, "%.*f", decimals, value);
-  std::string text = digits;
-  const std::size_t point = std::min(text.find('.'), text.size());
-  for (std::size_t at = point; at > 3; at -= 3) text.insert(at - 3, 1, ',');
-  return text;
 }
 
 // One decimal, more where that would print zero.

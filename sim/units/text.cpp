@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/units/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -210,6 +211,17 @@ std::string print_number(double value) {
   if (value == 0) return "0";
   const auto [digits, exponent] = shortest_digits(std::abs(value));
   return (value < 0 ? "-" : "") + place_point(digits, exponent);
+}
+
+std::string print_grouped(double value, int decimals) {
+  const std::size_t first = std::signbit(value) ? 1 : 0;
+  char digits[400];  // more than the largest double has
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals);
+  std::string text(digits, end.ptr);
+  const std::size_t point = std::min(text.find('.'), text.size());
+  for (std::size_t at = point; at > first + 3; at -= 3) text.insert(at - 3, 1, ',');
+  return text;
 }
 
 std::string print_quantity(double base, Dimension dimension) {

@@ -38,6 +38,8 @@ std::string print_quantity(double base, Dimension dimension);
 
 /// The shortest text that parse_number() reads back as the same double.
 std::string print_number(double value);
+/// For people, rounded: "1,075,200", "13.8". The same in every locale.
+std::string print_grouped(double value, int decimals = 0);
 
 template <class Q>
 Q parse(std::string_view text) {

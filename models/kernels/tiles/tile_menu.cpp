@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/config/diagnostics.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -48,28 +49,20 @@ bool fits(Tile tile, const TileRoom& room, OperandBytes stages) {
          results <= room.results;
 }
 
-/// 131072 as "131,072".
-std::string grouped(double value) {
-  std::string digits = std::to_string(std::llround(value));
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
-  return digits;
-}
-
-std::string kibibytes(double bytes) { return grouped(bytes / 1024) + " KiB"; }
+std::string kibibytes(double bytes) { return print_grouped(bytes / 1024) + " KiB"; }
 
 /// "a tile of 256x256 with 2 stages of 64 bf16 elements needs 131,072 bytes of shared memory; ..."
 std::string arithmetic(Tile tile, const TileRoom& room, const Kernel& kernel, OperandBytes stages) {
-  std::string text = "a tile of " + grouped(tile.rows) + "x" + grouped(tile.columns);
+  std::string text = "a tile of " + print_grouped(tile.rows) + "x" + print_grouped(tile.columns);
   const double operands = operand_bytes(tile, stages), results = result_bytes(tile);
   if (operands + (room.together ? results : 0) > room.shared) {
-    text += " with " + grouped(kFewestStages) + " stages of " +
-            grouped(stage_depth(kernel.precision)) + " " + to_string(kernel.precision) +
-            " elements needs " + grouped(operands) + " bytes";
-    if (room.together) text += " and " + grouped(results) + " for its results";
+    text += " with " + print_grouped(kFewestStages) + " stages of " +
+            print_grouped(stage_depth(kernel.precision)) + " " + to_string(kernel.precision) +
+            " elements needs " + print_grouped(operands) + " bytes";
+    if (room.together) text += " and " + print_grouped(results) + " for its results";
     return text + "; the core has " + kibibytes(room.shared) + " of shared memory";
   }
-  return text + " needs " + grouped(results) + " bytes for its results; the core has " +
+  return text + " needs " + print_grouped(results) + " bytes for its results; the core has " +
          kibibytes(room.results) + " of " + room.place;
 }
 

@@ -89,6 +89,14 @@ TEST(UnitText, OnlyZeroNeedsNoUnit) {
             "expected bandwidth (e.g. 900 GB/s, 3.2 Tb/s), got '900'");
 }
 
+TEST(UnitText, NumbersForPeopleAreGroupedByThousandsAndRounded) {
+  EXPECT_EQ(print_grouped(1075200), "1,075,200");
+  EXPECT_EQ(print_grouped(13.75, 1), "13.8");
+  EXPECT_EQ(print_grouped(999), "999");
+  EXPECT_EQ(print_grouped(-123456.5, 2), "-123,456.50");
+  EXPECT_EQ(print_grouped(-999), "-999");
+}
+
 TEST(UnitText, TheWrongDimensionIsNamed) {
   EXPECT_EQ(error_of("900 GB", BytesPerSecond::dimension),
             "expected bandwidth (e.g. 900 GB/s, 3.2 Tb/s), got '900 GB', a data size");
