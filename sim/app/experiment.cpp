@@ -106,7 +106,9 @@ Schema<Experiment> experiment_schema() {
       .optional("precision", &Experiment::precision,
                 "of weights and matrix operands; where inference is given none, that of the "
                 "checkpoint (quantization_config of the model's file)")
-      .optional("kv_precision", &Experiment::kv_precision, "inference: of the KV cache")
+      .optional("kv_precision", &Experiment::kv_precision, 
+                "inference: of the KV cache; where none is given, that of the checkpoint, which may "
+                "bring scales for fp8")
       .optional(
           "activation_precision", &Experiment::activation_precision,
           "training: of the inputs that matrix products keep for the backward pass; fp8 where "

@@ -35,7 +35,8 @@ class Answers : public InFolder {
         "intermediate_size": 1024, "moe_intermediate_size": 256, "num_experts": 4,
         "num_experts_per_tok": 2, "vocab_size": 1000},
       "vision_config": {"hidden_size": 1152, "intermediate_size": 4304, "depth": 27},
-      "quantization_config": {"quant_method": "modelopt", "ignore": ["model.layers.*.self_attn*"],
+      "quantization_config": {"quant_method": "modelopt",
+        "kv_cache_scheme": {"num_bits": 8, "type": "float", "dynamic": false}, "ignore": ["model.layers.*.self_attn*"],
         "config_groups": {"group_0": {"targets": ["Linear"],
           "weights": {"num_bits": 4, "type": "float", "group_size": 16},
           "input_activations": {"num_bits": 4, "type": "float", "group_size": 16}}}}})");
@@ -98,8 +99,8 @@ TEST_F(Answers, AModelFileIsCheckedAndDescribedByItsPath) {
   EXPECT_EQ(wrong.code, 2) << wrong.out;
 }
 
-TEST_F(Answers, ACheckpointSetsThePrecisionThatNobodyWrote) {
-  const auto precision = [this](const std::string& more) {
+TEST_F(Answers, ACheckpointSetsThePrecisionsThatNobodyWrote) {
+  const auto written = [this](const std::string& key, const std::string& more) {
     const Outcome run = orrery(
         "run --json " +
             write("q.yaml",
@@ -109,12 +110,15 @@ TEST_F(Answers, ACheckpointSetsThePrecisionThatNobodyWrote) {
     EXPECT_EQ(run.code, 0);
     const auto json = nlohmann::json::parse(run.out);
     for (const auto& row : json.at("parameters"))
-      if (row.at("path") == "precision") return row;
+      if (row.at("path") == key) return row;
     return nlohmann::json();
   };
-  EXPECT_EQ(precision("").at("text"), "nvfp4");
-  EXPECT_THAT(precision("").at("origin"), HasSubstr("config.json"));
-  EXPECT_EQ(precision(", precision: bf16").at("text"), "bf16");
+  EXPECT_EQ(written("precision", "").at("text"), "nvfp4");
+  EXPECT_THAT(written("precision", "").at("origin"), HasSubstr("config.json"));
+  EXPECT_EQ(written("precision", ", precision: bf16").at("text"), "bf16");
+  EXPECT_EQ(written("kv_precision", "").at("text"), "fp8");
+  EXPECT_THAT(written("kv_precision", "").at("origin"), HasSubstr("config.json"));
+  EXPECT_EQ(written("kv_precision", ", kv_precision: bf16").at("text"), "bf16");
 }
 
 TEST_F(Answers, AcceleratorsStandSideBySideWithRatios) {
