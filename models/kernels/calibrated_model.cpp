@@ -94,6 +94,18 @@ std::optional<Precision> like(Precision precision) {
   return std::nullopt;
 }
 
+double units_of_rank(const AcceleratorConfig& accelerator) {
+  return static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
+}
+
+/// What tiles load passes the L2, and fits have its bandwidth as it was in them: with less of it,
+/// what it was busy for takes longer.
+double through_cache_us(const KernelTime& time, double fitted, double here) {
+  if (!(here > 0) || here >= fitted) return 0;
+  const double busy = std::min(time.loaded_bytes / fitted, time.total_us - time.launch_us);
+  return time.launch_us + busy * fitted / here;
+}
+
 }  // namespace
 
 /// What predicts kernels of one class and precision on one accelerator.
@@ -205,22 +217,6 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
     slot.fitted_cache = cache_bandwidth(*calibration_->device);
   slot.ready = true;
 }
-
-namespace {
-
-double units_of_rank(const AcceleratorConfig& accelerator) {
-  return static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
-}
-
-/// What tiles load passes the L2, and fits have its bandwidth as it was in them: with less of it,
-/// what it was busy for takes longer.
-double through_cache_us(const KernelTime& time, double fitted, double here) {
-  if (!(here > 0) || here >= fitted) return 0;
-  const double busy = std::min(time.loaded_bytes / fitted, time.total_us - time.launch_us);
-  return time.launch_us + busy * fitted / here;
-}
-
-}  // namespace
 
 CalibratedModel::Device& CalibratedModel::device(const AcceleratorConfig& accelerator) const {
   const DeviceNumbers numbers = device_numbers(accelerator);
