@@ -58,7 +58,7 @@ fs::path output_path(const CalibrateArguments& arguments, const std::string& acc
 
 std::string fit_name(const KernelFit& fit) { return fit.table + " " + to_string(fit.precision); }
 
-double mean(const std::vector<MeasuredRatio>& ratios) {
+double mean(const MeasuredRatios& ratios) {
   double sum = 0;
   for (const MeasuredRatio& ratio : ratios) sum += ratio.ratio;
   return ratios.empty() ? 1 : sum / static_cast<double>(ratios.size());
@@ -94,7 +94,7 @@ std::vector<Move> moves(const Calibration& before, const Calibration& after) {
       if (std::abs(parameter.value - was.value) > allowed)
         moved.push_back({fit_name(fit), name, was.value, parameter.value, was.standard_error});
     }
-    if (old != before.fits.end() && apart(old->ratios, fit.ratios) > 0.01)
+    if (old != before.fits.end() && apart(old->ratios.all(), fit.ratios.all()) > 0.01)
       moved.push_back({fit_name(fit), "measured_ratios", mean(old->ratios), mean(fit.ratios), 0});
   }
   return moved;

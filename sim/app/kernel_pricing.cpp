@@ -29,7 +29,9 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
 std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
   static std::map<std::string, std::shared_ptr<const Calibration>> loaded;
   std::shared_ptr<const Calibration>& calibration = loaded[file];
-  if (!calibration) calibration = std::make_shared<const Calibration>(load_calibration(file));
+  if (!calibration)
+    calibration = std::make_shared<const Calibration>(
+        load_calibration(file, config::default_library(), RatiosRead::kWhenAsked));
   return calibration;
 }
 
@@ -56,7 +58,7 @@ std::shared_ptr<const CalibratedModel> loaded_model(const std::string& file) {
 
 std::shared_ptr<const CalibratedModel> model_without_ratios(const std::string& file) {
   Calibration calibration = *loaded_calibration(file);
-  for (KernelFit& fit : calibration.fits) fit.ratios.clear();
+  for (KernelFit& fit : calibration.fits) fit.ratios = {};
   return std::make_shared<const CalibratedModel>(calibration);
 }
 

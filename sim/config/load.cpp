@@ -129,6 +129,11 @@ Node load_file(const std::string& path, Diagnostics& diagnostics, const Library&
   return Loader(diagnostics, library).load(path, kind).value_or(Node());
 }
 
+Node load_text(const std::string& text, const std::string& path, Diagnostics& diagnostics,
+               const Library& library, const std::string& kind) {
+  return Loader(diagnostics, library).load_text(path, text, kind).value_or(Node());
+}
+
 Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostics,
                      const Library& library) {
   return Loader(diagnostics, library).resolve_extends(std::move(node), kind).value_or(Node());

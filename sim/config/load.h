@@ -21,6 +21,11 @@ Node parse_yaml(const std::string& text, const std::string& name, Diagnostics& d
 Node load_file(const std::string& path, Diagnostics& diagnostics,
                const Library& library = default_library(), const std::string& kind = {});
 
+/// The same of a text that was read already. `path` is what messages call it, and where files
+/// beside it are looked for.
+Node load_text(const std::string& text, const std::string& path, Diagnostics& diagnostics,
+               const Library& library = default_library(), const std::string& kind = {});
+
 /// Lays a map over the file that its key `extends` names and removes the key. A node without the
 /// key stays as it is.
 Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostics,

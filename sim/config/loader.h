@@ -18,14 +18,15 @@ class Loader {
 
   /// A file with its `extends` resolved; none if it cannot be read, which has been reported.
   std::optional<Node> load(const std::string& path, const std::string& kind);
+  /// The same of a text that was read from there.
+  std::optional<Node> load_text(const std::string& path, const std::string& text,
+                                const std::string& kind);
   /// The same for the file that a scalar names; what is wrong with the name is reported there.
   std::optional<Node> load_referenced(const Node& reference, const std::string& kind);
   /// Lays a map over the file that its key `extends` names; none after an error.
   std::optional<Node> resolve_extends(Node node, const std::string& kind);
 
  private:
-  std::optional<Node> load_text(const std::string& path, const std::string& text,
-                                const std::string& kind);
   void report_missing(const Node& reference, const std::string& kind, const std::string& path);
   bool closes_cycle(const Node& reference, const std::string& path);
 

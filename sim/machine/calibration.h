@@ -99,7 +99,7 @@ struct KernelFit {
   std::string sibling;
   std::vector<ResidualClass> residuals;
   /// Of rows that were fitted, never of others; arranged (measured_ratios.h).
-  std::vector<MeasuredRatio> ratios;
+  MeasuredRatios ratios;
   std::string measured_ratios;  ///< their text while a file is read; empty afterwards
   static const config::Schema<KernelFit>& schema();
 };
@@ -137,10 +137,17 @@ struct Calibration {
 /// `device` at the rates that a calibration records.
 AcceleratorConfig at_fitted_rates(AcceleratorConfig device, const CalibratedRates& rates);
 
+/// When the measured ratios of a file are parsed.
+enum class RatiosRead : std::uint8_t {
+  kNow,       ///< what is wrong in them is wrong in the file
+  kWhenAsked  ///< each fit's when KernelFit::ratios is first used: 5 ms instead of 60
+};
+
 /// Reads a calibration file, and the device that it was fitted on from the library.
 /// @throws config::ConfigError with what is wrong and where.
 Calibration load_calibration(const std::string& path,
-                             const config::Library& library = config::default_library());
+                             const config::Library& library = config::default_library(),
+                             RatiosRead ratios = RatiosRead::kNow);
 
 }  // namespace orrery
 

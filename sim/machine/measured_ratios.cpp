@@ -5,8 +5,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <mutex>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "sim/machine/calibration.h"
 
@@ -267,6 +269,43 @@ std::vector<MeasuredRatio> parse_ratios(const std::string& text, const config::L
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return reader.take();
+}
+
+struct MeasuredRatios::Source {
+  std::once_flag parsed;
+  std::string text;
+  config::Location first;
+  Precision precision = Precision::kBf16;
+  std::vector<MeasuredRatio> ratios;
+
+  void parse() {
+    if (text.empty()) return;
+    config::Diagnostics diagnostics;
+    ratios = parse_ratios(text, first, precision, diagnostics);
+    diagnostics.throw_if_errors();
+    text = {};
+  }
+};
+
+MeasuredRatios::MeasuredRatios(std::vector<MeasuredRatio> ratios) {
+  if (ratios.empty()) return;
+  source_ = std::make_shared<Source>();
+  source_->ratios = std::move(ratios);
+}
+
+MeasuredRatios::MeasuredRatios(std::string text, config::Location first, Precision precision) {
+  if (text.empty()) return;
+  source_ = std::make_shared<Source>();
+  source_->text = std::move(text);
+  source_->first = std::move(first);
+  source_->precision = precision;
+}
+
+const std::vector<MeasuredRatio>& MeasuredRatios::all() const {
+  static const std::vector<MeasuredRatio> kNone;
+  if (source_ == nullptr) return kNone;
+  std::call_once(source_->parsed, [this] { source_->parse(); });
+  return source_->ratios;
 }
 
 }  // namespace orrery

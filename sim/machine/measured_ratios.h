@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,5 +39,30 @@ std::string write_ratios(const std::vector<MeasuredRatio>& ratios);
 /// @param first where the first line of the text stands
 std::vector<MeasuredRatio> parse_ratios(const std::string& text, const config::Location& first,
                                         Precision precision, config::Diagnostics& diagnostics);
+
+/// The measured ratios of a fit. Files have tens of thousands, of which one experiment needs those
+/// of a few fits: a text is parsed when its ratios are first asked for, once for all copies.
+class MeasuredRatios {
+ public:
+  using Iterator = std::vector<MeasuredRatio>::const_iterator;
+
+  MeasuredRatios() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a list of ratios is their simplest form
+  MeasuredRatios(std::vector<MeasuredRatio> ratios);
+  /// As parse_ratios().
+  MeasuredRatios(std::string text, config::Location first, Precision precision);
+
+  /// Whether there are none, without parsing a text: one that is there has some.
+  bool empty() const { return source_ == nullptr; }
+  /// @throws config::ConfigError with what is wrong in the text and where, at every call
+  const std::vector<MeasuredRatio>& all() const;
+  std::size_t size() const { return all().size(); }
+  Iterator begin() const { return all().begin(); }
+  Iterator end() const { return all().end(); }
+
+ private:
+  struct Source;
+  std::shared_ptr<Source> source_;  ///< null: none
+};
 
 }  // namespace orrery

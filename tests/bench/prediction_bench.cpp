@@ -76,11 +76,13 @@ Calibration calibration(const Make& make, std::size_t ratios) {
   Calibration calibration =
       load_calibration(config::default_library().locate("calibrations", "h200_sxm", ""));
   for (KernelFit& fit : calibration.fits) {
-    fit.ratios.clear();
+    fit.ratios = {};
     if (fit.precision != Precision::kBf16) continue;
     Random random(3);
+    std::vector<MeasuredRatio> measured;
     for (const Kernel& kernel : kernels(make, ratios, 2))
-      fit.ratios.push_back({kernel, 0.9 + 0.2 * static_cast<double>(random(1000)) / 1000});
+      measured.push_back({kernel, 0.9 + 0.2 * static_cast<double>(random(1000)) / 1000});
+    fit.ratios = std::move(measured);
   }
   return calibration;
 }

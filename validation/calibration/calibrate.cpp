@@ -221,7 +221,7 @@ void judge(Calibration alone, const AcceleratorConfig& accelerator, const Rows& 
            KernelFit& fit) {
   fit.residuals = {{}};
   alone.fits = {fit};
-  alone.fits.front().ratios.clear();
+  alone.fits.front().ratios = {};
   fit.structure_error =
       rounded(summarise(compare(CalibratedModel(alone), accelerator, rows.held_out)));
   alone.fits = {fit};

@@ -80,7 +80,7 @@ void write_fit(std::ostream& out, const KernelFit& fit) {
   }
   if (fit.ratios.empty()) return;
   out << "    measured_ratios: |\n";
-  std::istringstream lines(write_ratios(fit.ratios));
+  std::istringstream lines(write_ratios(fit.ratios.all()));
   for (std::string line; std::getline(lines, line);) out << "      " << line << "\n";
 }
 

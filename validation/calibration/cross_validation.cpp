@@ -39,7 +39,7 @@ std::vector<Comparison> leave_models_out(const Calibration& calibration,
     KernelFit fold = fit;
     fold.fitted.clear();
     fold.covariance.clear();
-    fold.ratios.clear();
+    fold.ratios = {};
     fold.residuals = {{}};
     fit_values(calibration.model, thinned(others, kMostFolded), accelerator, free, fold);
     fold.ratios = row_ratios(calibration, fold, others, accelerator, ratios);

@@ -128,7 +128,7 @@ std::vector<MeasuredRatio> row_ratios(const Calibration& calibration, const Kern
                                       const AcceleratorConfig& accelerator, std::size_t most) {
   Calibration alone = calibration;
   alone.fits = {fit};
-  alone.fits.front().ratios.clear();
+  alone.fits.front().ratios = {};
   const CalibratedModel model(alone);
   std::vector<Candidate> candidates;
   candidates.reserve(most);

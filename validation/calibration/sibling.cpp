@@ -80,7 +80,7 @@ std::optional<KernelFit> sibling_fit(const std::vector<CalibratedDevice>& device
   }
   for (const auto& [group, of] : families) carry_over(of, nearest->accelerator, accelerator, fit);
   fit.sibling = nearest->accelerator.id;
-  fit.ratios.clear();
+  fit.ratios = {};
   fit.fit_error = fit.held_out_error = fit.structure_error = fit.whole_model_error = {};
   return fit;
 }

@@ -31,8 +31,8 @@ Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return kernel;
 }
 
-/// The priors of an H200, and products around 256 x 4096 x 4096 that took 1.2 of them.
-Calibration slower() {
+/// The priors of an H200, and products around 256 x 4096 x 4096 that took `value` of them.
+Calibration slower(double value = 1.2) {
   const AcceleratorConfig accelerator = h200();
   Calibration c;
   c.id = "test";
@@ -43,6 +43,7 @@ Calibration slower() {
   fit.parameters["gemm.launch"] = {1.6, "us", 0, ParameterProvenance::kFitted};
   fit.shapes[KernelClass::kGemm] = {{1, 1}, {1, 65536}, {64, 65536}, {64, 65536}};
   fit.residuals = {{0, 40, 0, 0.05}};
+  std::vector<MeasuredRatio> ratios;
   for (const std::int64_t m : {64, 128, 256, 512})
     for (const std::int64_t n : {2048, 4096, 8192})
       for (const std::int64_t k : {2048, 4096, 8192}) {
@@ -51,14 +52,15 @@ Calibration slower() {
         shape.m = m;
         shape.n = n;
         shape.k = k;
-        fit.ratios.push_back({shape, 1.2});
+        ratios.push_back({shape, value});
       }
+  fit.ratios = std::move(ratios);
   c.fits = {fit};
   return c;
 }
 
 Calibration without_ratios(Calibration calibration) {
-  calibration.fits[0].ratios.clear();
+  calibration.fits[0].ratios = {};
   return calibration;
 }
 
@@ -87,8 +89,7 @@ TEST(MeasuredRatios, FarFromThemAPredictionIsExtrapolated) {
 }
 
 TEST(MeasuredRatios, NeverTakeAKernelBelowItsOperationsAtThePeak) {
-  Calibration faster = slower();
-  for (MeasuredRatio& measured : faster.fits[0].ratios) measured.ratio = 0.25;
+  const Calibration faster = slower(0.25);
   const Kernel kernel = product(512, 8192, 8192);
   const double peak = (kernel.matrix_flops / matrix_peak(h200(), Precision::kBf16)).base() * 1e12;
   EXPECT_NEAR(static_cast<double>(CalibratedModel(faster).cost(kernel, h200()).duration), peak, 2);
