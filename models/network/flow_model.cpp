@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "models/collectives/user_algorithm.h"
+#include "models/network/flow_record.h"
+#include "models/network/group_forms.h"
 #include "models/network/host_copy.h"
 #include "models/network/load_sink.h"
+#include "models/network/payload_capacities.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -25,28 +28,6 @@ ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
   return {.scale_up =
               steps.scale_up * longest.inside.scale_up + steps.scale_out * longest.between.scale_up,
           .scale_out = steps.scale_out * longest.between.scale_out};
-}
-
-/// Payload capacities: line rates times the efficiency of the fabric. Links on a package carry the
-/// same protocol as the scale-up fabric and share its efficiency.
-std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
-                                               const Topology& topology) {
-  std::vector<BytesPerSecond> capacities;
-  capacities.reserve(topology.bundles().size());
-  for (BundleId id = 0; id < topology.bundles().size(); ++id) {
-    const Bundle& bundle = topology.bundles()[id];
-    const bool scale_out = bundle.kind == LinkKind::kScaleOut;
-    const Fact<double>& efficiency =
-        scale_out ? system.scale_out.efficiency : system.scale_up.efficiency;
-    // Links to hosts are configured with what reaches payload.
-    const double share = bundle.kind == LinkKind::kHost ? 1 : efficiency.value;
-    capacities.push_back(bundle.capacity * share);
-    if (!(capacities.back().base() > 0)) {
-      throw config::ConfigError(system.name + ": bandwidth and efficiency of " +
-                                topology.bundle_name(id) + " must be positive");
-    }
-  }
-  return capacities;
 }
 
 /// Whether an algorithm that was named may reduce in switches between systems: theirs, and
@@ -177,11 +158,12 @@ void FlowModel::add_rings(Collective& collective, std::vector<int> first_system)
   }
 }
 
-bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const {
-  return std::all_of(transfer.groups.begin(), transfer.groups.end(),
-                     [&](const std::vector<int>& group) {
-                       return group.size() == 1 || algorithm.serves(collective(transfer, group));
-                     });
+bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
+                       const GroupForms& groups) const {
+  return std::all_of(groups.forms().begin(), groups.forms().end(), [&](const auto& form) {
+    const std::vector<int>& group = transfer.groups[form.first];
+    return group.size() == 1 || algorithm.serves(collective(transfer, group));
+  });
 }
 
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
@@ -231,7 +213,7 @@ std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
   if (!protocols_ || transfer.host || (transfer.routing && expert_exchange_)) return {};
   const PricedTransfer priced = price(transfer);
   const auto algorithm = find_algorithm(priced.algorithm);
-  const PricedTransfer raw = price_with(transfer, priced.algorithm, *algorithm);
+  const PricedTransfer raw = price_with(transfer, forms_of(transfer), priced.algorithm, *algorithm);
   return Carried{parse_protocol(priced.protocol).value(), traffic(transfer, raw)};
 }
 
@@ -239,13 +221,15 @@ std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
                                               const std::string& algorithm,
                                               std::optional<Protocol> protocol) const {
   std::optional<Candidate> best;
+  const GroupForms groups = forms_of(transfer);
   if (algorithm != kAuto) {
-    try_algorithm(transfer, algorithm, protocol, best);
+    try_algorithm(transfer, groups, algorithm, protocol, best);
   } else {
     for (const bool automatic : {true, false}) {
       if (best) break;
       for (const auto& [name, item] : AlgorithmRegistry::items()) {
-        if (item.entry->automatic() == automatic) try_algorithm(transfer, name, protocol, best);
+        if (item.entry->automatic() == automatic)
+          try_algorithm(transfer, groups, name, protocol, best);
       }
     }
   }
@@ -263,12 +247,12 @@ bool FlowModel::Candidate::beats(const std::optional<Candidate>& best) const {
 
 /// Leaves in `best` the better of it and of what this algorithm makes of the transfer. Of a large
 /// machine each price has a load for millions of links: no more are kept than that one.
-void FlowModel::try_algorithm(const Transfer& transfer, const std::string& name,
-                              std::optional<Protocol> protocol,
+void FlowModel::try_algorithm(const Transfer& transfer, const GroupForms& groups,
+                              const std::string& name, std::optional<Protocol> protocol,
                               std::optional<Candidate>& best) const {
   const auto algorithm = find_algorithm(name);
-  if (!serves(*algorithm, transfer)) return;
-  PricedTransfer raw = price_with(transfer, name, *algorithm);
+  if (!serves(*algorithm, transfer, groups)) return;
+  PricedTransfer raw = price_with(transfer, groups, name, *algorithm);
   const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
                                  [](const auto& group) { return group.size() == 1; });
   const bool by_kernels = transfer.routing && expert_exchange_;  // which have no protocols
@@ -339,17 +323,27 @@ PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
   return priced;
 }
 
-PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string& name,
-                                     const CollectiveAlgorithm& algorithm) const {
-  PricedTransfer priced;
-  priced.algorithm = name;
-  LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
+/// Sends the flows of all groups and gives the latency of the longest chain, whose steps are left
+/// in `priced`.
+Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups,
+                              const CollectiveAlgorithm& algorithm, LoadSink& sink,
+                              PricedTransfer& priced) const {
+  const bool by_longest = ways_ && !algorithm.counts_links();
   Seconds latency;
-  for (const std::vector<int>& group : transfer.groups) {
-    if (group.size() == 1) continue;
-    const bool by_longest = ways_ && !algorithm.counts_links();
+  std::map<std::size_t, FlowRecord> records;  // by form of several groups
+  for (std::size_t i = 0; i < transfer.groups.size(); ++i) {
+    const auto [form, behind] = groups.images()[i];
+    if (transfer.groups[i].size() == 1) continue;
+    if (const auto record = records.find(form); record != records.end()) {
+      sink.measure(nullptr);
+      record->second.repeat(behind);
+      continue;
+    }
     sink.measure(by_longest ? &*ways_ : nullptr);
-    StepCount steps = algorithm.run(collective(transfer, group), sink);
+    const Collective group = collective(transfer, transfer.groups[i]);
+    StepCount steps = groups.forms()[form].groups == 1
+                          ? algorithm.run(group, sink)
+                          : algorithm.run(group, records.try_emplace(form, sink).first->second);
     if (by_longest) steps.links = links_of(steps, sink.longest());
     const Seconds hops =
         scale_up_hop_ * steps.links.scale_up + scale_out_hop_ * steps.links.scale_out;
@@ -361,6 +355,16 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const std::string
     priced.scale_up_steps = steps.scale_up;
     priced.scale_out_steps = steps.scale_out;
   }
+  return latency;
+}
+
+PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms& groups,
+                                     const std::string& name,
+                                     const CollectiveAlgorithm& algorithm) const {
+  PricedTransfer priced;
+  priced.algorithm = name;
+  LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
+  Seconds latency = run_groups(transfer, groups, algorithm, sink, priced);
   const bool bulk = bulk_ && bulk_->serves(transfer, layout_);
   if (priced.scale_up_steps + priced.scale_out_steps > 0)
     latency += bulk ? bulk_->start(transfer, layout_) : launch_;

@@ -10,12 +10,15 @@
 #include "models/collectives/algorithm.h"
 #include "models/network/bulk.h"
 #include "models/network/expert_exchange.h"
+#include "models/network/group_forms.h"
 #include "models/network/protocols.h"
 #include "models/topologies/fabric.h"
 #include "models/topologies/way_lengths.h"
 #include "sim/machine/network.h"
 
 namespace orrery {
+
+class LoadSink;
 
 /// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
 /// bytes on links, sprayed ideally over all equal shortest paths. See README.md for what that
@@ -75,15 +78,23 @@ class FlowModel final : public Network {
 
   std::optional<PricedTransfer> best(const Transfer& transfer, const std::string& algorithm,
                                      std::optional<Protocol> protocol) const;
-  void try_algorithm(const Transfer& transfer, const std::string& name,
+  /// Faults make systems differ.
+  GroupForms forms_of(const Transfer& transfer) const {
+    return {transfer, layout_, whole_capacities_.empty()};
+  }
+  void try_algorithm(const Transfer& transfer, const GroupForms& groups, const std::string& name,
                      std::optional<Protocol> protocol, std::optional<Candidate>& best) const;
-  PricedTransfer price_with(const Transfer& transfer, const std::string& name,
-                            const CollectiveAlgorithm& algorithm) const;
+  Seconds run_groups(const Transfer& transfer, const GroupForms& groups,
+                     const CollectiveAlgorithm& algorithm, LoadSink& sink,
+                     PricedTransfer& priced) const;
+  PricedTransfer price_with(const Transfer& transfer, const GroupForms& groups,
+                            const std::string& name, const CollectiveAlgorithm& algorithm) const;
   Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
   DeviceLoad device_load(const Transfer& transfer, const PricedTransfer& priced) const;
   void add_rings(Collective& collective, std::vector<int> first_system) const;
-  bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer) const;
+  bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
+              const GroupForms& groups) const;
   void check_groups(const Transfer& transfer) const;
 
   std::string forced_algorithm_;

@@ -148,8 +148,8 @@ class NvSwitchFabric final : public Fabric {
     return boards_ == 1 ? system : system + "/board" + std::to_string(board % boards_);
   }
   std::string package_name(const Topology& topology, int package) const {
-    const std::string name = topology.rank_name(package * layout_.dies);
-    return layout_.dies == 1 ? name : name.substr(0, name.rfind('/'));
+    const std::string name = topology.rank_name(package * layout_.dies);  // of its first die
+    return name.substr(0, name.rfind('/'));
   }
 
   void add_dies(BytesPerSecond capacity, Topology& topology) {
@@ -157,25 +157,28 @@ class NvSwitchFabric final : public Fabric {
     for (int package = 0; package < layout_.ranks() / layout_.dies; ++package) {
       topology.add_switch(package_name(topology, package) + "/package");
     }
+    const NameId inside = topology.name("package");
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      const std::string die = topology.rank_name(rank);
+      const NameId die = topology.rank_name_id(rank);
       const Bundle up{LinkKind::kOnPackage, capacity, 1, rank};
       const Bundle down{LinkKind::kOnPackage, capacity, 1, -1};
-      die_up_.push_back(topology.add_bundle(die, "package", up));
-      die_down_.push_back(topology.add_bundle("package", die, down));
+      die_up_.push_back(topology.add_bundle(die, inside, up));
+      die_down_.push_back(topology.add_bundle(inside, die, down));
     }
   }
 
   void add_packages(Topology& topology) {
     const int count = std::accumulate(links_.begin(), links_.end(), 0);
     const BytesPerSecond capacity = link_ * static_cast<double>(count);
+    const NameId switches = topology.name("nvswitches");
     for (int package = 0; package < layout_.ranks() / layout_.dies; ++package) {
-      const std::string name = package_name(topology, package);
+      const NameId name = layout_.dies == 1 ? topology.rank_name_id(package)
+                                            : topology.name(package_name(topology, package));
       const int source = layout_.dies == 1 ? package : -1;
       const Bundle up{LinkKind::kScaleUp, capacity, count, source};
       const Bundle down{LinkKind::kScaleUp, capacity, count, -1};
-      up_.push_back(topology.add_bundle(name, "nvswitches", up));
-      down_.push_back(topology.add_bundle("nvswitches", name, down));
+      up_.push_back(topology.add_bundle(name, switches, up));
+      down_.push_back(topology.add_bundle(switches, name, down));
     }
   }
 

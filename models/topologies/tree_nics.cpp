@@ -11,6 +11,13 @@ namespace {
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
+/// By leaf.
+std::vector<NameId> leaf_names(const TreeNames& names, int leaves, Topology& topology) {
+  std::vector<NameId> ids;
+  for (int leaf = 0; leaf < leaves; ++leaf) ids.push_back(topology.name(names.leaf(leaf)));
+  return ids;
+}
+
 }  // namespace
 
 TreeNics::TreeNics(const SystemConfig& system, const RankLayout& layout, const TreeShape& shape,
@@ -61,9 +68,10 @@ void TreeNics::draw(Topology::VertexId first_leaf, Topology& topology) const {
 
 void TreeNics::add_own(const TreeNames& names, Topology& topology) {
   const BytesPerSecond port = shape_.port / layout_.dies;
+  const std::vector<NameId> leaves = leaf_names(names, shape_.leaves(), topology);
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    const std::string name = topology.rank_name(rank);
-    const std::string leaf = names.leaf(tree_leaf(layout_, shape_, rank));
+    const NameId name = topology.rank_name_id(rank);
+    const NameId leaf = leaves[index(tree_leaf(layout_, shape_, rank))];
     up_.ports.push_back(topology.add_bundle(name, leaf, {LinkKind::kScaleOut, port, 1, rank}));
     down_.ports.push_back(topology.add_bundle(leaf, name, {LinkKind::kScaleOut, port, 1, -1}));
   }
@@ -72,20 +80,23 @@ void TreeNics::add_own(const TreeNames& names, Topology& topology) {
 void TreeNics::add_shared(BytesPerSecond link, const TreeNames& names, Topology& topology) {
   const BytesPerSecond slot = (link > shape_.port ? link : shape_.port) / layout_.dies;
   first_nic_ = topology.vertices();
+  const std::vector<NameId> leaves = leaf_names(names, shape_.leaves(), topology);
+  NameId nic = 0;
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    const int in_node = rank % layout_.ranks_per_node / ranks_per_nic();
-    const std::string nic =
-        node_name(layout_, layout_.node(rank)) + "/nic" + std::to_string(in_node);
     if (rank % ranks_per_nic() == 0) {
-      topology.add_switch(nic);
-      const std::string leaf = names.leaf(tree_leaf(layout_, shape_, rank));
+      const int in_node = rank % layout_.ranks_per_node / ranks_per_nic();
+      const std::string text =
+          node_name(layout_, layout_.node(rank)) + "/nic" + std::to_string(in_node);
+      topology.add_switch(text);
+      nic = topology.name(text);
+      const NameId leaf = leaves[index(tree_leaf(layout_, shape_, rank))];
       const auto next = static_cast<BundleId>(topology.bundles().size());
       up_.ports.insert(up_.ports.end(), index(ranks_per_nic()), next);
       down_.ports.insert(down_.ports.end(), index(ranks_per_nic()), next + 1);
       topology.add_bundle(nic, leaf, {LinkKind::kScaleOut, shape_.port, 1, -1});
       topology.add_bundle(leaf, nic, {LinkKind::kScaleOut, shape_.port, 1, -1});
     }
-    const std::string name = topology.rank_name(rank);
+    const NameId name = topology.rank_name_id(rank);
     up_.slots.push_back(topology.add_bundle(name, nic, {LinkKind::kHost, slot, 1, rank}));
     down_.slots.push_back(topology.add_bundle(nic, name, {LinkKind::kHost, slot, 1, -1}));
   }

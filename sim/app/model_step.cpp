@@ -148,14 +148,13 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
                             experiment.contention.transfers ? &slowdowns : nullptr,
                             power_figures(experiment, program, outcome.priced)};
   const Replayer replayer = [&](SlowdownModel* slowed) {
-    PricedProgram priced = outcome.priced;
     ReplayOptions options;
     options.timeline = timeline.get();
     options.slowdowns = slowed;
     options.topology = &network.topology();
     ReplayOutcome played;
-    played.power = replay_under_cap(experiment, program, options, priced, played.replay);
-    played.kernels = std::move(priced.costs.kernels);
+    played.power = replay_under_cap(experiment, program, options, outcome.priced, played.replay);
+    played.kernels = outcome.priced.costs.kernels;
     return played;
   };
   Played played = play(inputs, replayer, simulate_options.stand_in);

@@ -90,6 +90,7 @@ PowerUse replay_under_cap(const Experiment& experiment, const Program& program,
     PowerTrace trace(run_energies(program.kernels, kernels, accelerator), transfers,
                      program.roles.size(), accelerator.power.response.value);
     observed.observer = &trace;
+    result = {};  // millions of links, not to be held beside those of the next
     result = replay(program, priced.costs, observed);
     return accelerator.power.idle.value +
            trace.highest(result.end) * static_cast<double>(accelerator.dies);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/name_pool.h"
 
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
@@ -9,12 +10,8 @@ namespace {
 
 constexpr NameId kFree = ~NameId{0};
 
-/// FNV-1a, whose values nothing depends on but where a name is looked for.
-std::uint64_t hash(std::string_view name) {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char c : name) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return value;
-}
+/// Nothing depends on its values but where a name is looked for.
+std::size_t hash(std::string_view name) { return std::hash<std::string_view>()(name); }
 
 }  // namespace
 

@@ -70,9 +70,8 @@ Topology::VertexId Topology::add_switch(std::string_view name) {
   return boost::add_vertex(Vertex{names_.add(name)}, *graph_);
 }
 
-BundleId Topology::add_bundle(std::string_view from, std::string_view to, const Bundle& bundle) {
-  const NameId first = names_.add(from);
-  ends_.push_back({first, names_.add(to)});
+BundleId Topology::add_bundle(NameId from, NameId to, const Bundle& bundle) {
+  ends_.push_back({from, to});
   bundles_.push_back(bundle);
   return static_cast<BundleId>(bundles_.size() - 1);
 }
@@ -92,6 +91,8 @@ std::size_t Topology::vertices() const { return boost::num_vertices(*graph_); }
 std::string Topology::vertex_name(VertexId vertex) const {
   return std::string(names_.at((*graph_)[vertex].name));
 }
+
+NameId Topology::rank_name_id(int rank) const { return (*graph_)[rank_vertex(rank)].name; }
 
 std::size_t Topology::link_count(LinkKind kind) const {
   std::size_t count = 0;

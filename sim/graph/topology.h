@@ -63,7 +63,14 @@ class Topology {
   VertexId add_rank(std::string_view name);
   VertexId add_switch(std::string_view name);
   /// Its name is "system0/node1/accelerator3->nvswitches" of `from` and `to`.
-  BundleId add_bundle(std::string_view from, std::string_view to, const Bundle& bundle);
+  BundleId add_bundle(std::string_view from, std::string_view to, const Bundle& bundle) {
+    const NameId first = name(from);
+    return add_bundle(first, name(to), bundle);
+  }
+  /// The same of names that are known: an end of several bundles is looked for once.
+  BundleId add_bundle(NameId from, NameId to, const Bundle& bundle);
+  /// The number of a name, which may be new.
+  NameId name(std::string_view text) { return names_.add(text); }
   /// Leaves a bundle that share of its capacity; 0: it is down. Its links are still counted.
   void scale(BundleId bundle, double share) { bundles_.at(bundle).capacity *= share; }
   /// Draws one physical link of a bundle, whose capacity and count have it already.
@@ -84,6 +91,7 @@ class Topology {
   VertexId rank_vertex(int rank) const { return rank_vertices_.at(static_cast<std::size_t>(rank)); }
   std::string vertex_name(VertexId vertex) const;
   std::string rank_name(int rank) const { return vertex_name(rank_vertex(rank)); }
+  NameId rank_name_id(int rank) const;
   /// Physical links of a kind, one way each, drawn or not.
   std::size_t link_count(LinkKind kind) const;
 

@@ -58,6 +58,20 @@ KernelId ProgramBuilder::kernel(const Kernel& kernel) {
   return same_name.back();
 }
 
+/// The transfer of a name from which its groups follow; they are listed where it is new.
+template <class Groups>
+TransferId ProgramBuilder::once(Transfer transfer, const Groups& groups) {
+  std::vector<TransferId>& same_name = named_groups_[transfer.name];
+  for (const TransferId id : same_name) {
+    const Transfer& known = program_.transfers[id];
+    if (known.bytes == transfer.bytes && known.routing == transfer.routing) return id;
+  }
+  transfer.groups = groups();
+  groups_listed_ += transfer.groups.size();
+  same_name.push_back(this->transfer(std::move(transfer)));
+  return same_name.back();
+}
+
 TransferId ProgramBuilder::collective(const LayerCollective& collective, int stage) {
   const ScopeParts parts = parts_of(collective.scope);
   Transfer transfer;
@@ -66,8 +80,7 @@ TransferId ProgramBuilder::collective(const LayerCollective& collective, int sta
   transfer.kind = collective.kind;
   transfer.bytes = collective.bytes;
   transfer.routing = collective.routing;
-  transfer.groups = (mesh_.*parts.groups)(stage);
-  return this->transfer(std::move(transfer));
+  return once(std::move(transfer), [&] { return (mesh_.*parts.groups)(stage); });
 }
 
 TransferId ProgramBuilder::message(const std::string& direction, int from, int to, Bytes bytes) {
@@ -76,9 +89,8 @@ TransferId ProgramBuilder::message(const std::string& direction, int from, int t
   transfer.name = direction + " " + std::to_string(from) + "->" + std::to_string(to);
   transfer.kind = TransferKind::kSendReceive;
   transfer.bytes = bytes;
-  transfer.groups = mesh_.pairs(from, to);
   transfer.participants = 2;
-  return this->transfer(std::move(transfer));
+  return once(std::move(transfer), [&] { return mesh_.pairs(from, to); });
 }
 
 TransferId ProgramBuilder::transfer(Transfer transfer) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,15 +42,24 @@ class ProgramBuilder {
   /// Any other. Transfers of one name that differ in anything else are two.
   TransferId transfer(Transfer transfer);
   BlockId block(std::string name, OperatorGraph graph);
+  /// Groups of ranks that were listed so far for collectives of layers and messages: the work that
+  /// grows with the machine.
+  std::size_t groups_listed() const { return groups_listed_; }
 
   /// The program, once; `calls[stage]` are the blocks that each stage runs.
   Program finish(std::vector<std::vector<BlockId>> calls);
 
  private:
+  template <class Groups>
+  TransferId once(Transfer transfer, const Groups& groups);
+
   Mesh mesh_;
   Program program_;
+  std::size_t groups_listed_ = 0;
   std::map<std::string, std::vector<KernelId>, std::less<>> kernels_;  ///< by name, then compared
   std::map<std::string, std::vector<TransferId>, std::less<>> transfers_;  ///< likewise
+  /// Those whose groups follow from their name, by it.
+  std::map<std::string, std::vector<TransferId>, std::less<>> named_groups_;
 };
 
 /// Writes one block: a chain of steps, each waiting for the one before unless its list says

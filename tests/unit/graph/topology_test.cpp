@@ -35,6 +35,18 @@ TEST(Topology, LinksAreCountedByTheirBundlesDrawnOrNot) {
   EXPECT_EQ(topology.bundles()[bundle].capacity, 75_GBps);
 }
 
+TEST(Topology, EndsOfBundlesAreGivenByNameOrByItsNumber) {
+  Topology topology;
+  topology.add_rank("gpu");
+  const NameId gpu = topology.rank_name_id(0), chip = topology.name("chip");
+  const BundleId up = topology.add_bundle(gpu, chip, {});
+  const BundleId down = topology.add_bundle("chip", "gpu", {});
+  EXPECT_EQ(topology.bundle_name(up), "gpu->chip");
+  EXPECT_EQ(topology.bundle_ends(down).from, chip);
+  EXPECT_EQ(topology.bundle_ends(down).to, gpu);
+  EXPECT_EQ(topology.names().size(), 2U);
+}
+
 TEST(Topology, ALinkIsNamedAfterItsEnds) {
   Topology topology;
   const auto gpu = topology.add_rank("system0/node0/accelerator3");

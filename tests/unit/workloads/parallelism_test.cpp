@@ -82,6 +82,36 @@ TEST(ProgramBuilder, TransfersOfOneNameThatDifferAreTwo) {
   EXPECT_EQ(others.count(first), 0U);
 }
 
+// A layer calls its collectives again and again; only the first call lists the groups of all ranks.
+TEST(ProgramBuilder, GroupsAreListedOncePerTransfer) {
+  ProgramBuilder builder({.tp = 2, .pp = 2, .dp = 500});
+  LayerCollective sum;
+  sum.bytes = Bytes(1000);
+  const TransferId first = builder.collective(sum, 0);
+  const TransferId sent = builder.message("forward", 0, 1, Bytes(1000));
+  EXPECT_EQ(builder.groups_listed(), 500U + 1000U);
+  for (int call = 0; call < 100; ++call) {
+    EXPECT_EQ(builder.collective(sum, 0), first);
+    EXPECT_EQ(builder.message("forward", 0, 1, Bytes(1000)), sent);
+  }
+  EXPECT_EQ(builder.groups_listed(), 500U + 1000U);
+}
+
+TEST(ProgramBuilder, CollectivesOfOtherStagesScopesBytesOrRoutingsAreOthers) {
+  ProgramBuilder builder({.tp = 2, .pp = 2, .dp = 2, .ep = 2});
+  LayerCollective sum;
+  sum.bytes = Bytes(1000);
+  LayerCollective larger = sum, experts = sum, routed = sum;
+  larger.bytes = Bytes(1000.5);
+  experts.scope = Scope::kExpert;
+  routed.routing = ExpertRouting{};
+  const std::set<TransferId> ids = {builder.collective(sum, 0), builder.collective(sum, 1),
+                                    builder.collective(larger, 0), builder.collective(experts, 0),
+                                    builder.collective(routed, 0)};
+  EXPECT_EQ(ids.size(), 5U);
+  EXPECT_EQ(ids.count(builder.collective(routed, 0)), 1U);
+}
+
 TEST(ProgramBuilder, MessagesOfOneDirectionKeepTheirOwnBytes) {
   ProgramBuilder builder({.pp = 2});
   const TransferId a = builder.message("forward", 0, 1, Bytes(1000));

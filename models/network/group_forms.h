@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "models/topologies/fabric.h"
+#include "sim/graph/transfer.h"
+
+namespace orrery {
+
+/// The groups of a transfer by their form. Groups at the same places of systems that are alike do
+/// the same on links of their own: a tensor parallel step on 100,000 nodes has as many groups, and
+/// one form. A group that spans systems is the only one of its form, since ways between systems
+/// depend on which they are.
+class GroupForms {
+ public:
+  /// @param systems_alike no link of them differs; else every group has a form of its own
+  GroupForms(const Transfer& transfer, const RankLayout& layout, bool systems_alike);
+
+  struct Form {
+    std::size_t first = 0;  ///< of its groups
+    std::size_t groups = 0;
+  };
+  const std::vector<Form>& forms() const { return forms_; }
+  struct Image {
+    std::size_t form = 0;
+    int behind = 0;  ///< ranks between the first group of the form and this one
+  };
+  /// By group.
+  const std::vector<Image>& images() const { return images_; }
+
+ private:
+  std::vector<Form> forms_;
+  std::vector<Image> images_;
+};
+
+}  // namespace orrery
