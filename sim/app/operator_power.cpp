@@ -49,8 +49,8 @@ OperatorPower settle_operator(const std::vector<Kernel>& kernels,
     at_boost += duration * cost.clock;
   }
   const EnergyUse energy = kernel_energy(kernels, costs, accelerator);
-  return {std::move(costs),
-          boost_clock(accelerator) * (time > Seconds(0) ? at_boost / time : 1), energy};
+  return {std::move(costs), boost_clock(accelerator) * (time > Seconds(0) ? at_boost / time : 1),
+          energy};
 }
 
 }  // namespace orrery

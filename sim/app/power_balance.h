@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-/// The accelerator that kernels are priced for in a power state. In the steady state it is under the
-/// cap of the part as sold: what a lower one costs is for the balance to say, and once.
+/// The accelerator that kernels are priced for in a power state. In the steady state it is under
+/// the cap of the part as sold: what a lower one costs is for the balance to say, and once.
 AcceleratorConfig priced_accelerator(const AcceleratorConfig& accelerator, PowerState state);
 
 /// One balance for all devices: P(s) = idle + (core energy x (V(s)/V0)^2 + memory energy) / T(s),

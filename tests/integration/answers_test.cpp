@@ -75,9 +75,10 @@ TEST_F(Answers, SharesOfExplainAreOfTheStep) {
 TEST_F(Answers, ExplainShowsKernelsAtTheClocksAtWhichTheyRan) {
   const std::string what =
       "--json " +
-      experiment("experiment: training, calibration: none, model: {dimensions: {layers: 1, hidden: "
-                 "4096, heads: 32, vocabulary: 8192}}, parallel: {tp: 2}, batch: {global: 2, "
-                 "micro: 2, sequence: 2048}") +
+      experiment(
+          "experiment: training, calibration: none, model: {dimensions: {layers: 1, hidden: "
+          "4096, heads: 32, vocabulary: 8192}}, parallel: {tp: 2}, batch: {global: 2, "
+          "micro: 2, sequence: 2048}") +
       " --set 'system.accelerator.power.limit=300 W'";
   const auto run = nlohmann::json::parse(orrery("run " + what, false).out).at("metrics");
   const auto explained = nlohmann::json::parse(orrery("explain " + what, false).out);

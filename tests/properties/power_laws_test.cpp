@@ -142,9 +142,9 @@ TEST(PowerLaws, ProductsTakeAsManyClocksUnderEveryCap) {
       const double before = clocks(simulate(sold));
       for (const double share : {0.6, 0.25, 0.05}) {
         const Watts limit = power.idle.value + (power.tdp.value - power.idle.value) * share;
-        const double after = clocks(simulate(
-            load(experiment, {steady, "system.accelerator.power.limit=" +
-                                          std::to_string(limit.base()) + " W"})));
+        const double after = clocks(simulate(load(
+            experiment,
+            {steady, "system.accelerator.power.limit=" + std::to_string(limit.base()) + " W"})));
         EXPECT_LE(after, before * 1.01) << experiment << ": " << print(limit);
         EXPECT_GE(after, before * 0.97) << experiment << ": " << print(limit);
       }

@@ -149,11 +149,11 @@ TEST(WhatIfs, ALowerLimitCostsWhatTheClockLoses) {
 }
 
 // A step of 3.45 s on a GB200: 2.16 s of products, 0.95 s of attention, 0.34 s that clocks do not
-// change. The GB300 has 1,260 instead of 1,060 W above idle, and runs at up to 2,062 instead of 1,865
-// MHz: 1.19^(1/3) to 1.106 times as fast. A tile of 128 x 128 pairs takes 1,024 clocks of products
-// and 1,024 of exponentials, there 512: one after the other 0.75 of the time, side by side all of
-// it. 0.85 to 0.95. Published pairs have 0.839 and 0.825: gb300.yaml tells why no energy is set by
-// them.
+// change. The GB300 has 1,260 instead of 1,060 W above idle, and runs at up to 2,062 instead of
+// 1,865 MHz: 1.19^(1/3) to 1.106 times as fast. A tile of 128 x 128 pairs takes 1,024 clocks of
+// products and 1,024 of exponentials, there 512: one after the other 0.75 of the time, side by side
+// all of it. 0.85 to 0.95. Published pairs have 0.839 and 0.825: gb300.yaml tells why no energy is
+// set by them.
 TEST(WhatIfs, AGb300IsAsMuchFasterThanAGb200AsPowerAndExponentialsSay) {
   const auto step = [](const std::string& system) {
     return metric(run("{experiment: training, model: llama_3_1_8b, precision: fp8, parallel: {dp: "
