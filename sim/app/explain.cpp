@@ -16,6 +16,7 @@
 #include "sim/app/simulate.h"
 #include "sim/app/step_power.h"
 #include "sim/config/output.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/limits.h"
 #include "workloads/fusion.h"
 #include "workloads/statistics.h"
@@ -81,19 +82,21 @@ Explained explain_model(const Experiment& e) {
   return explained;
 }
 
-/// One kernel: how often, what limits it and how close it comes to that, how long.
+/// One kernel: how often, what limits it and how close it comes to that, how long, at which clock.
+/// A clock that power took away makes no other limit.
 ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost, std::uint64_t count,
                             const AcceleratorConfig& accelerator) {
   const double time = to_seconds(cost.duration).base();
-  const Limit limit = limit_of(kernel, cost, accelerator);
+  const Seconds limit = limit_of(kernel, cost, accelerator).time;
   return {{"name", kernel.name},
           {"class", to_string(kernel.kind)},
           {"count", count},
           {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
           {"bytes", (kernel.read + kernel.written).base()},
-          {"bound", to_string(limit.bound)},
-          {"share_of_limit", limit.time.base() / time},
+          {"bound", to_string(cost.bound)},
+          {"share_of_limit", limit.base() / time},
           {"fidelity", to_string(cost.fidelity)},
+          {"clock_hz", (boost_clock(accelerator) * cost.clock).base()},
           {"time_s", time},
           {"total_s", time * static_cast<double>(count)}};
 }
@@ -129,16 +132,14 @@ ordered_json explain_fusion(const Experiment& e) {
 
 /// Its kernels, what it saves and where its energy goes.
 void explain_operator(const Experiment& e, ordered_json& explanation) {
-  const auto model = kernel_model(e);
   const AcceleratorConfig& accelerator = e.system.accelerator;
   const std::vector<Kernel> kernels = (*e.op)->kernels(e.precision);
-  std::vector<KernelCost> costs;
-  costs.reserve(kernels.size());
-  for (const Kernel& kernel : kernels) costs.push_back(model->cost(kernel, accelerator));
-  const EnergyUse energy = settle_operator(kernels, accelerator, power_state(e), costs).energy;
+  const OperatorPower settled =
+      settle_operator(kernels, accelerator, power_state(e), *kernel_model(e));
+  const EnergyUse& energy = settled.energy;
   ordered_json rows = ordered_json::array();
   for (std::size_t i = 0; i < kernels.size(); ++i)
-    rows.push_back(explain_kernel(kernels[i], costs[i], 1, accelerator));
+    rows.push_back(explain_kernel(kernels[i], settled.costs[i], 1, accelerator));
   explanation["operator"] = e.op->name;
   explanation["kernels"] = std::move(rows);
   explanation["energy_j"] = {
@@ -249,8 +250,9 @@ void explain_limits(const RunRecord& record, ordered_json& explanation) {
 void explain_model_step(const Experiment& e, const KnownReplay& known, ordered_json& explanation) {
   Explained explained = explain_model(e);
   const ExperimentNetwork network(e);
-  const PricedProgram priced =
+  PricedProgram priced =
       price(explained.program, e.system.accelerator, *kernel_model(e), network.start());
+  if (known.ended()) priced.costs.kernels = known.outcome().kernels;
   const std::vector<Role>& roles = explained.program.roles;
   const Role& role =
       known.ended() ? roles.at(static_cast<std::size_t>(known.result().last_role)) : roles.back();

@@ -81,15 +81,18 @@ void print_rows(const ordered_json& explanation, const char* key, const std::str
                {"bound"},
                {"of limit", Align::kRight},
                {"fidelity"},
+               {"clock", Align::kRight},
                {"time", Align::kRight},
                {"total", Align::kRight}});
   for (const ordered_json& row : *rows) {
     const double flops = row.value("flops", 0.0);
-    table.add_row(
-        {row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
-         flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"), row["bound"],
-         row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
-         row.value("fidelity", "-"), time_cell(row["time_s"]), time_cell(row["total_s"])});
+    table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
+                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
+                   row["bound"],
+                   row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
+                   row.value("fidelity", "-"),
+                   row.contains("clock_hz") ? format_si(row["clock_hz"], "Hz") : "-",
+                   time_cell(row["time_s"]), time_cell(row["total_s"])});
   }
   out << "\n";
   table.print(out);

@@ -12,6 +12,7 @@
 #include "sim/app/kernel_pricing.h"
 #include "sim/app/kernel_slowdowns.h"
 #include "sim/app/plan_check.h"
+#include "sim/app/power_balance.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/results/timeline.h"
@@ -138,7 +139,9 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   const ExperimentNetwork states(experiment);
   const FlowModel& network = states.start();
   StepOutcome outcome;
-  outcome.priced = price(program, experiment.system.accelerator, model, network);
+  const AcceleratorConfig accelerator =
+      priced_accelerator(experiment.system.accelerator, power_state(experiment));
+  outcome.priced = price(program, accelerator, model, network);
   states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
   KernelSlowdowns slowdowns(experiment, program, simulate_options.tiles);
   const std::string& trace = simulate_options.trace;

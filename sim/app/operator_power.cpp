@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/operator_power.h"
 
+#include <utility>
+
 #include "sim/app/power_balance.h"
 #include "sim/app/power_trace.h"
 #include "sim/machine/clock.h"
@@ -26,7 +28,11 @@ Watts window_power(const std::vector<Kernel>& kernels, const std::vector<KernelC
 
 OperatorPower settle_operator(const std::vector<Kernel>& kernels,
                               const AcceleratorConfig& accelerator, PowerState state,
-                              std::vector<KernelCost>& costs) {
+                              const KernelModel& model) {
+  std::vector<KernelCost> costs;
+  costs.reserve(kernels.size());
+  const AcceleratorConfig priced = priced_accelerator(accelerator, state);
+  for (const Kernel& kernel : kernels) costs.push_back(model.cost(kernel, priced));
   if (state == PowerState::kSteady) {
     const SteadyClock steady(kernels, accelerator, costs);
     steady_share(accelerator.power, steady.highest(), [&](double share) {
@@ -42,8 +48,9 @@ OperatorPower settle_operator(const std::vector<Kernel>& kernels,
     time += duration;
     at_boost += duration * cost.clock;
   }
-  return {boost_clock(accelerator) * (time > Seconds(0) ? at_boost / time : 1),
-          kernel_energy(kernels, costs, accelerator)};
+  const EnergyUse energy = kernel_energy(kernels, costs, accelerator);
+  return {std::move(costs), boost_clock(accelerator) * (time > Seconds(0) ? at_boost / time : 1),
+          energy};
 }
 
 }  // namespace orrery

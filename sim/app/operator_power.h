@@ -8,18 +8,17 @@
 
 namespace orrery {
 
-/// A die while an operator runs: the clock of its units and what it uses.
+/// A die while an operator runs.
 struct OperatorPower {
-  Hertz clock;
+  std::vector<KernelCost> costs;  ///< by kernel, at the clocks at which they run
+  Hertz clock;                    ///< of the units, the mean by time
   EnergyUse energy;
 };
 
-/// Gives kernels that run one after the other, as the model prices them, their clocks and times in
-/// a power state (power_balance.h).
+/// Prices kernels that run one after the other, at their clocks in a power state (power_balance.h).
 /// @param state kBurst or kSteady
-/// @return their mean clock by time, and their energies at their clocks
 OperatorPower settle_operator(const std::vector<Kernel>& kernels,
                               const AcceleratorConfig& accelerator, PowerState state,
-                              std::vector<KernelCost>& costs);
+                              const KernelModel& model);
 
 }  // namespace orrery

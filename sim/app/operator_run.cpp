@@ -18,30 +18,27 @@ namespace {
 /// Kernels that run one after the other, with their prices.
 struct PricedOperator {
   std::vector<Kernel> kernels;
-  std::vector<KernelCost> costs;
   OperatorPower power;
   double time = 0;  ///< s
 
-  double seconds(std::size_t i) const { return to_seconds(costs[i].duration).base(); }
+  const KernelCost& cost(std::size_t i) const { return power.costs[i]; }
+  double seconds(std::size_t i) const { return to_seconds(cost(i).duration).base(); }
 };
 
 PricedOperator price_operator(const Experiment& experiment, const KernelModel& model) {
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
   PricedOperator priced;
   priced.kernels = (*experiment.op)->kernels(experiment.precision);
-  for (const Kernel& kernel : priced.kernels)
-    priced.costs.push_back(model.cost(kernel, accelerator));
-  priced.power =
-      settle_operator(priced.kernels, accelerator, power_state(experiment), priced.costs);
-  for (const KernelCost& cost : priced.costs) priced.time += to_seconds(cost.duration).base();
+  priced.power = settle_operator(priced.kernels, accelerator, power_state(experiment), model);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) priced.time += priced.seconds(i);
   return priced;
 }
 
 /// What limits the operator for the largest part of its time.
 Bound bound_of(const PricedOperator& priced) {
   std::map<Bound, double> time;
-  for (std::size_t i = 0; i < priced.costs.size(); ++i)
-    time[priced.costs[i].bound] += priced.seconds(i);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i)
+    time[priced.cost(i).bound] += priced.seconds(i);
   return std::max_element(time.begin(), time.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
@@ -50,7 +47,7 @@ Bound bound_of(const PricedOperator& priced) {
 /// Of the longest kernel.
 Fidelity fidelity_of(const PricedOperator& priced) {
   const auto longest = std::max_element(
-      priced.costs.begin(), priced.costs.end(),
+      priced.power.costs.begin(), priced.power.costs.end(),
       [](const KernelCost& a, const KernelCost& b) { return a.duration < b.duration; });
   return longest->fidelity;
 }
@@ -95,8 +92,8 @@ void run_operator(const Experiment& experiment, const SimulateOptions& options, 
   ProvenanceTime rests;
   for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
     flops += priced.kernels[i].matrix_flops.base();
-    limit += limit_of(priced.kernels[i], priced.costs[i], accelerator).time.base();
-    rests.add(priced.costs[i].provenance, priced.seconds(i));
+    limit += limit_of(priced.kernels[i], priced.cost(i), accelerator).time.base();
+    rests.add(priced.cost(i).provenance, priced.seconds(i));
   }
   const double bytes = traffic(priced.kernels).base();
   const EnergyUse& energy = priced.power.energy;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <utility>
 
 #include "sim/config/diagnostics.h"
@@ -13,14 +14,11 @@
 namespace orrery {
 namespace {
 
-/// Share of the time of a kernel, launch apart, for which the core has work at the boost clock.
-double core_use(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& a) {
-  const Seconds body = to_seconds(cost.duration - cost.launch);
-  if (!(body > Seconds(0))) return 0;
-  double busy = 0;
-  for (const Bound rate : {Bound::kTensor, Bound::kVector, Bound::kCache})
-    busy = std::max(busy, time_at_rate(kernel, a, rate).base());
-  return std::min(1.0, busy / body.base() * (a.compute.clock.value / boost_clock(a)));
+Seconds longest_at(std::initializer_list<Bound> rates, const Kernel& kernel,
+                   const AcceleratorConfig& a) {
+  Seconds longest;
+  for (const Bound rate : rates) longest = std::max(longest, time_at_rate(kernel, a, rate));
+  return longest;
 }
 
 /// Whether the time of a kernel does not follow the clock of the units.
@@ -46,12 +44,25 @@ double clock_alone(const Kernel& kernel, const KernelCost& cost, const Accelerat
   return cost.duration > 0 ? share_within(a.power.cap(), 1, power) : 1;
 }
 
-/// Below the voltage's floor nothing is won by a lower clock but time.
+/// Where the units have the most work: the clock at which they would do it without a gap in the
+/// time of the kernel.
 double keeps_in_burst(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& a) {
-  return std::max(floor_share(a), core_use(kernel, cost, a));
+  const Seconds body = to_seconds(cost.duration - cost.launch);
+  const Seconds core = longest_at({Bound::kTensor, Bound::kVector, Bound::kCache}, kernel, a);
+  const Seconds beside = longest_at({Bound::kMemory, Bound::kHost, Bound::kEngine}, kernel, a);
+  const double clock = a.compute.clock.value / boost_clock(a);
+  const double use = body > Seconds(0) ? std::min(1.0, core / body * clock) : 0;
+  return core > beside ? use : std::max(floor_share(a), use);
 }
 
 }  // namespace
+
+AcceleratorConfig priced_accelerator(const AcceleratorConfig& accelerator, PowerState state) {
+  AcceleratorConfig priced = accelerator;
+  if (state == PowerState::kSteady && priced.power.cap() < priced.power.tdp.value)
+    priced.power.limit.reset();
+  return priced;
+}
 
 void balance_burst(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
                    std::vector<KernelCost>& costs) {
@@ -64,10 +75,11 @@ void balance_burst(const std::vector<Kernel>& kernels, const AcceleratorConfig& 
 
 SteadyClock::SteadyClock(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
                          std::vector<KernelCost> costs)
-    : accelerator_(accelerator), costs_(std::move(costs)) {
+    : costs_(std::move(costs)) {
+  const AcceleratorConfig priced = priced_accelerator(accelerator, PowerState::kSteady);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const double least = keeps_in_burst(kernels[i], costs_[i], accelerator_);
-    const double burst = clock_alone(kernels[i], costs_[i], accelerator_, least);
+    const double least = keeps_in_burst(kernels[i], costs_[i], priced);
+    const double burst = clock_alone(kernels[i], costs_[i], priced, least);
     highest_.push_back(std::max(burst, costs_[i].clock));
     keeps_.push_back(off_core(costs_[i].bound) ? std::min(least, highest_[i]) : highest_[i]);
   }

@@ -9,6 +9,10 @@
 
 namespace orrery {
 
+/// The accelerator that kernels are priced for in a power state. In the steady state it is under
+/// the cap of the part as sold: what a lower one costs is for the balance to say, and once.
+AcceleratorConfig priced_accelerator(const AcceleratorConfig& accelerator, PowerState state);
+
 /// One balance for all devices: P(s) = idle + (core energy x (V(s)/V0)^2 + memory energy) / T(s),
 /// with s the clock over the boost clock and T(s) = launch + body x max(1, k / s). k is the lowest
 /// clock at which a kernel keeps the time that the kernel model gives. What that is, is what the
@@ -16,7 +20,9 @@ namespace orrery {
 
 /// Kernels as they are measured (power.state burst). The time stays; the clock is the highest at
 /// which the work, done in that time, keeps the cap. k is the clock at which the units would have
-/// to issue without a gap: where even there the cap cannot be kept, time is stretched.
+/// to issue without a gap: where even there the cap cannot be kept, time is stretched. What the
+/// units do not limit has none below the clock at which the voltage is at its floor: less would win
+/// nothing but time.
 void balance_burst(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
                    std::vector<KernelCost>& costs);
 
@@ -26,8 +32,7 @@ void balance_burst(const std::vector<Kernel>& kernels, const AcceleratorConfig& 
 /// clock below which the voltage does not fall.
 class SteadyClock {
  public:
-  /// @param kernels, accelerator have to outlive it
-  /// @param costs as the kernel model gives them
+  /// @param costs as the kernel model gives them for priced_accelerator()
   SteadyClock(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
               std::vector<KernelCost> costs);
 
@@ -37,7 +42,6 @@ class SteadyClock {
   std::vector<KernelCost> at(double share) const;
 
  private:
-  const AcceleratorConfig& accelerator_;
   std::vector<KernelCost> costs_;
   std::vector<double> keeps_, highest_;  ///< by kernel; no clock above `highest_`
 };

@@ -62,6 +62,7 @@ std::vector<double> power_figures(const Experiment& experiment, const Program& p
   const PowerConfig& power = accelerator.power;
   std::vector<double> figures = {static_cast<double>(power_state(experiment)),
                                  power.cap().base(),
+                                 power.tdp.value.base(),
                                  power.idle.value.base(),
                                  power.floor_clock.value,
                                  power.floor_voltage.value,

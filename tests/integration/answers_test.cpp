@@ -72,6 +72,29 @@ TEST_F(Answers, SharesOfExplainAreOfTheStep) {
   EXPECT_GE(json.at("longest")[0].at("share"), json.at("longest")[9].at("share"));
 }
 
+// At 300 W the units of an H100 are far below their 1.98 GHz.
+TEST_F(Answers, ExplainShowsKernelsAtTheClocksAtWhichTheyRan) {
+  const std::string what =
+      "--json " +
+      experiment(
+          "experiment: training, calibration: none, model: {dimensions: {layers: 1, hidden: "
+          "4096, heads: 32, vocabulary: 8192}}, parallel: {tp: 2}, batch: {global: 2, "
+          "micro: 2, sequence: 2048}") +
+      " --set 'system.accelerator.power.limit=300 W'";
+  const auto run = nlohmann::json::parse(orrery("run " + what, false).out).at("metrics");
+  const auto explained = nlohmann::json::parse(orrery("explain " + what, false).out);
+  // Launches that hold up the units are the host's part.
+  double busy = 0, kernels = 0;
+  for (const char* part : {"compute", "optimizer", "host"})
+    busy += run.at("breakdown." + std::string(part) + "_s").get<double>();
+  for (const auto& row : explained.at("kernels")) {
+    kernels += row.at("total_s").get<double>();
+    EXPECT_LT(row.at("clock_hz"), 1.5e9) << row.at("name");
+  }
+  EXPECT_NEAR(kernels, busy, 1e-9 * busy);
+  EXPECT_EQ(explained.at("breakdown")[0].at("time_s"), run.at("breakdown.compute_s"));
+}
+
 TEST_F(Answers, InputsWithoutEffectAreThereForOperatorsAndCollectives) {
   const auto no_effect = [](const std::string& file) {
     return nlohmann::json::parse(orrery("explain --json " + file, false).out).at("no_effect");

@@ -12,6 +12,7 @@
 #include "sim/app/simulate.h"
 #include "sim/app/step_power.h"
 #include "sim/config/load.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -121,6 +122,32 @@ TEST(PowerLaws, RepeatedOperatorsAreNoFasterThanMeasuredOnes) {
       const RunRecord steady =
           simulate(load(experiment, {"system.accelerator.power.state=steady"}));
       EXPECT_GE(steady.find("time_s")->value, burst * (1 - 1e-9)) << experiment;
+    }
+  }
+}
+
+/// What the units limit takes as many clocks under any cap, far below the floor of the voltage too,
+/// but for launches of a few us.
+TEST(PowerLaws, ProductsTakeAsManyClocksUnderEveryCap) {
+  for (const std::string& system : kSystems) {
+    for (const std::string& op : {kOperators[0], kOperators[3]}) {
+      const std::string experiment =
+          "{experiment: operator, system: " + system + ", operator: {" + op + "}}";
+      const std::string steady = "system.accelerator.power.state=steady";
+      const LoadedExperiment sold = load(experiment, {steady});
+      const PowerConfig& power = sold.experiment.system.accelerator.power;
+      const auto clocks = [](const RunRecord& record) {
+        return record.find("time_s")->value * record.find("clock_hz")->value;
+      };
+      const double before = clocks(simulate(sold));
+      for (const double share : {0.6, 0.25, 0.05}) {
+        const Watts limit = power.idle.value + (power.tdp.value - power.idle.value) * share;
+        const double after = clocks(simulate(load(
+            experiment,
+            {steady, "system.accelerator.power.limit=" + std::to_string(limit.base()) + " W"})));
+        EXPECT_LE(after, before * 1.01) << experiment << ": " << print(limit);
+        EXPECT_GE(after, before * 0.97) << experiment << ": " << print(limit);
+      }
     }
   }
 }

@@ -79,6 +79,25 @@ TEST(PowerBalance, ACapThatUnitsWithoutAGapCannotKeepStretchesTheTime) {
   EXPECT_LE(power(product(0.8), costs[0], a), 200);
 }
 
+TEST(PowerBalance, BelowTheFloorOfTheVoltageTheClockFallsAsTimeGrows) {
+  // 0.4 of the peak at half the voltage: 80 W, at 0.8 GHz without a gap. Under 120 W only 20 are
+  // left: four times the time, a quarter of the clock.
+  std::vector<KernelCost> costs = {cost(Bound::kTensor)};
+  const AcceleratorConfig a = chip(Watts(120));
+  balance_burst({product(0.8)}, a, costs);
+  const double stretched = to_seconds(costs[0].duration).base() / 100e-6;
+  EXPECT_NEAR(costs[0].clock * stretched, 0.8, 1e-6);
+  EXPECT_NEAR(stretched, 320 * 0.25 / 20, 1e-6);
+}
+
+TEST(PowerBalance, PricesOfTheSteadyStateAreThoseUnderTheCapOfThePartAsSold) {
+  AcceleratorConfig a = chip(Watts(500));
+  a.power.limit.emplace();
+  a.power.limit->value = Watts(200);
+  EXPECT_EQ(priced_accelerator(a, PowerState::kSteady).power.cap(), Watts(500));
+  EXPECT_EQ(priced_accelerator(a, PowerState::kBurst).power.cap(), Watts(200));
+}
+
 TEST(PowerBalance, InTheSteadyStateUnitsIssueAtTheirMeasuredShare) {
   const AcceleratorConfig a = chip(Watts(500));
   const std::vector<Kernel> kernels = {product(0.8)};
