@@ -76,6 +76,20 @@ TEST(StepLaws, MoreSequencesNeverMakeAStepFaster) {
   }
 }
 
+// The 64 of 256 sequences that a rank has give each of eight experts 16 rows on average: DeepGEMM's
+// tile has just as many, and half of the experts need a second one.
+TEST(StepLaws, MoreRowsAnExpertNeverMakeAStepFasterWhereTilesAreChosenByRule) {
+  const std::vector<std::string> mixtral = {"system=dgx_b200",  "model=mixtral_8x22b",
+                                            "parallel={tp: 4}", "precision=fp8_block",
+                                            "kv_length=142",    "nodes=1"};
+  double before = 0;
+  for (const int sequences : {64, 128, 256, 512}) {
+    const double now = step_s(with(mixtral, "batch.micro=" + std::to_string(sequences)));
+    EXPECT_GE(now, before * (1 - 1e-9)) << sequences;
+    before = now;
+  }
+}
+
 TEST(StepLaws, MoreUnitsSlowAStepByOnePercentAtMost) {
   const std::vector<std::string> changes = {
       "system=dgx_h200", "model=deepseek_r1", "parallel={tp: 4, dp: 2, ep: 8}",

@@ -134,8 +134,11 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   add("a larger L2 is not slower", "accelerator.cache.capacity", 2);
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
-  // A part keeps its units, and has the less of the power the more there are beside it.
-  if (!loaded.experiment.system.accelerator.partition)
+  // A part keeps its units, and has the less of the power the more there are beside it. Under a cap
+  // that somebody lowered twice the units run at a lower clock, and so does what they do one after
+  // the other.
+  const AcceleratorConfig& accelerator = loaded.experiment.system.accelerator;
+  if (!accelerator.partition && accelerator.power.cap() >= accelerator.power.tdp.value)
     add("more units are not slower", "accelerator.compute.units", 2);
   add("a higher cap is not slower", "accelerator.power.tdp", 1.3);
   add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);
