@@ -299,7 +299,7 @@ CalibratedModel::Prediction CalibratedModel::fastest(Device& on, const Kernel& k
                                                      const AcceleratorConfig& accelerator) const {
   const Slot& from = slot(on, kernel, accelerator);
   Prediction all = predict(from, kernel, accelerator);
-  if (kernel.reuse.base() > 0)
+  if (all.fitted && kernel.reuse.base() > 0)
     all.time.total_us = std::max(all.time.total_us, longest_smaller_us(from, kernel, accelerator));
   if (!on.fewer) return all;
   Prediction fewer = fastest(*on.fewer, kernel, on.fewer_units);

@@ -71,10 +71,8 @@ class CalibratedModel final : public KernelModel {
   static Prediction predict(const Slot& slot, const Kernel& kernel,
                             const AcceleratorConfig& accelerator);
   /// Times of a table repeat within some percent, those of short kernels on Blackwell within a
-  /// tenth, and ratios have that in them; a library that chooses tiles by a rule takes longer where
-  /// the rule changes (DeepGEMM by 12 % at 16 rows an expert, H200's table). As a step must not get
-  /// faster by more sequences or tokens, none of its kernels takes less than a smaller one of its
-  /// kind, by priors too.
+  /// tenth, and ratios have that in them. As a step must not get faster by more sequences or
+  /// tokens, none of its kernels takes less than a smaller one of its kind.
   static double longest_smaller_us(const Slot& slot, const Kernel& kernel,
                                    const AcceleratorConfig& accelerator);
   /// On all units, or on as many as were fitted: a library may leave some alone.

@@ -77,15 +77,18 @@ TEST(StepLaws, MoreSequencesNeverMakeAStepFaster) {
 }
 
 // The 64 of 256 sequences that a rank has give each of eight experts 16 rows on average: DeepGEMM's
-// tile has just as many, and half of the experts need a second one.
-TEST(StepLaws, MoreRowsAnExpertNeverMakeAStepFasterWhereTilesAreChosenByRule) {
+// tile has just as many, and half of the experts need a second one. On an H200 a layer of 8 experts
+// takes 786 us for 64 tokens dealt out by a power law and 702 for 128, 604 and 635 where all
+// experts get the same (operator tables of AIConfigurator): no more may be lost than a second tile
+// costs there.
+TEST(StepLaws, MoreRowsAnExpertSaveNoMoreThanASecondTile) {
   const std::vector<std::string> mixtral = {"system=dgx_b200",  "model=mixtral_8x22b",
                                             "parallel={tp: 4}", "precision=fp8_block",
                                             "kv_length=142",    "nodes=1"};
   double before = 0;
   for (const int sequences : {64, 128, 256, 512}) {
     const double now = step_s(with(mixtral, "batch.micro=" + std::to_string(sequences)));
-    EXPECT_GE(now, before * (1 - 1e-9)) << sequences;
+    EXPECT_GE(now, before * 604 / 786) << sequences;
     before = now;
   }
 }

@@ -120,6 +120,7 @@ struct Comparison {
   const char* law;
   std::vector<std::string> assignments;
   bool slower;  ///< the second has more to do
+  double anomaly = kAnomaly;
 };
 
 /// Better hardware, one figure at a time.
@@ -129,22 +130,36 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
     if (const auto assignment = scaled(loaded, "system." + path, factor))
       all.push_back({law, {*assignment}, false});
   };
+  const AcceleratorConfig& accelerator = loaded.experiment.system.accelerator;
+  const bool lowered = accelerator.power.cap() < accelerator.power.tdp.value;
+  add("a higher cap is not slower", lowered ? "accelerator.power.limit" : "accelerator.power.tdp",
+      1.3);
+  // A step has one clock, that at which its heaviest window keeps the cap. Where somebody lowered
+  // the cap, what is done in less time in that window slows the others down.
+  if (lowered) return all;
   add("more memory bandwidth is not slower", "accelerator.memory.bandwidth", 2);
   add("a faster L2 is not slower", "accelerator.cache.bandwidth", 2);
   add("a larger L2 is not slower", "accelerator.cache.capacity", 2);
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
-  // A part keeps its units, and has the less of the power the more there are beside it. Under a cap
-  // that somebody lowered twice the units run at a lower clock, and so does what they do one after
-  // the other.
-  const AcceleratorConfig& accelerator = loaded.experiment.system.accelerator;
-  if (!accelerator.partition && accelerator.power.cap() >= accelerator.power.tdp.value)
-    add("more units are not slower", "accelerator.compute.units", 2);
-  add("a higher cap is not slower", "accelerator.power.tdp", 1.3);
+  // A part keeps its units, and has the less of the power the more there are beside it.
+  if (!accelerator.partition) add("more units are not slower", "accelerator.compute.units", 2);
   add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);
   add("faster NICs are not slower", "accelerator.scale_out.bandwidth", 2);
   add("shorter launches are not slower", "accelerator.kernel.launch", 0.5);
   return all;
+}
+
+/// DeepGEMM's tiles have as many rows as an expert gets on average, from 32 on 64: where they have
+/// 16, half of the experts need a second tile, and more rows make the layer faster. On an H200 one
+/// of 8 experts of 6144 x 16384 takes 786 us for 64 tokens and 702 us for 128 where they are dealt
+/// out by a power law, 604 and 635 us where all experts get the same (operator tables of
+/// AIConfigurator).
+constexpr double kSecondTiles = 1 - 604.0 / 786;
+
+double batch_anomaly(const Experiment& e) {
+  const bool by_rule = e.precision == Precision::kFp8Block && e.model.build().has_moe();
+  return by_rule ? kSecondTiles : kAnomaly;
 }
 
 /// More work on the same hardware.
@@ -155,6 +170,7 @@ std::vector<Comparison> more_work(const Experiment& e) {
   };
   if (e.kind == ExperimentKind::kInference) {
     add("twice the batch is not faster", "batch.micro", 2 * e.batch.micro);
+    all.back().anomaly = batch_anomaly(e);
     if (e.phase == Phase::kDecode) {
       add("a longer cache is not faster", "kv_length", 2 * e.kv_length);
     } else {
@@ -180,8 +196,8 @@ void compare(const RandomExperiment& experiment, const RunRecord& first,
             .record;
     if (second.status != RunStatus::kOk) return;
     const double before = duration(first), after = duration(second);
-    const bool holds =
-        comparison.slower ? after >= before * (1 - kAnomaly) : after <= before * (1 + kAnomaly);
+    const bool holds = comparison.slower ? after >= before * (1 - comparison.anomaly)
+                                         : after <= before * (1 + comparison.anomaly);
     if (!holds)
       violations.push_back(
           {comparison.law, figures("before", before, "after", after), comparison.assignments});
