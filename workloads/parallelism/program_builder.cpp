@@ -64,7 +64,9 @@ TransferId ProgramBuilder::once(Transfer transfer, const Groups& groups) {
   std::vector<TransferId>& same_name = named_groups_[transfer.name];
   for (const TransferId id : same_name) {
     const Transfer& known = program_.transfers[id];
-    if (known.bytes == transfer.bytes && known.routing == transfer.routing) return id;
+    if (known.kind == transfer.kind && known.bytes == transfer.bytes &&
+        known.routing == transfer.routing)
+      return id;
   }
   transfer.groups = groups();
   groups_listed_ += transfer.groups.size();
