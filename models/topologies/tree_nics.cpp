@@ -14,6 +14,7 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 /// By leaf.
 std::vector<NameId> leaf_names(const TreeNames& names, int leaves, Topology& topology) {
   std::vector<NameId> ids;
+  ids.reserve(index(leaves));
   for (int leaf = 0; leaf < leaves; ++leaf) ids.push_back(topology.name(names.leaf(leaf)));
   return ids;
 }
