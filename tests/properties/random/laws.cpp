@@ -123,6 +123,17 @@ struct Comparison {
   double anomaly = kAnomaly;
 };
 
+bool sets_rate_of_units(const config::Node& experiment) {
+  for (const char* rate : {"vector", "special"}) {
+    const std::string path = std::string("system.accelerator.compute.") + rate;
+    for (const std::string& written : {path, path + ".value"}) {
+      const config::Node* node = experiment.at_path(written);
+      if (node != nullptr && node->origin().kind == config::Origin::Kind::kOverride) return true;
+    }
+  }
+  return false;
+}
+
 /// Better hardware, one figure at a time.
 std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   std::vector<Comparison> all;
@@ -142,8 +153,10 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   add("a larger L2 is not slower", "accelerator.cache.capacity", 2);
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
-  // A part keeps its units, and has the less of the power the more there are beside it.
-  if (!accelerator.partition) add("more units are not slower", "accelerator.compute.units", 2);
+  // A part keeps its units, and has the less of the power the more there are beside it. A rate that
+  // the experiment sets for all units together does not follow them: each has the less of it.
+  if (!accelerator.partition && !sets_rate_of_units(loaded.node))
+    add("more units are not slower", "accelerator.compute.units", 2);
   add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);
   add("faster NICs are not slower", "accelerator.scale_out.bandwidth", 2);
   add("shorter launches are not slower", "accelerator.kernel.launch", 0.5);
