@@ -63,7 +63,7 @@ MachineLinkUse link_use(const Experiment& experiment, const Topology& topology,
       result.links.push_back(
           {topology.bundle_name(i), count, replay.link_payload[i], share, share});
   }
-  result.classes = by_name(std::move(classes));
+  result.classes = by_name(classes);
   return result;
 }
 
