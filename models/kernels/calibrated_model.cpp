@@ -326,6 +326,8 @@ KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& 
   cost.launch = to_picoseconds(Seconds(time.launch_us / kMicro));
   cost.duration =
       checked_add(cost.launch, to_picoseconds(Seconds((time.total_us - time.launch_us) / kMicro)));
+  // Launch and body are rounded, each to the nearest picosecond.
+  cost.duration = std::max(cost.duration, picoseconds_after(least_time(kernel, accelerator)));
   cost.clock = time.clock;
   cost.cache = Bytes(time.cache_bytes);
   if (time.memory_bytes) cost.memory = Bytes(*time.memory_bytes);

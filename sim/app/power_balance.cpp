@@ -121,10 +121,11 @@ struct Bracket {
 
 double steady_share(const PowerConfig& limits, double highest,
                     const std::function<Watts(double share)>& power) {
-  constexpr double kNear = 0.995;    // of the cap is near enough
+  constexpr double kNear = 0.995;    // of what the cap leaves above idling is near enough
   constexpr double kClose = 1.0005;  // shares; where power jumps
   constexpr double kLowest = 1e-3;
   const double idle = limits.idle.value.base(), cap = limits.cap().base();
+  const double near = idle + (cap - idle) * kNear;
   double share = highest, drawn = power(share).base();
   if (drawn <= cap) return share;
   Bracket known;
@@ -137,8 +138,8 @@ double steady_share(const PowerConfig& limits, double highest,
       known.drawn_within = drawn;
     }
     const bool jumps = known.over < known.within * kClose;
-    if (drawn <= cap && (drawn >= kNear * cap || jumps)) return share;
-    share = jumps ? known.within : known.next(idle, cap * (1 + kNear) / 2);
+    if (drawn <= cap && (drawn >= near || jumps)) return share;
+    share = jumps ? known.within : known.next(idle, (near + cap) / 2);
     if (share < kLowest) {
       throw config::KeyError("system.accelerator.power.limit",
                              print(limits.cap()) +

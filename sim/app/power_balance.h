@@ -47,7 +47,7 @@ class SteadyClock {
 };
 
 /// The highest share of the boost clock, up to `highest`, at which `power` keeps the cap, to half a
-/// percent of it. Every try may cost a replay: some four are made.
+/// percent of what that leaves above idling. Every try may cost a replay: some four are made.
 /// @param power in the steady state at a share; the last call is the one that is returned
 /// @throws config::KeyError at system.accelerator.power where no clock keeps it, because of what
 /// does not follow the clock

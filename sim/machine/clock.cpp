@@ -50,6 +50,12 @@ JoulesPerFlop matrix_energy(const AcceleratorConfig& device, Precision precision
   return energy ? energy->value : JoulesPerFlop();
 }
 
+/// FLOP/s of large products at the boost clock.
+FlopsPerSecond issued_rate(const AcceleratorConfig& device, Precision precision) {
+  const double over = boost_clock(device) / device.compute.clock.value;
+  return matrix_peak(device, precision) * (device.dies * issued_share(device, precision) * over);
+}
+
 double share_within_cap(const AcceleratorConfig& device, const Activity& activity, double highest) {
   return share_within(device.power.cap(), highest,
                       [&](double share) { return power_at(device, activity, share); });
@@ -108,12 +114,14 @@ ClockState sustained_clock(const AcceleratorConfig& device, const Activity& acti
 }
 
 Activity long_product(const AcceleratorConfig& device, Precision precision) {
-  const double over = boost_clock(device) / device.compute.clock.value;
   Activity activity;
   activity.precision = precision;
-  activity.matrix =
-      matrix_peak(device, precision) * (device.dies * issued_share(device, precision) * over);
-  activity.memory = device.memory.bandwidth.value * kProductMemory;
+  activity.matrix = issued_rate(device, precision);
+  const MemoryConfig& memory = device.memory.sold ? *device.memory.sold : device.memory;
+  activity.memory = memory.bandwidth.value * kProductMemory;
+  // Bytes go with FLOPs.
+  if (device.sold && find_precision(device.sold->compute.matrix, precision))
+    activity.memory = activity.memory * (activity.matrix / issued_rate(*device.sold, precision));
   return activity;
 }
 

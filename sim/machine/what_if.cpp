@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "sim/units/text.h"
 
@@ -211,7 +212,9 @@ void follow_memory(MemoryConfig& memory, Follower& follower) {
   }
   if (!sold(memory.bandwidth)) {
     if (std::abs(ratio - 1) <= kRounding) return;  // else the pins are those of another bandwidth
-    memory.sold = std::make_shared<MemoryConfig>(memory);
+    MemoryConfig before = memory;
+    before.bandwidth.value = bandwidth_of_pins(memory);
+    memory.sold = std::make_shared<MemoryConfig>(std::move(before));
     memory.stacks.reset();
     memory.bus_width.reset();
     memory.data_rate.reset();
@@ -230,9 +233,11 @@ void follow_memory(MemoryConfig& memory, Follower& follower) {
 
 void follow_changes(AcceleratorConfig& device) {
   Follower follower(device.followed);
-  device.sold = sold_device(device);
+  const std::shared_ptr<AcceleratorConfig> before = sold_device(device);
+  device.sold = before;
   follow_compute(device, follower);
   follow_memory(device.memory, follower);
+  if (before) before->memory.sold = device.memory.sold;
 }
 
 std::string per_clock_fault(const ComputeConfig& compute) {

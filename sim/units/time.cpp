@@ -26,6 +26,11 @@ Picoseconds to_picoseconds(Seconds duration) {
   return static_cast<Picoseconds>(ps);
 }
 
+Picoseconds picoseconds_after(Seconds duration) {
+  const Picoseconds nearest = to_picoseconds(duration);
+  return to_seconds(nearest) < duration ? checked_add(nearest, 1) : nearest;
+}
+
 Picoseconds checked_add(Picoseconds time, Picoseconds duration) {
   if (duration > kMaxTime || time > kMaxTime - duration) {
     throw std::overflow_error("the time is longer than simulated time can count (106 days)");

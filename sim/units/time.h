@@ -17,6 +17,10 @@ inline constexpr Picoseconds kMaxTime = (Picoseconds{1} << 63) - 1;
 /// @throws std::overflow_error above kMaxTime, std::domain_error when negative or not a number.
 Picoseconds to_picoseconds(Seconds duration);
 
+/// The first picosecond that is not before `duration`: what bounds a time from below.
+/// @throws as to_picoseconds()
+Picoseconds picoseconds_after(Seconds duration);
+
 /// The only way back; exact below 2^53 ps (2.5 hours), otherwise to the nearest double.
 constexpr Seconds to_seconds(Picoseconds time) {
   return Seconds(static_cast<double>(time) * 1e-12);

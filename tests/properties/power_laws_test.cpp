@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/app/isolate.h"
+#include "sim/app/run.h"
 #include "sim/app/simulate.h"
 #include "sim/app/step_power.h"
 #include "sim/config/load.h"
@@ -150,6 +151,35 @@ TEST(PowerLaws, ProductsTakeAsManyClocksUnderEveryCap) {
       }
     }
   }
+}
+
+/// As many bytes go with a FLOP, however fast the memory is.
+TEST(PowerLaws, AFasterMemoryIsNotSlowerUnderACap) {
+  for (const char* op : {"kind: mla_decode, batch: 66, kv_length: 1993, heads: 128",
+                         "kind: gemm, m: 8192, n: 8192, k: 8192"}) {
+    const std::string experiment =
+        std::string("{experiment: operator, system: hgx_h20, precision: fp8, operator: {") + op +
+        "}}";
+    const std::string limit = "system.accelerator.power.limit=120 W";
+    const double before = simulate(load(experiment, {limit})).find("time_s")->value;
+    for (const char* bandwidth : {"8 TB/s", "16 TB/s"}) {
+      const std::string faster = std::string("system.accelerator.memory.bandwidth=") + bandwidth;
+      EXPECT_LE(simulate(load(experiment, {limit, faster})).find("time_s")->value, before * 1.001)
+          << op << " " << bandwidth;
+    }
+  }
+}
+
+/// The search for the clock ends as near to the cap where idling takes most of it.
+TEST(PowerLaws, AFasterL2IsNotSlowerUnderACapNearIdling) {
+  const std::string experiment =
+      "{experiment: inference, system: mi300x_platform, model: deepseek_moe_16b, phase: decode, "
+      "kv_length: 1653, precision: fp8, nodes: 4, parallel: {tp: 8, dp: 2}, batch: {micro: 128}}";
+  const auto time = [&](std::vector<std::string> set) {
+    set.emplace_back("system.accelerator.power.limit=225 W");
+    return simulate_isolated(load(experiment, set)).record.find("step_time_s")->value;
+  };
+  EXPECT_LE(time({"system.accelerator.cache.bandwidth=34.4 TB/s"}), time({}) * 1.006);
 }
 
 const std::vector<std::string> kSteps = {

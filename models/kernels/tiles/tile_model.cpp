@@ -118,7 +118,7 @@ KernelCost TileModel::cost_on(const Kernel& kernel, const AcceleratorConfig& acc
   const double ratio = body / (closed.total_us - closed.launch_us);
   const Picoseconds played =
       cost.launch + to_picoseconds(to_seconds(cost.duration - cost.launch) * ratio);
-  cost.duration = std::max(played, to_picoseconds(least_time(kernel, accelerator)));
+  cost.duration = std::max(played, picoseconds_after(least_time(kernel, accelerator)));
   cost.fidelity = Fidelity::kTile;
   cost.bound = limit_of(kernel, cost, accelerator).bound;
   return cost;

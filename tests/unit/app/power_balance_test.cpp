@@ -137,19 +137,22 @@ TEST(PowerBalance, KernelsOfManyPrecisionsPayTheirOwn) {
   EXPECT_NEAR(energies[0] / energies[1], 4, 1e-9);
 }
 
-TEST(PowerBalance, TheSteadyShareIsWithinHalfAPercentOfTheCap) {
+TEST(PowerBalance, TheSteadyShareIsWithinHalfAPercentOfWhatTheCapLeavesAboveIdling) {
   PowerConfig limits;
   limits.idle.value = Watts(100);
+  for (const double above : {200.0, 20.0}) {
+    limits.tdp.value = Watts(100 + above);
+    int tries = 0;
+    const auto cubic = [&](double share) {
+      ++tries;
+      return Watts(100 + 300 * share * share * share);
+    };
+    const double share = steady_share(limits, 1, cubic);
+    EXPECT_LE(cubic(share).base(), 100 + above);
+    EXPECT_GE(cubic(share).base(), 100 + 0.995 * above);
+    EXPECT_LE(tries, 7);
+  }
   limits.tdp.value = Watts(300);
-  int tries = 0;
-  const auto cubic = [&](double share) {
-    ++tries;
-    return Watts(100 + 300 * share * share * share);
-  };
-  const double share = steady_share(limits, 1, cubic);
-  EXPECT_LE(cubic(share).base(), 300);
-  EXPECT_GE(cubic(share).base(), 0.995 * 300);
-  EXPECT_LE(tries, 6);
   EXPECT_EQ(steady_share(limits, 1, [](double s) { return Watts(100 + 200 * s); }), 1);
 }
 

@@ -20,6 +20,13 @@ TEST(Picoseconds, RoundToTheNearest) {
   EXPECT_EQ(to_picoseconds(Seconds(0)), 0u);
 }
 
+TEST(Picoseconds, AfterABoundAreNeverBeforeIt) {
+  EXPECT_EQ(picoseconds_after(Seconds(1.4e-12)), 2u);
+  EXPECT_EQ(picoseconds_after(Seconds(1.6e-12)), 2u);
+  EXPECT_EQ(picoseconds_after(Seconds(3e-12)), 3u);
+  EXPECT_EQ(picoseconds_after(Seconds(0)), 0u);
+}
+
 TEST(Picoseconds, RefuseWhatIsNoSimulatedTime) {
   EXPECT_THROW(to_picoseconds(Seconds(-1e-9)), std::domain_error);
   EXPECT_THROW(to_picoseconds(Seconds(std::nan(""))), std::domain_error);
