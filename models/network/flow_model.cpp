@@ -77,6 +77,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       scale_out_hop_(system.scale_out.hop_latency.value),
       fabric_(build_fabric(system, layout_, topology_)),
       capacities_(payload_capacities(system, topology_)) {
+  topology_.trim();
   if (!faults.empty()) whole_capacities_ = capacities_;
   if (scale_up_hop_ > Seconds(0) || scale_out_hop_ > Seconds(0)) ways_.emplace(*fabric_, layout_);
   for (const LinkFault& fault : faults) {

@@ -36,7 +36,9 @@ std::size_t NamePool::slot_of(std::string_view name) const {
 }
 
 void NamePool::grow() {
-  slots_.assign(slots_.empty() ? 16 : 2 * slots_.size(), kFree);
+  std::size_t slots = 16;
+  while (slots < 2 * (size() + 1)) slots *= 2;
+  slots_.assign(slots, kFree);
   for (NameId id = 0; id < size(); ++id) slots_[slot_of(at(id))] = id;
 }
 

@@ -20,6 +20,8 @@ class NamePool {
     return std::string_view(text_).substr(begin_[id], begin_[id + 1] - begin_[id]);
   }
   std::size_t size() const { return begin_.size() - 1; }
+  /// Gives back the room by which names are found, until the next one is added.
+  void trim() { slots_ = {}; }
 
  private:
   std::size_t slot_of(std::string_view name) const;

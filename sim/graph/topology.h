@@ -77,6 +77,9 @@ class Topology {
   /// @throws std::out_of_range for a bundle that does not exist.
   void add_link(VertexId from, VertexId to, BytesPerSecond capacity, BundleId bundle);
 
+  /// Gives back what only building takes.
+  void trim() { names_.trim(); }
+
   const Graph& graph() const { return *graph_; }
   std::size_t vertices() const;
   const std::vector<Bundle>& bundles() const { return bundles_; }

@@ -30,5 +30,15 @@ TEST(NamePool, NamesKeepTheirNumbersWhileItGrows) {
   EXPECT_EQ(names.at(4321), "system4321/node0");
 }
 
+TEST(NamePool, ATrimmedOneFindsItsNamesWhenTheNextIsAdded) {
+  NamePool names;
+  for (NameId i = 0; i < 40; ++i) names.add(std::to_string(i));
+  names.trim();
+  EXPECT_EQ(names.at(7), "7");
+  EXPECT_EQ(names.add("7"), 7U);
+  EXPECT_EQ(names.add("new"), 40U);
+  EXPECT_EQ(names.size(), 41U);
+}
+
 }  // namespace
 }  // namespace orrery
