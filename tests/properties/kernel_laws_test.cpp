@@ -197,6 +197,20 @@ TEST_P(KernelLaws, MoreUnitsNeverSlow) {
   expect_no_slower(device(name(), {"compute.units=" + std::to_string(units)}), "units", kSplits);
 }
 
+// On 132 units a product of 6 tiles has more ways to be split than on 66.
+TEST(ProductsOnFewerUnits, TakeNoLessThanOnAsManyAsWereMeasured) {
+  const AcceleratorConfig whole = device("h800_sxm");
+  const auto model = kernel_model(library().locate("calibrations", whole.calibration, ""), whole);
+  const Kernel narrow = product(43, 768, 128, Precision::kFp16);
+  double before = seconds(*model, narrow, whole);
+  for (const int units : {66, 33}) {
+    const AcceleratorConfig fewer = device("h800_sxm", {"compute.units=" + std::to_string(units)});
+    const double now = seconds(*model, narrow, fewer);
+    EXPECT_GE(now, before) << units;
+    before = now;
+  }
+}
+
 TEST_P(KernelLaws, MoreBandwidthNeverSlows) {
   const double bandwidth =
       device(name(), {}).memory.bandwidth.value.base() * (accelerator_.partition ? 8 : 1);

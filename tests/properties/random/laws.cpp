@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "sim/app/run.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -122,6 +123,23 @@ struct Comparison {
   bool slower;  ///< the second has more to do
 };
 
+/// Figures that followed a clock which the experiment changes, to write out where the units change
+/// too: nothing tells the clock of the part as sold then, and they would be those of its data sheet
+/// again (sim/machine/what_if.h), so that more than the units changed.
+std::vector<std::string> what_the_clock_took_along(const Experiment& e) {
+  const AcceleratorConfig& on = e.system.accelerator;
+  std::vector<std::string> all;
+  if (!on.compute.clock.source.empty()) return all;
+  const auto add = [&](const char* path, double value, const char* unit) {
+    all.push_back("system.accelerator." + std::string(path) + "=" + print_number(value) + unit);
+  };
+  if (on.compute.boost_clock)
+    add("compute.boost_clock", on.compute.boost_clock->value.base(), " Hz");
+  if (on.core) add("core.shared_bandwidth", on.core->shared_bandwidth.value.base(), " B/s");
+  if (on.cache) add("cache.bandwidth", on.cache->bandwidth.value.base(), " B/s");
+  return all;
+}
+
 /// Better hardware, one figure at a time.
 std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   std::vector<Comparison> all;
@@ -135,8 +153,13 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
   // A part keeps its units, and has the less of the power the more there are beside it.
-  if (!loaded.experiment.system.accelerator.partition)
-    add("more units are not slower", "accelerator.compute.units", 2);
+  if (!loaded.experiment.system.accelerator.partition) {
+    if (const auto units = scaled(loaded, "system.accelerator.compute.units", 2)) {
+      std::vector<std::string> assignments = what_the_clock_took_along(loaded.experiment);
+      assignments.push_back(*units);
+      all.push_back({"more units are not slower", assignments, false});
+    }
+  }
   const PowerConfig& power = loaded.experiment.system.accelerator.power;
   const bool lowered = power.cap() < power.tdp.value;
   add("a higher cap is not slower", lowered ? "accelerator.power.limit" : "accelerator.power.tdp",
