@@ -30,7 +30,7 @@ AcceleratorConfig device(const std::string& name, const std::vector<std::string>
                            library());
   }
   diagnostics.throw_if_errors();
-  const auto read = config::read<AcceleratorConfig>(node, diagnostics, library());
+  auto read = config::read<AcceleratorConfig>(node, diagnostics, library());
   diagnostics.throw_if_errors();
   return read;
 }
@@ -206,7 +206,7 @@ TEST(ProductsOnFewerUnits, TakeNoLessThanOnAsManyAsWereMeasured) {
   for (const int units : {66, 33}) {
     const AcceleratorConfig fewer = device("h800_sxm", {"compute.units=" + std::to_string(units)});
     const double now = seconds(*model, narrow, fewer);
-    EXPECT_GE(now, before) << units;
+    EXPECT_GE(now, before * (1 - 1e-5)) << units;  // data sheets round rates
     before = now;
   }
 }
