@@ -225,7 +225,8 @@ std::unique_ptr<CalibratedModel::Device> CalibratedModel::make_device(
   const bool fitted = calibration_ != nullptr && calibration_->device;
   const double share =
       fitted ? units_of_rank(*calibration_->device) / units_of_rank(accelerator) : 1;
-  if (share == 1) return made;
+  // A part's power is that of its own units.
+  if (share == 1 || (share > 1 && accelerator.partition)) return made;
   made->fewer = share < 1;
   const AcceleratorConfig& other = made->other_units =
       left_of(accelerator, {std::min(2.0, share), 1});
