@@ -37,23 +37,10 @@ constexpr std::size_t kDevices = 8;
 constexpr std::size_t kClasses = std::size(config::EnumNames<KernelClass>::values);
 constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
 
-bool inside(const std::vector<std::int64_t>& range, std::int64_t value) {
-  return range[0] <= value && value <= range[1];
-}
-
 const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   for (const ResidualClass& residuals : fit.residuals)
     if (residuals.below_us == 0 || time_us < residuals.below_us) return residuals;
   return fit.residuals.back();
-}
-
-/// Packed weights, tiles and clusters that a user asks for, backward passes and caches of unequal
-/// lengths are in no table.
-bool inside(const ShapeRange& range, const Kernel& kernel) {
-  return kernel.weights == WeightFormat{} && kernel.tile == std::array<std::int64_t, 2>{} &&
-         kernel.cluster == 0 && !kernel.attention.backward && kernel.attention.lengths.empty() &&
-         inside(range.batch, kernel.batch) && inside(range.m, kernel.m) &&
-         inside(range.n, kernel.n) && inside(range.k, kernel.k);
 }
 
 /// Where the cost of a kernel is kept.
@@ -94,10 +81,6 @@ std::optional<Precision> like(Precision precision) {
   return std::nullopt;
 }
 
-double units_of_rank(const AcceleratorConfig& accelerator) {
-  return static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
-}
-
 /// What tiles load passes the L2, and fits have its bandwidth as it was in them: with less of it,
 /// what it was busy for takes longer.
 double through_cache_us(const KernelTime& time, double fitted, double here) {
@@ -129,9 +112,11 @@ struct CalibratedModel::Device {
   };
 
   DeviceNumbers numbers{};
-  /// With as many units as were fitted, where there are more; null: else.
-  std::unique_ptr<Device> fewer;
-  AcceleratorConfig fewer_units;
+  /// With as many units as were fitted, where there are more, or with twice the units but no more
+  /// than that, where there are fewer; null: else.
+  std::unique_ptr<Device> other;
+  AcceleratorConfig other_units;
+  bool fewer = false;  ///< the other one has
   std::array<Slot, kClasses * kPrecisions> slots;
   std::vector<Kept> memo = std::vector<Kept>(kMemo);
 };
@@ -240,10 +225,13 @@ std::unique_ptr<CalibratedModel::Device> CalibratedModel::make_device(
   const bool fitted = calibration_ != nullptr && calibration_->device;
   const double share =
       fitted ? units_of_rank(*calibration_->device) / units_of_rank(accelerator) : 1;
-  if (share < 1) {
-    made->fewer = std::make_unique<Device>();
-    made->fewer_units = left_of(accelerator, {share, 1});
-  }
+  // A part's power is that of its own units.
+  if (share == 1 || (share > 1 && accelerator.partition)) return made;
+  made->fewer = share < 1;
+  const AcceleratorConfig& other = made->other_units =
+      left_of(accelerator, {std::min(2.0, share), 1});
+  made->other =
+      made->fewer ? std::make_unique<Device>() : make_device(device_numbers(other), other);
   return made;
 }
 
@@ -301,19 +289,23 @@ CalibratedModel::Prediction CalibratedModel::fastest(Device& on, const Kernel& k
   Prediction all = predict(from, kernel, accelerator);
   if (all.fitted && kernel.reuse.base() > 0)
     all.time.total_us = std::max(all.time.total_us, longest_smaller_us(from, kernel, accelerator));
-  if (!on.fewer) return all;
-  Prediction fewer = fastest(*on.fewer, kernel, on.fewer_units);
+  if (!on.other) return all;
+  Prediction other = fastest(*on.other, kernel, on.other_units);
+  if (!on.fewer) {
+    all.time.total_us = std::max(all.time.total_us, other.time.total_us);
+    return all;
+  }
   // More units ask the same L2 for the same bytes.
   if (from.fitted_cache > 0 && cache_bandwidth(accelerator) > 0) {
     const double busy = std::min(all.time.loaded_bytes / from.fitted_cache,
-                                 fewer.time.total_us - fewer.time.launch_us);
+                                 other.time.total_us - other.time.launch_us);
     all.time.total_us =
         std::max(all.time.total_us,
                  all.time.launch_us + busy * from.fitted_cache / cache_bandwidth(accelerator));
   }
-  if (fewer.time.total_us >= all.time.total_us) return all;
-  fewer.extrapolated = all.extrapolated;
-  return fewer;
+  if (other.time.total_us >= all.time.total_us) return all;
+  other.extrapolated = all.extrapolated;
+  return other;
 }
 
 KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
@@ -342,7 +334,7 @@ KernelCost CalibratedModel::cost(const Kernel& kernel, const AcceleratorConfig& 
 }
 
 KernelStructure CalibratedModel::structure(const Kernel& kernel,
-                                     const AcceleratorConfig& accelerator) const {
+                                           const AcceleratorConfig& accelerator) const {
   const Slot& from = slot(device(accelerator), kernel, accelerator);
   return {from.of.family->time(kernel, accelerator, from.values.data()),
           from.of.family->blocks(kernel, accelerator, from.values.data())};

@@ -75,7 +75,8 @@ class CalibratedModel final : public KernelModel {
   /// tokens, none of its kernels takes less than a smaller one of its kind.
   static double longest_smaller_us(const Slot& slot, const Kernel& kernel,
                                    const AcceleratorConfig& accelerator);
-  /// On all units, or on as many as were fitted: a library may leave some alone.
+  /// On all units, or on as many as were fitted: a library may leave some alone. On fewer than
+  /// were fitted no kernel takes less than on twice as many, which have more ways to split it.
   Prediction fastest(Device& on, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 

@@ -2,7 +2,9 @@
 #include "models/kernels/same_machine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/unit_clock.h"
@@ -21,6 +23,20 @@ bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& acce
          other(rates.clock.base(), accelerator.compute.clock.value.base()) ||
          other(rates.cache.base(), cache) ||
          other(rates.power.base(), accelerator.power.cap().base());
+}
+
+bool inside(const ShapeRange& range, const Kernel& kernel) {
+  const auto within = [](const std::vector<std::int64_t>& ends, std::int64_t value) {
+    return ends[0] <= value && value <= ends[1];
+  };
+  return kernel.weights == WeightFormat{} && kernel.tile == std::array<std::int64_t, 2>{} &&
+         kernel.cluster == 0 && !kernel.attention.backward && kernel.attention.lengths.empty() &&
+         within(range.batch, kernel.batch) && within(range.m, kernel.m) &&
+         within(range.n, kernel.n) && within(range.k, kernel.k);
+}
+
+double units_of_rank(const AcceleratorConfig& accelerator) {
+  return static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
 }
 
 double cache_bandwidth(const AcceleratorConfig& a) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/kernels/family.h"
+#include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/calibration.h"
 
@@ -18,6 +19,12 @@ bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& acce
 /// Whether its L2, its exponentials or its way to load are not those of the device that was
 /// measured.
 bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig& accelerator);
+
+/// Whether a kernel is of the shapes that were measured. Packed weights, tiles and clusters that a
+/// user asks for, backward passes and caches of unequal lengths are in no table.
+bool inside(const ShapeRange& range, const Kernel& kernel);
+
+double units_of_rank(const AcceleratorConfig& accelerator);
 
 /// Bytes/us of the L2 of one rank; 0: there is none.
 double cache_bandwidth(const AcceleratorConfig& accelerator);

@@ -2,6 +2,7 @@
 #include "models/kernels/smaller_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace orrery {
@@ -54,6 +55,29 @@ Kernel of_rows(Kernel kernel, std::int64_t rows) {
   return kernel;
 }
 
+/// Evenly dealt out, as in all steps, to experts that all stay active.
+Kernel of_expert_rows(Kernel kernel, double rows) {
+  const double share = rows / kernel.load.rows;
+  const Bytes inputs(kernel.load.rows * static_cast<double>(kernel.k) *
+                     element_bytes(kernel.precision));
+  kernel.read = std::max(Bytes(), kernel.read - inputs * (1 - share));
+  kernel.written = kernel.written * share;
+  kernel.m = std::max<std::int64_t>(1, std::llround(static_cast<double>(kernel.m) * share));
+  const double copies = kernel.load.copies * share, choices = kernel.load.choices * share;
+  kernel.load = even_load(kernel.load.active, rows, kernel.load.experts);
+  kernel.load.copies = copies;
+  kernel.load.choices = choices;
+  scale_work(kernel, share);
+  return kernel;
+}
+
+std::vector<Kernel> fewer_expert_rows(const Kernel& kernel) {
+  std::vector<Kernel> smaller;
+  for (double rows = kernel.load.rows / 2; rows >= kernel.load.active; rows /= 2)
+    smaller.push_back(of_expert_rows(kernel, rows));
+  return smaller;
+}
+
 std::vector<Kernel> fewer_rows(const Kernel& kernel) {
   std::vector<Kernel> smaller;
   for (std::int64_t rows = kernel.m / 2; rows >= 1; rows /= 2) {
@@ -85,6 +109,8 @@ bool over_prompt(const Kernel& kernel) {
 
 std::vector<Kernel> smaller_kernels(const Kernel& kernel) {
   if (kernel.kind == KernelClass::kGemm) return fewer_rows(kernel);
+  if (kernel.kind == KernelClass::kGroupedGemm && kernel.load.active > 0)
+    return fewer_expert_rows(kernel);
   std::vector<Kernel> smaller;
   if (!kernel.attention.lengths.empty() || !(over_cache(kernel) || over_prompt(kernel)))
     return smaller;

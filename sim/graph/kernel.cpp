@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/kernel.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace orrery {
@@ -90,8 +91,13 @@ ExpertLoad even_load(double active, double rows, double experts) {
   load.rows = rows;
   load.experts = experts;
   load.expected = rows / experts;
-  for (std::size_t i = 0; i < load.blocks.size(); ++i)
-    load.blocks[i] = active * std::ceil(rows / active / ExpertLoad::kHeights[i]);
+  // Rows are whole: of 64.1 on average one expert in ten has 65.
+  const double least = std::floor(rows / active), more = rows / active - least;
+  for (std::size_t i = 0; i < load.blocks.size(); ++i) {
+    const double height = ExpertLoad::kHeights[i];
+    load.blocks[i] = active * ((1 - more) * std::max(1.0, std::ceil(least / height)) +
+                               more * std::ceil((least + 1) / height));
+  }
   return load;
 }
 

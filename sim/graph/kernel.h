@@ -81,7 +81,7 @@ struct ExpertLoad {
   bool operator==(const ExpertLoad&) const = default;
 };
 
-/// All active experts get the same number of rows.
+/// All active experts get the same number of rows, give or take one.
 ExpertLoad even_load(double active, double rows, double experts);
 
 /// One device kernel: what it computes and moves on one rank. Shapes follow BLAS and attention

@@ -30,7 +30,7 @@ AcceleratorConfig device(const std::string& name, const std::vector<std::string>
                            library());
   }
   diagnostics.throw_if_errors();
-  const auto read = config::read<AcceleratorConfig>(node, diagnostics, library());
+  auto read = config::read<AcceleratorConfig>(node, diagnostics, library());
   diagnostics.throw_if_errors();
   return read;
 }
@@ -195,6 +195,20 @@ TEST_P(KernelLaws, MoreUnitsNeverSlow) {
   // A whole number of times: other numbers deal tiles out less evenly.
   const int units = 2 * accelerator_.compute.units.value;
   expect_no_slower(device(name(), {"compute.units=" + std::to_string(units)}), "units", kSplits);
+}
+
+// On 132 units a product of 6 tiles has more ways to be split than on 66.
+TEST(ProductsOnFewerUnits, TakeNoLessThanOnAsManyAsWereMeasured) {
+  const AcceleratorConfig whole = device("h800_sxm");
+  const auto model = kernel_model(library().locate("calibrations", whole.calibration, ""), whole);
+  const Kernel narrow = product(43, 768, 128, Precision::kFp16);
+  double before = seconds(*model, narrow, whole);
+  for (const int units : {66, 33}) {
+    const AcceleratorConfig fewer = device("h800_sxm", {"compute.units=" + std::to_string(units)});
+    const double now = seconds(*model, narrow, fewer);
+    EXPECT_GE(now, before * (1 - 1e-5)) << units;  // data sheets round rates
+    before = now;
+  }
 }
 
 TEST_P(KernelLaws, MoreBandwidthNeverSlows) {

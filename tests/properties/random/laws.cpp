@@ -5,9 +5,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "sim/app/run.h"
 #include "sim/machine/clock.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -125,6 +127,37 @@ struct Comparison {
 
 const char* const kHigherCap = "a higher cap is not slower";
 
+/// Figures that followed a clock which the experiment changes, to write out where the units change
+/// too: nothing tells the clock of the part as sold then, and they would be those of its data sheet
+/// again (sim/machine/what_if.h), so that more than the units changed.
+std::vector<std::string> what_the_clock_took_along(const Experiment& e) {
+  const AcceleratorConfig& on = e.system.accelerator;
+  std::vector<std::string> all;
+  if (!on.compute.clock.source.empty()) return all;
+  const auto add = [&](const char* path, double value, const char* unit) {
+    all.push_back("system.accelerator." + std::string(path) + "=" + print_number(value) + unit);
+  };
+  if (on.compute.boost_clock)
+    add("compute.boost_clock", on.compute.boost_clock->value.base(), " Hz");
+  if (on.core) add("core.shared_bandwidth", on.core->shared_bandwidth.value.base(), " B/s");
+  if (on.cache) add("cache.bandwidth", on.cache->bandwidth.value.base(), " B/s");
+  return all;
+}
+
+/// Rates of all units together that the experiment writes: they do not follow the units, and each
+/// of twice as many would have half.
+std::vector<std::string> rates_of_twice_the_units(const LoadedExperiment& loaded) {
+  const ComputeConfig& compute = loaded.experiment.system.accelerator.compute;
+  std::vector<std::string> all;
+  const auto add = [&](bool written, const char* path) {
+    const auto twice = scaled(loaded, std::string("system.accelerator.") + path, 2);
+    if (written && twice) all.push_back(*twice);
+  };
+  add(compute.vector.source.empty(), "compute.vector");
+  add(compute.special && compute.special->source.empty(), "compute.special");
+  return all;
+}
+
 /// Better hardware, one figure at a time.
 std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   std::vector<Comparison> all;
@@ -138,22 +171,28 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
   // A part keeps its units, and has the less of the power the more there are beside it.
-  if (!loaded.experiment.system.accelerator.partition)
-    add("more units are not slower", "accelerator.compute.units", 2);
+  if (!loaded.experiment.system.accelerator.partition) {
+    if (const auto units = scaled(loaded, "system.accelerator.compute.units", 2)) {
+      std::vector<std::string> assignments = what_the_clock_took_along(loaded.experiment);
+      for (std::string& rate : rates_of_twice_the_units(loaded))
+        assignments.push_back(std::move(rate));
+      assignments.push_back(*units);
+      all.push_back({"more units are not slower", assignments, false});
+    }
+  }
   const PowerConfig& power = loaded.experiment.system.accelerator.power;
   const bool lowered = power.cap() < power.tdp.value;
-  add(kHigherCap, lowered ? "accelerator.power.limit" : "accelerator.power.tdp",
-      1.3);
+  add(kHigherCap, lowered ? "accelerator.power.limit" : "accelerator.power.tdp", 1.3);
   add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);
   add("faster NICs are not slower", "accelerator.scale_out.bandwidth", 2);
   add("shorter launches are not slower", "accelerator.kernel.launch", 0.5);
   return all;
 }
 
-/// A step has one clock, that of its heaviest window (power.response). What makes this window denser
-/// holds the rest of a longer step back, as with every part whose units and L2 share a clock: below
-/// the floor of the voltage the lower clock wins nothing back. Better hardware is compared with no
-/// cap there; a higher cap has its own law.
+/// A step has one clock, that of its heaviest window (power.response). What makes this window
+/// denser holds the rest of a longer step back, as with every part whose units and L2 share a
+/// clock: below the floor of the voltage the lower clock wins nothing back. Better hardware is
+/// compared with no cap there; a higher cap has its own law.
 bool one_clock_for_many_windows(const Experiment& e, const RunRecord& record) {
   const AcceleratorConfig& a = e.system.accelerator;
   const bool held = metric(record, "clock_hz") < boost_clock(a).base() * (1 - 1e-9);

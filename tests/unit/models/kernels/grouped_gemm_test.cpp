@@ -110,6 +110,14 @@ TEST(GroupedGemm, AHotExpertFillsMoreBlocksThanItsRowsInBalance) {
   }
 }
 
+TEST(GroupedGemm, AFractionOfARowOnAverageFillsFewMoreBlocks) {
+  constexpr std::size_t k64 = 3;
+  ASSERT_EQ(ExpertLoad::kHeights[k64], 64);
+  EXPECT_NEAR(even_load(7.99999, 512, 8).blocks[k64], 8, 1e-3);  // 64.0001 rows each
+  EXPECT_DOUBLE_EQ(even_load(8, 8 * 64.5, 8).blocks[k64], 12);   // every other expert has 65
+  EXPECT_DOUBLE_EQ(even_load(8, 4, 8).blocks[k64], 8);           // no expert is without
+}
+
 TEST(GroupedGemm, ALaterBlockIsAStep) {
   // Rows of an expert that no longer fit a tile of 128 start another.
   const double full = time_us(even_load(32, 32 * 128, 32), Precision::kFp8Block);
