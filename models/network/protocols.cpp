@@ -74,11 +74,12 @@ bool sums_bytes(const Traffic& t) {
                          t.kind == TransferKind::kReduceScatter);
 }
 
-/// Results of other ranks that a rank writes into its output, each a share of the buffer. By trees
-/// it does so in the steps of their way down: n-1 of them where there is one system.
-int written_shares(const Traffic& t) {
-  if (t.kind == TransferKind::kReduceScatter || t.kind == TransferKind::kReduce) return 1;
-  return t.tree ? (t.steps.scale_up + t.steps.scale_out) / 2 : t.ranks - 1;
+/// For results of others that a rank writes: by trees in the steps of their way down, in one system
+/// n-1 as well.
+Seconds written(const ProtocolsConfig& c, const Traffic& t) {
+  const bool one = t.kind == TransferKind::kReduceScatter || t.kind == TransferKind::kReduce;
+  const int steps = t.tree ? (t.steps.scale_up + t.steps.scale_out) / 2 : t.ranks - 1;
+  return c.ll_write.value * (one ? 1 : steps) * std::min(1.0, t.share() / kLlSpread);
 }
 
 /// What the links between systems take, of trees by their rate.
@@ -93,8 +94,7 @@ void cover(Seconds covered, const Traffic& t, ProtocolCost& cost) {
   cost.latency -= std::max(Seconds(0), std::min({covered, inside, cost.latency}));
 }
 
-/// The steps inside the systems of a ring that spans them: for each of them a message goes between
-/// systems too, which their processors have to post.
+/// The steps inside the systems of a ring: each posts a message between them if it spans several.
 Seconds posted(const ProtocolsConfig& c, Seconds inside, int posts, const Traffic& t) {
   if (t.tree || t.systems == 1) return inside;
   return std::max(inside, c.net_post.value * posts * t.steps.scale_up);
@@ -105,10 +105,9 @@ Bytes ll_pass(const ProtocolsConfig& c) { return kLlBusy * kLlChannelPass * c.ch
 
 ProtocolCost ll_cost(const ProtocolsConfig& c, const Traffic& t) {
   ProtocolCost cost{.latency = {}, .scale_up = 1 / c.ll_efficiency.value, .scale_out = kLlWire};
-  const double spread = std::min(1.0, t.share() / kLlSpread);
-  const Seconds written = c.ll_write.value * written_shares(t) * spread;
-  cost.latency = c.launch.value + posted(c, c.ll_hop.value * t.steps.scale_up + written, 1, t) +
-                 c.net_ll.value * t.steps.scale_out + c.ll_spread.value * spread;
+  const Seconds inside = c.ll_hop.value * t.steps.scale_up + written(c, t);
+  cost.latency = c.launch.value + posted(c, inside, 1, t) + c.net_ll.value * t.steps.scale_out +
+                 c.ll_spread.value * std::min(1.0, t.share() / kLlSpread);
   // One pass of all channels travels during the latency of its step.
   const BytesPerSecond rate = t.line * c.ll_efficiency.value;
   const Bytes pass = ll_pass(c);
@@ -119,7 +118,9 @@ ProtocolCost ll_cost(const ProtocolsConfig& c, const Traffic& t) {
 }
 
 ProtocolCost ll128_cost(const ProtocolsConfig& c, const Traffic& t) {
-  const Seconds inside = posted(c, c.ll_hop.value * t.steps.scale_up, 1, t);
+  // What the few ranks of one system write is part of the setup that was fitted to them.
+  const Seconds writes = t.systems > 1 ? written(c, t) : Seconds(0);
+  const Seconds inside = posted(c, c.ll_hop.value * t.steps.scale_up + writes, 1, t);
   return {.latency =
               c.launch.value + c.ll128_setup.value + inside + c.net_ll128.value * t.steps.scale_out,
           .scale_up = 1 / c.ll128_efficiency.value,
@@ -252,15 +253,9 @@ double nominal_share(const ProtocolsConfig& c, Protocol protocol, const Traffic&
 /// What all links out of a system carry together, by rings or trees.
 Bytes bus_bytes(const Traffic& t) {
   if (t.tree) return 2 * t.bytes;
-  switch (t.kind) {
-    case TransferKind::kAllReduce:
-      return 2 * (t.bytes - t.share());
-    case TransferKind::kAllGather:
-    case TransferKind::kReduceScatter:
-      return t.bytes - t.share();
-    default:
-      return t.bytes;
-  }
+  if (t.kind == TransferKind::kAllReduce) return 2 * (t.bytes - t.share());
+  const bool parts = t.kind == TransferKind::kAllGather || t.kind == TransferKind::kReduceScatter;
+  return parts ? t.bytes - t.share() : t.bytes;
 }
 
 /// The bytes of rings and trees. Between systems LL has a limit of its own.

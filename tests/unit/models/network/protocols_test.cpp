@@ -193,7 +193,9 @@ TEST(Protocols, AStepBetweenSystemsCostsMoreThanOneInside) {
 
 TEST(Protocols, BetweenSystemsTheTunerLimitsLlHoweverManyNicsThereAre) {
   SystemConfig system = with_nccl(dgx_h100());
-  const auto protocol = [&] { return FlowModel(system, 4).price(all_reduce(1_MiB, 32)).protocol; };
+  const auto protocol = [&] {
+    return FlowModel(system, 4).price(all_reduce(256_KiB, 32)).protocol;
+  };
   EXPECT_EQ(protocol(), "ll128");
   system.scale_up.protocols->nominal_ll_pair.value = 1000_GBps;
   EXPECT_EQ(protocol(), "ll128");
