@@ -45,6 +45,8 @@ constexpr double kTreeRate = 0.85;
 /// A buffer of the receiver is offered before it is written, and this is acknowledged: two steps of
 /// LL.
 constexpr int kHandshake = 2;
+/// Messages between systems that a step of Simple posts (NCCL 2.28.3 src/graph/tuning.cc).
+constexpr int kSimplePosts = 3;
 
 double own_share(TransferKind kind) {
   switch (kind) {
@@ -72,10 +74,12 @@ bool sums_bytes(const Traffic& t) {
                          t.kind == TransferKind::kReduceScatter);
 }
 
-/// Results of other ranks that a rank writes into its output, each a share of the buffer.
-int written_shares(const Traffic& t) {
+/// For results of others that a rank writes: by trees in the steps of their way down, in one system
+/// n-1 as well.
+Seconds written(const ProtocolsConfig& c, const Traffic& t) {
   const bool one = t.kind == TransferKind::kReduceScatter || t.kind == TransferKind::kReduce;
-  return one ? 1 : t.ranks - 1;
+  const int steps = t.tree ? (t.steps.scale_up + t.steps.scale_out) / 2 : t.ranks - 1;
+  return c.ll_write.value * (one ? 1 : steps) * std::min(1.0, t.share() / kLlSpread);
 }
 
 /// What the links between systems take, of trees by their rate.
@@ -90,14 +94,20 @@ void cover(Seconds covered, const Traffic& t, ProtocolCost& cost) {
   cost.latency -= std::max(Seconds(0), std::min({covered, inside, cost.latency}));
 }
 
+/// The steps inside the systems of a ring: each posts a message between them if it spans several.
+Seconds posted(const ProtocolsConfig& c, Seconds inside, int posts, const Traffic& t) {
+  if (t.tree || t.systems == 1) return inside;
+  return std::max(inside, c.net_post.value * posts * t.steps.scale_up);
+}
+
 /// What all channels hold in one pass of LL.
 Bytes ll_pass(const ProtocolsConfig& c) { return kLlBusy * kLlChannelPass * c.channels; }
 
 ProtocolCost ll_cost(const ProtocolsConfig& c, const Traffic& t) {
   ProtocolCost cost{.latency = {}, .scale_up = 1 / c.ll_efficiency.value, .scale_out = kLlWire};
-  const Seconds spread = c.ll_spread.value + c.ll_write.value * written_shares(t);
-  cost.latency = c.launch.value + c.ll_hop.value * t.steps.scale_up +
-                 c.net_ll.value * t.steps.scale_out + spread * std::min(1.0, t.share() / kLlSpread);
+  const Seconds inside = c.ll_hop.value * t.steps.scale_up + written(c, t);
+  cost.latency = c.launch.value + posted(c, inside, 1, t) + c.net_ll.value * t.steps.scale_out +
+                 c.ll_spread.value * std::min(1.0, t.share() / kLlSpread);
   // One pass of all channels travels during the latency of its step.
   const BytesPerSecond rate = t.line * c.ll_efficiency.value;
   const Bytes pass = ll_pass(c);
@@ -108,8 +118,11 @@ ProtocolCost ll_cost(const ProtocolsConfig& c, const Traffic& t) {
 }
 
 ProtocolCost ll128_cost(const ProtocolsConfig& c, const Traffic& t) {
-  return {.latency = c.launch.value + c.ll128_setup.value + c.ll_hop.value * t.steps.scale_up +
-                     c.net_ll128.value * t.steps.scale_out,
+  // What the few ranks of one system write is part of the setup that was fitted to them.
+  const Seconds writes = t.systems > 1 ? written(c, t) : Seconds(0);
+  const Seconds inside = posted(c, c.ll_hop.value * t.steps.scale_up + writes, 1, t);
+  return {.latency =
+              c.launch.value + c.ll128_setup.value + inside + c.net_ll128.value * t.steps.scale_out,
           .scale_up = 1 / c.ll128_efficiency.value,
           .scale_out = kLl128Wire};
 }
@@ -117,7 +130,7 @@ ProtocolCost ll128_cost(const ProtocolsConfig& c, const Traffic& t) {
 ProtocolCost simple_cost(const ProtocolsConfig& c, const Traffic& t) {
   ProtocolCost cost{.latency = {}, .scale_up = 1 / c.simple_efficiency.value};
   // A step of n waits for its first slice; the second one is sent meanwhile.
-  const Seconds hops = c.simple_hop.value * t.steps.scale_up;
+  const Seconds hops = posted(c, c.simple_hop.value * t.steps.scale_up, kSimplePosts, t);
   const Seconds sent = std::max(t.scale_up_time * cost.scale_up, time_between(cost, t));
   const Seconds meanwhile = sent / kSlicesAChunk;
   cost.latency = c.launch.value + c.simple_setup.value + std::max(Seconds(0), hops - meanwhile) +
@@ -203,20 +216,69 @@ constexpr double kNvls = 25, kNvlsNet = 18;  // microseconds
 constexpr double kCollNetHop = 3.7, kCollNetPeer = 0.4, kCollNetNet = 31;
 constexpr double kRingLl128 = 0.92;               // share of the rate of Simple
 constexpr double kTreeSimple = 0.92 * kTreeRate;  // likewise, of two trees
-constexpr double kTreeLl = 1 / 3.8;               // likewise
+constexpr double kTreeLl = 1 / 3.8;               // of that
+constexpr double kRingLl = 0.5;                   // of Simple's, between systems
 constexpr double kPlateau = 1.4;                  // of Simple's latency, rings between systems
 constexpr Bytes kPlateauFrom = 64_B;              // a channel's share of a rank
 
-double nominal_share(const ProtocolsConfig& c, Protocol protocol, bool tree) {
+/// What trees between systems reach of their rate, by protocol and powers of two of the bytes, from
+/// 64 B on. Inside a system the choice would fall on a ring of LL for 2 MiB on 8 A100 (62 us),
+/// which the measured row (53.7 us) is not.
+constexpr Bytes kTreeFrom = 64_B;
+constexpr std::size_t kTreeSizes = 23;
+constexpr std::array<std::array<double, kTreeSizes>, 3> kTreeReaches = {
+    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
+     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
+     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
+
+double tree_reaches(Protocol protocol, const Traffic& t) {
+  if (t.systems == 1 || t.bytes < kTreeFrom) return 1;
+  const auto power = static_cast<std::size_t>(std::log2(t.bytes / kTreeFrom));
+  return power < kTreeSizes ? kTreeReaches.at(static_cast<std::size_t>(protocol)).at(power) : 1;
+}
+
+double nominal_share(const ProtocolsConfig& c, Protocol protocol, const Traffic& t) {
   switch (protocol) {
     case Protocol::kLl:
-      return tree ? kTreeLl : c.nominal_ll.value;
+      if (t.tree) return kTreeSimple * kTreeLl;
+      return t.systems > 1 ? kRingLl : c.nominal_ll.value;
     case Protocol::kLl128:
-      return tree ? kTreeSimple / kLl128Wire : kRingLl128;
+      return t.tree ? kTreeSimple / kLl128Wire : kRingLl128;
     case Protocol::kSimple:
-      return tree ? kTreeSimple : 1;
+      return t.tree ? kTreeSimple : 1;
   }
   return 1;
+}
+
+/// What all links out of a system carry together, by rings or trees.
+Bytes bus_bytes(const Traffic& t) {
+  if (t.tree) return 2 * t.bytes;
+  if (t.kind == TransferKind::kAllReduce) return 2 * (t.bytes - t.share());
+  const bool parts = t.kind == TransferKind::kAllGather || t.kind == TransferKind::kReduceScatter;
+  return parts ? t.bytes - t.share() : t.bytes;
+}
+
+/// The bytes of rings and trees. Between systems LL has a limit of its own.
+Seconds nominal_bytes(const ProtocolsConfig& c, Protocol protocol, const Traffic& t, Seconds wire) {
+  Seconds time = wire / nominal_share(c, protocol, t);
+  if (protocol == Protocol::kLl && t.systems > 1) {
+    const auto& limit = t.systems == 2 ? c.nominal_ll_pair : c.nominal_ll_systems;
+    time = std::max(time, bus_bytes(t) / (limit.value * (t.tree ? kTreeRate : 1.0)));
+  }
+  return t.tree ? time / tree_reaches(protocol, t) : time;
+}
+
+Seconds nominal_latency(const ProtocolsConfig& c, Protocol protocol, const Traffic& t) {
+  const Nominal& nominal = t.tree ? kTree : kRing;
+  const auto p = static_cast<std::size_t>(protocol);
+  const Seconds hops = Seconds(nominal.hop.at(p) * 1e-6) * t.steps.scale_up;
+  const bool simple = protocol == Protocol::kSimple;
+  double latency = nominal.base.at(p) + posted(c, hops, simple ? kSimplePosts : 1, t).base() * 1e6 +
+                   nominal.net.at(p) * t.steps.scale_out;
+  if (!t.tree && simple && t.systems > 1 && t.kind == TransferKind::kAllReduce &&
+      t.share() / static_cast<double>(c.channels) >= kPlateauFrom)
+    latency *= kPlateau;
+  return Seconds(latency * 1e-6);
 }
 
 }  // namespace
@@ -327,15 +389,7 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
     return Seconds((latency + kCollNetNet) * 1e-6) + wire / config.nominal_collnet.value;
   }
   if (algorithm != "ring" && algorithm != "tree") return {};
-  const Nominal& nominal = t.tree ? kTree : kRing;
-  const auto p = static_cast<std::size_t>(protocol);
-  double latency = nominal.base.at(p) + nominal.hop.at(p) * t.steps.scale_up +
-                   nominal.net.at(p) * t.steps.scale_out;
-  if (!t.tree && protocol == Protocol::kSimple && t.systems > 1 &&
-      t.kind == TransferKind::kAllReduce &&
-      t.share() / static_cast<double>(config.channels) >= kPlateauFrom)
-    latency *= kPlateau;
-  return Seconds(latency * 1e-6) + wire / nominal_share(config, protocol, t.tree);
+  return nominal_latency(config, protocol, t) + nominal_bytes(config, protocol, t, wire);
 }
 
 }  // namespace orrery

@@ -89,6 +89,7 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
   const auto build = [] {
     config::Schema<C> s("protocols", "how a collective library moves bytes inside a system");
     const auto time = between(Seconds(0), Seconds(1e-3));
+    const auto rate = between(BytesPerSecond(1e9), BytesPerSecond(1e15));
     s.named("protocols", &C::library)
         .optional("topologies", &C::topologies,
                   "scale-up topologies on which the library chooses the algorithm; on others auto "
@@ -117,11 +118,16 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
         .optional("nominal_collnet", &C::nominal_collnet,
                   "share of Simple's rate that the tuner gives reduction between systems",
                   between(0.01, 1))
+        .optional("nominal_ll_pair", &C::nominal_ll_pair,
+                  "most that the tuner gives LL between two systems", rate)
+        .optional("nominal_ll_systems", &C::nominal_ll_systems, "and between more", rate)
         .optional("nvls_setup", &C::nvls_setup, "of an in-switch reduction, beyond the launch [us]",
                   time)
         .optional("net_ll", &C::net_ll, "one step of LL between systems [us]", time)
         .optional("net_ll128", &C::net_ll128, "of LL128 [us]", time)
         .optional("net_simple", &C::net_simple, "of Simple [us]", time)
+        .optional("net_post", &C::net_post,
+                  "posting of a message between systems, one for each step of a ring [us]", time)
         .optional("p2p_peer", &C::p2p_peer, "each peer of grouped sends and receives [us]", time);
     add_parameters(s, time);
     return s;

@@ -38,10 +38,17 @@ struct ProtocolsConfig {
   Fact<double> nominal_nvls = {0.66, kTuner};  ///< and in-switch reduction
   /// Share of Simple's rate that the tuner gives reduction by the switches between systems.
   Fact<double> nominal_collnet = {0.85, kTuner};
+  /// What the tuner believes LL to carry at most between two systems, and between more: of all
+  /// links of a system together, by the vendor of its processors.
+  Fact<BytesPerSecond> nominal_ll_pair = {BytesPerSecond(39e9), kTuner};
+  Fact<BytesPerSecond> nominal_ll_systems = {BytesPerSecond(20.4e9), kTuner};
   Fact<Seconds> nvls_setup = {Seconds(25e-6), kTuner};
   Fact<Seconds> net_ll = {Seconds(2.7e-6), kTuner};       ///< one step between systems
   Fact<Seconds> net_ll128 = {Seconds(4.0e-6), kTuner};    ///< likewise
   Fact<Seconds> net_simple = {Seconds(14.0e-6), kTuner};  ///< likewise, flush included
+  /// Posting of one message between systems by the processors: for each step of a ring that spans
+  /// systems one, of Simple three.
+  Fact<Seconds> net_post = {Seconds(1e-6), kTuner};
   /// Each peer of grouped sends and receives.
   Fact<Seconds> p2p_peer = {Seconds(0.25e-6), "estimate: 0.1 to 0.4 us on A100 to GB200"};
 

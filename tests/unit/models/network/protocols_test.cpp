@@ -191,6 +191,37 @@ TEST(Protocols, AStepBetweenSystemsCostsMoreThanOneInside) {
   EXPECT_GT(microseconds(FlowModel(system, 2, "ring", "ll").isolated_time(across)), inside + 4);
 }
 
+TEST(Protocols, BetweenSystemsTheTunerLimitsLlHoweverManyNicsThereAre) {
+  SystemConfig system = with_nccl(dgx_h100());
+  const auto protocol = [&] {
+    return FlowModel(system, 4).price(all_reduce(256_KiB, 32)).protocol;
+  };
+  EXPECT_EQ(protocol(), "ll128");
+  system.scale_up.protocols->nominal_ll_pair.value = 1000_GBps;
+  EXPECT_EQ(protocol(), "ll128");
+  system.scale_up.protocols->nominal_ll_systems.value = 1000_GBps;
+  EXPECT_EQ(protocol(), "ll");
+}
+
+TEST(Protocols, EachStepOfARingBetweenSystemsWaitsForItsPosts) {
+  SystemConfig system = with_nccl(dgx_h100());
+  const auto price = [&](const char* algorithm, const char* protocol, int systems) {
+    return FlowModel(system, systems, algorithm, protocol).price(all_reduce(64_B, 8 * systems));
+  };
+  for (const char* protocol : {"ll", "ll128", "simple"}) {
+    const int posts = protocol == std::string("simple") ? 3 : 1;
+    system.scale_up.protocols->net_post.value = 5_us;
+    const PricedTransfer slow = price("ring", protocol, 2);
+    const double inside = microseconds(price("ring", protocol, 1).isolated_time);
+    const double tree = microseconds(price("tree", protocol, 2).isolated_time);
+    system.scale_up.protocols->net_post.value = 4_us;
+    EXPECT_NEAR(microseconds(slow.isolated_time - price("ring", protocol, 2).isolated_time),
+                posts * slow.scale_up_steps, 1e-3);
+    EXPECT_EQ(microseconds(price("ring", protocol, 1).isolated_time), inside);
+    EXPECT_EQ(microseconds(price("tree", protocol, 2).isolated_time), tree);
+  }
+}
+
 TEST(Protocols, AnUnknownProtocolIsAUserError) {
   EXPECT_THROW(FlowModel(dgx_h100(), 1, "auto", "ll64"), config::ConfigError);
 }
