@@ -21,7 +21,7 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return build_tree(system, layout, {.planes = true}, std::move(scale_up), topology);
 }
 
-const ScaleOutRegistry::Register registered(
+const ScaleOutRegistry::Register registered_multi_plane(
     "multi_plane", "NIC i of every node to plane i, each plane a fat tree of its own", build);
 
 }  // namespace

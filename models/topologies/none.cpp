@@ -29,8 +29,8 @@ std::unique_ptr<Fabric> build(const SystemConfig& /*system*/, const RankLayout& 
   return std::make_unique<NoFabric>();
 }
 
-const ScaleUpRegistry::Register registered("none", "a system of one rank: no links inside it",
-                                           build);
+const ScaleUpRegistry::Register registered_none("none", "a system of one rank: no links inside it",
+                                                build);
 
 }  // namespace
 }  // namespace orrery

@@ -209,7 +209,7 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return std::make_unique<UnifiedBusFabric>(system, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered(
+const ScaleUpRegistry::Register registered_unified_bus(
     "unified_bus", "planes of L1 chips on every node and L2 chips above them (CloudMatrix384)",
     build);
 
