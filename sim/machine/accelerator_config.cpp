@@ -92,6 +92,14 @@ std::string partition_fault(const AcceleratorConfig& a) {
          " of " + std::to_string(a.compute.units.value);
 }
 
+std::string limit_fault(const PowerConfig& power) {
+  if (!power.limit) return {};
+  const Watts limit = power.limit->value, idle = power.idle.value, tdp = power.tdp.value;
+  if (limit > idle && limit <= tdp) return {};
+  return "the limit must lie between idle and design power: above " + print(idle) +
+         " and at most " + print(tdp);
+}
+
 }  // namespace
 
 const Schema<ComputeConfig>& ComputeConfig::schema() {
@@ -184,12 +192,7 @@ const Schema<PowerConfig>& PowerConfig::schema() {
                     "burst (one kernel after a few replays of itself, as tables are measured) or "
                     "steady (repeated without end: no window of 'response' averages above the "
                     "cap); auto: burst for operators, steady for steps; boost: burst")
-          .check(
-              "the limit must lie between idle and design power",
-              [](const C& c) {
-                return !c.limit || (c.limit->value > c.idle.value && c.limit->value <= c.tdp.value);
-              },
-              "limit")
+          .check(limit_fault, "limit")
           .check(
               "idle power must be below the design power",
               [](const C& c) { return c.idle.value < c.tdp.value; }, "idle");

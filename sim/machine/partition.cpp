@@ -2,6 +2,8 @@
 #include "sim/machine/partition.h"
 
 #include <cmath>
+#include <memory>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -21,6 +23,16 @@ void scale(std::optional<Fact<T>>& fact, double share) {
   if (fact) scale(*fact, share);
 }
 
+void scale(MemoryConfig& memory, double share) {
+  scale(memory.capacity, share);
+  scale(memory.bandwidth, share);
+  scale(memory.bus_width, share);
+  if (!memory.sold) return;
+  MemoryConfig before = *memory.sold;
+  scale(before, share);
+  memory.sold = std::make_shared<MemoryConfig>(std::move(before));
+}
+
 }  // namespace
 
 void take_part(AcceleratorConfig& device) {
@@ -36,9 +48,7 @@ void take_part(AcceleratorConfig& device) {
   scale(device.power.tdp, units);
   scale(device.power.limit, units);
   scale(device.power.idle, units);
-  scale(device.memory.capacity, memory);
-  scale(device.memory.bandwidth, memory);
-  scale(device.memory.bus_width, memory);
+  scale(device.memory, memory);
   if (device.cache) {
     scale(device.cache->capacity, memory);
     scale(device.cache->bandwidth, memory);
@@ -48,6 +58,10 @@ void take_part(AcceleratorConfig& device) {
   scale(device.host_link.bandwidth, memory);
   scale(device.scale_out.bandwidth, memory);
   if (units < 1 || memory < 1) device.scale_up = {};
+  if (!device.sold) return;
+  AcceleratorConfig before = *device.sold;
+  take_part(before);
+  device.sold = std::make_shared<AcceleratorConfig>(std::move(before));
 }
 
 }  // namespace orrery
