@@ -59,7 +59,7 @@ void check_ports(const SystemConfig& system, const SystemGraph& graph) {
 }
 
 std::unique_ptr<Fabric> build_mesh(const SystemConfig& system, const RankLayout& layout,
-                              Topology& topology) {
+                                   Topology& topology) {
   if (layout.dies != 1) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},

@@ -218,7 +218,7 @@ class NvSwitchFabric final : public Fabric {
 };
 
 std::unique_ptr<Fabric> build_nvswitch(const SystemConfig& system, const RankLayout& layout,
-                              Topology& topology) {
+                                       Topology& topology) {
   const ScaleUpConfig& config = system.scale_up;
   const std::vector<int>& links = config.links_per_switch;
   const int wired = std::accumulate(links.begin(), links.end(), 0);

@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 std::unique_ptr<Fabric> build_rail_optimized(const SystemConfig& system, const RankLayout& layout,
-                              std::unique_ptr<Fabric> scale_up, Topology& topology) {
+                                             std::unique_ptr<Fabric> scale_up, Topology& topology) {
   return build_tree(system, layout, {}, std::move(scale_up), topology);
 }
 

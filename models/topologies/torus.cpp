@@ -211,7 +211,7 @@ class TorusFabric final : public Fabric {
 };
 
 std::unique_ptr<Fabric> build_torus(const SystemConfig& system, const RankLayout& layout,
-                              Topology& topology) {
+                                    Topology& topology) {
   const std::vector<int>& sizes = system.scale_up.torus;
   const int ports = system.accelerator.scale_up.links.value;
   int packages = 1;
@@ -232,7 +232,8 @@ std::unique_ptr<Fabric> build_torus(const SystemConfig& system, const RankLayout
 }
 
 const ScaleUpRegistry::Register registered_torus(
-    "torus", "neighbours linked along every axis, closed to rings unless an axis is open", build_torus);
+    "torus", "neighbours linked along every axis, closed to rings unless an axis is open",
+    build_torus);
 
 }  // namespace
 TorusOptics torus_optics(const ScaleUpConfig& config) {
