@@ -21,14 +21,21 @@ function(orrery_options target)
   endif()
 endfunction()
 
-# orrery_layer(name FOLDER dir [LAYERS layer...] [PACKAGES target...] [PRECOMPILED header...]): one library for all
+# orrery_layer(name FOLDER dir [LAYERS layer...] [PACKAGES target...] [PRECOMPILED header...] [APART file...]): one library for all
 # sources below the folder, linked to the layers below it. PRECOMPILED names what most of them include and what takes
-# seconds to read; sources include it all the same (clang-tidy reads them without). LINKED_WHOLE layers are object libraries, because a static library drops
+# seconds to read; sources include it all the same (clang-tidy reads them without). The preset for clang-tidy
+# joins eight files to one (CMAKE_UNITY_BUILD), which reads their headers once; APART are regular expressions of files that call
+# their own what others do, and stay alone. LINKED_WHOLE layers are object libraries, because a static library drops
 # the files that nothing refers to: those that only register themselves, and the sc_main that libsystemc asks for.
 function(orrery_layer name)
-  cmake_parse_arguments(layer "LINKED_WHOLE" "FOLDER" "LAYERS;PACKAGES;PRECOMPILED" ${ARGN})
+  cmake_parse_arguments(layer "LINKED_WHOLE" "FOLDER" "LAYERS;PACKAGES;PRECOMPILED;APART" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${layer_FOLDER}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/sim/app/main\\.cpp$")
+  foreach(pattern IN LISTS layer_APART)
+    set(apart ${sources})
+    list(FILTER apart INCLUDE REGEX "/${layer_FOLDER}/${pattern}$")
+    set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
   list(TRANSFORM layer_LAYERS PREPEND orrery_)
   set(target orrery_${name})
   if(NOT sources)

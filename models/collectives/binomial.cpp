@@ -57,7 +57,7 @@ class BinomialAlgorithm final : public RoundAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_binomial(
     "binomial", "a binomial tree from or to the root: logarithmic rounds",
     std::make_shared<BinomialAlgorithm>());
 

@@ -94,7 +94,7 @@ class DirectAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_direct(
     "direct",
     "every rank sends to every other at once (all_reduce: two-shot); reductions inside a system",
     std::make_shared<DirectAlgorithm>());

@@ -251,7 +251,7 @@ class DispatchCombineAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_dispatch_combine(
     "dispatch_combine", "tokens to their experts and back: over rails, or each copy straight",
     std::make_shared<DispatchCombineAlgorithm>());
 

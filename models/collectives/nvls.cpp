@@ -66,7 +66,7 @@ class NvlsAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_nvls(
     "nvls", "the switches of a system reduce and multicast (NVLink SHARP)",
     std::make_shared<NvlsAlgorithm>());
 

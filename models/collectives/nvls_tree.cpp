@@ -90,7 +90,7 @@ class NvlsTreeAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_nvls_tree(
     "nvls_tree", "all_reduce by the switches inside systems, on two binary trees between them",
     std::make_shared<NvlsTreeAlgorithm>());
 

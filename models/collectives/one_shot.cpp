@@ -31,7 +31,7 @@ class OneShotAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_one_shot(
     "one_shot", "all_reduce inside a system: everyone reads everyone's whole buffer",
     std::make_shared<OneShotAlgorithm>());
 

@@ -52,9 +52,9 @@ class PairwiseAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered("pairwise",
-                                             "all_to_all in rounds, one partner at a time",
-                                             std::make_shared<PairwiseAlgorithm>());
+const AlgorithmRegistry::Register registered_pairwise("pairwise",
+                                                      "all_to_all in rounds, one partner at a time",
+                                                      std::make_shared<PairwiseAlgorithm>());
 
 }  // namespace
 }  // namespace orrery

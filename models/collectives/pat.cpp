@@ -74,7 +74,7 @@ class PatAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_pat(
     "pat", "binomial trees for all chunks at once, far ranks first (NCCL's PAT)",
     std::make_shared<PatAlgorithm>());
 

@@ -82,7 +82,7 @@ class RecursiveAlgorithm final : public RoundAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_recursive(
     "recursive", "recursive halving and doubling: logarithmic rounds, any number of ranks",
     std::make_shared<RecursiveAlgorithm>());
 

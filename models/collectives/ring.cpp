@@ -161,7 +161,7 @@ class RingAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_ring(
     "ring", "neighbours pass chunks around; one ring per NIC between systems",
     std::make_shared<RingAlgorithm>());
 

@@ -26,8 +26,9 @@ class SendReceiveAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered("send_receive", "one message from one rank to another",
-                                             std::make_shared<SendReceiveAlgorithm>());
+const AlgorithmRegistry::Register registered_send_receive("send_receive",
+                                                          "one message from one rank to another",
+                                                          std::make_shared<SendReceiveAlgorithm>());
 
 }  // namespace
 }  // namespace orrery

@@ -53,7 +53,7 @@ class SharpAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_sharp(
     "sharp", "all_reduce by the switches between systems, one-hop exchanges inside",
     std::make_shared<SharpAlgorithm>());
 

@@ -184,7 +184,7 @@ class TorusAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_torus(
     "torus", "axis after axis on a torus, both ways round, every axis at work all the time",
     std::make_shared<TorusAlgorithm>());
 

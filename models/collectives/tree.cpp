@@ -105,7 +105,7 @@ class TreeAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered(
+const AlgorithmRegistry::Register registered_tree(
     "tree", "all_reduce on two binary trees between systems, chains inside",
     std::make_shared<TreeAlgorithm>());
 

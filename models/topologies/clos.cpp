@@ -15,7 +15,7 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return build_tree(system, layout, {.leaf_per_rail = false}, std::move(scale_up), topology);
 }
 
-const ScaleOutRegistry::Register registered(
+const ScaleOutRegistry::Register registered_clos(
     "clos", "all NICs of a rack to one leaf, spines and cores above, oversubscribed or not", build);
 
 }  // namespace

@@ -14,7 +14,7 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return build_graph(system.name, layout, configured_graph(system, layout), topology);
 }
 
-const ScaleUpRegistry::Register registered(
+const ScaleUpRegistry::Register registered_graph(
     "graph", "any graph of accelerators and switches, sprayed over all shortest paths", build);
 
 }  // namespace

@@ -26,8 +26,8 @@ double LinkStates::State::left() const {
     lost += part.weight * (1 - part.share);
   }
   lost += others * (1 - share);
-  constexpr double kRounding = 1e-12;  // must leave nothing of a bundle whose links are all down
-  return lost > 1 - kRounding ? 0 : 1 - lost;
+  constexpr double kNearlyAll = 1e-12;  // must leave nothing of a bundle whose links are all down
+  return lost > 1 - kNearlyAll ? 0 : 1 - lost;
 }
 
 bool LinkStates::set(const std::string& pattern, double share) {

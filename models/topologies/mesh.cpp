@@ -58,8 +58,8 @@ void check_ports(const SystemConfig& system, const SystemGraph& graph) {
   }
 }
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
-                              Topology& topology) {
+std::unique_ptr<Fabric> build_mesh(const SystemConfig& system, const RankLayout& layout,
+                                   Topology& topology) {
   if (layout.dies != 1) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
@@ -71,8 +71,8 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return build_graph(system.name, layout, std::move(graph), topology);
 }
 
-const ScaleUpRegistry::Register registered(
-    "mesh", "links from package to package, by a table of wires or each to each other", build);
+const ScaleUpRegistry::Register registered_mesh(
+    "mesh", "links from package to package, by a table of wires or each to each other", build_mesh);
 
 }  // namespace
 }  // namespace orrery

@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
-                              std::unique_ptr<Fabric> scale_up, Topology& topology) {
+std::unique_ptr<Fabric> build_multi_plane(const SystemConfig& system, const RankLayout& layout,
+                                          std::unique_ptr<Fabric> scale_up, Topology& topology) {
   if (!system.scale_out.rail_aware) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_out.rail_aware", "system.scale_out.kind"},
@@ -21,8 +21,9 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return build_tree(system, layout, {.planes = true}, std::move(scale_up), topology);
 }
 
-const ScaleOutRegistry::Register registered(
-    "multi_plane", "NIC i of every node to plane i, each plane a fat tree of its own", build);
+const ScaleOutRegistry::Register registered_multi_plane(
+    "multi_plane", "NIC i of every node to plane i, each plane a fat tree of its own",
+    build_multi_plane);
 
 }  // namespace
 }  // namespace orrery

@@ -19,8 +19,8 @@ class NoFabric : public Fabric {
   void draw(Topology& /*topology*/) const override {}
 };
 
-std::unique_ptr<Fabric> build(const SystemConfig& /*system*/, const RankLayout& layout,
-                              Topology& /*topology*/) {
+std::unique_ptr<Fabric> build_none(const SystemConfig& /*system*/, const RankLayout& layout,
+                                   Topology& /*topology*/) {
   if (layout.ranks_per_system != 1) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerators"},
@@ -29,8 +29,8 @@ std::unique_ptr<Fabric> build(const SystemConfig& /*system*/, const RankLayout& 
   return std::make_unique<NoFabric>();
 }
 
-const ScaleUpRegistry::Register registered("none", "a system of one rank: no links inside it",
-                                           build);
+const ScaleUpRegistry::Register registered_none("none", "a system of one rank: no links inside it",
+                                                build_none);
 
 }  // namespace
 }  // namespace orrery

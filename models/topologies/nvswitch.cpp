@@ -217,8 +217,8 @@ class NvSwitchFabric final : public Fabric {
   std::vector<BundleId> trunk_;              // by board, then by the other's number in the system
 };
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
-                              Topology& topology) {
+std::unique_ptr<Fabric> build_nvswitch(const SystemConfig& system, const RankLayout& layout,
+                                       Topology& topology) {
   const ScaleUpConfig& config = system.scale_up;
   const std::vector<int>& links = config.links_per_switch;
   const int wired = std::accumulate(links.begin(), links.end(), 0);
@@ -246,9 +246,9 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return std::make_unique<NvSwitchFabric>(system, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered(
+const ScaleUpRegistry::Register registered_nvswitch(
     "nvswitch", "one tier of NVSwitch chips, each accelerator linked to every chip of its board",
-    build);
+    build_nvswitch);
 
 }  // namespace
 }  // namespace orrery

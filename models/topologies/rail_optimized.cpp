@@ -11,14 +11,14 @@
 namespace orrery {
 namespace {
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
-                              std::unique_ptr<Fabric> scale_up, Topology& topology) {
+std::unique_ptr<Fabric> build_rail_optimized(const SystemConfig& system, const RankLayout& layout,
+                                             std::unique_ptr<Fabric> scale_up, Topology& topology) {
   return build_tree(system, layout, {}, std::move(scale_up), topology);
 }
 
-const ScaleOutRegistry::Register registered(
+const ScaleOutRegistry::Register registered_rail_optimized(
     "rail_optimized", "NIC i of every node to leaf i, spines and cores above (PXN between rails)",
-    build);
+    build_rail_optimized);
 
 }  // namespace
 }  // namespace orrery

@@ -191,10 +191,10 @@ class TorusFabric final : public Fabric {
         for (const int step : {1, -1}) {
           const int neighbour = next(rank, axis, step);
           if (neighbour < 0) continue;
-          bundles_[slot(rank, axis, step)] = topology.add_bundle(
-              topology.rank_name(rank), topology.rank_name(neighbour),
-              {LinkKind::kScaleUp, link_ * static_cast<double>(per_neighbour_), per_neighbour_,
-               rank});
+          bundles_[slot(rank, axis, step)] =
+              topology.add_bundle(topology.rank_name(rank), topology.rank_name(neighbour),
+                                  {LinkKind::kScaleUp, link_ * static_cast<double>(per_neighbour_),
+                                   per_neighbour_, rank});
         }
       }
     }
@@ -210,8 +210,8 @@ class TorusFabric final : public Fabric {
   std::set<BundleId> down_;
 };
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
-                              Topology& topology) {
+std::unique_ptr<Fabric> build_torus(const SystemConfig& system, const RankLayout& layout,
+                                    Topology& topology) {
   const std::vector<int>& sizes = system.scale_up.torus;
   const int ports = system.accelerator.scale_up.links.value;
   int packages = 1;
@@ -231,8 +231,9 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return std::make_unique<TorusFabric>(system, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered(
-    "torus", "neighbours linked along every axis, closed to rings unless an axis is open", build);
+const ScaleUpRegistry::Register registered_torus(
+    "torus", "neighbours linked along every axis, closed to rings unless an axis is open",
+    build_torus);
 
 }  // namespace
 TorusOptics torus_optics(const ScaleUpConfig& config) {

@@ -188,8 +188,8 @@ class UnifiedBusFabric final : public Fabric {
   std::vector<BundleId> node_up_, node_down_;
 };
 
-std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
-                              Topology& topology) {
+std::unique_ptr<Fabric> build_unified_bus(const SystemConfig& system, const RankLayout& layout,
+                                          Topology& topology) {
   const ScaleUpConfig& config = system.scale_up;
   const int wired = config.planes * layout.dies;
   if (config.planes < 1 || config.l2_switches < 1 ||
@@ -209,9 +209,9 @@ std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layo
   return std::make_unique<UnifiedBusFabric>(system, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered(
+const ScaleUpRegistry::Register registered_unified_bus(
     "unified_bus", "planes of L1 chips on every node and L2 chips above them (CloudMatrix384)",
-    build);
+    build_unified_bus);
 
 }  // namespace
 }  // namespace orrery

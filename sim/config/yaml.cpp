@@ -61,7 +61,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (tag == kQuotedTag) last_quoted_ = mark;
     // "\e[2J" in quotes is a control character, which no name, result or trace may bring to a
     // terminal; text blocks keep their lines.
-    const std::string text = printable(value, "\n\r\t");
+    const std::string text = orrery::printable(value, "\n\r\t");
     deliver(Node::scalar(text, origin(mark), tag == kQuotedTag), mark, anchor, nodes_);
   }
 

@@ -42,7 +42,7 @@ struct Activation final : OperatorConfig {
   }
 };
 
-const RegisterOperator<Activation> registered("activation", "SwiGLU or GELU over rows");
+const RegisterOperator<Activation> registered_activation("activation", "SwiGLU or GELU over rows");
 
 }  // namespace
 }  // namespace orrery

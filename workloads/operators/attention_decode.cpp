@@ -70,7 +70,7 @@ const config::Schema<AttentionDecode>& AttentionDecode::schema() {
   return schema;
 }
 
-const RegisterOperator<AttentionDecode> registered(
+const RegisterOperator<AttentionDecode> registered_attention_decode(
     "attention_decode", "attention of one new token a sequence over its cache");
 
 }  // namespace

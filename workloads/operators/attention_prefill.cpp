@@ -73,7 +73,7 @@ const config::Schema<AttentionPrefill>& AttentionPrefill::schema() {
   return schema;
 }
 
-const RegisterOperator<AttentionPrefill> registered(
+const RegisterOperator<AttentionPrefill> registered_attention_prefill(
     "attention_prefill", "attention over prompts: causal, GQA, windows, prefixes");
 
 }  // namespace

@@ -27,8 +27,8 @@ struct CrossEntropy final : OperatorConfig {
   }
 };
 
-const RegisterOperator<CrossEntropy> registered("cross_entropy",
-                                                "loss of logits over a vocabulary");
+const RegisterOperator<CrossEntropy> registered_cross_entropy("cross_entropy",
+                                                              "loss of logits over a vocabulary");
 
 }  // namespace
 }  // namespace orrery

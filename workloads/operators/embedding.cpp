@@ -28,7 +28,7 @@ struct Embedding final : OperatorConfig {
   }
 };
 
-const RegisterOperator<Embedding> registered("embedding", "rows of the embedding table");
+const RegisterOperator<Embedding> registered_embedding("embedding", "rows of the embedding table");
 
 }  // namespace
 }  // namespace orrery

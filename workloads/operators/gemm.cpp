@@ -87,7 +87,8 @@ const config::Schema<Gemm>& Gemm::schema() {
   return schema;
 }
 
-const RegisterOperator<Gemm> registered("gemm", "matrix product, dense or with packed weights");
+const RegisterOperator<Gemm> registered_gemm("gemm",
+                                             "matrix product, dense or with packed weights");
 
 }  // namespace
 }  // namespace orrery

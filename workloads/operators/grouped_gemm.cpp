@@ -31,8 +31,8 @@ struct GroupedGemm final : OperatorConfig {
   }
 };
 
-const RegisterOperator<GroupedGemm> registered("grouped_gemm",
-                                               "products of experts, each with its share of rows");
+const RegisterOperator<GroupedGemm> registered_grouped_gemm(
+    "grouped_gemm", "products of experts, each with its share of rows");
 
 }  // namespace
 }  // namespace orrery

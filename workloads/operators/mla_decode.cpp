@@ -57,7 +57,7 @@ const config::Schema<MlaDecode>& MlaDecode::schema() {
   return schema;
 }
 
-const RegisterOperator<MlaDecode> registered(
+const RegisterOperator<MlaDecode> registered_mla_decode(
     "mla_decode", "absorbed latent attention of one new token a sequence");
 
 }  // namespace

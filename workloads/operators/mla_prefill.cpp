@@ -51,7 +51,7 @@ const config::Schema<MlaPrefill>& MlaPrefill::schema() {
   return schema;
 }
 
-const RegisterOperator<MlaPrefill> registered(
+const RegisterOperator<MlaPrefill> registered_mla_prefill(
     "mla_prefill", "latent attention over prompts, keys and values expanded");
 
 }  // namespace

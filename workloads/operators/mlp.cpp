@@ -44,7 +44,7 @@ const config::Schema<Mlp>& Mlp::schema() {
   return schema;
 }
 
-const RegisterOperator<Mlp> registered("mlp", "dense MLP: up, activation, down");
+const RegisterOperator<Mlp> registered_mlp("mlp", "dense MLP: up, activation, down");
 
 }  // namespace
 }  // namespace orrery

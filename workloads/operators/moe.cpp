@@ -47,7 +47,7 @@ const config::Schema<Moe>& Moe::schema() {
   return schema;
 }
 
-const RegisterOperator<Moe> registered(
+const RegisterOperator<Moe> registered_moe(
     "moe", "mixture of experts: router, permute, up, activation, down, finalise");
 
 }  // namespace

@@ -26,8 +26,8 @@ struct Optimizer final : OperatorConfig {
   }
 };
 
-const RegisterOperator<Optimizer> registered("optimizer",
-                                             "mixed-precision Adam, as Megatron-LM runs it");
+const RegisterOperator<Optimizer> registered_optimizer(
+    "optimizer", "mixed-precision Adam, as Megatron-LM runs it");
 
 }  // namespace
 }  // namespace orrery

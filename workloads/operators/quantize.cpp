@@ -32,8 +32,8 @@ struct Quantize final : OperatorConfig {
   }
 };
 
-const RegisterOperator<Quantize> registered("quantize",
-                                            "16-bit activations to the experiment's precision");
+const RegisterOperator<Quantize> registered_quantize(
+    "quantize", "16-bit activations to the experiment's precision");
 
 }  // namespace
 }  // namespace orrery

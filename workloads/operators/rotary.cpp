@@ -31,7 +31,7 @@ struct Rotary final : OperatorConfig {
   }
 };
 
-const RegisterOperator<Rotary> registered("rotary", "rotary positions of queries and keys");
+const RegisterOperator<Rotary> registered_rotary("rotary", "rotary positions of queries and keys");
 
 }  // namespace
 }  // namespace orrery

@@ -27,7 +27,7 @@ struct Softmax final : OperatorConfig {
   }
 };
 
-const RegisterOperator<Softmax> registered("softmax", "softmax over rows");
+const RegisterOperator<Softmax> registered_softmax("softmax", "softmax over rows");
 
 }  // namespace
 }  // namespace orrery
