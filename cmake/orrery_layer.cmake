@@ -21,19 +21,23 @@ function(orrery_options target)
   endif()
 endfunction()
 
-# orrery_layer(name FOLDER dir [LAYERS layer...] [PACKAGES target...] [PRECOMPILED header...] [APART file...]): one library for all
-# sources below the folder, linked to the layers below it. PRECOMPILED names what most of them include and what takes
-# seconds to read; sources include it all the same (clang-tidy reads them without). The preset for clang-tidy
-# joins eight files to one (CMAKE_UNITY_BUILD), which reads their headers once; APART are regular expressions of files that call
-# their own what others do, and stay alone. LINKED_WHOLE layers are object libraries, because a static library drops
-# the files that nothing refers to: those that only register themselves, and the sc_main that libsystemc asks for.
+# orrery_layer(name FOLDERS dir... [LAYERS layer...] [PACKAGES target...] [PRECOMPILED header...] [APART file...]
+# ABOUT text): one library for all sources below the folders, linked to the layers below it; write_layers() lists them.
+# PRECOMPILED names what most sources include and what takes seconds to read; they include it all the same (clang-tidy
+# reads them without). Presets that build everything join eight files to one (CMAKE_UNITY_BUILD), which reads
+# their headers once; APART are regular expressions of files that call their own what others do, and stay alone.
+# LINKED_WHOLE layers are object libraries, because a static library drops the files that nothing refers to: those that
+# only register themselves, and the sc_main that libsystemc asks for.
 function(orrery_layer name)
-  cmake_parse_arguments(layer "LINKED_WHOLE" "FOLDER" "LAYERS;PACKAGES;PRECOMPILED;APART" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${layer_FOLDER}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/sim/app/main\\.cpp$")
+  cmake_parse_arguments(layer "LINKED_WHOLE" "ABOUT" "FOLDERS;LAYERS;PACKAGES;PRECOMPILED;APART" ${ARGN})
+  note_layer()
+  list(TRANSFORM layer_FOLDERS PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE folders)
+  list(TRANSFORM folders APPEND /*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folders})
+  list(FILTER sources EXCLUDE REGEX "/sim/app/cli/main\\.cpp$")
   foreach(pattern IN LISTS layer_APART)
     set(apart ${sources})
-    list(FILTER apart INCLUDE REGEX "/${layer_FOLDER}/${pattern}$")
+    list(FILTER apart INCLUDE REGEX "/${pattern}$")
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
   list(TRANSFORM layer_LAYERS PREPEND orrery_)
@@ -59,4 +63,27 @@ function(orrery_layer name)
   endif()
   target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} ${scope} ${layer_LAYERS} ${layer_PACKAGES})
+endfunction()
+
+# Remembers what the layer of the caller may include: its own folders and those of all layers below it.
+macro(note_layer)
+  set(own ${layer_FOLDERS})
+  set(below "")
+  foreach(lower IN LISTS layer_LAYERS)
+    get_property(lower_folders GLOBAL PROPERTY orrery_folders_${lower})
+    list(APPEND below ${lower_folders})
+  endforeach()
+  list(REMOVE_DUPLICATES below)
+  set_property(GLOBAL PROPERTY orrery_folders_${name} ${below} ${own})
+  list(JOIN own " " own)
+  list(JOIN below " " below)
+  list(JOIN layer_LAYERS ", " direct)
+  set_property(GLOBAL APPEND PROPERTY orrery_layers "${name}|${own}|${below}|${direct}|${layer_ABOUT}")
+endmacro()
+
+# Writes layers.txt into the build folder, a line a layer: name|folders|folders below|layers below|about.
+function(write_layers)
+  get_property(layers GLOBAL PROPERTY orrery_layers)
+  list(JOIN layers "\n" text)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/layers.txt CONTENT "${text}\n" @ONLY)
 endfunction()

@@ -1,55 +1,66 @@
-# Fails when a folder includes what it must not. Run with -DROOT=<source folder> -P.
-# Every rule reads: files below the folder may include only the listed prefixes of our own tree.
-set(rules
-  "sim/units=sim/units/"
-  "sim/config=sim/units/|sim/config/"
-  "sim/graph=sim/units/|sim/graph/"
-  "sim/results=sim/units/|sim/results/"
-  "sim/kernel=sim/units/|sim/kernel/"
-  "sim/machine=sim/units/|sim/config/|sim/graph/|sim/machine/"
-  "sim/network=sim/units/|sim/graph/|sim/kernel/|sim/network/"
-  "sim/replay=sim/units/|sim/graph/|sim/kernel/|sim/results/|sim/network/|sim/replay/"
-  "models=sim/units/|sim/config/|sim/graph/|sim/machine/|models/"
-  "workloads=sim/units/|sim/config/|sim/graph/|workloads/"
-  "validation/calibration=sim/units/|sim/config/|sim/graph/|sim/machine/|sim/results/|models/|workloads/|validation/importers/|validation/calibration/"
-  "validation/importers=sim/units/|sim/config/|sim/graph/|sim/results/|validation/importers/")
+# Fails when a folder includes what it must not, or sim/README.md shows other layers. Run with -DROOT=<source folder>
+# -DLAYERS=<layers.txt of a build folder> -P; with -DUPDATE=ON the README's table is written anew.
+cmake_minimum_required(VERSION 3.25)
+file(STRINGS "${LAYERS}" layers)
 set(violations "")
+set(table "| layer | folders | what | includes |\n|---|---|---|---|\n")
 set(checked 0)
-foreach(rule IN LISTS rules)
-  string(REGEX MATCH "^([^=]+)=(.+)$" _ "${rule}")
-  set(folder ${CMAKE_MATCH_1})
-  set(allowed ${CMAKE_MATCH_2})
-  file(GLOB_RECURSE files "${ROOT}/${folder}/*.h" "${ROOT}/${folder}/*.cpp")
+foreach(layer IN LISTS layers)
+  string(REGEX MATCH "^([^|]*)[|]([^|]*)[|]([^|]*)[|]([^|]*)[|](.*)$" _ "${layer}")
+  set(name "${CMAKE_MATCH_1}")
+  set(direct "${CMAKE_MATCH_4}")
+  set(about "${CMAKE_MATCH_5}")
+  string(REPLACE " " ";" folders "${CMAKE_MATCH_2}")
+  string(REPLACE " " ";" allowed "${CMAKE_MATCH_2} ${CMAKE_MATCH_3}")
+  list(REMOVE_ITEM allowed "")
+  list(JOIN allowed "|" allowed)
+  if(NOT direct)
+    set(direct "-")
+  endif()
+  list(JOIN folders "`, `" shown)
+  string(APPEND table "| ${name} | `${shown}` | ${about} | ${direct} |\n")
+  set(files "")
+  foreach(folder IN LISTS folders)
+    file(GLOB_RECURSE more "${ROOT}/${folder}/*.h" "${ROOT}/${folder}/*.cpp")
+    list(APPEND files ${more})
+  endforeach()
   foreach(file IN LISTS files)
     math(EXPR checked "${checked} + 1")
+    file(RELATIVE_PATH shown "${ROOT}" "${file}")
     file(STRINGS "${file}" includes REGEX "^#include \"")
     foreach(include IN LISTS includes)
-      if(NOT include MATCHES "^#include \"(${allowed})")
-        file(RELATIVE_PATH name "${ROOT}" "${file}")
-        string(APPEND violations "  ${name}: ${include}\n")
+      if(NOT include MATCHES "^#include \"(${allowed})/")
+        string(APPEND violations "  ${shown}: ${include}\n")
       endif()
     endforeach()
-    if(NOT folder STREQUAL "sim/kernel" AND NOT folder STREQUAL "sim/replay")
+    if(NOT name STREQUAL "events" AND NOT name STREQUAL "replay")
       file(STRINGS "${file}" systemc REGEX "^#include <systemc")
       if(systemc)
-        file(RELATIVE_PATH name "${ROOT}" "${file}")
-        string(APPEND violations "  ${name}: includes SystemC; only sim/kernel and sim/replay may\n")
+        string(APPEND violations "  ${shown}: includes SystemC; only events and replay may\n")
       endif()
     endif()
   endforeach()
 endforeach()
 
-# Nobody includes a source: clang-tidy's own rule is off where it joins sources.
+# Nobody includes a source: clang-tidy's own rule is off where sources are joined.
 foreach(folder sim models workloads validation tests)
   file(GLOB_RECURSE files "${ROOT}/${folder}/*.h" "${ROOT}/${folder}/*.cpp")
   foreach(file IN LISTS files)
     file(STRINGS "${file}" includes REGEX "^#include .*\\.cpp[\">]")
     if(includes)
-      file(RELATIVE_PATH name "${ROOT}" "${file}")
-      string(APPEND violations "  ${name}: ${includes}\n")
+      file(RELATIVE_PATH shown "${ROOT}" "${file}")
+      string(APPEND violations "  ${shown}: ${includes}\n")
     endif()
   endforeach()
 endforeach()
+
+file(READ "${ROOT}/sim/README.md" readme)
+string(REGEX REPLACE "(<!-- layers[^\n]*-->\n).*(<!-- end of layers -->)" "\\1${table}\\2" wanted "${readme}")
+if(UPDATE)
+  file(WRITE "${ROOT}/sim/README.md" "${wanted}")
+elseif(NOT wanted STREQUAL readme)
+  string(APPEND violations "  sim/README.md does not show these layers; cmake -DUPDATE=ON ... -P tests/layering.cmake writes them\n")
+endif()
 if(checked EQUAL 0)
   message(FATAL_ERROR "no files found below ${ROOT}")
 endif()

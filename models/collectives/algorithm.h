@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "models/registry.h"
 #include "models/topologies/fabric.h"
 #include "models/topologies/way_lengths.h"
+#include "sim/config/registry.h"
 #include "sim/graph/transfer.h"
 #include "sim/units/units.h"
 

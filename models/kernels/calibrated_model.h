@@ -28,7 +28,8 @@ struct KernelStructure {
 /// about run on the priors of the accelerator.
 ///
 /// What does not change from kernel to kernel of one accelerator is worked out once for the last
-/// accelerators, and the costs of the last kernels are kept, so a model serves one thread at a time.
+/// accelerators, and the costs of the last kernels are kept, so a model serves one thread at a
+/// time.
 class CalibratedModel final : public KernelModel {
  public:
   /// On priors alone.

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "models/registry.h"
 #include "models/topologies/rings.h"
+#include "sim/config/registry.h"
 #include "sim/graph/topology.h"
 #include "sim/graph/transfer.h"
 

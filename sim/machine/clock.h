@@ -50,8 +50,8 @@ struct ClockState {
 ClockState sustained_clock(const AcceleratorConfig& device, const Activity& activity);
 
 /// The whole device at matrix products that issue 0.9 of the peak (without a boost clock: what they
-/// achieve), with a tenth of the memory bandwidth beside them, as the device is sold: a FLOP takes as
-/// many bytes where rates were changed.
+/// achieve), with a tenth of the memory bandwidth beside them, as the device is sold: a FLOP takes
+/// as many bytes where rates were changed.
 Activity long_product(const AcceleratorConfig& device, Precision precision);
 
 /// How much longer long products take than at the boost clock: boost over sustained clock. What

@@ -15,8 +15,8 @@ namespace orrery {
 ///  - bytes over the link to the host, copies over the rate of their engines.
 Seconds least_time(const Kernel& kernel, const AcceleratorConfig& accelerator);
 
-/// Seconds that a kernel takes at the nameplate of one rate, its operands moved once; 0 where it does
-/// not use it, or the device has none.
+/// Seconds that a kernel takes at the nameplate of one rate, its operands moved once; 0 where it
+/// does not use it, or the device has none.
 Seconds time_at_rate(const Kernel& kernel, const AcceleratorConfig& accelerator, Bound rate);
 
 /// What a kernel is nearest to.

@@ -3,8 +3,6 @@
 
 namespace orrery {
 
-void Network::fill_links(Costs& costs) const {
-  costs.links = capacities();
-}
+void Network::fill_links(Costs& costs) const { costs.links = capacities(); }
 
 }  // namespace orrery

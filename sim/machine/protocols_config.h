@@ -10,11 +10,11 @@
 
 namespace orrery {
 
-/// How a collective library moves bytes inside a system (models/network/protocols.h has the
-/// equations, models/network/README.md the reasons). Efficiencies and rates are shares of the line
-/// rate of a rank's scale-up links, so that they carry over to a sibling with other links; what is
-/// `fitted` is a time or a share, and what is not is a choice of the library. Defaults are NCCL's
-/// own constants where it has them.
+/// How a collective library moves bytes inside a system (models/transfers/protocols.h has the
+/// equations, models/transfers/README.md the reasons). Efficiencies and rates are shares of the
+/// line rate of a rank's scale-up links, so that they carry over to a sibling with other links;
+/// what is `fitted` is a time or a share, and what is not is a choice of the library. Defaults are
+/// NCCL's own constants where it has them.
 struct ProtocolsConfig {
   static constexpr const char* kTuner = "NCCL 5067397 src/graph/tuning.cc";
   static constexpr const char* kAsMeasured = "estimate: as fitted on A100 to GB200";

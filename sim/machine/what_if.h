@@ -16,10 +16,10 @@ namespace orrery {
 ///  - memory.stacks, bus_width or data_rate: the bandwidth of the pins; stacks alone also the
 ///    capacity, by the stack.
 /// What should follow and cannot, because too much was changed at once to tell what the part as
-/// sold had, is told with the reason. A rate that is a what-if itself stays as it was written, and a memory bandwidth that is one
-/// drops an organisation that does not give it, but keeps its losses. What was changed is told in
-/// `device.followed`. The schema applies it to every accelerator that is read; not to be applied
-/// twice.
+/// sold had, is told with the reason. A rate that is a what-if itself stays as it was written, and
+/// a memory bandwidth that is one drops an organisation that does not give it, but keeps its
+/// losses. What was changed is told in `device.followed`. The schema applies it to every
+/// accelerator that is read; not to be applied twice.
 void follow_changes(AcceleratorConfig& device);
 
 /// What is wrong with matrix rates whose figures all have sources: units x clock x matrix_per_clock

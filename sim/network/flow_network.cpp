@@ -236,8 +236,7 @@ void FlowNetwork::set_capacity(std::uint32_t link, BytesPerSecond capacity) {
   ++epoch_;
 }
 
-void FlowNetwork::reroute(std::uint32_t transfer, const LinkLoads& loads,
-                          Picoseconds now) {
+void FlowNetwork::reroute(std::uint32_t transfer, const LinkLoads& loads, Picoseconds now) {
   if (merged_) {
     throw std::logic_error("transfers can be rerouted over separate links only");
   }

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "sim/events/deadline_heap.h"
+#include "sim/events/event_queue.h"
 #include "sim/graph/costs.h"
-#include "sim/kernel/deadline_heap.h"
-#include "sim/kernel/event_queue.h"
 #include "sim/network/fair_share.h"
 #include "sim/units/time.h"
 #include "sim/units/units.h"

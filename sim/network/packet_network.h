@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/kernel/event_queue.h"
-#include "sim/kernel/simulation.h"
+#include "sim/events/event_queue.h"
+#include "sim/events/simulation.h"
 #include "sim/units/time.h"
 #include "sim/units/units.h"
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <vector>
 
+#include "sim/events/event_queue.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/program.h"
-#include "sim/kernel/event_queue.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {

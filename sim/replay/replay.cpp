@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "sim/kernel/simulation.h"
+#include "sim/events/simulation.h"
 #include "sim/replay/replayer.h"
-#include "sim/results/timeline.h"
+#include "sim/trace/timeline.h"
 
 namespace orrery {
 namespace {

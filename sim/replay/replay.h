@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-class Timeline;  // sim/results/timeline.h
+class Timeline;  // sim/trace/timeline.h
 class Topology;  // sim/graph/topology.h
 
 /// How transfers slow the kernels beside them.

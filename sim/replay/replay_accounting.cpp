@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "sim/replay/replayer.h"
-#include "sim/results/timeline.h"
+#include "sim/trace/timeline.h"
 
 namespace orrery {
 namespace {

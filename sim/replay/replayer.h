@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/events/simulation.h"
 #include "sim/graph/frozen_block.h"
-#include "sim/kernel/simulation.h"
 #include "sim/network/flow_network.h"
 #include "sim/replay/device_sharing.h"
 #include "sim/replay/link_schedule.h"
@@ -71,7 +71,7 @@ class Replayer final : public Agenda {
   struct Account {
     TimeBreakdown breakdown;
     Picoseconds end = 0;
-    Picoseconds enqueued = 0;  ///< when the host has handed over the last kernel that started
+    Picoseconds enqueued = 0;     ///< when the host has handed over the last kernel that started
     Picoseconds gap_settled = 0;  ///< until when the gap that the stream is in is booked
     std::vector<Picoseconds> block_time;
   };

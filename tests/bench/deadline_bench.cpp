@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/kernel/deadline_heap.h"
+#include "sim/events/deadline_heap.h"
 #include "sim/units/time.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"

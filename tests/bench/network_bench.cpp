@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of whole clusters: building the network of DGX H100, pricing one collective; and whole
-// experiments on 10,000 and 100,000 nodes.
+// Collectives of whole clusters: building the network of DGX H100, pricing one collective; and
+// whole experiments on 10,000 and 100,000 nodes.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/network/flow_model.h"
-#include "sim/app/simulate.h"
+#include "models/transfers/flow_model.h"
+#include "sim/app/experiments/simulate.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/machine/system_config.h"
@@ -76,7 +76,8 @@ void add_nodes(const char* id, const std::string& what, std::string (*text)(int)
   add_contestant(large, [=] { return simulate_nodes(text(100'000)); });
   const std::string on = what + " on 100,000 nodes";
   add_comparison({id, on + " [s]", large, "", Quantity::kSeconds, Limit::kAtMost, 5, false});
-  add_comparison({id, on + ", memory [B]", large, "", Quantity::kBytes, Limit::kAtMost, 5e8, false});
+  add_comparison(
+      {id, on + ", memory [B]", large, "", Quantity::kBytes, Limit::kAtMost, 5e8, false});
   add_comparison(
       {id, on + " over 10,000, time", large, small, Quantity::kSeconds, Limit::kAtMost, 15, false});
   add_comparison(

@@ -7,7 +7,7 @@
 #include <systemc>
 #include <vector>
 
-#include "sim/kernel/simulation.h"
+#include "sim/events/simulation.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"
 

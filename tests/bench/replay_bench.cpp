@@ -2,7 +2,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/kernel/simulation.h"
+#include "sim/events/simulation.h"
 #include "sim/replay/replayer.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "models/kernels/tiles/block_schedule.h"
-#include "sim/app/experiment.h"
-#include "sim/app/kernel_pricing.h"
-#include "sim/app/tile_store.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/pricing/kernel_pricing.h"
+#include "sim/app/pricing/tile_store.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"
 

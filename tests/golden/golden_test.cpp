@@ -12,8 +12,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "sim/app/experiment.h"
-#include "sim/app/simulate.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/simulate.h"
 
 namespace orrery {
 namespace {

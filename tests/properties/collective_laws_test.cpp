@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "models/collectives/limit.h"
-#include "models/network/flow_model.h"
-#include "sim/app/network_pricing.h"
+#include "models/transfers/flow_model.h"
+#include "sim/app/pricing/network_pricing.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/machine/system_config.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/kernel_slowdowns.h"
-#include "sim/app/run.h"
+#include "sim/app/pricing/kernel_slowdowns.h"
+#include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
 namespace {

@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "sim/app/components.h"
-#include "sim/app/experiment.h"
-#include "sim/app/intervals.h"
-#include "sim/app/isolate.h"
-#include "sim/app/kernel_pricing.h"
-#include "sim/app/kernel_slowdowns.h"
-#include "sim/app/model_step.h"
-#include "sim/app/run.h"
-#include "sim/app/transfer_draws.h"
+#include "sim/app/experiments/components.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/model_step.h"
+#include "sim/app/pricing/intervals.h"
+#include "sim/app/pricing/kernel_pricing.h"
+#include "sim/app/pricing/kernel_slowdowns.h"
+#include "sim/app/pricing/transfer_draws.h"
+#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/run_point.h"
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "models/kernels/roofline.h"
-#include "sim/app/kernel_pricing.h"
+#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "sim/app/kernel_pricing.h"
+#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
 #include "sim/machine/limits.h"

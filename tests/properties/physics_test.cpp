@@ -2,9 +2,9 @@
 // What must hold of every prediction, whatever the parameters are.
 #include <gtest/gtest.h>
 
-#include "sim/app/experiment.h"
-#include "sim/app/model_step.h"
-#include "sim/app/run.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/model_step.h"
+#include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
 namespace {

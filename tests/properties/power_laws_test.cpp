@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/isolate.h"
-#include "sim/app/run.h"
-#include "sim/app/simulate.h"
-#include "sim/app/step_power.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/step_power.h"
+#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/run_point.h"
 #include "sim/config/load.h"
 #include "sim/units/text.h"
 

@@ -13,10 +13,10 @@
 #include <variant>
 #include <vector>
 
-#include "sim/app/effects.h"
-#include "sim/app/experiment.h"
-#include "sim/app/isolate.h"
-#include "sim/app/simulate.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/questions/effects.h"
+#include "sim/app/sweeps/isolate.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/config/type.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/app/experiment.h"
-#include "sim/app/run.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
 namespace {

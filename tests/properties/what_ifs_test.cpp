@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "sim/app/isolate.h"
-#include "sim/app/simulate.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/sweeps/isolate.h"
 #include "sim/config/load.h"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/network/flow_model.h"
+#include "models/transfers/flow_model.h"
 #include "sim/machine/system_config.h"
 #include "validation/importers/collective_table.h"
 
@@ -34,7 +34,8 @@ class CollectivePredictor {
 
 /// The system of the library whose first ranks a table means by the name of an accelerator: the one
 /// that a network calibration of the library is of; else the first by name that takes a sibling's
-/// (`scale_up.calibration`; configs/network_calibrations/README.md says which). Empty: there is none.
+/// (`scale_up.calibration`; configs/network_calibrations/README.md says which). Empty: there is
+/// none.
 std::string measured_system(const std::string& accelerator);
 
 /// Whether fits leave the row out: one in four, by the hash of collective, ranks and bytes, so the

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "sim/config/diagnostics.h"
-#include "sim/results/sqlite.h"
+#include "sim/store/sqlite.h"
 #include "validation/importers/importer.h"
 
 namespace orrery {

@@ -29,13 +29,15 @@ Linear query_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   const CoreShape shape = core_shape(task);
   return {"query up", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          shape.query_heads * shape.qk_dim, task.work.precision, task.weights(task.layer.attention)};
+          shape.query_heads * shape.qk_dim, task.work.precision,
+          task.weights(task.layer.attention)};
 }
 
 Linear key_value_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   return {"key-value up", a.kv_lora_rank,
-          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim), task.work.precision, task.weights(task.layer.attention)};
+          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim), task.work.precision,
+          task.weights(task.layer.attention)};
 }
 
 Linear output_of(const LayerTask& task) {

@@ -35,7 +35,7 @@ enum class GroupedParameter : std::size_t {
   kSortPasses,    ///< us more where sorting takes three kernels instead of one
   kDownEpilogue,  ///< us to add 128 x 128 results up for their tokens
   kTile,          ///< us of each tile beside computing and writing: taking up its expert's operands
-  kUnits,        ///< of the device that was fitted
+  kUnits,         ///< of the device that was fitted
 };
 
 /// Values by parameter.
@@ -59,8 +59,8 @@ struct GroupedProduct {
   double weight = 2;  ///< of a stored weight, which may be narrower than an operand
   double active = 1, rows = 1, more_bytes = 0;
   bool back = false;  ///< from the experts' width; false: into it
-  double reuse = 0;  ///< Kernel::reuse
-  double rate = 0;   ///< FLOP/us of a unit
+  double reuse = 0;   ///< Kernel::reuse
+  double rate = 0;    ///< FLOP/us of a unit
 };
 
 /// A tile of a product, in us.

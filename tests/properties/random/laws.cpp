@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "sim/app/run.h"
+#include "sim/app/sweeps/run_point.h"
 #include "sim/machine/clock.h"
 #include "sim/units/text.h"
 

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/app/isolate.h"
-#include "sim/app/sweep_config.h"
+#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/sweep_config.h"
 #include "sim/replay/replay.h"
-#include "sim/results/result_store.h"
+#include "sim/store/result_store.h"
 
 namespace orrery {
 namespace {

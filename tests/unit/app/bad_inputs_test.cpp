@@ -10,10 +10,10 @@
 #include <optional>
 #include <sstream>
 
-#include "sim/app/commands.h"
-#include "sim/app/exit_codes.h"
-#include "sim/app/experiment.h"
-#include "sim/app/plan_check.h"
+#include "sim/app/cli/commands.h"
+#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/plan_check.h"
 #include "sim/config/load.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/describe.h"
+#include "sim/app/questions/describe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/exit_codes.h"
+#include "sim/app/experiments/exit_codes.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/metric_table.h"
 

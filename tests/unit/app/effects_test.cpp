@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which inputs had no effect, against whole simulations in processes of their own.
-#include "sim/app/effects.h"
+#include "sim/app/questions/effects.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "sim/app/isolate.h"
-#include "sim/app/run.h"
+#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/run_point.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiment.h"
+#include "sim/app/experiments/experiment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

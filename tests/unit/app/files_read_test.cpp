@@ -3,10 +3,10 @@
 
 #include <set>
 
-#include "sim/app/experiment.h"
-#include "sim/app/isolate.h"
-#include "sim/app/kernel_pricing.h"
-#include "sim/app/simulate.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/kernel_pricing.h"
+#include "sim/app/sweeps/isolate.h"
 #include "sim/config/input_files.h"
 
 namespace orrery {

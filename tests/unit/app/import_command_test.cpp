@@ -9,7 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/commands.h"
+#include "sim/app/cli/commands.h"
 
 namespace orrery {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "sim/app/link_use.h"
-#include "sim/app/simulate.h"
+#include "sim/app/experiments/link_use.h"
+#include "sim/app/experiments/simulate.h"
 
 namespace orrery {
 namespace {

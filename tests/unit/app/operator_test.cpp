@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "sim/app/experiment.h"
-#include "sim/app/pricing.h"
-#include "sim/app/simulate.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/pricing.h"
 #include "sim/config/load.h"
 #include "sim/machine/clock.h"
 #include "tests/unit/machine/shipped_library.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/plan_check.h"
+#include "sim/app/experiments/plan_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/app/experiment_network.h"
-#include "sim/app/model_step.h"
+#include "sim/app/experiments/experiment_network.h"
+#include "sim/app/experiments/model_step.h"
 #include "sim/config/load.h"
 
 namespace orrery {

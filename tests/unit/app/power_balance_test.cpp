@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/power_balance.h"
+#include "sim/app/pricing/power_balance.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/power_trace.h"
+#include "sim/app/pricing/power_trace.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/tile_store.h"
+#include "sim/app/pricing/tile_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/app/kernel_pricing.h"
-#include "sim/app/simulate.h"
-#include "sim/results/result_store.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/kernel_pricing.h"
+#include "sim/store/result_store.h"
 
 namespace orrery {
 namespace {

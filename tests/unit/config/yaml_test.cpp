@@ -124,8 +124,8 @@ TEST(Yaml, LargeMapsLoadInLinearTime) {
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_EQ(node.entries().size(), static_cast<std::size_t>(kKeys));
   EXPECT_NE(node.find("key49999"), nullptr);
-  // 0.5 s of CPU time without optimisation, six times that with sanitizers; at 5 ms a look-up, as in
-  // a linear tree of this size, it would be four minutes.
+  // 0.5 s of CPU time without optimisation, six times that with sanitizers; at 5 ms a look-up, as
+  // in a linear tree of this size, it would be four minutes.
   EXPECT_LT(seconds, 10);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/results/sqlite.h"
+#include "sim/store/sqlite.h"
 #include "validation/importers/importer.h"
 
 namespace orrery {

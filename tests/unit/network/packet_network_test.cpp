@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/kernel/simulation.h"
+#include "sim/events/simulation.h"
 
 namespace orrery {
 namespace {

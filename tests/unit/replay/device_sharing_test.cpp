@@ -9,7 +9,7 @@
 
 #include "sim/graph/verify.h"
 #include "sim/replay/replay.h"
-#include "sim/results/timeline.h"
+#include "sim/trace/timeline.h"
 #include "tests/unit/replay/program_builder.h"
 
 namespace orrery {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "sim/graph/verify.h"
-#include "sim/results/timeline.h"
+#include "sim/trace/timeline.h"
 #include "tests/unit/replay/program_builder.h"
 
 namespace orrery {
@@ -165,7 +165,7 @@ TEST(Replay, AStreamThatWaitsForAnotherWaitsForWhatThatOneWaitsFor) {
   TestProgramBuilder b({"compute", "tensor", "receive"});
   const auto link = b.link(1_GBps);
   const TransferId message = b.transfer("message", 2, {0, {{link, 500}}},
-                                        TransferKind::kSendReceive);  // 0.5 us
+                                        TransferKind::kSendReceive);           // 0.5 us
   const TransferId gather = b.transfer("all_gather", 1, {0, {{link, 1000}}});  // 1 us
   const KernelId brief = b.kernel(50);
   b.role({b.chain({B::receive(message, 2), B::collective(gather, 1), B::compute(brief)})});
@@ -182,7 +182,7 @@ TEST(Replay, EachStretchOfAGapCountsAsItsOwnCause) {
   TestProgramBuilder b({"compute", "tensor", "receive", "side"});
   const auto link = b.link(1_GBps);
   const TransferId message = b.transfer("message", 2, {0, {{link, 500}}},
-                                        TransferKind::kSendReceive);  // 0.5 us
+                                        TransferKind::kSendReceive);           // 0.5 us
   const TransferId gather = b.transfer("all_gather", 1, {0, {{link, 1000}}});  // 1 us
   const KernelId brief = b.kernel(50), side = b.kernel(700'000);
   b.role({b.chain({B::collective(gather, 1), B::receive(message, 2),

@@ -5,8 +5,8 @@
 #include <random>
 #include <string>
 
-#include "sim/results/result_store.h"
 #include "sim/results/run_record.h"
+#include "sim/store/result_store.h"
 
 namespace orrery {
 

@@ -8,7 +8,7 @@
 
 #include "models/collectives/expert_reach.h"
 #include "models/collectives/schedule.h"
-#include "tests/unit/models/network/flow_checks.h"
+#include "tests/unit/models/transfers/flow_checks.h"
 
 namespace orrery {
 namespace {

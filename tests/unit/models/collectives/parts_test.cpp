@@ -8,8 +8,8 @@
 
 #include "models/collectives/limit.h"
 #include "models/collectives/schedule.h"
-#include "tests/unit/models/network/flow_checks.h"
-#include "tests/unit/models/network/test_systems.h"
+#include "tests/unit/models/transfers/flow_checks.h"
+#include "tests/unit/models/transfers/test_systems.h"
 
 namespace orrery {
 namespace {

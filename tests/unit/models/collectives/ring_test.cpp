@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/unit/models/network/flow_checks.h"
-#include "tests/unit/models/network/test_systems.h"
+#include "tests/unit/models/transfers/flow_checks.h"
+#include "tests/unit/models/transfers/test_systems.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "tests/unit/models/network/flow_checks.h"
+#include "tests/unit/models/transfers/flow_checks.h"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/collectives/schedule.h"
-#include "tests/unit/models/network/flow_checks.h"
+#include "tests/unit/models/transfers/flow_checks.h"
 
 namespace orrery {
 namespace {

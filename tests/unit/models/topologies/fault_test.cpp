@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/topologies/link_states.h"
-#include "tests/unit/models/network/test_systems.h"
+#include "tests/unit/models/transfers/test_systems.h"
 
 namespace orrery {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <stdexcept>
 
-#include "models/network/flow_model.h"
+#include "models/transfers/flow_model.h"
 #include "sim/config/diagnostics.h"
-#include "tests/unit/models/network/test_systems.h"
+#include "tests/unit/models/transfers/test_systems.h"
 
 namespace orrery {
 namespace {

@@ -11,8 +11,8 @@
 #include "models/topologies/tree_shape.h"
 #include "sim/config/diagnostics.h"
 #include "sim/graph/topology_boost.h"
-#include "tests/unit/models/network/flow_checks.h"
-#include "tests/unit/models/network/test_systems.h"
+#include "tests/unit/models/transfers/flow_checks.h"
+#include "tests/unit/models/transfers/test_systems.h"
 
 namespace orrery {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "models/collectives/limit.h"
 #include "sim/graph/topology_boost.h"
-#include "tests/unit/models/network/flow_checks.h"
-#include "tests/unit/models/network/test_systems.h"
+#include "tests/unit/models/transfers/flow_checks.h"
+#include "tests/unit/models/transfers/test_systems.h"
 
 namespace orrery {
 namespace {

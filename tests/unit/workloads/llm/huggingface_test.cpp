@@ -175,8 +175,9 @@ TEST(HuggingFace, BuildsTheLanguageModelOfAWrapperWithAWarning) {
   const LlmConfig model = from_huggingface(wrapper, "m");
   EXPECT_EQ(model.family, "llama");
   EXPECT_TRUE(model.tied_embeddings);
-  EXPECT_THAT(model.warnings, testing::ElementsAre("vision tower left out: the language model alone "
-                                                    "is modelled"));
+  EXPECT_THAT(model.warnings,
+              testing::ElementsAre("vision tower left out: the language model alone "
+                                   "is modelled"));
 }
 
 // The transformers library would fill in the sizes of a Llama-2-7B; a guess is no configuration.

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/transfers/flow_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "models/collectives/user_algorithm.h"
+#include "models/transfers/flow_record.h"
+#include "models/transfers/group_forms.h"
+#include "models/transfers/host_copy.h"
+#include "models/transfers/load_sink.h"
+#include "models/transfers/payload_capacities.h"
+#include "sim/config/diagnostics.h"
+#include "sim/machine/system_config.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kAuto = "auto";
+constexpr const char* kInNetwork = "sharp";  // the algorithm that reduces between systems
+
+/// Of a chain in which each step waits for the message with the longest way.
+ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
+  return {.scale_up =
+              steps.scale_up * longest.inside.scale_up + steps.scale_out * longest.between.scale_up,
+          .scale_out = steps.scale_out * longest.between.scale_out};
+}
+
+/// Whether an algorithm that was named may reduce in switches between systems: theirs, and
+/// user-written ones.
+bool asks_for_switches(const std::string& algorithm) {
+  return algorithm == kInNetwork ||
+         (algorithm != kAuto && AlgorithmRegistry::items().count(algorithm) == 0);
+}
+
+double reduction_slowdown(const SystemConfig& system) {
+  const BytesPerSecond limit = system.scale_out.reduction_bandwidth.value;
+  if (limit.base() <= 0) return 1;
+  const BytesPerSecond payload =
+      system.accelerator.scale_out.bandwidth.value * system.scale_out.efficiency.value;
+  return std::max(1.0, payload / limit);
+}
+
+bool crosses_nodes(const Transfer& transfer, const RankLayout& layout) {
+  return std::any_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
+    return std::any_of(group.begin(), group.end(),
+                       [&](int rank) { return layout.node(rank) != layout.node(group.front()); });
+  });
+}
+
+}  // namespace
+
+FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm,
+                     const std::string& protocol, std::span<const LinkFault> faults)
+    : forced_algorithm_(std::move(algorithm)),
+      expert_exchange_(expert_exchange_price(system)),
+      forced_protocol_(forced_protocol(protocol)),
+      protocols_(system.scale_up.protocols),
+      library_chooses_(protocols_ && chooses_algorithms_on(*protocols_, system.scale_up.kind)),
+      line_(system.accelerator.scale_up.bandwidth.value),
+      scale_up_efficiency_(system.scale_up.efficiency.value),
+      layout_(rank_layout(system, copies)),
+      launch_(system.scale_up.launch.value),
+      bulk_(bulk_price(system)),
+      reduction_slowdown_(reduction_slowdown(system)),
+      reduces_between_(system.scale_out.reduction == NetworkReduction::kAutomatic ||
+                       asks_for_switches(forced_algorithm_)),
+      has_hosts_(system.host.links),
+      copy_start_(system.accelerator.kernel.launch.value),
+      scale_up_latency_(system.scale_up.latency.value),
+      scale_out_latency_(system.scale_out.latency.value),
+      scale_up_hop_(system.scale_up.hop_latency.value),
+      scale_out_hop_(system.scale_out.hop_latency.value),
+      fabric_(build_fabric(system, layout_, topology_)),
+      capacities_(payload_capacities(system, topology_)) {
+  topology_.trim();
+  if (!faults.empty()) whole_capacities_ = capacities_;
+  if (scale_up_hop_ > Seconds(0) || scale_out_hop_ > Seconds(0)) ways_.emplace(*fabric_, layout_);
+  for (const LinkFault& fault : faults) {
+    fabric_->degrade(fault.bundle, fault.share, topology_);
+    capacities_[fault.bundle] *= fault.share;
+  }
+  if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
+}
+
+Route FlowModel::route(int source, int destination) const {
+  if (source < 0 || destination < 0 || std::max(source, destination) >= layout_.ranks()) {
+    throw std::out_of_range("route between ranks that do not exist");
+  }
+  Route route;
+  if (source != destination) fabric_->append_route(source, destination, route);
+  return route;
+}
+
+Topology FlowModel::drawn() const {
+  Topology drawn = topology_;
+  fabric_->draw(drawn);
+  return drawn;
+}
+
+void FlowModel::check_groups(const Transfer& transfer) const {
+  if (transfer.groups.empty()) {
+    throw std::logic_error("transfer " + transfer.name + " has no groups");
+  }
+  std::vector<int> sorted;
+  for (const std::vector<int>& group : transfer.groups) {
+    const std::size_t ends = transfer.host ? 1 : 2;
+    if (group.empty() || (transfer.kind == TransferKind::kSendReceive && group.size() != ends)) {
+      throw std::logic_error("transfer " + transfer.name + " has a group of wrong size");
+    }
+    sorted = group;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.front() < 0 || sorted.back() >= layout_.ranks()) {
+      throw config::ConfigError(
+          "transfer " + transfer.name + " names rank " +
+          std::to_string(sorted.front() < 0 ? sorted.front() : sorted.back()) +
+          "; the machine has " + std::to_string(layout_.ranks()) + " ranks");
+    }
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) {
+      throw config::ConfigError("transfer " + transfer.name + " names rank " +
+                                std::to_string(*twice) + " twice in one group");
+    }
+  }
+}
+
+Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
+  Collective collective{transfer.kind, transfer.bytes, group, layout_};
+  collective.switches_reduce =
+      (reduces_between_ || !collective.spans_systems()) && fabric_->reduces(group);
+  collective.torus = fabric_->torus(group);
+  std::vector<int> first_system;
+  for (const int rank : group) {
+    if (layout_.system(rank) == layout_.system(group.front())) first_system.push_back(rank);
+  }
+  collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
+  if (transfer.routing) collective.routing = &*transfer.routing;
+  if (ways_) collective.ways = &*ways_;
+  collective.pair_bytes = transfer.pair_bytes;
+  add_rings(collective, std::move(first_system));
+  return collective;
+}
+
+void FlowModel::add_rings(Collective& collective, std::vector<int> first_system) const {
+  std::sort(first_system.begin(), first_system.end());
+  if (fabric_->rings(first_system).empty()) return;
+  std::map<int, std::vector<int>> systems;
+  for (const int rank : collective.group) systems[layout_.system(rank)].push_back(rank);
+  for (auto& [system, members] : systems) {
+    std::sort(members.begin(), members.end());
+    collective.rings.push_back(fabric_->rings(members));
+    if (!collective.rings.back().empty()) continue;
+    std::vector<int>& by_rank = collective.rings.back().emplace_back(members.size());
+    std::iota(by_rank.begin(), by_rank.end(), 0);
+  }
+}
+
+bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
+                       const GroupForms& groups) const {
+  return std::all_of(groups.forms().begin(), groups.forms().end(), [&](const auto& form) {
+    const std::vector<int>& group = transfer.groups[form.first];
+    return group.size() == 1 || algorithm.serves(collective(transfer, group));
+  });
+}
+
+PricedTransfer FlowModel::price(const Transfer& transfer) const {
+  check_groups(transfer);
+  if (transfer.host) {
+    if (!has_hosts_)
+      throw config::ConfigError("transfer " + transfer.name +
+                                " goes to a host, whose links are not part of the network: "
+                                "host.links");
+    return host_copy(transfer, {*fabric_, capacities_, copy_start_});
+  }
+  for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
+    for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
+      auto priced = best(transfer, algorithm, protocol);
+      if (!priced) continue;
+      priced->cost.device = device_load(transfer, *priced);
+      return *std::move(priced);
+    }
+  }
+  throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+}
+
+/// Bytes move at an even rate over the whole of the transfer. Where no kernel is known to move
+/// them, engines do, which take no SM.
+DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer& priced) const {
+  DeviceLoad load;
+  if (priced.cost.loads.empty() || !(priced.isolated_time > Seconds(0))) return load;
+  load.memory = std::llround((priced.memory / priced.isolated_time).base());
+  if (transfer.routing && expert_exchange_) {
+    load.units = expert_exchange_->units();
+  } else if (protocols_) {
+    load.units = channels_of(*protocols_, parse_protocol(priced.protocol).value(),
+                             traffic(transfer, priced));
+  }
+  return load;
+}
+
+PricedTransfer FlowModel::price_as(const Transfer& transfer, const PricedTransfer& taken) const {
+  check_groups(transfer);
+  if (transfer.host) return host_copy(transfer, {*fabric_, capacities_, copy_start_});
+  if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol)))
+    return *std::move(priced);
+  throw std::logic_error("transfer " + transfer.name + " was never carried by " + taken.algorithm);
+}
+
+std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
+  if (!protocols_ || transfer.host || (transfer.routing && expert_exchange_)) return {};
+  const PricedTransfer priced = price(transfer);
+  const auto algorithm = find_algorithm(priced.algorithm);
+  const PricedTransfer raw = price_with(transfer, forms_of(transfer), priced.algorithm, *algorithm);
+  return Carried{parse_protocol(priced.protocol).value(), traffic(transfer, raw)};
+}
+
+std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
+                                              const std::string& algorithm,
+                                              std::optional<Protocol> protocol) const {
+  std::optional<Candidate> best;
+  const GroupForms groups = forms_of(transfer);
+  if (algorithm != kAuto) {
+    try_algorithm(transfer, groups, algorithm, protocol, best);
+  } else {
+    for (const bool automatic : {true, false}) {
+      if (best) break;
+      for (const auto& [name, item] : AlgorithmRegistry::items()) {
+        if (item.entry->automatic() == automatic)
+          try_algorithm(transfer, groups, name, protocol, best);
+      }
+    }
+  }
+  if (!best) return {};
+  return std::move(best->priced);
+}
+
+/// What the library knows goes before what it does not; without a library, the fastest.
+bool FlowModel::Candidate::beats(const std::optional<Candidate>& best) const {
+  const auto rank = [](const Candidate& c) {
+    return std::pair(!c.expected, c.expected.value_or(c.priced.isolated_time));
+  };
+  return !best || rank(*this) < rank(*best);
+}
+
+/// Leaves in `best` the better of it and of what this algorithm makes of the transfer. Of a large
+/// machine each price has a load for millions of links: no more are kept than that one.
+void FlowModel::try_algorithm(const Transfer& transfer, const GroupForms& groups,
+                              const std::string& name, std::optional<Protocol> protocol,
+                              std::optional<Candidate>& best) const {
+  const auto algorithm = find_algorithm(name);
+  if (!serves(*algorithm, transfer, groups)) return;
+  PricedTransfer raw = price_with(transfer, groups, name, *algorithm);
+  const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
+                                 [](const auto& group) { return group.size() == 1; });
+  const bool by_kernels = transfer.routing && expert_exchange_;  // which have no protocols
+  if (!protocols_ || alone || by_kernels) {
+    if (protocol && *protocol != Protocol::kSimple) return;
+    Candidate candidate{std::move(raw), {}};
+    if (candidate.beats(best)) best = std::move(candidate);
+    return;
+  }
+  const Traffic carried = traffic(transfer, raw);
+  for (const Protocol p : protocols_of(*protocols_, carried.traffic_class)) {
+    if (protocol && *protocol != p) continue;
+    // A library chooses by its own constants only on the fabric that it was tuned for.
+    const std::optional<Seconds> expected =
+        library_chooses_ ? nominal_time(*protocols_, p, name, carried) : std::nullopt;
+    if (expected && !Candidate{{}, expected}.beats(best)) continue;
+    Candidate candidate{carried_by(p, carried, raw), expected};
+    if (candidate.beats(best)) best = std::move(candidate);
+  }
+}
+
+Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& priced) const {
+  Traffic t;
+  t.kind = transfer.kind;
+  t.traffic_class = traffic_class(priced.algorithm, transfer.kind);
+  t.tree = priced.algorithm == "tree" || priced.algorithm == "nvls_tree";
+  t.bytes = transfer.bytes;
+  t.steps = {priced.scale_up_steps, priced.scale_out_steps};
+  t.byte_sums = transfer.byte_sums;
+  t.line = line_;
+  t.efficiency = scale_up_efficiency_;
+  const auto& largest =
+      *std::max_element(transfer.groups.begin(), transfer.groups.end(),
+                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  t.ranks = static_cast<int>(largest.size());
+  std::vector<int> systems(largest.size());
+  std::transform(largest.begin(), largest.end(), systems.begin(),
+                 [this](int rank) { return layout_.system(rank); });
+  std::sort(systems.begin(), systems.end());
+  t.systems = static_cast<int>(std::unique(systems.begin(), systems.end()) - systems.begin());
+  for (const LinkLoad& load : priced.cost.loads) {
+    const Seconds time = Bytes(load.bytes) / whole_capacities()[load.link];
+    if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {
+      t.scale_out_time = std::max(t.scale_out_time, time);
+    } else {
+      t.scale_up_time = std::max(t.scale_up_time, time * scale_up_efficiency_);
+    }
+  }
+  return t;
+}
+
+PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
+                                     PricedTransfer priced) const {
+  const ProtocolCost cost = protocol_cost(*protocols_, protocol, traffic);
+  priced.protocol = to_string(protocol);
+  Seconds slowest;
+  priced.bottleneck.reset();
+  priced.cost.loads.change([&](LinkLoad& load) {
+    const bool out = topology_.bundles()[load.link].kind == LinkKind::kScaleOut;
+    load.bytes *= out ? cost.scale_out : cost.scale_up * scale_up_efficiency_;
+    const Seconds time = Bytes(load.bytes) / capacities_[load.link];
+    if (time <= slowest) return;
+    slowest = time;
+    priced.bottleneck = load.link;
+  });
+  priced.cost.latency = to_picoseconds(cost.latency + priced.hop_latency);
+  priced.isolated_time = cost.latency + priced.hop_latency + slowest;
+  return priced;
+}
+
+/// Sends the flows of all groups and gives the latency of the longest chain, whose steps are left
+/// in `priced`.
+Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups,
+                              const CollectiveAlgorithm& algorithm, LoadSink& sink,
+                              PricedTransfer& priced) const {
+  const bool by_longest = ways_ && !algorithm.counts_links();
+  Seconds latency;
+  std::map<std::size_t, FlowRecord> records;  // by form of several groups
+  for (std::size_t i = 0; i < transfer.groups.size(); ++i) {
+    const auto [form, behind] = groups.images()[i];
+    if (transfer.groups[i].size() == 1) continue;
+    if (const auto record = records.find(form); record != records.end()) {
+      sink.measure(nullptr);
+      record->second.repeat(behind);
+      continue;
+    }
+    sink.measure(by_longest ? &*ways_ : nullptr);
+    const Collective group = collective(transfer, transfer.groups[i]);
+    StepCount steps = groups.forms()[form].groups == 1
+                          ? algorithm.run(group, sink)
+                          : algorithm.run(group, records.try_emplace(form, sink).first->second);
+    if (by_longest) steps.links = links_of(steps, sink.longest());
+    const Seconds hops =
+        scale_up_hop_ * steps.links.scale_up + scale_out_hop_ * steps.links.scale_out;
+    const Seconds chain =
+        scale_up_latency_ * steps.scale_up + scale_out_latency_ * steps.scale_out + hops;
+    if (chain < latency) continue;
+    latency = chain;
+    priced.hop_latency = hops;
+    priced.scale_up_steps = steps.scale_up;
+    priced.scale_out_steps = steps.scale_out;
+  }
+  return latency;
+}
+
+PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms& groups,
+                                     const std::string& name,
+                                     const CollectiveAlgorithm& algorithm) const {
+  PricedTransfer priced;
+  priced.algorithm = name;
+  LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
+  Seconds latency = run_groups(transfer, groups, algorithm, sink, priced);
+  const bool bulk = bulk_ && bulk_->serves(transfer, layout_);
+  if (priced.scale_up_steps + priced.scale_out_steps > 0)
+    latency += bulk ? bulk_->start(transfer, layout_) : launch_;
+  Seconds slowest;
+  for (std::uint32_t link = 0; link < capacities_.size(); ++link) {
+    double bytes = sink.loads()[link];
+    if (bytes == 0) continue;
+    const double payload = bytes;
+    if (name == kInNetwork && topology_.bundles()[link].kind == LinkKind::kScaleOut)
+      bytes *= reduction_slowdown_;
+    if (bulk) bytes *= bulk_->load(transfer.kind);
+    priced.cost.loads.push_back({link, bytes, payload});
+    const Seconds time = Bytes(bytes) / capacities_[link];
+    if (time <= slowest) continue;
+    slowest = time;
+    priced.bottleneck = link;
+  }
+  priced.cost.latency = to_picoseconds(latency);
+  priced.isolated_time = latency + slowest;
+  priced.limit = slowest;
+  priced.bytes = bytes_by_kind(priced.cost.loads, topology_.bundles());
+  priced.memory = sink.most_memory();
+  if (transfer.routing && expert_exchange_)
+    expert_exchange_->apply(transfer, crosses_nodes(transfer, layout_), topology_, capacities_,
+                            priced);
+  return priced;
+}
+
+}  // namespace orrery

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/collectives/algorithm.h"
+#include "models/topologies/fabric.h"
+#include "models/topologies/way_lengths.h"
+#include "models/transfers/bulk.h"
+#include "models/transfers/expert_exchange.h"
+#include "models/transfers/group_forms.h"
+#include "models/transfers/protocols.h"
+#include "sim/machine/network.h"
+
+namespace orrery {
+
+class LoadSink;
+
+/// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
+/// bytes on links, sprayed ideally over all equal shortest paths. See README.md for what that
+/// leaves out.
+class FlowModel final : public Network {
+ public:
+  /// @param copies systems joined by the scale-out network
+  /// @param algorithm a registered collective algorithm, or "auto": the fastest for each transfer
+  ///        in isolation among those that libraries choose from (or, where none of them serves it,
+  ///        among all); or a file of a user-written one. A named algorithm that does not serve a
+  ///        transfer leaves it to "auto".
+  /// @param protocol "ll", "ll128", "simple", or "auto". Where the system's fabric has protocols,
+  ///        "auto" takes algorithm and protocol as the library would, by its own cost model, and
+  ///        prices them by the measured parameters. A named protocol that does not serve a transfer
+  ///        leaves it to "auto".
+  /// @param faults of links, each bundle once. Protocols are chosen, and cost their latencies, as
+  ///        on whole links.
+  /// @throws config::ConfigError for an unknown topology, algorithm or protocol, and for sizes that
+  ///         do not fit together.
+  FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto",
+            const std::string& protocol = "auto", std::span<const LinkFault> faults = {});
+
+  const Topology& topology() const override { return topology_; }
+  const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
+  /// The same without faults.
+  const std::vector<BytesPerSecond>& whole_capacities() const {
+    return whole_capacities_.empty() ? capacities_ : whole_capacities_;
+  }
+  PricedTransfer price(const Transfer& transfer) const override;
+  /// The price with the algorithm and protocol that were taken on another state of these links.
+  /// @throws as price()
+  PricedTransfer price_as(const Transfer& transfer, const PricedTransfer& taken) const;
+
+  /// How a transfer is carried out. Empty where the fabric has no protocols.
+  /// @throws as price()
+  std::optional<Carried> carried(const Transfer& transfer) const;
+
+  /// One group of a transfer, with what the fabric can do among it.
+  Collective collective(const Transfer& transfer, std::span<const int> group) const;
+
+  /// Bundles that a message crosses, and the share of its bytes on each.
+  /// @throws std::out_of_range for a rank that does not exist.
+  Route route(int source, int destination) const;
+  /// The topology with every physical link, which prices do not need.
+  Topology drawn() const;
+  const Fabric& fabric() const { return *fabric_; }
+
+ private:
+  /// A way to carry out a transfer.
+  struct Candidate {
+    PricedTransfer priced;
+    /// What the library expects of it; it chooses the least. Empty: it does not know it.
+    std::optional<Seconds> expected;
+
+    bool beats(const std::optional<Candidate>& best) const;
+  };
+
+  std::optional<PricedTransfer> best(const Transfer& transfer, const std::string& algorithm,
+                                     std::optional<Protocol> protocol) const;
+  /// Faults make systems differ.
+  GroupForms forms_of(const Transfer& transfer) const {
+    return {transfer, layout_, whole_capacities_.empty()};
+  }
+  void try_algorithm(const Transfer& transfer, const GroupForms& groups, const std::string& name,
+                     std::optional<Protocol> protocol, std::optional<Candidate>& best) const;
+  Seconds run_groups(const Transfer& transfer, const GroupForms& groups,
+                     const CollectiveAlgorithm& algorithm, LoadSink& sink,
+                     PricedTransfer& priced) const;
+  PricedTransfer price_with(const Transfer& transfer, const GroupForms& groups,
+                            const std::string& name, const CollectiveAlgorithm& algorithm) const;
+  Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
+  PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
+  DeviceLoad device_load(const Transfer& transfer, const PricedTransfer& priced) const;
+  void add_rings(Collective& collective, std::vector<int> first_system) const;
+  bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
+              const GroupForms& groups) const;
+  void check_groups(const Transfer& transfer) const;
+
+  std::string forced_algorithm_;
+  std::optional<ExpertExchangePrice> expert_exchange_;
+  std::optional<Protocol> forced_protocol_;
+  std::optional<ProtocolsConfig> protocols_;
+  bool library_chooses_;  // which algorithm: it was tuned for this fabric
+  BytesPerSecond line_;
+  double scale_up_efficiency_;
+  RankLayout layout_;
+  Seconds launch_;  // of a collective without protocols
+  std::optional<BulkPrice> bulk_;
+  /// What bytes that switches reduce take of a NIC's payload rate, over others.
+  double reduction_slowdown_;
+  bool reduces_between_;  // systems, if the switches there can
+  bool has_hosts_;
+  Seconds copy_start_;
+  Seconds scale_up_latency_, scale_out_latency_;
+  Seconds scale_up_hop_, scale_out_hop_;  ///< latency of a link beyond the shortest way
+  Topology topology_;
+  std::unique_ptr<Fabric> fabric_;
+  std::vector<BytesPerSecond> capacities_;
+  std::vector<BytesPerSecond> whole_capacities_;  ///< where there are faults
+  std::optional<WayLengths> ways_;                ///< where hops cost latency
+};
+
+}  // namespace orrery

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/app/cli/explain_text.h"
+#include "sim/results/table.h"
+
+namespace orrery {
+namespace {
+
+std::string time_cell(double seconds) {
+  return std::isfinite(seconds) ? format_si(seconds, "s") : "never";
+}
+
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+/// "step time 27.6 ms (p10 to p90: 26.1 ms to 29.0 ms)".
+void print_time(const ordered_json& explanation, std::ostream& out) {
+  const std::string name = explanation.at("name");
+  out << explanation.at("experiment").get<std::string>() << (name.empty() ? "" : ": " + name)
+      << "\n";
+  const ordered_json& time = explanation.at("time");
+  if (time.is_null()) {
+    out << explanation.at("reason").get<std::string>() << "\n";
+    return;
+  }
+  out << (time.at("metric") == "time_s" ? "time " : "step time ")
+      << format_si(time.at("value"), "s");
+  if (!time.at("p10").is_null()) {
+    out << " (p10 to p90: " << format_si(time.at("p10"), "s") << " to "
+        << format_si(time.at("p90"), "s") << ")";
+  }
+  out << "\n";
+  for (const auto& label : explanation.at("labels").items())
+    out << label.key() << ": " << label.value().get<std::string>() << "\n";
+}
+
+void print_shares(const ordered_json& explanation, const char* key, const char* column,
+                  const std::string& title, std::ostream& out) {
+  const auto rows = explanation.find(key);
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{title}, {"time", Align::kRight}, {"share", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    table.add_row(
+        {row.at(column), format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
+  }
+  out << "\n";
+  table.print(out);
+}
+
+void print_longest(const ordered_json& explanation, std::ostream& out) {
+  const auto rows = explanation.find("longest");
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{"longest kernels"},
+               {"bound"},
+               {"of limit", Align::kRight},
+               {"count", Align::kRight},
+               {"total", Align::kRight},
+               {"share", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    table.add_row({row.at("name"), row.at("bound"), format_percent(row.at("share_of_limit")),
+                   std::to_string(row.at("count").get<std::uint64_t>()),
+                   format_si(row.at("total_s"), "s"), format_percent(row.at("share"))});
+  }
+  out << "\n";
+  table.print(out);
+}
+
+void print_rows(const ordered_json& explanation, const char* key, const std::string& title,
+                std::ostream& out) {
+  const auto rows = explanation.find(key);
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{title},
+               {"class"},
+               {"count", Align::kRight},
+               {"FLOPs", Align::kRight},
+               {"bytes", Align::kRight},
+               {"bound"},
+               {"of limit", Align::kRight},
+               {"fidelity"},
+               {"clock", Align::kRight},
+               {"time", Align::kRight},
+               {"total", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    const double flops = row.value("flops", 0.0);
+    table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
+                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
+                   row["bound"],
+                   row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
+                   row.value("fidelity", "-"),
+                   row.contains("clock_hz") ? format_si(row["clock_hz"], "Hz") : "-",
+                   time_cell(row["time_s"]), time_cell(row["total_s"])});
+  }
+  out << "\n";
+  table.print(out);
+}
+
+void print_links(const ordered_json& links, std::ostream& out) {
+  if (links.empty()) return;
+  Table table({{"links"},
+               {"number", Align::kRight},
+               {"bytes", Align::kRight},
+               {"busy", Align::kRight},
+               {"busiest", Align::kRight}});
+  for (const ordered_json& use : links) {
+    table.add_row({use["name"], std::to_string(use["links"].get<std::uint64_t>()),
+                   format_si(use["bytes"], "B"), format_percent(use["busy_share"]),
+                   format_percent(use["peak_share"])});
+  }
+  out << "\n";
+  table.print(out);
+}
+
+void print_sizes(const ordered_json& explanation, std::ostream& out) {
+  const auto sizes = explanation.find("sizes");
+  if (sizes == explanation.end()) return;
+  Table table({{"sizes"}, {"value", Align::kRight}});
+  for (const auto& item : sizes->items()) {
+    if (item.value().is_number()) table.add_row({item.key(), format_si(item.value(), "")});
+  }
+  for (const auto& item : sizes->at("memory_per_rank_bytes").items()) {
+    if (item.value().is_number())
+      table.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
+  }
+  out << "\n";
+  table.print(out);
+}
+
+void print_operator(const ordered_json& explanation, std::ostream& out) {
+  if (!explanation.contains("operator")) return;
+  const char* separator = "\nenergy: ";
+  for (const auto& part : explanation.at("energy_j").items()) {
+    out << separator << part.key() << " " << format_si(part.value(), "J");
+    separator = ", ";
+  }
+  out << "\n";
+  const ordered_json& saved = explanation.at("fusion_saves");
+  if (saved.is_null()) return;
+  out << "fusion saves " << format_si(saved["bytes"], "B") << " of device memory traffic and "
+      << saved["launches"] << " launches";
+  if (saved["masked_flops"] > 0)
+    out << ", and skips " << format_si(saved["masked_flops"], "FLOP") << " that masks hide";
+  out << "\n";
+}
+
+/// "default" of a default, else where it was written: the experiment, `--set`, the library.
+std::map<std::string, std::string> origins(const ordered_json& explanation) {
+  std::map<std::string, std::string> found;
+  for (const ordered_json& row : explanation.at("configuration"))
+    found[row.at("path")] = row.at("origin");
+  return found;
+}
+
+/// First the keys that somebody wrote, with their places, then the names of those left at their
+/// defaults.
+void print_effects(const ordered_json& explanation, std::ostream& out) {
+  const std::map<std::string, std::string> where = origins(explanation);
+  std::string defaults;
+  out << "\ninputs that had no effect:" << (explanation.at("no_effect").empty() ? " none\n" : "\n");
+  Table table({{"written"}, {"at"}});
+  bool written = false;
+  for (const std::string path : explanation.at("no_effect")) {
+    const std::string& origin = where.at(path);
+    if (origin == "default") {
+      defaults += (defaults.empty() ? "" : ", ") + path;
+    } else {
+      table.add_row({path, origin});
+      written = true;
+    }
+  }
+  if (written) table.print(out);
+  if (!defaults.empty()) out << "left at their defaults: " << defaults << "\n";
+  for (const std::string path : explanation.at("not_examined"))
+    out << "not examined, a try takes too long: " << path << "\n";
+}
+
+void print_configuration(const ordered_json& explanation, std::ostream& out) {
+  Table table({{"configuration"}, {"value"}, {"from"}});
+  for (const ordered_json& row : explanation.at("configuration"))
+    table.add_row({row["path"], row["value"], row["origin"]});
+  out << "\n";
+  table.print(out);
+}
+
+}  // namespace
+
+void print_explanation(const ordered_json& explanation, bool configuration, std::ostream& out) {
+  const std::string role = explanation.value("role", std::string());
+  const std::string of_role = role.empty() ? "" : " of " + role;
+  print_time(explanation, out);
+  print_shares(explanation, "breakdown", "part", "where the time goes" + of_role, out);
+  print_shares(explanation, "bounds", "bound", "kernels by what limits them", out);
+  print_shares(explanation, "classes", "class", "kernels by class", out);
+  print_shares(explanation, "communication", "class", "transfers, hidden or not", out);
+  print_longest(explanation, out);
+  print_links(explanation.at("links"), out);
+  print_operator(explanation, out);
+  print_sizes(explanation, out);
+  print_rows(explanation, "kernels", "kernels" + of_role, out);
+  print_rows(explanation, "transfers", "transfers" + of_role, out);
+  print_effects(explanation, out);
+  if (configuration) print_configuration(explanation, out);
+}
+
+}  // namespace orrery

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sim/app/cli/commands.h"
+#include "sim/results/table.h"
+#include "sim/trace/atomic_file.h"
+#include "sim/units/spelling.h"
+#include "validation/importers/importer.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kMostRowsShown = 20;
+constexpr std::size_t kWidestCell = 40;
+
+const Importer& find_importer(const std::string& kind) {
+  std::vector<std::string> kinds;
+  std::string list;
+  for (const Importer& importer : importers()) {
+    if (kind == importer.kind) return importer;
+    kinds.emplace_back(importer.kind);
+    list += "\n  " + kinds.back() + ": " + importer.help;
+  }
+  const std::string meant = nearest_name(kind, kinds);
+  throw UsageError("no importer '" + kind + "'" +
+                   (meant.empty() ? "" : "; did you mean '" + meant + "'?") +
+                   "\nthere are:" + list);
+}
+
+/// The tables of all files below each other, with the file as a further column.
+ImportedTable import_files(const Importer& importer, const ImportArguments& arguments) {
+  ImportedTable all;
+  for (const std::string& file : arguments.files) {
+    ImportedTable table = importer.read(file, {arguments.system, arguments.collective});
+    all.columns = std::move(table.columns);
+    for (auto& row : table.rows) {
+      row.emplace_back(file);
+      all.rows.push_back(std::move(row));
+    }
+    all.notes.insert(all.notes.end(), table.notes.begin(), table.notes.end());
+    if (!table.document.empty() && arguments.files.size() > 1) {
+      throw UsageError(std::string(importer.kind) + " reads one file");
+    }
+    all.document = std::move(table.document);
+  }
+  all.columns.emplace_back("file");
+  return all;
+}
+
+/// Names of kernels are templates of hundreds of characters: their begin tells them apart.
+std::string shortened(const std::string& text) {
+  if (display_width(text) <= kWidestCell) return text;
+  std::size_t end = kWidestCell - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
+/// Columns that no row fills are left out: benchmarks differ in the quantiles that they have.
+std::vector<std::size_t> filled_columns(const ImportedTable& table) {
+  std::vector<std::size_t> filled;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const bool any = std::any_of(table.rows.begin(), table.rows.end(), [i](const auto& row) {
+      return !std::holds_alternative<std::monostate>(row[i]);
+    });
+    if (any) filled.push_back(i);
+  }
+  return filled;
+}
+
+void print_summary(const ImportedTable& table, const ImportArguments& arguments) {
+  const std::vector<std::size_t> shown_columns = filled_columns(table);
+  std::vector<Table::Column> columns;
+  for (const std::size_t i : shown_columns) {
+    const bool is_text =
+        !table.rows.empty() && std::holds_alternative<std::string>(table.rows.front()[i]);
+    columns.push_back({table.columns[i], is_text ? Table::Align::kLeft : Table::Align::kRight});
+  }
+  Table text(std::move(columns));
+  const std::size_t shown = std::min(table.rows.size(), kMostRowsShown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    std::vector<std::string> cells;
+    cells.reserve(shown_columns.size());
+    for (const std::size_t column : shown_columns) {
+      cells.push_back(shortened(to_text(table.rows[i][column])));
+    }
+    text.add_row(std::move(cells));
+  }
+  text.print(std::cout);
+  if (shown < table.rows.size()) {
+    std::cout << "and " << table.rows.size() - shown << " more rows\n";
+  }
+  for (const std::string& note : table.notes) std::cout << "note: " << note << "\n";
+  std::cout << table.rows.size() << (table.rows.size() == 1 ? " row" : " rows")
+            << (arguments.output.empty() ? "" : " in " + arguments.output) << "\n";
+}
+
+nlohmann::ordered_json to_json(const ImportedCell& cell) {
+  return std::visit(
+      [](const auto& value) -> nlohmann::ordered_json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
+          return nullptr;
+        } else {
+          return value;
+        }
+      },
+      cell);
+}
+
+void print_json(const ImportedTable& table, const ImportArguments& arguments) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const auto& row : table.rows) {
+    nlohmann::ordered_json& object = rows.emplace_back(nlohmann::ordered_json::object());
+    for (std::size_t i = 0; i < row.size(); ++i) object[table.columns[i]] = to_json(row[i]);
+  }
+  nlohmann::ordered_json json = {{"schema", "orrery.import/1"}, {"kind", arguments.kind},
+                                 {"files", arguments.files},    {"columns", table.columns},
+                                 {"notes", table.notes},        {"rows", std::move(rows)}};
+  // What other programs print may be no UTF-8.
+  std::cout << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace
+
+std::string import_kinds() {
+  std::string kinds;
+  for (const Importer& importer : importers()) {
+    kinds += (kinds.empty() ? "" : ", ") + std::string(importer.kind);
+  }
+  return kinds;
+}
+
+ExitCode import_command(const ImportArguments& arguments) {
+  const ImportedTable table = import_files(find_importer(arguments.kind), arguments);
+  if (!arguments.output.empty()) {
+    AtomicFile file(arguments.output);
+    if (table.document.empty()) {
+      write_csv(table, file.stream());
+    } else {
+      file.stream() << table.document;
+    }
+    file.commit();
+  }
+  if (arguments.json) {
+    print_json(table, arguments);
+  } else {
+    print_summary(table, arguments);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace orrery

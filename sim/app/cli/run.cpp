@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <optional>
+
+#include "sim/app/cli/commands.h"
+#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/link_use.h"
+#include "sim/app/experiments/plan_check.h"
+#include "sim/app/pricing/tile_store.h"
+#include "sim/app/sweeps/run_point.h"
+#include "sim/results/metric_table.h"
+#include "sim/results/table.h"
+
+namespace orrery {
+namespace {
+
+std::string cell(double value, const std::string& unit) {
+  return format_si(value, unit == "1" ? "" : unit);
+}
+
+/// "295 s to 331 s", or nothing.
+std::string interval_cell(const Metric& metric) {
+  if (!metric.interval) return "";
+  return cell(metric.interval->first, metric.unit) + " to " +
+         cell(metric.interval->second, metric.unit);
+}
+
+/// "calibration gb200: 81 % calibrated, 3 % extrapolated, 16 % analytic".
+std::string provenance_line(const nlohmann::ordered_json& provenance) {
+  const auto calibration = provenance.find("calibration");
+  if (calibration == provenance.end() || calibration->is_null())
+    return "intervals: none (no measurement of this device has been fitted)";
+  std::string line = "calibration " + calibration->get<std::string>() + ": time ";
+  const char* separator = "";
+  for (const char* kind : {"measured", "calibrated", "extrapolated", "analytic"}) {
+    const double share = provenance.at(kind).get<double>();
+    if (share == 0) continue;
+    line += separator + format_percent(share, 0) + " " + kind;
+    separator = ", ";
+  }
+  return line;
+}
+
+void print_summary(const TimedRecord& run) {
+  const RunRecord& record = run.record;
+  std::cout << record.experiment << (record.name.empty() ? "" : ": " + record.name) << "\n";
+  if (record.status != RunStatus::kOk) std::cout << record.reason << "\n";
+  Table table({{"metric"},
+               {"value", Table::Align::kRight},
+               {"exact", Table::Align::kRight},
+               {"unit"},
+               {"p10 to p90"}});
+  for (const Label& label : record.labels) table.add_row({label.name, label.value, "", "", ""});
+  for (const Metric& metric : record.metrics) {
+    std::array<char, 40> exact{};
+    std::snprintf(exact.data(), exact.size(), "%.9g", metric.value);
+    table.add_row({metric.name, cell(metric.value, metric.unit), exact.data(), metric.unit,
+                   interval_cell(metric)});
+  }
+  table.print(std::cout);
+  print_link_use(record, std::cout);
+  std::cout << provenance_line(record.provenance) << "\npoint " << record.identity << "\n";
+}
+
+}  // namespace
+
+namespace {
+
+/// The store of a run. A store that cannot be used is known before the run; one that another
+/// process locks costs the result its place in the store, not the run.
+class RunStore {
+ public:
+  explicit RunStore(const std::string& path) {
+    if (path.empty()) return;
+    guarded([&] { store_.emplace(ResultStore::open(path)); }, StoreFault::kBusy);
+    if (store_) guarded([&] { known_ = store_->tiles(); }, StoreFault::kBusy);
+  }
+
+  std::vector<TileRow> known() const { return known_; }
+  /// Whatever goes wrong is said, and the exit code of the run.
+  void save(const TimedRecord& run, const std::vector<TileRow>& tiles) {
+    if (store_ && !failure_)
+      guarded([&] { store_->save(run.record, run.times, tiles); }, std::nullopt);
+  }
+  const std::optional<ExitCode>& failure() const { return failure_; }
+
+ private:
+  /// @param survived the one fault that costs the run nothing but its exit code; none given: any
+  void guarded(const std::function<void()>& work, std::optional<StoreFault> survived) {
+    try {
+      work();
+    } catch (const StoreError& error) {
+      if (survived && error.fault() != *survived) throw;
+      const Failure failure = classify(std::current_exception());
+      std::cerr << failure.message << "\nthe result will not be in the store\n";
+      failure_ = failure.code;
+    }
+  }
+
+  std::optional<ResultStore> store_;
+  std::vector<TileRow> known_;
+  std::optional<ExitCode> failure_;
+};
+
+}  // namespace
+
+ExitCode run_command(const RunArguments& arguments) {
+  expect_kind(arguments.file, FileKind::kExperiment);
+  const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
+  std::cerr << loaded.warnings << check_plan(loaded);
+  RunStore store(arguments.db);
+  TileStore tiles = TileStore(store.known());
+  const TimedRecord run = simulate_timed(loaded, {arguments.trace, &tiles});
+  store.save(run, tiles.played());
+  if (arguments.json) {
+    std::cout << to_json(run).dump(2) << "\n";
+  } else {
+    print_summary(run);
+  }
+  if (store.failure()) return *store.failure();
+  return run.record.status == RunStatus::kInfeasible ? ExitCode::kInfeasible : ExitCode::kOk;
+}
+
+}  // namespace orrery

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "sim/app/cli/commands.h"
+#include "sim/app/cli/published_table.h"
+#include "sim/results/metric_table.h"
+#include "sim/results/table.h"
+#include "validation/checks/published_comparison.h"
+
+namespace orrery {
+namespace {
+
+using Align = Table::Align;
+
+void print_rows(const std::vector<PublishedComparison>& comparisons) {
+  Table table({{"id"},
+               {"metric"},
+               {"predicted", Align::kRight},
+               {"measured", Align::kRight},
+               {"error", Align::kRight},
+               {"note"}});
+  for (const PublishedComparison& c : comparisons) {
+    const std::string unit = find_metric(c.row.metric)->unit;
+    const bool has = c.reason.empty();
+    table.add_row({c.row.id, c.row.metric, has ? format_si(c.predicted, unit) : "-",
+                   format_si(c.measured, unit), has ? format_difference(c.error) : "-",
+                   has ? (c.ok() ? "" : "outside its tolerance") : c.reason});
+  }
+  table.print(std::cout);
+}
+
+void print(const std::vector<PublishedComparison>& comparisons, const PublishedSummary& summary) {
+  print_rows(comparisons);
+  const std::vector<PublishedSummary> sources = by_source(comparisons);
+  if (sources.size() > 1) {
+    std::cout << "\n";
+    print_sources(sources);
+    std::cout << "\n";
+  }
+  std::cout << summary.rows << " rows, mean absolute error "
+            << format_percent(summary.mean_absolute);
+  if (!summary.worst_id.empty())
+    std::cout << ", worst " << format_difference(summary.worst) << " (" << summary.worst_id << ")";
+  std::cout << ", " << summary.off << " outside their tolerance\n";
+}
+
+nlohmann::ordered_json report(const std::vector<PublishedComparison>& comparisons,
+                              const PublishedSummary& summary) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const PublishedComparison& c : comparisons) {
+    const bool has = c.reason.empty();
+    entries.push_back({{"id", c.row.id},
+                       {"metric", c.row.metric},
+                       {"unit", find_metric(c.row.metric)->unit},
+                       {"predicted", has ? nlohmann::ordered_json(c.predicted) : nullptr},
+                       {"measured", c.measured},
+                       {"error", has ? nlohmann::ordered_json(c.error) : nullptr},
+                       {"provenance", c.provenance},
+                       {"source", c.row.source},
+                       {"reason", c.reason}});
+  }
+  return {{"schema", "orrery.validation/1"},
+          {"entries", std::move(entries)},
+          {"mean_absolute_error", summary.mean_absolute},
+          {"worst", summary.worst_id.empty() ? nlohmann::ordered_json(nullptr)
+                                             : nlohmann::ordered_json(summary.worst_id)}};
+}
+
+}  // namespace
+
+ExitCode validate_published_command(const PublishedArguments& arguments) {
+  const std::vector<PublishedComparison> comparisons = compare_published(arguments.files);
+  const PublishedSummary summary = summarise(comparisons);
+  if (arguments.json) {
+    std::cout << report(comparisons, summary).dump(2) << "\n";
+  } else {
+    print(comparisons, summary);
+  }
+  return summary.off > 0 ? ExitCode::kPartial : ExitCode::kOk;
+}
+
+}  // namespace orrery

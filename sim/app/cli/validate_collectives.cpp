@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "sim/app/cli/collective_summary.h"
+#include "sim/app/cli/commands.h"
+#include "sim/results/table.h"
+#include "sim/trace/atomic_file.h"
+#include "sim/units/text.h"
+#include "validation/calibration/error_json.h"
+#include "validation/checks/collective_validation.h"
+
+namespace orrery {
+namespace {
+
+using Key = CollectiveValidation::Key;
+using GroupOf = std::map<Key, CollectiveValidation::Group>::const_iterator;
+
+/// The rows with their predictions.
+class RowsFile {
+ public:
+  explicit RowsFile(const std::string& path) {
+    if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
+  }
+  void header(const std::string& columns) {
+    if (!file_ || columns == columns_) return;
+    if (!columns_.empty()) throw UsageError("--rows: the tables do not have the same columns");
+    file_->stream() << columns << ",predicted_us,provenance,bound,algorithm,protocol\n";
+    columns_ = columns;
+  }
+  void row(const std::string& text, const PricedTransfer& priced, const char* provenance) {
+    if (!file_) return;
+    std::array<char, 40> number{};
+    std::snprintf(number.data(), number.size(), "%.6g", priced.isolated_time.base() * 1e6);
+    const Seconds latency = to_seconds(priced.cost.latency);
+    const bool latency_bound = latency * 2 > priced.isolated_time;
+    file_->stream() << text << ',' << number.data() << ',' << provenance << ','
+                    << (latency_bound ? "latency" : "bandwidth") << ',' << priced.algorithm << ','
+                    << priced.protocol << '\n';
+  }
+  void commit() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::unique_ptr<AtomicFile> file_;
+  std::string columns_;
+};
+
+/// By table, then all systems last; of a system all rows first, then precisions and collectives.
+std::vector<GroupOf> ordered(const CollectiveValidation& validation) {
+  std::vector<GroupOf> order;
+  for (auto it = validation.groups().begin(); it != validation.groups().end(); ++it)
+    order.push_back(it);
+  const std::vector<std::string>& classes = byte_classes();
+  const auto place = [&](auto it) {
+    const Key& key = it->first;
+    const auto size = std::find(classes.begin(), classes.end(), key[3]) - classes.begin();
+    return std::tuple(key[0], key[1] == "all", key[1], key[2] != "all", key[2], size);
+  };
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return place(a) < place(b); });
+  return order;
+}
+
+void print(const CollectiveValidation& validation) {
+  using Align = Table::Align;
+  for (const auto& [system, machine] : validation.machines()) {
+    if (!machine) continue;
+    std::cout << system << ": " << machine->name << ", "
+              << (machine->calibration ? "parameters of " + machine->calibration->id
+                                       : std::string("priors"))
+              << (machine->calibration && machine->calibration->system != machine->name
+                      ? ", extrapolated\n"
+                      : "\n");
+  }
+  Table table({{"table"},
+               {"system"},
+               {"of"},
+               {"class"},
+               {"n", Align::kRight},
+               {"MAPE", Align::kRight},
+               {"median", Align::kRight},
+               {"p90", Align::kRight},
+               {"bias", Align::kRight},
+               {"worst", Align::kRight}});
+  for (const auto it : ordered(validation)) {
+    const auto& [key, group] = *it;
+    const ErrorSummary e = summarise(group.rows);
+    table.add_row({key[0], key[1], key[2], key[3], std::to_string(e.count), format_percent(e.mape),
+                   format_percent(e.median), format_percent(e.p90), format_percent(e.bias),
+                   format_percent(e.worst)});
+  }
+  table.print(std::cout);
+  for (const auto& [reason, count] : validation.left_out())
+    std::cout << "left out: " << count << " rows, " << reason << "\n";
+}
+
+nlohmann::ordered_json report(const CollectiveValidation& validation) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const auto it : ordered(validation)) {
+    const auto& [key, group] = *it;
+    nlohmann::ordered_json entry = {
+        {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}};
+    entry.update(to_json(summarise(group.rows)));
+    entry["worst_row"] = group.worst_row;
+    entries.push_back(std::move(entry));
+  }
+  nlohmann::ordered_json calibrations = nlohmann::ordered_json::object();
+  for (const auto& [system, machine] : validation.machines()) {
+    if (machine && machine->calibration) calibrations[system] = machine->calibration->id;
+  }
+  return {{"schema", "orrery.collectives/1"},
+          {"calibrations", std::move(calibrations)},
+          {"entries", std::move(entries)},
+          {"left_out", validation.left_out()}};
+}
+
+}  // namespace
+
+ExitCode validate_collectives_command(const CollectivesArguments& arguments) {
+  if (arguments.summary) return summarise_collectives(arguments);
+  CollectiveValidation validation(arguments.calibration, arguments.held_out);
+  RowsFile rows_file(arguments.rows);
+  for (const std::string& file : arguments.files) {
+    const CollectiveTable table = read_collective_table(file);
+    rows_file.header(table.header);
+    validation.add(
+        table, [&](const CollectiveRow& row, const PricedTransfer& priced, const char* provenance) {
+          rows_file.row(row.text, priced, provenance);
+        });
+  }
+  validation.check_rows();
+  rows_file.commit();
+  if (arguments.json) {
+    std::cout << report(validation).dump(2) << "\n";
+  } else {
+    print(validation);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace orrery

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "models/kernels/calibrated_model.h"
+#include "models/kernels/roofline.h"
+#include "sim/app/cli/commands.h"
+#include "sim/app/experiments/progress.h"
+#include "sim/app/pricing/kernel_pricing.h"
+#include "sim/config/load.h"
+#include "sim/results/table.h"
+#include "sim/trace/atomic_file.h"
+#include "validation/calibration/error_json.h"
+#include "validation/calibration/errors.h"
+#include "validation/calibration/operator_kernels.h"
+#include "validation/calibration/row_rules.h"
+#include "validation/calibration/shape_group.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMicro = 1e6;
+
+/// A device of the tables with the models that predict it.
+struct Device {
+  AcceleratorConfig accelerator;
+  std::unique_ptr<KernelModel> model;
+  std::unique_ptr<KernelModel> baseline;  ///< another calibration's; null: none
+  std::string transferred;  ///< the other device's calibration; empty: its own, or none
+};
+
+/// One row with what each model says, in microseconds.
+struct Prediction {
+  double model = 0, baseline = 0, prior = 0, textbook = 0;
+  Provenance provenance = Provenance::kMeasured;
+  Bound bound = Bound::kMemory;
+  Fidelity fidelity = Fidelity::kClosed;  ///< of the longest kernel, as the bound
+};
+
+/// Rows of one line of the report.
+struct Group {
+  std::vector<Comparison> model, baseline, prior, textbook;
+  std::size_t extrapolated = 0;
+  double worst_error = 0;  ///< absolute
+  std::string worst_row;   ///< as it stands in its file
+};
+/// Table, system, precision, and class ("all", a size, or a class of its own).
+using GroupKey = std::array<std::string, 4>;
+using Groups = std::map<GroupKey, Group>;
+
+/// A folder stands for the files of its devices.
+std::string baseline_of(const std::string& name, const std::string& system) {
+  if (!std::filesystem::is_directory(name)) return name;
+  const auto file = std::filesystem::path(name) / (system + ".yaml");
+  return std::filesystem::exists(file) ? file.string() : "";
+}
+
+Fidelity fidelity_named(const std::string& name) {
+  if (name == "closed") return Fidelity::kClosed;
+  return name == "tile" ? Fidelity::kTile : Fidelity::kAuto;
+}
+
+std::optional<Device> find_device(const std::string& system, const OperatorsArguments& arguments) {
+  const config::Library& library = config::default_library();
+  const std::string path = library.locate("accelerators", system, "");
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  Device device;
+  device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
+  const Fidelity fidelity = fidelity_named(arguments.fidelity);
+  device.model = kernel_model(arguments.calibration, device.accelerator, fidelity);
+  if (device.model->calibration() != device.accelerator.id)
+    device.transferred = device.model->calibration();
+  const std::string baseline = baseline_of(arguments.baseline, system);
+  if (!baseline.empty())
+    device.baseline = kernel_model(baseline, device.accelerator, Fidelity::kClosed);
+  return device;
+}
+
+/// The weakest of what the kernels of a row rest on.
+Provenance weaker(Provenance a, Provenance b) { return std::max(a, b); }
+
+Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
+  static const CalibratedModel priors;
+  Prediction prediction;
+  Picoseconds total = 0, baseline = 0, prior = 0, longest = 0;
+  for (const Kernel& kernel : kernels) {
+    const KernelCost cost = device.model->cost(kernel, device.accelerator);
+    total += cost.duration;
+    prior += priors.cost(kernel, device.accelerator).duration;
+    if (device.baseline) baseline += device.baseline->cost(kernel, device.accelerator).duration;
+    prediction.textbook += textbook_roofline(kernel, device.accelerator);
+    // Streams beside the kernel that a row is about have no table of their own yet.
+    if (kernel.kind != KernelClass::kElementwise)
+      prediction.provenance = weaker(prediction.provenance, cost.provenance);
+    if (cost.duration > longest) {
+      longest = cost.duration;
+      prediction.bound = cost.bound;
+      prediction.fidelity = cost.fidelity;
+    }
+  }
+  prediction.model = to_seconds(total).base() * kMicro;
+  prediction.baseline = to_seconds(baseline).base() * kMicro;
+  prediction.prior = to_seconds(prior).base() * kMicro;
+  return prediction;
+}
+
+/// Classes beside the sizes that people ask for by name.
+std::vector<std::string> extra_classes(OperatorTableKind kind, const OperatorRow& row) {
+  std::vector<std::string> classes = {"all"};
+  if (kind == OperatorTableKind::kGemm && row.m <= 64) classes.emplace_back("m <= 64");
+  if (kind == OperatorTableKind::kAttentionDecode && row.heads <= 16 * row.kv_heads)
+    classes.emplace_back("heads/kv_heads <= 16");
+  if (kind == OperatorTableKind::kAttentionPrefill && row.latency_us > 1000)
+    classes.emplace_back("> 1 ms");
+  if (kind == OperatorTableKind::kAttentionPrefill && row.latency_us < 100)
+    classes.emplace_back("< 0.1 ms");
+  if (kind == OperatorTableKind::kMoe) classes.push_back(row.distribution);
+  return classes;
+}
+
+std::string precision_label(const OperatorRow& row) {
+  if (row.kv_precision.empty() || row.kv_precision == row.precision) return row.precision;
+  return row.precision + ", " + row.kv_precision + " KV";
+}
+
+/// Precisions that are judged together as well: of products the two common ones, of attention all.
+std::string pooled_label(OperatorTableKind kind, const OperatorRow& row) {
+  switch (kind) {
+    case OperatorTableKind::kGemm:
+      return row.precision == "bf16" || row.precision == "fp8" ? "bf16 + fp8" : "";
+    case OperatorTableKind::kAttentionPrefill:
+    case OperatorTableKind::kAttentionDecode:
+    case OperatorTableKind::kMlaPrefill:
+    case OperatorTableKind::kMlaDecode:
+      return "all";
+    default:
+      return "";
+  }
+}
+
+void add(Groups& groups, GroupKey key, const Prediction& prediction, const OperatorRow& row) {
+  Group& group = groups[std::move(key)];
+  group.model.push_back({prediction.model, row.latency_us});
+  if (prediction.baseline > 0) group.baseline.push_back({prediction.baseline, row.latency_us});
+  group.prior.push_back({prediction.prior, row.latency_us});
+  group.textbook.push_back({prediction.textbook, row.latency_us});
+  if (prediction.provenance == Provenance::kExtrapolated) ++group.extrapolated;
+  const double error = std::abs(group.model.back().error());
+  if (error < group.worst_error) return;
+  group.worst_error = error;
+  group.worst_row = row.text;
+}
+
+/// Writes rows with their predictions, if a file was asked for.
+class RowsFile {
+ public:
+  explicit RowsFile(const std::string& path) {
+    if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
+  }
+  /// @throws UsageError when a table before had other columns.
+  void header(const std::string& columns) {
+    if (!file_ || columns == columns_) return;
+    if (!columns_.empty()) throw UsageError("--rows: the tables do not have the same columns");
+    file_->stream() << columns << ",predicted_us,provenance,bound,fidelity\n";
+    columns_ = columns;
+  }
+  void row(const std::string& text, const Prediction& prediction) {
+    if (!file_) return;
+    std::array<char, 40> number{};
+    std::snprintf(number.data(), number.size(), "%.6g", prediction.model);
+    file_->stream() << text << ',' << number.data() << ',' << to_string(prediction.provenance)
+                    << ',' << to_string(prediction.bound) << ',' << to_string(prediction.fidelity)
+                    << '\n';
+  }
+  void commit() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::unique_ptr<AtomicFile> file_;
+  std::string columns_;
+};
+
+struct Validation {
+  Groups groups;
+  std::map<std::string, std::size_t> left_out;  ///< rows by reason
+  /// Rows that a written rule leaves out, by table, system, precision and rule.
+  std::map<GroupKey, std::size_t> by_rule;
+  /// Calibrations of other devices by system: their parameters, transferred by data sheet.
+  std::map<std::string, std::string> transferred;
+};
+
+void validate_table(const OperatorTable& table, const OperatorsArguments& arguments,
+                    RowsFile& rows_file, Validation& validation) {
+  std::vector<std::optional<Device>> devices;
+  for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
+  rows_file.header(table.header);
+  const std::string name = to_string(table.kind);
+  const std::vector<RowRule> rules = row_rules(table, [&](const std::string& system) {
+    const auto at = std::find(table.systems.begin(), table.systems.end(), system);
+    const auto& device = devices.at(static_cast<std::size_t>(at - table.systems.begin()));
+    return device ? &device->accelerator : nullptr;
+  });
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const OperatorRow& row = table.rows[i];
+    const std::string& system = table.systems[row.system];
+    if (!devices[row.system]) {
+      ++validation.left_out["no accelerator is called '" + system + "'"];
+      continue;
+    }
+    const Device& device = *devices[row.system];
+    const auto precision = row_precision(table.kind, row);
+    if (!precision || !find_precision(device.accelerator.compute.matrix, *precision)) {
+      std::string reason = name;
+      reason.append(": no model of ").append(row.precision).append(" on ").append(system);
+      ++validation.left_out[reason];
+      continue;
+    }
+    if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
+    if (!device.transferred.empty()) validation.transferred[system] = device.transferred;
+    if (rules[i] != RowRule::kKept) {
+      ++validation.by_rule[{name, system, precision_label(row), to_string(rules[i])}];
+      continue;
+    }
+    const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
+    rows_file.row(row.text, prediction);
+    for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
+      if (label.empty()) continue;
+      add(validation.groups, {name, system, label, size_class(row.latency_us)}, prediction, row);
+      for (const std::string& extra : extra_classes(table.kind, row))
+        add(validation.groups, {name, system, label, extra}, prediction, row);
+    }
+  }
+}
+
+/// "all" first, then sizes from small to large, then the rest by name.
+int class_order(const std::string& name) {
+  if (name == "all") return 0;
+  const auto& sizes = size_classes();
+  const auto at = std::find(sizes.begin(), sizes.end(), name);
+  return at == sizes.end() ? 100 : 1 + static_cast<int>(at - sizes.begin());
+}
+
+std::vector<Groups::const_iterator> ordered(const Groups& groups) {
+  std::vector<Groups::const_iterator> order;
+  for (auto it = groups.begin(); it != groups.end(); ++it) order.push_back(it);
+  std::stable_sort(order.begin(), order.end(), [](auto a, auto b) {
+    const auto head = [](auto it) { return std::tie(it->first[0], it->first[1], it->first[2]); };
+    if (head(a) != head(b)) return head(a) < head(b);
+    return class_order(a->first[3]) < class_order(b->first[3]);
+  });
+  return order;
+}
+
+void print(const Validation& validation) {
+  using Align = Table::Align;
+  for (const auto& [system, calibration] : validation.transferred)
+    std::cout << system << ": parameters of '" << calibration
+              << "', transferred by data sheet; no row of " << system << " was fitted\n";
+  Table table({{"table"},
+               {"system"},
+               {"precision"},
+               {"class"},
+               {"n", Align::kRight},
+               {"MAPE", Align::kRight},
+               {"median", Align::kRight},
+               {"p90", Align::kRight},
+               {"bias", Align::kRight},
+               {"worst", Align::kRight},
+               {"extrapolated", Align::kRight},
+               {"baseline", Align::kRight},
+               {"priors", Align::kRight},
+               {"textbook", Align::kRight}});
+  for (const auto it : ordered(validation.groups)) {
+    const auto& [key, group] = *it;
+    const ErrorSummary e = summarise(group.model);
+    const double extrapolated =
+        static_cast<double>(group.extrapolated) / static_cast<double>(group.model.size());
+    table.add_row({key[0], key[1], key[2], key[3], std::to_string(e.count), format_percent(e.mape),
+                   format_percent(e.median), format_percent(e.p90), format_percent(e.bias),
+                   format_percent(e.worst), format_percent(extrapolated),
+                   group.baseline.empty() ? "-" : format_percent(summarise(group.baseline).mape),
+                   format_percent(summarise(group.prior).mape),
+                   format_percent(summarise(group.textbook).mape)});
+  }
+  table.print(std::cout);
+  std::cout << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
+               "roofline without a calibration; textbook, FLOPs or bytes at the peak\n";
+  for (const auto& [key, count] : validation.by_rule)
+    std::cout << key[0] << " " << key[1] << " " << key[2]
+              << ": left out by the written rule: " << count << " rows, " << key[3] << "\n";
+  for (const auto& [reason, count] : validation.left_out)
+    std::cout << "left out: " << count << " rows, " << reason << "\n";
+}
+
+nlohmann::ordered_json report(const Validation& validation) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const auto it : ordered(validation.groups)) {
+    const auto& [key, group] = *it;
+    nlohmann::ordered_json entry = {
+        {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}};
+    entry.update(to_json(summarise(group.model)));
+    entry["worst_row"] = group.worst_row;
+    entry["extrapolated"] = group.extrapolated;
+    entry["baselines"] = {{"priors", to_json(summarise(group.prior))},
+                          {"textbook", to_json(summarise(group.textbook))}};
+    if (!group.baseline.empty())
+      entry["baselines"]["baseline"] = to_json(summarise(group.baseline));
+    entries.push_back(std::move(entry));
+  }
+  nlohmann::ordered_json by_rule = nlohmann::ordered_json::array();
+  for (const auto& [key, count] : validation.by_rule)
+    by_rule.push_back({{"table", key[0]},
+                       {"system", key[1]},
+                       {"precision", key[2]},
+                       {"rule", key[3]},
+                       {"rows", count}});
+  return {{"schema", "orrery.operators/1"},
+          {"transferred", validation.transferred},
+          {"entries", std::move(entries)},
+          {"left_out_by_rule", std::move(by_rule)},
+          {"left_out", validation.left_out}};
+}
+
+}  // namespace
+
+ExitCode validate_operators_command(const OperatorsArguments& arguments) {
+  Validation validation;
+  RowsFile rows_file(arguments.rows);
+  {
+    Progress progress("tables", arguments.files.size());
+    for (const std::string& file : arguments.files) {
+      validate_table(read_operator_table(file), arguments, rows_file, validation);
+      progress.step(file);
+    }
+  }
+  if (validation.groups.empty()) {
+    std::string reasons = "no row can be predicted";
+    for (const auto& [reason, count] : validation.left_out) reasons += "\n  " + reason;
+    throw UsageError(reasons);
+  }
+  rows_file.commit();
+  if (arguments.json) {
+    std::cout << report(validation).dump(2) << "\n";
+  } else {
+    print(validation);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace orrery

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "sim/app/experiments/experiment.h"
+#include "sim/config/type.h"
+#include "sim/machine/precision_names.h"
+#include "sim/machine/transfer_names.h"
+#include "workloads/llm/enum_names.h"
+
+/// The names of the experiment's enumerations in YAML.
+namespace orrery::config {
+
+template <>
+struct EnumNames<ExperimentKind> {
+  static constexpr std::pair<ExperimentKind, const char*> values[] = {
+      {ExperimentKind::kOperator, "operator"},
+      {ExperimentKind::kCollective, "collective"},
+      {ExperimentKind::kTraining, "training"},
+      {ExperimentKind::kInference, "inference"}};
+};
+
+template <>
+struct EnumNames<Recorded> {
+  static constexpr std::pair<Recorded, const char*> values[] = {{Recorded::kClasses, "classes"},
+                                                                {Recorded::kLinks, "links"}};
+};
+
+template <>
+struct EnumNames<ExpertRouting::Router> {
+  static constexpr std::pair<ExpertRouting::Router, const char*> values[] = {
+      {ExpertRouting::Router::kUniform, "uniform"}, {ExpertRouting::Router::kPerfect, "perfect"}};
+};
+
+template <>
+struct EnumNames<ExpertRouting::Mode> {
+  static constexpr std::pair<ExpertRouting::Mode, const char*> values[] = {
+      {ExpertRouting::Mode::kNormal, "normal"}, {ExpertRouting::Mode::kLowLatency, "low_latency"}};
+};
+
+template <>
+struct EnumNames<Fidelity> {
+  static constexpr std::pair<Fidelity, const char*> values[] = {
+      {Fidelity::kAuto, "auto"}, {Fidelity::kClosed, "closed"}, {Fidelity::kTile, "tile"}};
+};
+
+}  // namespace orrery::config

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ostream>
+#include <vector>
+
+#include "sim/app/experiments/experiment.h"
+#include "sim/graph/topology.h"
+#include "sim/replay/replay.h"
+#include "sim/results/run_record.h"
+
+namespace orrery {
+
+/// What the links of a machine carried.
+struct MachineLinkUse {
+  std::vector<LinkUse> classes;
+  std::vector<LinkUse> links;  ///< that carried something; where the experiment records them
+};
+MachineLinkUse link_use(const Experiment& experiment, const Topology& topology,
+                        const ReplayResult& replay);
+void add_link_use(const MachineLinkUse& use, RunRecord& record);
+
+/// A table of the classes; nothing where there are none.
+void print_link_use(const RunRecord& record, std::ostream& out);
+
+}  // namespace orrery

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "sim/app/experiments/experiment.h"
+
+namespace orrery {
+
+/// Whether the plan of an experiment can run, short of simulating it: heads, layers, experts and
+/// batches that divide, formats that the accelerator has.
+/// @return warnings as text: groups that lie on more systems than they have to, experts fewer than
+/// the ranks that share them
+/// @throws config::ConfigError with the place of what cannot be
+std::string check_plan(const LoadedExperiment& loaded);
+
+/// Whether the machine of an experiment can be built.
+/// @throws config::ConfigError with the place of what cannot be
+void check_network(const LoadedExperiment& loaded);
+
+/// Of a plan that does not fit and whose ranks all hold every expert: the fewest ranks that would
+/// share them and fit, "ep: 8 holds it: 12.8 GB a rank". Empty where there are none.
+std::string expert_parallel_hint(const Experiment& experiment);
+
+}  // namespace orrery

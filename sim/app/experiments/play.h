@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "sim/app/pricing/step_power.h"
+#include "sim/graph/costs.h"
+#include "sim/graph/program.h"
+#include "sim/graph/topology.h"
+#include "sim/replay/replay.h"
+#include "sim/results/run_record.h"
+
+namespace orrery {
+
+/// All that a replay and its counters depend on.
+struct ReplayInputs {
+  const Topology& topology;
+  const Program& program;
+  const Costs& costs;                  ///< of kernels: before the power cap slows them
+  SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
+  std::vector<double> power = {};      ///< power_figures(); none where no cap acts
+};
+
+struct ReplayOutcome {
+  ReplayResult replay;
+  PowerUse power;
+  std::vector<KernelCost> kernels;  ///< at the clock that keeps the cap
+};
+
+/// Replays the program of some inputs with these slowdowns, which may be null.
+using Replayer = std::function<ReplayOutcome(SlowdownModel*)>;
+
+/// Stands in for the replay where an experiment is only tried; see Trials in effects.h.
+class ReplayStandIn {
+ public:
+  virtual ~ReplayStandIn() = default;
+  virtual ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) = 0;
+};
+
+struct Played {
+  ReplayOutcome outcome;
+  std::vector<ComponentUse> components;  ///< none where something stood in for the replay
+};
+
+/// Makes the machine stand, replays the program on it and reads its counters.
+/// @param stand_in may be null
+/// @throws as replay() and elaborate()
+Played play(const ReplayInputs& inputs, const Replayer& replayer, ReplayStandIn* stand_in);
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace orrery {
+namespace {
+
+bool is_terminal() {
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) != 0 && !(term != nullptr && std::string_view(term) == "dumb");
+}
+
+}  // namespace
+
+Progress::Progress(std::string what, std::size_t total)
+    : what_(std::move(what)),
+      total_(total),
+      terminal_(is_terminal()),
+      started_(Clock::now()),
+      printed_(started_) {}
+
+Progress::~Progress() {
+  if (terminal_ && done_ > 0) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::step(const std::string& label) {
+  ++done_;
+  const auto now = Clock::now();
+  if (!terminal_ && now - printed_ < std::chrono::seconds(10)) return;
+  printed_ = now;
+  const double elapsed = std::chrono::duration<double>(now - started_).count();
+  const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+  std::fprintf(stderr, "%s%s: %zu of %zu, %.0f s left (%s)%s", terminal_ ? "\r\033[K" : "",
+               what_.c_str(), done_, total_, left, label.c_str(), terminal_ ? "" : "\n");
+  std::fflush(stderr);
+}
+
+}  // namespace orrery

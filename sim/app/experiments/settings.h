@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/experiments/experiment.h"
+#include "sim/config/override.h"
+
+namespace orrery {
+
+/// What a sweep or a published row lays over its experiment.
+using SettingList = std::vector<config::Assignment>;
+
+/// The entries of a map `{path: value, ...}`.
+SettingList settings_of(const config::Node& map);
+
+/// Loads an experiment (a scalar: path relative to `file`; a map: inline) and lays settings over
+/// it. Values that cannot stand together are the `contradiction` of the result.
+/// @param diagnostics that know the text of `file`, to quote it
+/// @throws config::ConfigError for other mistakes
+LoadedExperiment load_point_with_settings(const config::Node& experiment,
+                                          const SettingList& settings, const std::string& file,
+                                          config::Diagnostics& diagnostics,
+                                          const config::Library& library);
+
+/// The same for one experiment, of which a contradiction is a mistake too.
+/// @throws config::ConfigError
+LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
+                                    const std::string& file, const config::Library& library);
+
+}  // namespace orrery

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/kernel_pricing.h"
+
+#include <filesystem>
+#include <map>
+
+#include "models/kernels/calibrated_model.h"
+#include "sim/config/diagnostics.h"
+#include "sim/config/library.h"
+#include "sim/units/spelling.h"
+#include "validation/calibration/measured_kernels.h"
+
+namespace orrery {
+
+std::string calibration_file(const std::string& choice, const AcceleratorConfig& accelerator) {
+  const std::string name = choice == "auto" ? accelerator.calibration : choice;
+  if (name.empty() || name == "none") return {};
+  const config::Library& library = config::default_library();
+  std::string path = library.locate("calibrations", name, "");
+  if (std::filesystem::exists(path)) return path;
+  const std::vector<std::string> known = library.names("calibrations");
+  const std::string meant = nearest_name(name, known);
+  std::string allowed = "allowed: auto, none, a path";
+  for (const std::string& other : known) allowed += ", " + other;
+  throw config::KeyError(choice == "auto" ? "system.accelerator.calibration" : "calibration",
+                         "there is no calibration '" + name + "'", {meant, {allowed}});
+}
+
+std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
+  static std::map<std::string, std::shared_ptr<const Calibration>> loaded;
+  std::shared_ptr<const Calibration>& calibration = loaded[file];
+  if (!calibration)
+    calibration = std::make_shared<const Calibration>(
+        load_calibration(file, config::default_library(), RatiosRead::kWhenAsked));
+  return calibration;
+}
+
+const OperatorTable& loaded_table(const std::string& file) {
+  static std::map<std::string, OperatorTable> loaded;
+  auto known = loaded.find(file);
+  if (known == loaded.end()) known = loaded.emplace(file, read_operator_table(file)).first;
+  return known->second;
+}
+
+namespace {
+
+/// What a model has worked out about accelerators holds for all experiments of a thread.
+using LoadedModels = std::map<std::string, std::shared_ptr<const CalibratedModel>>;
+
+std::shared_ptr<const CalibratedModel> loaded_model(const std::string& file) {
+  thread_local LoadedModels loaded;
+  std::shared_ptr<const CalibratedModel>& model = loaded[file];
+  if (!model)
+    model = file.empty() ? std::make_shared<const CalibratedModel>()
+                         : std::make_shared<const CalibratedModel>(loaded_calibration(file));
+  return model;
+}
+
+std::shared_ptr<const CalibratedModel> model_without_ratios(const std::string& file) {
+  Calibration calibration = *loaded_calibration(file);
+  for (KernelFit& fit : calibration.fits) fit.ratios = {};
+  return std::make_shared<const CalibratedModel>(calibration);
+}
+
+}  // namespace
+
+std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
+                                                       const AcceleratorConfig& accelerator) {
+  const std::string file = calibration_file(choice, accelerator);
+  if (file.empty()) return loaded_model(file);
+  thread_local LoadedModels loaded;
+  std::shared_ptr<const CalibratedModel>& model = loaded[file];
+  if (!model) model = model_without_ratios(file);
+  return model;
+}
+
+std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
+                                          const AcceleratorConfig& accelerator, Fidelity fidelity,
+                                          Contention contention, TileMemo* memo) {
+  return std::make_unique<TileModel>(loaded_model(calibration_file(choice, accelerator)), fidelity,
+                                     contention, memo);
+}
+
+std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo) {
+  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+  Contention contention;
+  if (experiment.kind == ExperimentKind::kOperator)
+    contention = {experiment.contention.units, experiment.contention.memory};
+  auto model =
+      kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention, memo);
+  std::vector<MeasuredKernel> measured;
+  for (const FilePath& table : experiment.measured) {
+    const auto more = measured_kernels(loaded_table(table.path), accelerator, *model);
+    if (more.empty())
+      throw config::KeyError(
+          "measured", table.path + " has no row of the accelerator '" + accelerator.id + "'");
+    measured.insert(measured.end(), more.begin(), more.end());
+  }
+  if (measured.empty()) return model;
+  return std::make_unique<MeasuredModel>(std::move(model), measured);
+}
+
+}  // namespace orrery

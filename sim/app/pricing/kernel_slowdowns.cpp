@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/kernel_slowdowns.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/app/pricing/kernel_pricing.h"
+
+namespace orrery {
+
+KernelSlowdowns::KernelSlowdowns(const Experiment& experiment, const Program& program,
+                                 TileMemo* tiles)
+    : experiment_(experiment), program_(program), tiles_(tiles), alone_(program.kernels.size()) {}
+
+KernelSlowdowns::~KernelSlowdowns() = default;
+
+double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
+  const Contention contention = left(taken);
+  if (contention.none()) return 1;
+  const auto time = [&](Contention c) {
+    return static_cast<double>(
+        model(c).cost(program_.kernels[kernel], experiment_.system.accelerator).duration);
+  };
+  if (alone_[kernel] == 0) alone_[kernel] = time(Contention());
+  // A kernel of no time at all takes none beside transfers either.
+  return alone_[kernel] > 0 ? std::max(1.0, time(contention) / alone_[kernel]) : 1;
+}
+
+/// Of a rank's part of the accelerator. Something is always left: a kernel that shares an SM, and
+/// requests that take turns.
+Contention KernelSlowdowns::left(const DeviceLoad& taken) const {
+  const AcceleratorConfig& accelerator = experiment_.system.accelerator;
+  const double dies = accelerator.dies;
+  const double units = accelerator.compute.units.value / dies;
+  const double bandwidth = accelerator.memory.bandwidth.value.base() / dies;
+  const double share = std::round(static_cast<double>(taken.memory) / bandwidth * kSteps) / kSteps;
+  const double least = 1.0 / kSteps;
+  return {std::max(1 / units, 1 - static_cast<double>(taken.units) / units),
+          std::max(least, 1 - share)};
+}
+
+const TileModel& KernelSlowdowns::model(Contention contention) {
+  if (!closed_) closed_ = structure_model(experiment_.calibration, experiment_.system.accelerator);
+  std::unique_ptr<TileModel>& known = models_[{contention.units, contention.memory}];
+  if (!known) {
+    const Fidelity tier =
+        experiment_.fidelity == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
+    known = std::make_unique<TileModel>(closed_, tier, contention, tiles_);
+  }
+  return *known;
+}
+
+}  // namespace orrery

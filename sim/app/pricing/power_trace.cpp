@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/power_trace.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+constexpr Picoseconds kBinsOfWindow = 200;
+/// Of a role; a longer run has wider bins.
+constexpr Picoseconds kMostBins = Picoseconds{1} << 20;
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+}  // namespace
+
+PowerTrace::PowerTrace(std::vector<Joules> kernels, std::vector<Joules> transfers,
+                       std::size_t roles, Seconds window)
+    : kernels_(std::move(kernels)),
+      transfers_(std::move(transfers)),
+      bins_(roles),
+      window_(to_picoseconds(window)),
+      width_(std::max<Picoseconds>(1, window_ / kBinsOfWindow)) {}
+
+void PowerTrace::kernel_ran(std::uint32_t role, KernelId kernel, Picoseconds begin,
+                            Picoseconds end) {
+  add(role, kernels_[kernel], begin, end);
+}
+
+void PowerTrace::transfer_ran(std::uint32_t role, TransferId transfer, Picoseconds begin,
+                              Picoseconds end) {
+  add(role, transfers_[transfer], begin, end);
+}
+
+/// Twice as wide bins for all roles.
+void PowerTrace::widen() {
+  width_ *= 2;
+  for (std::vector<double>& bins : bins_) {
+    for (std::size_t i = 0; 2 * i < bins.size(); ++i)
+      bins[i] = bins[2 * i] + (2 * i + 1 < bins.size() ? bins[2 * i + 1] : 0);
+    bins.resize((bins.size() + 1) / 2);
+  }
+}
+
+void PowerTrace::add(std::uint32_t role, Joules energy, Picoseconds begin, Picoseconds end) {
+  if (!(energy > Joules(0))) return;
+  while (end / width_ >= kMostBins) widen();
+  std::vector<double>& bins = bins_[role];
+  const auto last = static_cast<std::size_t>(end / width_);
+  if (bins.size() <= last) bins.resize(last + 1);
+  if (begin / width_ == end / width_) {
+    bins[last] += energy.base();
+    return;
+  }
+  const double per_time = energy.base() / static_cast<double>(end - begin);
+  for (Picoseconds at = begin; at < end;) {
+    const Picoseconds next = std::min(end, (at / width_ + 1) * width_);
+    bins[static_cast<std::size_t>(at / width_)] += per_time * static_cast<double>(next - at);
+    at = next;
+  }
+}
+
+/// The most energy [J] that a window shorter than the run touches.
+double PowerTrace::most_in(const std::vector<double>& bins, Picoseconds end,
+                           Picoseconds window) const {
+  if (window == 0) return 0;
+  const auto count = static_cast<std::size_t>((end + width_ - 1) / width_);
+  // From anywhere in a bin; over the end of the run, where a bin is cut, one more.
+  const auto touched = static_cast<std::size_t>((window + width_ - 1) / width_) + 1;
+  if (touched + 1 >= count) return sum(bins);
+  const auto bin = [&](std::size_t i) { return i % count < bins.size() ? bins[i % count] : 0; };
+  double inside = 0;
+  for (std::size_t i = 0; i < touched; ++i) inside += bin(i);
+  double most = 0;
+  for (std::size_t first = 0; first < count; ++first) {
+    const bool over_end = first + touched > count;
+    most = std::max(most, over_end ? inside + bin(first + touched) : inside);
+    inside += bin(first + touched) - bin(first);
+  }
+  return most;
+}
+
+Watts PowerTrace::highest(Picoseconds end) const {
+  if (end <= 0) return {};
+  const Picoseconds repeats = window_ / end;  // whole ones
+  double most = 0;
+  for (const std::vector<double>& bins : bins_) {
+    if (bins.empty()) continue;
+    most = std::max(most,
+                    static_cast<double>(repeats) * sum(bins) + most_in(bins, end, window_ % end));
+  }
+  return Joules(most) / Seconds(static_cast<double>(window_) * 1e-12);
+}
+
+}  // namespace orrery

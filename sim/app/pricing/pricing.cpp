@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/pricing.h"
+
+#include "sim/graph/operator_graph_boost.h"
+#include "sim/machine/limits.h"
+
+#include <algorithm>
+#include <boost/range/iterator_range.hpp>
+#include <map>
+
+#include "sim/machine/clock.h"
+
+namespace orrery {
+namespace {
+
+/// Energy per FLOP; where a precision has none of its own, that of the widest format that has (an
+/// upper bound).
+JoulesPerFlop matrix_energy(const AcceleratorConfig& accelerator, Precision precision) {
+  if (const auto* energy = find_precision(accelerator.energy.matrix, precision))
+    return energy->value;
+  JoulesPerFlop most;
+  for (const auto& [name, energy] : accelerator.energy.matrix) most = std::max(most, energy.value);
+  return most;
+}
+
+/// At the voltage of its clock.
+void add_kernel(EnergyUse& use, const Kernel& kernel, const KernelCost& cost,
+                const AcceleratorConfig& accelerator, double runs) {
+  const EnergyUse run = run_energy(kernel, cost, accelerator);
+  const double core = runs * energy_of_voltage(accelerator, kernel.precision, cost.clock);
+  use.matrix += run.matrix * core;
+  use.shared += run.shared * core;
+  use.vector += run.vector * core;
+  use.cache += run.cache * core;
+  use.memory += run.memory * runs;
+}
+
+void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& priced,
+                 const Role& role, const std::vector<std::uint64_t>& counts,
+                 const AcceleratorConfig& accelerator) {
+  const double ranks = static_cast<double>(role.ranks.size());
+  for (std::size_t id = 0; id < counts.size(); ++id) {
+    if (counts[id] == 0) continue;
+    const Kernel& kernel = program.kernels[id];
+    add_kernel(use, kernel, priced.costs.kernels[id], accelerator,
+               static_cast<double>(counts[id]) * ranks);
+  }
+}
+
+/// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
+/// waits until the host has enqueued it.
+void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& kernels,
+                      const AcceleratorConfig& accelerator, Costs& costs) {
+  const Seconds graph = launch.graph ? launch.graph->value : launch.stream.value;
+  const Picoseconds longer = to_picoseconds(std::max(Seconds(0), launch.stream.value - graph));
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    KernelCost& cost = costs.kernels[i];
+    cost.launch += longer;
+    cost.duration += longer;
+    cost.bound = limit_of(kernels[i], cost, accelerator).bound;
+  }
+  costs.enqueue = to_picoseconds(launch.host.value);
+}
+
+}  // namespace
+
+PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
+                    const KernelModel& model, const Network& network) {
+  PricedProgram priced;
+  for (const Kernel& kernel : program.kernels) {
+    priced.costs.kernels.push_back(model.cost(kernel, accelerator));
+  }
+  if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
+    launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
+  for (const Transfer& transfer : program.transfers) {
+    priced.transfers.push_back(network.price(transfer));
+    priced.costs.transfers.push_back(priced.transfers.back().cost);
+  }
+  network.fill_links(priced.costs);
+  return priced;
+}
+
+ExecutionCounts count_executions(const Program& program, const Role& role) {
+  std::map<BlockId, std::uint64_t> calls;
+  for (const BlockId block : role.calls) ++calls[block];
+  ExecutionCounts counts{std::vector<std::uint64_t>(program.kernels.size()),
+                         std::vector<std::uint64_t>(program.transfers.size())};
+  for (const auto& [block, times] : calls) {
+    const auto& graph = program.blocks[block].graph();
+    for (const auto vertex : boost::make_iterator_range(vertices(graph))) {
+      const Operator& op = graph[vertex];
+      if (op.kind == OperatorKind::kCompute) {
+        counts.kernels[op.work] += times;
+      } else if (op.kind != OperatorKind::kReceive) {
+        counts.transfers[op.work] += times;
+      }
+    }
+  }
+  return counts;
+}
+
+EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
+                     const AcceleratorConfig& accelerator) {
+  const EnergyConfig& energy = accelerator.energy;
+  // Of 2:4 sparse weights, which are counted as if dense, half the products are computed.
+  const double computed = kernel.weights.sparse ? 0.5 : 1;
+  const Joules matrix =
+      kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * computed;
+  const Bytes moved = kernel.read + kernel.written;
+  EnergyUse use;
+  use.shared = std::min(matrix, shared_reads(kernel, accelerator) * energy.shared.value);
+  use.matrix = matrix - use.shared;
+  use.vector = kernel.vector_flops * energy.vector.value;
+  use.memory = moved * energy.memory.value;
+  use.cache = std::max(Bytes(), cost.cache - moved) * energy.cache.value;
+  return use;
+}
+
+EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator) {
+  EnergyUse use;
+  use.scale_up = transfer.bytes.scale_up * accelerator.energy.scale_up.value;
+  use.scale_out = transfer.bytes.scale_out * accelerator.energy.scale_out.value;
+  return use;
+}
+
+EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,
+                        const AcceleratorConfig& accelerator) {
+  EnergyUse use;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    use.idle += accelerator.power.idle.value * to_seconds(costs[i].duration) / accelerator.dies;
+    add_kernel(use, kernels[i], costs[i], accelerator, 1);
+  }
+  return use;
+}
+
+Bytes shared_reads(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  if (!accelerator.core || !accelerator.core->matrix_tile) return {};
+  // Instructions of fewer rows read registers, which a warp fills for a tile of 64 x 64.
+  constexpr int kOfWarp = 64;
+  const MatrixTileConfig& tile = *accelerator.core->matrix_tile;
+  const double sides = 1.0 / std::max(kOfWarp, tile.rows) + 1.0 / std::max(kOfWarp, tile.columns);
+  return Bytes(kernel.matrix_flops.base() * element_bytes(kernel.precision) * sides / 2);
+}
+
+EnergyUse step_energy(const Program& program, const PricedProgram& priced,
+                      const AcceleratorConfig& accelerator, Seconds step) {
+  EnergyUse use;
+  const double packages = static_cast<double>(program.ranks) / accelerator.dies;
+  use.idle = accelerator.power.idle.value * step * packages;
+  // A collective that several roles meet for happens once, with the traffic of all its groups.
+  std::vector<double> runs(program.transfers.size());
+  for (const Role& role : program.roles) {
+    const ExecutionCounts counts = count_executions(program, role);
+    add_kernels(use, program, priced, role, counts.kernels, accelerator);
+    for (std::size_t id = 0; id < runs.size(); ++id) {
+      const Transfer& transfer = program.transfers[id];
+      const bool message = transfer.kind == TransferKind::kSendReceive;
+      runs[id] += static_cast<double>(counts.transfers[id]) / (message ? 1 : transfer.participants);
+    }
+  }
+  for (std::size_t id = 0; id < runs.size(); ++id) {
+    const EnergyUse once = transfer_energy(priced.transfers[id], accelerator);
+    use.scale_up += once.scale_up * runs[id];
+    use.scale_out += once.scale_out * runs[id];
+  }
+  return use;
+}
+
+}  // namespace orrery

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/kernels/tiles/tile_model.h"
+#include "sim/store/tile_rows.h"
+
+namespace orrery {
+
+/// Tile results of this process and of the runs before it, by their SHA-256.
+class TileStore final : public TileMemo {
+ public:
+  TileStore() = default;
+  /// Starts with the rows of a store.
+  explicit TileStore(const std::vector<TileRow>& known);
+
+  std::optional<TileResult> find(const TileQuestion& question) override;
+  void keep(const TileQuestion& question, const TileResult& result) override;
+
+  /// What was played here and no store has: to be saved with the result that rests on it.
+  const std::vector<TileRow>& played() const { return played_; }
+
+ private:
+  std::map<std::string, TileResult> results_;  ///< by key
+  std::vector<TileRow> played_;
+};
+
+}  // namespace orrery

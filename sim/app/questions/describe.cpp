@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/describe.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/questions/compare_accelerators.h"
+#include "sim/app/questions/derived_figures.h"
+#include "sim/app/questions/describe_calibration.h"
+#include "sim/app/questions/describe_system.h"
+#include "sim/config/load.h"
+#include "sim/config/output.h"
+#include "sim/machine/system_config.h"
+#include "sim/results/metric_table.h"
+#include "sim/results/table.h"
+#include "sim/units/spelling.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+struct Context {
+  const Catalog& catalog;
+  const config::Library& library;
+};
+
+/// A word that `describe` takes first, with the list and the details behind it.
+struct Kind {
+  std::string name, singular, help;
+  std::function<std::vector<CatalogEntry>(const Context&)> list;
+  std::function<Description(const Words& names, const Context&)> details;
+};
+
+std::string join(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// Lists longer than this do not help in an error message; `describe KIND` prints them.
+constexpr std::size_t kNamesInMessage = 40;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& name, const Words& known) {
+  const std::string nearest = nearest_name(name, known);
+  std::string message = "unknown " + what + " '" + name + "'";
+  if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
+  if (known.size() <= kNamesInMessage) message += "\nthere are: " + join(known);
+  throw UsageError(message);
+}
+
+Words names_of(const std::vector<CatalogEntry>& entries) {
+  Words names;
+  for (const CatalogEntry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+Description list(const std::string& title, const std::vector<CatalogEntry>& entries) {
+  Description description{.text = {}, .json = Json::array()};
+  Table table({{title, Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});
+  for (const CatalogEntry& entry : entries) {
+    table.add_row({entry.name, entry.help});
+    description.json.push_back({{"name", entry.name}, {"help", entry.help}});
+  }
+  std::ostringstream out;
+  table.print(out);
+  description.text = out.str();
+  return description;
+}
+
+void append(Description& all, const Description& one) {
+  all.text += (all.text.empty() ? "" : "\n") + one.text;
+  all.json.push_back(one.json);
+}
+
+// Details of things that the program only knows by name and text.
+Description describe_entries(const Words& names, const std::string& what,
+                             const std::vector<CatalogEntry>& entries) {
+  Description all{.text = {}, .json = Json::array()};
+  for (const std::string& name : names) {
+    const auto entry = std::find_if(entries.begin(), entries.end(),
+                                    [&](const CatalogEntry& e) { return e.name == name; });
+    if (entry == entries.end()) refuse(what, name, names_of(entries));
+    const std::string details = entry->details ? entry->details() : std::string();
+    append(all, {.text = entry->name + ": " + entry->help + "\n" + details,
+                 .json = {{"name", entry->name}, {"help", entry->help}, {"details", details}}});
+  }
+  return all;
+}
+
+/// Models of the library by name, others by the path of their file.
+Description describe_models(const Words& names, const Context& context) {
+  Description all{.text = {}, .json = Json::array()};
+  for (const std::string& name : names) {
+    const bool file = config::Library::is_path(name) || name.ends_with(".json");
+    std::vector<CatalogEntry> entries = context.catalog.models;
+    std::string known = name;
+    if (file && context.catalog.model_file) {
+      entries = {context.catalog.model_file(name)};
+      known = entries.front().name;
+    }
+    const Description one = describe_entries({known}, "model", entries);
+    all.text += (all.text.empty() ? "" : "\n") + one.text;
+    all.json.push_back(one.json.front());
+  }
+  return all;
+}
+
+Kind catalog_kind(std::string name, const std::string& singular, std::string help,
+                  std::vector<CatalogEntry> Catalog::*entries) {
+  return {std::move(name), singular, std::move(help),
+          [entries](const Context& context) { return context.catalog.*entries; },
+          [entries, singular](const Words& names, const Context& context) {
+            return describe_entries(names, singular, context.catalog.*entries);
+          }};
+}
+
+// ---- accelerators and systems: files of the library ----
+
+template <class T>
+struct Loaded {
+  config::Node node;  // completed
+  T object;
+};
+
+template <class T>
+Loaded<T> load(const std::string& kind, const std::string& what, const std::string& name,
+               const config::Library& library) {
+  if (!config::Library::is_path(name)) {
+    const Words known = library.names(kind);
+    if (std::find(known.begin(), known.end(), name) == known.end()) refuse(what, name, known);
+  }
+  config::Diagnostics diagnostics;
+  const config::Node node =
+      config::load_file(library.locate(kind, name, ""), diagnostics, library, kind);
+  diagnostics.throw_if_errors();
+  const config::Record& record = T::schema().record();
+  Loaded<T> loaded{.node = config::complete(node, record, diagnostics, library), .object = {}};
+  config::fill(&loaded.object, loaded.node, record, diagnostics);
+  diagnostics.throw_if_errors();
+  return loaded;
+}
+
+std::vector<CatalogEntry> list_accelerators(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : context.library.names("accelerators")) {
+    const AcceleratorConfig a =
+        load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).object;
+    std::ostringstream help;
+    help << a.name << ", " << a.architecture << ", " << print(a.memory.capacity.published()) << ' '
+         << a.memory.kind << ", " << print(a.memory.bandwidth.published());
+    entries.push_back({name, help.str()});
+  }
+  return entries;
+}
+
+std::vector<CatalogEntry> list_systems(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : context.library.names("systems")) {
+    const SystemConfig s = load<SystemConfig>("systems", "system", name, context.library).object;
+    std::ostringstream help;
+    help << s.name << ", " << s.accelerators.value << " x " << s.accelerator.name;
+    entries.push_back({name, help.str()});
+  }
+  return entries;
+}
+
+// The text of one of the keys of a Fact, or empty.
+std::string fact_text(const config::Node* fact, const char* key) {
+  const config::Node* text = fact ? fact->find(key) : nullptr;
+  return text ? text->text() : std::string();
+}
+
+// A row of the table of an accelerator. Sentences do not stand in its columns of values: what is
+// left out is printed below the table, and a source that is a key of its own is a source.
+void add_value(Table& table, const std::string& path, const std::string& value,
+               const std::string& nameplate, const std::string& origin) {
+  const std::string_view source_key = ".source";
+  const bool is_source = path.size() > source_key.size() &&
+                         path.compare(path.size() - source_key.size(), path.npos, source_key) == 0;
+  if (path.rfind("approximations.", 0) == 0) return;
+  if (is_source) {
+    table.add_row({path, "", "", value});
+  } else {
+    table.add_row({path, value, nameplate, origin});
+  }
+}
+
+Description describe_accelerator(const std::string& name, const config::Library& library) {
+  const auto loaded = load<AcceleratorConfig>("accelerators", "accelerator", name, library);
+  Table table({{name, Table::Align::kLeft},
+               {"simulations use", Table::Align::kRight},
+               {"published", Table::Align::kRight},
+               {"source", Table::Align::kLeft}});
+  Json values = Json::array();
+  for (const auto& leaf : config::flatten(loaded.node, AcceleratorConfig::schema().record())) {
+    const config::Node* fact = loaded.node.at_path(leaf.path);
+    const std::string source = fact_text(fact, "source");
+    const std::string nameplate = fact_text(fact, "nameplate");
+    const std::string nameplate_source = fact_text(fact, "nameplate_source");
+    const std::string reason = fact_text(fact, "reason");
+    std::string origin = source;
+    if (!nameplate.empty())
+      origin.append("; published: ").append(nameplate_source).append("; ").append(reason);
+    add_value(table, leaf.path, leaf.text, nameplate, origin);
+    Json row = {{"path", leaf.path}, {"text", leaf.text}};
+    if (leaf.value) row["value"] = *leaf.value;
+    row.update({{"unit", leaf.unit}, {"source", source}, {"origin", leaf.origin}});
+    if (!nameplate.empty()) {
+      row.update(
+          {{"nameplate", nameplate}, {"nameplate_source", nameplate_source}, {"reason", reason}});
+    }
+    values.push_back(std::move(row));
+  }
+  std::ostringstream out;
+  table.print(out);
+  Description figures = derived_figures(loaded.object);
+  Json json = {{"name", name}, {"values", std::move(values)}};
+  json.update(figures.json);
+  return {.text = out.str() + figures.text, .json = std::move(json)};
+}
+
+Description describe_accelerators(const Words& names, const Context& context) {
+  Description all{.text = {}, .json = Json::array()};
+  std::vector<NamedDevice> devices;
+  for (const std::string& name : names) {
+    append(all, describe_accelerator(name, context.library));
+    if (names.size() > 1)
+      devices.push_back(
+          {name,
+           load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).node});
+  }
+  if (names.size() > 1) all.text = compare_accelerators(devices);
+  return all;
+}
+
+Description compare_systems(const Words& names, const Context& context) {
+  std::vector<SystemConfig> systems;
+  for (const std::string& name : names) {
+    systems.push_back(load<SystemConfig>("systems", "system", name, context.library).object);
+  }
+  return {.text = describe_systems(systems), .json = describe_systems_json(systems)};
+}
+
+std::vector<CatalogEntry> list_calibrations(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : context.library.names("calibrations")) {
+    const Calibration c = load_calibration(context.library.locate("calibrations", name, ""));
+    entries.push_back({name, c.model + " of " + c.accelerator + ", " +
+                                 std::to_string(c.fits.size()) + " fits, " + c.made_with});
+  }
+  return entries;
+}
+
+Description describe_named_calibrations(const Words& names, const Context& context) {
+  const Words known = context.library.names("calibrations");
+  std::vector<Calibration> calibrations;
+  for (const std::string& name : names) {
+    if (!config::Library::is_path(name) &&
+        std::find(known.begin(), known.end(), name) == known.end())
+      refuse("calibration", name, known);
+    calibrations.push_back(load_calibration(context.library.locate("calibrations", name, "")));
+  }
+  return describe_calibrations(calibrations);
+}
+
+// ---- metrics and keys ----
+
+std::vector<CatalogEntry> list_metrics(const Context&) {
+  std::vector<CatalogEntry> entries;
+  for (const MetricInfo& metric : metric_table()) {
+    const std::string unit = metric.unit.empty() ? "" : " [" + metric.unit + "]";
+    entries.push_back({metric.name, metric.meaning + unit + " (" + metric.experiments + ")"});
+  }
+  return entries;
+}
+
+std::vector<CatalogEntry> list_keys(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const config::Record* record : context.catalog.schemas) {
+    entries.push_back({record->name(), record->help()});
+    for (const config::KeyHelp& key : config::describe_keys(*record)) {
+      const std::string fallback = key.fallback.empty() ? "" : ", default: " + key.fallback;
+      entries.push_back({record->name() + "." + key.path,
+                         key.help + " (" + key.type +
+                             (key.fallback == "required" ? ", required" : fallback) + ")"});
+    }
+  }
+  return entries;
+}
+
+// The keys named and all below them.
+Description describe_key_names(const Words& names, const Context& context) {
+  const std::vector<CatalogEntry> keys = list_keys(context);
+  std::vector<CatalogEntry> chosen;
+  for (const std::string& name : names) {
+    const std::size_t before = chosen.size();
+    for (const CatalogEntry& key : keys) {
+      if (key.name == name || key.name.rfind(name + ".", 0) == 0) chosen.push_back(key);
+    }
+    if (chosen.size() == before) refuse("key", name, names_of(keys));
+  }
+  return list("key", chosen);
+}
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"accelerators", "accelerator",
+       "chips; NAME: every value with its source; NAME...: side by side, with ratios",
+       list_accelerators, describe_accelerators},
+      {"systems", "system", "servers and supernodes; NAME...: side by side, with ratios",
+       list_systems, compare_systems},
+      {"models", "model", "language models; NAME or PATH (YAML, config.json): sizes, formats",
+       [](const Context& context) { return context.catalog.models; }, describe_models},
+      catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),
+      catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
+      catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",
+                   &Catalog::operators),
+      catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
+      {"calibrations", "calibration",
+       "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",
+       list_calibrations, describe_named_calibrations},
+      {"metrics", "metric", "numbers of a result: unit, meaning, experiments", list_metrics,
+       [](const Words& names, const Context& context) {
+         return describe_entries(names, "metric", list_metrics(context));
+       }},
+      {"keys", "key", "keys of the configuration files", list_keys, describe_key_names}};
+  return all;
+}
+
+}  // namespace
+
+Description describe(const std::vector<std::string>& words, const Catalog& catalog,
+                     const config::Library& library) {
+  if (words.empty()) {
+    std::vector<CatalogEntry> entries;
+    for (const Kind& kind : kinds()) entries.push_back({kind.name, kind.help});
+    return list("kind", entries);
+  }
+  const auto& all = kinds();
+  const auto kind = std::find_if(all.begin(), all.end(), [&](const Kind& k) {
+    return words[0] == k.name || words[0] == k.singular;
+  });
+  if (kind == all.end()) {
+    Words known;
+    for (const Kind& k : all) known.push_back(k.name);
+    refuse("kind", words[0], known);
+  }
+  const Context context{catalog, library};
+  if (words.size() == 1) return list(kind->singular, kind->list(context));
+  return kind->details(Words(words.begin() + 1, words.end()), context);
+}
+
+}  // namespace orrery

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/describe_collective.h"
+
+#include <numeric>
+#include <optional>
+#include <sstream>
+
+#include "sim/machine/transfer_names.h"
+#include "sim/results/table.h"
+
+namespace orrery {
+namespace {
+
+class NoSink final : public FlowSink {
+ public:
+  void add(int, int, Bytes) override {}
+  void exchange(std::span<const int>, Bytes) override {}
+  void reduce(std::span<const int>, Bytes) override {}
+  void multicast(std::span<const int>, Bytes) override {}
+};
+
+/// What a fabric may be able to do beyond carrying messages.
+enum class Ability { kNone, kReduces, kTorus };
+constexpr Ability kAbilities[] = {Ability::kNone, Ability::kReduces, Ability::kTorus};
+
+const char* need(Ability ability) {
+  switch (ability) {
+    case Ability::kNone:
+      return "";
+    case Ability::kReduces:
+      return "switches that reduce";
+    case Ability::kTorus:
+      return "a torus";
+  }
+  return "";
+}
+
+struct Answer {
+  StepCount steps;
+  Ability ability = Ability::kNone;
+};
+
+/// The example: systems of 8 ranks; as a torus 4 x 2.
+constexpr int kRanks = 8;
+constexpr int kSystems = 4;
+
+/// How the algorithm serves the example, with the least that the fabric must be able to do.
+std::optional<Answer> ask(const CollectiveAlgorithm& algorithm, TransferKind kind, int systems) {
+  const RankLayout layout{.ranks_per_node = kRanks, .ranks_per_system = kRanks, .systems = systems};
+  std::vector<int> group(static_cast<std::size_t>(layout.ranks()));
+  std::iota(group.begin(), group.end(), 0);
+  if (kind == TransferKind::kSendReceive) group = {group.front(), group.back()};
+  const ExpertRouting routing{.experts = 256, .top_k = 8};
+  for (const Ability ability : kAbilities) {
+    Collective collective{kind, Bytes(1), group, layout};
+    collective.routing = &routing;
+    collective.switches_reduce = collective.systems_reduce = ability == Ability::kReduces;
+    if (ability == Ability::kTorus) collective.torus = {4, 2};
+    NoSink sink;
+    if (algorithm.serves(collective)) return Answer{algorithm.run(collective, sink), ability};
+  }
+  return std::nullopt;
+}
+
+std::string cell(const std::optional<Answer>& answer) {
+  if (!answer) return "-";
+  std::string text;
+  const StepCount steps = answer->steps;
+  if (steps.scale_up > 0) text = std::to_string(steps.scale_up) + " inside";
+  if (steps.scale_out > 0)
+    text += (text.empty() ? "" : ", ") + std::to_string(steps.scale_out) + " between";
+  return text;
+}
+
+}  // namespace
+
+std::string served_kinds(const CollectiveAlgorithm& algorithm) {
+  std::string kinds;
+  for (const auto& [kind, name] : config::EnumNames<TransferKind>::values) {
+    if (ask(algorithm, kind, 1) || ask(algorithm, kind, kSystems))
+      kinds += (kinds.empty() ? "" : ", ") + std::string(name);
+  }
+  return kinds;
+}
+
+std::string served_steps(const CollectiveAlgorithm& algorithm) {
+  Table table({{"serves"}, {"steps in a system of 8"}, {"in 4 systems of 8"}, {"needs"}});
+  for (const auto& [kind, name] : config::EnumNames<TransferKind>::values) {
+    const auto inside = ask(algorithm, kind, 1), between = ask(algorithm, kind, kSystems);
+    if (!inside && !between) continue;
+    table.add_row({name, cell(inside), cell(between), need((inside ? inside : between)->ability)});
+  }
+  std::ostringstream out;
+  table.print(out);
+  if (!algorithm.automatic())
+    out << "not among those that `auto` chooses from, unless nothing else serves\n";
+  return out.str();
+}
+
+}  // namespace orrery

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/sweep_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ostream>
+
+#include "sim/app/questions/sweep_columns.h"
+#include "sim/config/library.h"
+#include "sim/results/table.h"
+
+namespace orrery {
+namespace {
+
+std::string number(const char* format, double value) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+/// The records of one name of one case, in order.
+struct Row {
+  std::string name;
+  std::vector<const RunRecord*> records;
+  std::vector<const SweepPoint*> points;
+};
+
+std::vector<Row> rows_of(const Sweep& sweep, const SweepResults& results, std::size_t case_index) {
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const SweepPoint& point = sweep.points[i];
+    if (point.case_index != case_index) continue;
+    auto row = rows.begin();
+    while (row != rows.end() && row->name != point.name) ++row;
+    if (row == rows.end()) row = rows.insert(rows.end(), {point.name, {}, {}});
+    row->records.push_back(&results.records[i]);
+    row->points.push_back(&point);
+  }
+  return rows;
+}
+
+/// Why a row has no point to show: nothing fits, or nothing keeps the limits.
+std::string no_choice(const Row& row) {
+  for (const RunRecord* record : row.records) {
+    if (record->status == RunStatus::kOk) return "no point keeps the limits of this table";
+  }
+  return row.records.front()->reason;
+}
+
+const SweepPoint& point_of(const Row& row, const RunRecord* chosen) {
+  for (std::size_t i = 0; i < row.records.size(); ++i) {
+    if (row.records[i] == chosen) return *row.points[i];
+  }
+  return *row.points.front();
+}
+
+/// Whether the points of a row differ in the number of nodes, so that the chosen one is worth
+/// saying.
+bool nodes_vary(const Row& row) {
+  return std::any_of(row.points.begin(), row.points.end(), [&row](const SweepPoint* point) {
+    return point->loaded.experiment.nodes != row.points.front()->loaded.experiment.nodes;
+  });
+}
+
+/// The records that the table shows: what `choose` optimises, or all of it that keep the limits. At
+/// least one: the first stands for a row without any.
+std::vector<const RunRecord*> shown(const ChooseConfig& choice, const Row& row) {
+  std::vector<const RunRecord*> records;
+  if (!choice.maximize.empty() || !choice.minimize.empty()) {
+    if (const RunRecord* chosen = choose(choice, row.records)) records.push_back(chosen);
+  } else {
+    for (const RunRecord* record : row.records)
+      if (record->status != RunStatus::kOk || keeps_limits(choice, *record))
+        records.push_back(record);
+  }
+  if (records.empty()) records.push_back(row.records.front());
+  return records;
+}
+
+std::string title(const Row& row, const SweepPoint& point, bool one_of_many) {
+  std::string name = row.name;
+  if (one_of_many && !point.axes.empty()) return name + ", " + point.axes;
+  if (nodes_vary(row)) name += " (" + std::to_string(point.loaded.experiment.nodes) + ")";
+  return name;
+}
+
+/// Reasons of what the table shows without a result, and of points that cannot be.
+std::string notes_of(const ChooseConfig& choice, const Row& row,
+                     const std::vector<const RunRecord*>& shown) {
+  std::string notes;
+  const bool none = shown.size() == 1 && !keeps_limits(choice, *shown.front());
+  if (none) notes += "  " + row.name + ": " + no_choice(row) + "\n";
+  for (std::size_t i = 0; i < row.records.size(); ++i) {
+    const RunRecord& record = *row.records[i];
+    if (record.status == RunStatus::kOk || (none && row.records.size() == 1)) continue;
+    const bool listed = std::find(shown.begin(), shown.end(), &record) != shown.end();
+    if (listed || cannot_be(record))
+      notes += "  " + title(row, *row.points[i], true) + ": " + record.reason + "\n";
+  }
+  return notes;
+}
+
+/// A result that breaks the limits of the table stands there as "none".
+std::string cell(const SweepColumn& column, const Experiment& e, const RunRecord& record,
+                 bool fits) {
+  if (!fits && record.status == RunStatus::kOk && column.title.title != "plan" &&
+      column.title.title != "batch")
+    return column.title.title == "step" || column.title.title == "time" ? "none" : "-";
+  return column.cell(e, record);
+}
+
+void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows,
+                std::ostream& out) {
+  const auto& columns = sweep_columns(rows.front().points.front()->loaded.experiment.kind);
+  std::vector<Table::Column> titles = {{"system"}};
+  for (const SweepColumn& column : columns) titles.push_back(column.title);
+  Table table(std::move(titles));
+  std::string notes;
+  for (const Row& row : rows) {
+    const auto records = shown(description.choose, row);
+    for (const RunRecord* record : records) {
+      const SweepPoint& point = point_of(row, record);
+      const Experiment& e = point.loaded.experiment;
+      const bool fits = keeps_limits(description.choose, *record);
+      std::vector<std::string> cells = {title(row, point, records.size() > 1)};
+      for (const SweepColumn& column : columns) cells.push_back(cell(column, e, *record, fits));
+      table.add_row(std::move(cells));
+    }
+    notes += notes_of(description.choose, row, records);
+  }
+  out << description.name << "\n";
+  table.print(out);
+  out << notes << "\n";
+}
+
+/// What to try next with a sweep of this kind.
+void print_hints(const Sweep& sweep, const std::string& file, const std::string& store,
+                 std::ostream& out) {
+  const ExperimentKind kind = sweep.points.front().loaded.experiment.kind;
+  const std::string question = sweep_question(kind);
+  const auto asked = 2 + std::count(question.begin(), question.end(), ',');
+  out << "Every point is a row of " << store << ". Try:\n"
+      << "  sqlite3 -box " << store << " \"SELECT name, " << question << " FROM v_runs ORDER BY "
+      << asked << " DESC LIMIT 10\"\n";
+  const config::Node& base = sweep.config.cases.front().base;
+  if (!base.is_scalar()) return;
+  const bool links = kind == ExperimentKind::kCollective;
+  out << "  build/release/orrery run " << config::relative_to(base.text(), file) << " --set '"
+      << (links ? "collective.algorithm=ring" : "system.accelerator.memory.bandwidth=4 TB/s")
+      << "'\n";
+}
+
+}  // namespace
+
+bool cannot_be(const RunRecord& record) { return record.reason.starts_with(kCannotBe); }
+
+std::string counts_of(const SweepResults& results) {
+  std::string text = std::to_string(results.records.size()) +
+                     " points: " + std::to_string(results.from_store) + " read from the store, " +
+                     std::to_string(results.simulated) + " simulated in " +
+                     number("%.1f s", results.seconds);
+  const auto impossible = std::count_if(results.records.begin(), results.records.end(), cannot_be);
+  if (impossible > 0) text += ", " + std::to_string(impossible) + " that cannot be";
+  if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
+  return text;
+}
+
+void print_sweep(const Sweep& sweep, const SweepResults& results, const SweepFiles& files,
+                 std::ostream& out) {
+  for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
+    print_case(sweep.config.cases[i], rows_of(sweep, results, i), out);
+  }
+  out << counts_of(results) << "\n";
+  const ExperimentKind kind = sweep.points.front().loaded.experiment.kind;
+  const bool folded = kind == ExperimentKind::kTraining || kind == ExperimentKind::kInference;
+  if (folded) out << "Ranks that do the same at the same time are folded into one, exactly. ";
+  if (folded)
+    out << "Power is that of the accelerators; system power adds what all_in_power leaves beside "
+           "them.\n";
+  out << "p10 to p90: what the calibrations of" << (folded ? "\n" : " ")
+      << "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
+         "and priors.\n";
+  for (const RunRecord& record : results.records) {
+    if (record.status == RunStatus::kFailed)
+      out << "failed: " << record.name << ": " << record.reason << "\n";
+  }
+  print_hints(sweep, files.sweep, files.store, out);
+}
+
+nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& results,
+                                     const std::string& store) {
+  nlohmann::ordered_json cases = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const Row& row : rows_of(sweep, results, i)) {
+      const RunRecord* chosen = choose(sweep.config.cases[i].choose, row.records);
+      nlohmann::ordered_json points = nlohmann::ordered_json::array();
+      for (const RunRecord* record : row.records) {
+        points.push_back(to_json(*record));
+        points.back().erase("components");  // no store has them
+      }
+      rows.push_back(
+          {{"name", row.name},
+           {"chosen", chosen != nullptr ? nlohmann::ordered_json(chosen->identity) : nullptr},
+           {"points", std::move(points)}});
+    }
+    cases.push_back({{"name", sweep.config.cases[i].name}, {"rows", std::move(rows)}});
+  }
+  return {{"schema", "orrery.sweep/1"},
+          {"sweep", sweep.config.name},
+          {"store", store},
+          {"points", results.records.size()},
+          {"failed", results.failed},
+          {"cases", std::move(cases)}};
+}
+
+}  // namespace orrery

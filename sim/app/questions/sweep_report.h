@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/app/sweeps/sweep_config.h"
+
+namespace orrery {
+
+/// What a sweep found; records in the order of its points.
+struct SweepResults {
+  std::vector<RunRecord> records;
+  std::size_t from_store = 0;
+  std::size_t simulated = 0;
+  std::size_t failed = 0;
+  double seconds = 0;
+};
+
+/// How the reason of a point begins whose values cannot stand together.
+inline constexpr const char* kCannotBe = "cannot be";
+bool cannot_be(const RunRecord& record);
+
+/// Where a sweep comes from and goes to.
+struct SweepFiles {
+  std::string sweep, store;
+};
+
+/// One table a case with one row a name, then where the store is and what to try next.
+void print_sweep(const Sweep& sweep, const SweepResults& results, const SweepFiles& files,
+                 std::ostream& out);
+
+/// "12 points: 5 read from the store, 7 simulated in 0.3 s": of this run, not of the result.
+std::string counts_of(const SweepResults& results);
+
+/// All points, and which of them the tables show. The same bytes for the same sweep and results,
+/// wherever those come from.
+nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& results,
+                                     const std::string& store);
+
+}  // namespace orrery

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "sim/app/sweeps/sweep_config.h"
+#include "sim/results/metric_table.h"
+#include "sim/units/spelling.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+enum class Quantile { kNone, kP10, kP90 };
+
+/// "step_time_s.p90" is a metric and a quantile of it.
+std::pair<std::string, Quantile> split(const std::string& name) {
+  for (const auto& [ending, quantile] :
+       {std::pair{".p10", Quantile::kP10}, std::pair{".p90", Quantile::kP90}}) {
+    if (name.ends_with(ending)) return {name.substr(0, name.rfind('.')), quantile};
+  }
+  return {name, Quantile::kNone};
+}
+
+/// The value of a metric or of one of its quantiles, which only fitted devices have.
+std::optional<double> metric_of(const RunRecord& record, const std::string& name) {
+  const auto [metric_name, quantile] = split(name);
+  const Metric* metric = record.find(metric_name);
+  if (metric == nullptr) return std::nullopt;
+  if (quantile == Quantile::kNone) return metric->value;
+  if (!metric->interval) return std::nullopt;
+  return quantile == Quantile::kP10 ? metric->interval->first : metric->interval->second;
+}
+
+/// The value of a metric or, failing that, of a numeric configuration path.
+std::optional<double> value_of(const RunRecord& record, const std::string& name) {
+  if (const auto metric = metric_of(record, name)) return metric;
+  for (const Parameter& parameter : record.parameters) {
+    if (parameter.path == name) return parameter.value;
+  }
+  return std::nullopt;
+}
+
+std::optional<Dimension> dimension_of(const std::string& unit) {
+  for (const Dimension dimension :
+       {Seconds::dimension, Bytes::dimension, Watts::dimension, Joules::dimension,
+        BytesPerSecond::dimension, Flops::dimension, FlopsPerSecond::dimension, Hertz::dimension}) {
+    if (base_unit(dimension) == unit) return dimension;
+  }
+  return std::nullopt;
+}
+
+/// A limit in the unit of its metric: a quantity where that is one, else a number.
+/// @throws UnitError
+double limit_of(const std::string& text, const std::string& unit) {
+  const auto dimension = dimension_of(unit);
+  return dimension ? parse_quantity(text, *dimension) : parse_number(text);
+}
+
+bool is_plain_number(const std::string& text) {
+  try {
+    parse_number(text);
+    return true;
+  } catch (const UnitError&) {
+    return false;
+  }
+}
+
+bool keeps(const RunRecord& record, const std::map<std::string, config::Node>& limits, bool upper) {
+  for (const auto& [name, limit] : limits) {
+    const std::optional<double> value = metric_of(record, name);
+    if (!value) return false;
+    const double bound = limit_of(limit.text(), find_metric(split(name).first)->unit);
+    if (upper ? *value > bound : *value < bound) return false;
+  }
+  return true;
+}
+
+bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRecord& best) {
+  const std::string& name = choice.maximize.empty() ? choice.minimize : choice.maximize;
+  if (name.empty()) return false;
+  const auto a = value_of(candidate, name), b = value_of(best, name);
+  if (!a || !b) return a.has_value();
+  return choice.maximize.empty() ? *a < *b : *a > *b;
+}
+
+/// Metrics that are numbers.
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const MetricInfo& metric : metric_table())
+    if (!metric.unit.empty()) names.push_back(metric.name);
+  return names;
+}
+
+/// Finds fault with a name. @return whether it is right
+bool check_name(const std::string& name, const config::Node& where,
+                const std::vector<std::string>& paths, config::Diagnostics& diagnostics) {
+  const MetricInfo* metric = find_metric(split(name).first);
+  if (metric != nullptr && !metric->unit.empty()) return true;
+  std::vector<std::string> known = metric_names();
+  known.insert(known.end(), paths.begin(), paths.end());
+  if (std::find(paths.begin(), paths.end(), name) != paths.end()) return true;
+  diagnostics.error(where.where(), where.length(), "unknown metric '" + name + "'",
+                    nearest_name(name, known),
+                    {paths.empty() ? "`orrery describe metrics` lists them"
+                                   : "`orrery describe metrics` lists them; a path of the "
+                                     "configuration, such as parallel.tp, will do too"});
+  return false;
+}
+
+void check_limits(const std::map<std::string, config::Node>& limits, const config::Node& written,
+                  config::Diagnostics& diagnostics) {
+  for (const auto& [name, limit] : limits) {
+    const config::Node& where = *written.find(name);
+    if (!check_name(name, where, {}, diagnostics)) continue;
+    const std::string unit = find_metric(split(name).first)->unit;
+    try {
+      limit_of(limit.text(), unit);
+    } catch (const UnitError& error) {
+      std::string suggestion = error.suggestion();
+      if (suggestion.empty() && dimension_of(unit) && is_plain_number(limit.text()))
+        suggestion = limit.text() + " " + unit;
+      diagnostics.error(where.where(), where.length(), name + ": " + error.what(),
+                        std::move(suggestion));
+    }
+  }
+}
+
+}  // namespace
+
+bool keeps_limits(const ChooseConfig& choice, const RunRecord& record) {
+  return record.status == RunStatus::kOk && keeps(record, choice.at_most, true) &&
+         keeps(record, choice.at_least, false);
+}
+
+const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row) {
+  const RunRecord* best = nullptr;
+  for (const RunRecord* record : row) {
+    if (!keeps_limits(choice, *record)) continue;
+    if (best == nullptr || better(choice, *record, *best)) best = record;
+  }
+  return best;
+}
+
+void check_choice(const ChooseConfig& choice, const config::Node& written,
+                  const std::vector<std::string>& paths, config::Diagnostics& diagnostics) {
+  if (!choice.maximize.empty())
+    check_name(choice.maximize, *written.find("maximize"), paths, diagnostics);
+  if (!choice.minimize.empty())
+    check_name(choice.minimize, *written.find("minimize"), paths, diagnostics);
+  if (!choice.at_most.empty()) check_limits(choice.at_most, *written.find("at_most"), diagnostics);
+  if (!choice.at_least.empty())
+    check_limits(choice.at_least, *written.find("at_least"), diagnostics);
+}
+
+}  // namespace orrery

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/app/experiments/experiment.h"
+#include "sim/config/schema.h"
+#include "sim/results/run_record.h"
+
+namespace orrery {
+
+/// Points of a case: the cross product of `grid`, then those of `list`. Keys are dotted paths of
+/// the experiment.
+struct AxesConfig {
+  std::map<std::string, std::vector<config::Node>> grid;
+  std::vector<std::map<std::string, config::Node>> list;
+  static const config::Schema<AxesConfig>& schema();
+};
+
+/// Which point of those with one name the table shows; without maximize and minimize all that keep
+/// the limits. Limits are on metrics, with their unit ("50 ms") where metrics have one. What is
+/// optimised is a metric or a configuration path. A quantile of a metric is "step_time_s.p90".
+struct ChooseConfig {
+  std::string maximize;
+  std::string minimize;
+  std::map<std::string, config::Node> at_most;
+  std::map<std::string, config::Node> at_least;
+  static const config::Schema<ChooseConfig>& schema();
+};
+
+/// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the
+/// axes. A variant may have a `name`; variants of the same name are one row.
+struct SweepCaseConfig {
+  std::string name;
+  config::Node base;  ///< path of an experiment, or an experiment
+  std::vector<std::map<std::string, config::Node>> variants;
+  AxesConfig axes;
+  ChooseConfig choose;
+  static const config::Schema<SweepCaseConfig>& schema();
+};
+
+struct SweepConfig {
+  std::string name;
+  std::vector<SweepCaseConfig> cases;
+  static const config::Schema<SweepConfig>& schema();
+};
+
+/// One point of a sweep, checked.
+struct SweepPoint {
+  std::size_t case_index = 0;
+  std::string name;         ///< of its variant: the row of the table
+  std::string axes;         ///< what tells it from the others of the row: "tp 8, micro 4"
+  LoadedExperiment loaded;  ///< with a `contradiction` where the point cannot be
+};
+
+/// All points in a fixed order: cases, variants, grid (last key fastest), list.
+/// @throws config::ConfigError with everything that is wrong in any of them, points that cannot be
+/// left out unless none can.
+struct Sweep {
+  SweepConfig config;
+  std::vector<SweepPoint> points;
+};
+Sweep load_sweep(const std::string& path,
+                 const config::Library& library = config::default_library());
+
+/// load_sweep() without the result.
+void check_sweep(const std::string& path);
+
+/// The record that `choose` picks of one row, or null if none keeps the limits.
+const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
+
+/// Whether a result is one and keeps the limits.
+bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
+
+/// Finds fault with names that no result has, and limits without their unit.
+/// @param written the node that `choice` was read from
+/// @param paths of the configuration, which can be optimised too
+void check_choice(const ChooseConfig& choice, const config::Node& written,
+                  const std::vector<std::string>& paths, config::Diagnostics& diagnostics);
+
+}  // namespace orrery

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/results/run_record.h"
+#include "sim/store/sqlite.h"
+#include "sim/store/tile_rows.h"
+
+namespace orrery {
+
+/// The same point gave two results. The store keeps the first. what() names the point and a metric.
+class DeterminismError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// About the run itself, not its result: kept apart, in no digest.
+struct RunTimes {
+  std::string started;  ///< UTC, ISO 8601: "2025-11-03T09:12:44.120Z"
+  double wall_s = 0;
+  std::string host;
+};
+
+enum class SaveOutcome { kAdded, kReplacedFailure, kAlreadyThere };
+
+/// SHA-256 over what was computed: status, reason, metrics, labels, classes, provenance; numbers in
+/// canonical decimal. Not over inputs (the identity has them), names or wall time.
+std::string result_digest(const RunRecord& record);
+
+/// Results by point identity, in one SQLite file (tables: schema.h). Each read checks the digest.
+/// Every function throws StoreError when the file is damaged, foreign, newer, full or out of reach.
+class ResultStore {
+ public:
+  /// For saving. The file need not exist: the first save creates it, so bad input leaves no trace.
+  /// An existing file is checked at once and only read until then.
+  /// @param max_bytes a save that would grow the file beyond it fails as on a full disk; 0: no
+  /// limit
+  static ResultStore open(const std::filesystem::path& path, std::uint64_t max_bytes = 0);
+  /// For questions. The file must exist; nothing is created or changed.
+  static ResultStore open_read_only(const std::filesystem::path& path);
+
+  ResultStore(ResultStore&&) noexcept;
+  ResultStore& operator=(ResultStore&&) = delete;
+  ~ResultStore();
+
+  /// One transaction: after a return the result survives the end of this process, however it ends.
+  /// The same result again adds no result. A failure is no result: it gives way to one and never
+  /// replaces one.
+  /// @param tiles results of thread blocks that were played for it, kept for later runs
+  /// @throws DeterminismError when another result is stored for the identity.
+  SaveOutcome save(const RunRecord& record, const RunTimes& times,
+                   const std::vector<TileRow>& tiles = {});
+
+  bool contains(std::string_view identity) const { return status(identity).has_value(); }
+  std::optional<RunStatus> status(std::string_view identity) const;
+  std::optional<RunRecord> find(std::string_view identity) const;
+  std::vector<RunTimes> times(std::string_view identity) const;
+
+  /// In order of identity, one record in memory at a time.
+  void for_each(const std::function<void(const RunRecord&)>& visit) const;
+  std::vector<RunRecord> all() const;
+
+  /// Results of thread blocks that runs of this engine have kept.
+  std::vector<TileRow> tiles() const;
+
+  /// Integrity of the file, references between tables and all digests.
+  void verify() const;
+
+  /// For questions of their own in SQL; null while there is no file.
+  const Database* database() const { return database_.get(); }
+
+ private:
+  ResultStore(std::filesystem::path path, bool may_write, std::uint64_t max_bytes);
+  void begin_writing();
+
+  std::filesystem::path path_;
+  bool may_write_;
+  std::uint64_t max_bytes_;
+  bool writing_ = false;
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace orrery

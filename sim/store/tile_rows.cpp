@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/store/tile_rows.h"
+
+#include <cstring>
+
+#include "sim/results/identity.h"
+#include "sim/results/version.h"
+
+namespace orrery {
+namespace {
+
+/// Over what the row says, so that a damaged file cannot give another time.
+std::string digest_of(const TileRow& row) {
+  std::uint64_t bits = 0;
+  static_assert(sizeof bits == sizeof row.duration_us);
+  std::memcpy(&bits, &row.duration_us, sizeof bits);
+  return sha256_hex(row.key + "/" + std::to_string(bits) + "/" + std::to_string(row.events));
+}
+
+}  // namespace
+
+void insert_tiles(Database& database, const std::vector<TileRow>& rows) {
+  if (rows.empty()) return;
+  Statement insert = database.prepare(
+      "INSERT OR IGNORE INTO tiles (key, device, kernel, precision, shape, units, memory, "
+      "duration_us, events, engine_version, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const TileRow& row : rows) {
+    insert.bind(1, row.key).bind(2, row.device).bind(3, row.kernel).bind(4, row.precision);
+    insert.bind(5, row.shape).bind(6, row.units).bind(7, row.memory).bind(8, row.duration_us);
+    insert.bind(9, row.events).bind(10, kEngineVersion).bind(11, digest_of(row));
+    insert.run();
+  }
+}
+
+std::vector<TileRow> read_tiles(const Database& database) {
+  std::vector<TileRow> rows;
+  // A store of an older version that nobody has written to since.
+  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'tiles'") == 0) return rows;
+  Statement select = database.prepare(
+      "SELECT key, device, kernel, precision, shape, units, memory, duration_us, events, digest "
+      "FROM tiles WHERE engine_version = ? ORDER BY key");
+  select.bind(1, kEngineVersion);
+  while (select.step()) {
+    rows.push_back({select.text(0), select.text(1), select.text(2), select.text(3), select.text(4),
+                    select.real(5), select.real(6), select.real(7), select.integer(8)});
+    if (digest_of(rows.back()) != select.text(9)) {
+      throw StoreError(StoreFault::kCorrupt,
+                       "the tile result " + rows.back().key + " does not match its digest");
+    }
+  }
+  return rows;
+}
+
+nlohmann::ordered_json to_json(const std::vector<TileRow>& rows) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const TileRow& row : rows) {
+    json.push_back({row.key, row.device, row.kernel, row.precision, row.shape, row.units,
+                    row.memory, row.duration_us, row.events});
+  }
+  return json;
+}
+
+std::vector<TileRow> tile_rows_from_json(const nlohmann::ordered_json& json) {
+  std::vector<TileRow> rows;
+  rows.reserve(json.size());
+  for (const nlohmann::ordered_json& row : json) {
+    rows.push_back({row.at(0), row.at(1), row.at(2), row.at(3), row.at(4), row.at(5), row.at(6),
+                    row.at(7), row.at(8)});
+  }
+  return rows;
+}
+
+}  // namespace orrery

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/store/sqlite.h"
+
+namespace orrery {
+
+/// The time of a kernel's thread blocks, as the table `tiles` keeps it: what need not be played
+/// again.
+struct TileRow {
+  std::string key;     ///< SHA-256 of all that the result depends on, engine version included
+  std::string device;  ///< name of the accelerator, for people
+  std::string kernel;  ///< class of the kernel, likewise: "gemm"
+  std::string precision;
+  std::string shape;  ///< likewise: "1 x 4096 x 8192 x 8192"
+  double units = 1;   ///< share of the SMs that the kernel had
+  double memory = 1;  ///< of the memory bandwidth
+  double duration_us = 0;
+  std::int64_t events = 0;
+};
+
+/// Adds rows inside the caller's transaction; a key that is there stays as it is, since equal keys
+/// have equal results.
+void insert_tiles(Database& database, const std::vector<TileRow>& rows);
+
+/// Rows of this engine, in order of their keys.
+/// @throws StoreError when a row is not what was written.
+std::vector<TileRow> read_tiles(const Database& database);
+
+/// Between processes: an array of arrays, and back.
+nlohmann::ordered_json to_json(const std::vector<TileRow>& rows);
+std::vector<TileRow> tile_rows_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace orrery

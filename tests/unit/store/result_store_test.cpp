@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/store/result_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "sim/store/schema.h"
+#include "tests/unit/results/example.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string content(const std::filesystem::path& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+std::size_t files_in(const TemporaryFolder& folder) {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(folder.path()), {}));
+}
+
+template <class Call>
+StoreFault fault_of(Call call) {
+  try {
+    call();
+  } catch (const StoreError& error) {
+    return error.fault();
+  }
+  ADD_FAILURE() << "no StoreError";
+  return StoreFault::kOther;
+}
+
+TEST(ResultStore, GivesBackWhatWasSavedToTheBit) {
+  const TemporaryFolder folder;
+  const RunRecord record = example_record();
+  {
+    ResultStore store = ResultStore::open(folder / "r.db");
+    EXPECT_EQ(store.save(record, example_times()), SaveOutcome::kAdded);
+  }
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  ASSERT_TRUE(store.contains("id"));
+  EXPECT_EQ(to_json(*store.find("id")).dump(), to_json(record).dump());
+  EXPECT_EQ(store.times("id").at(0).started, example_times().started);
+  EXPECT_FALSE(store.find("other").has_value());
+  store.verify();
+}
+
+TEST(ResultStore, LeavesNoTraceBeforeTheFirstSave) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  EXPECT_FALSE(store.contains("id"));
+  EXPECT_TRUE(store.all().empty());
+  RunRecord bad = example_record();
+  bad.metrics[0].value = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(store.save(bad, example_times()), std::logic_error);
+  EXPECT_EQ(files_in(folder), 0u);
+}
+
+TEST(ResultStore, IsOneFileOnceClosed) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(example_record(), example_times()); }
+  EXPECT_EQ(files_in(folder), 1u);
+  const std::string before = content(folder / "r.db");
+  { EXPECT_EQ(ResultStore::open_read_only(folder / "r.db").all().size(), 1u); }
+  EXPECT_EQ(files_in(folder), 1u);
+  EXPECT_EQ(content(folder / "r.db"), before);
+}
+
+TEST(ResultStore, ReadOnlyNeedsAStore) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(fault_of([&] { ResultStore::open_read_only(folder / "none.db"); }),
+            StoreFault::kUnreachable);
+  EXPECT_EQ(fault_of([&] { ResultStore::open(folder / "none" / "r.db"); }),
+            StoreFault::kUnreachable);
+  EXPECT_EQ(files_in(folder), 0u);
+  { ResultStore::open(folder / "r.db").save(example_record(), example_times()); }
+  ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_THROW(store.save(example_record("b"), example_times()), std::logic_error);
+}
+
+TEST(ResultStore, TheSameResultAgainAddsARunAndNoResult) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record(), example_times());
+  RunRecord again = example_record();
+  again.name = "called otherwise";
+  again.metrics.push_back({"wall_time_s", 3.25, "s"});
+  EXPECT_EQ(store.save(again, {"2025-11-04T00:00:00.000Z", 3.25, "node2"}),
+            SaveOutcome::kAlreadyThere);
+  EXPECT_EQ(store.save(again, {"2025-11-04T00:00:00.000Z", 3.25, "node2"}),
+            SaveOutcome::kAlreadyThere);  // the same run twice, as a repeated merge does
+  EXPECT_EQ(store.all().size(), 1u);
+  EXPECT_EQ(store.times("id").size(), 2u);
+  EXPECT_EQ(store.find("id")->name, example_record().name);
+}
+
+TEST(ResultStore, AnotherResultForAPointIsADeterminismError) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("id", 0.1), example_times());
+  try {
+    store.save(example_record("id", 0.1 + 1e-17 * 2), example_times());
+    FAIL() << "differs in the last bit";
+  } catch (const DeterminismError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step_time_s 0.10000000000000001 and 0.1000000000000000"));
+  }
+  EXPECT_EQ(store.find("id")->find("step_time_s")->value, 0.1);
+  EXPECT_EQ(store.times("id").size(), 1u);
+  store.save(example_record("other"), example_times());  // the store stays usable
+}
+
+TEST(ResultStore, AFailureGivesWayToAResultAndReplacesNone) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  RunRecord failed = example_record();
+  failed.status = RunStatus::kFailed;
+  failed.reason = "time-out after 600 s";
+  failed.metrics.clear();
+  EXPECT_EQ(store.save(failed, example_times()), SaveOutcome::kAdded);
+  EXPECT_EQ(store.status("id"), RunStatus::kFailed);
+  EXPECT_EQ(store.save(example_record(), example_times()), SaveOutcome::kReplacedFailure);
+  EXPECT_EQ(store.status("id"), RunStatus::kOk);
+  EXPECT_EQ(store.save(failed, example_times()), SaveOutcome::kAlreadyThere);
+  EXPECT_EQ(store.status("id"), RunStatus::kOk);
+  store.verify();
+}
+
+TEST(ResultStore, ListsRecordsByIdentityWhateverTheOrderOfSaving) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  for (const char* identity : {"c", "a", "b"})
+    store.save(example_record(identity), example_times());
+  std::vector<std::string> identities;
+  store.for_each([&](const RunRecord& record) { identities.push_back(record.identity); });
+  EXPECT_THAT(identities, ElementsAre("a", "b", "c"));
+}
+
+TEST(ResultStore, DigestCoversResultsAndNothingElse) {
+  const std::string digest = result_digest(example_record());
+  RunRecord same = example_record();
+  same.name = "x";
+  same.parameters.clear();
+  same.configuration = {{"other", 1}};
+  std::swap(same.metrics[0], same.metrics[1]);
+  same.provenance = {{"analytic", 0.9}, {"measured", 0.1}};
+  same.metrics.push_back({"wall_time_s", 1, "s"});
+  EXPECT_EQ(result_digest(same), digest);
+  const auto changes = std::vector<void (*)(RunRecord&)>{
+      [](RunRecord& r) { r.metrics[0].value = std::nextafter(r.metrics[0].value, 1.0); },
+      [](RunRecord& r) { r.metrics[0].unit = "ms"; },
+      [](RunRecord& r) { r.metrics[0].interval.reset(); },
+      [](RunRecord& r) { r.labels[0].value = "compute"; },
+      [](RunRecord& r) { r.classes[1].count = 5; },
+      [](RunRecord& r) { r.provenance["measured"] = 0.2; },
+      [](RunRecord& r) { r.status = RunStatus::kInfeasible; },
+      [](RunRecord& r) { r.reason = "why"; }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    RunRecord changed = example_record();
+    changes[i](changed);
+    EXPECT_NE(result_digest(changed), digest) << "change " << i;
+  }
+}
+
+TEST(ResultStore, MinusZeroIsZero) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("id", -0.0), example_times());
+  EXPECT_EQ(store.find("id")->find("step_time_s")->value, 0.0);
+}
+
+TEST(ResultStore, RefusesOtherFilesAndLeavesThemAlone) {
+  const TemporaryFolder folder;
+  { Database(folder / "foreign.db", Database::Mode::kCreate).execute("CREATE TABLE t (a)"); }
+  std::ofstream(folder / "notes.txt") << std::string(2000, 'x');
+  { ResultStore::open(folder / "newer.db").save(example_record(), example_times()); }
+  {
+    Database newer(folder / "newer.db", Database::Mode::kWrite);
+    newer.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion + 1)).c_str());
+  }
+  const std::vector<std::pair<std::string, StoreFault>> files = {
+      {"foreign.db", StoreFault::kForeign},
+      {"notes.txt", StoreFault::kForeign},
+      {"newer.db", StoreFault::kNewer}};
+  for (const auto& file : files) {
+    const auto path = folder / file.first;
+    const std::string before = content(path);
+    EXPECT_EQ(fault_of([&] { ResultStore::open(path); }), file.second) << path;
+    EXPECT_EQ(fault_of([&] { ResultStore::open_read_only(path); }), file.second) << path;
+    EXPECT_EQ(content(path), before) << path;
+  }
+}
+
+TEST(ResultStore, RefusesAFileThatBecameForeignBeforeTheFirstSave) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  { Database(folder / "r.db", Database::Mode::kCreate).execute("CREATE TABLE t (a)"); }
+  const std::string before = content(folder / "r.db");
+  EXPECT_EQ(fault_of([&] { store.save(example_record(), example_times()); }), StoreFault::kForeign);
+  EXPECT_EQ(content(folder / "r.db"), before);
+}
+
+TEST(ResultStore, NoticesAChangedNumber) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(example_record(), example_times()); }
+  {
+    Database database(folder / "r.db", Database::Mode::kWrite);
+    database.execute("UPDATE metrics SET value = value * 2 WHERE name = 'step_time_s'");
+  }
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_EQ(fault_of([&] { store.find("id"); }), StoreFault::kCorrupt);
+  EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
+}
+
+TileRow example_tile(const std::string& key, double duration_us = 1.0 / 3) {
+  return {key, "h200_sxm", "gemm", "bf16", "1 x 2 x 3 x 4", 1, 0.8, duration_us, 17};
+}
+
+TEST(ResultStore, KeepsTileResultsToTheBit) {
+  const TemporaryFolder folder;
+  {
+    ResultStore::open(folder / "r.db")
+        .save(example_record(), example_times(), {example_tile("b"), example_tile("a", 2)});
+  }
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  const std::vector<TileRow> rows = store.tiles();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].key, "a");
+  EXPECT_EQ(rows[1].duration_us, 1.0 / 3);
+  EXPECT_EQ(rows[1].events, 17);
+  EXPECT_EQ(to_json(tile_rows_from_json(to_json(rows))).dump(), to_json(rows).dump());
+  store.verify();
+}
+
+TEST(ResultStore, TheFirstTileResultOfAKeyStays) {
+  const TemporaryFolder folder;
+  ResultStore a = ResultStore::open(folder / "r.db");
+  ResultStore b = ResultStore::open(folder / "r.db");
+  a.save(example_record("a"), example_times(), {example_tile("k", 1)});
+  b.save(example_record("b"), example_times(), {example_tile("k", 2), example_tile("l", 3)});
+  const std::vector<TileRow> rows = b.tiles();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].duration_us, 1);
+  EXPECT_EQ(rows[1].duration_us, 3);
+}
+
+TEST(ResultStore, NoticesAChangedTileResult) {
+  const TemporaryFolder folder;
+  {
+    ResultStore::open(folder / "r.db").save(example_record(), example_times(), {example_tile("k")});
+  }
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("UPDATE tiles SET duration_us = duration_us * 2");
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_EQ(fault_of([&] { store.tiles(); }), StoreFault::kCorrupt);
+  EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
+}
+
+/// As results were before version 3.
+RunRecord without_links(const std::string& identity) {
+  RunRecord record = example_record(identity);
+  record.link_classes.clear();
+  record.links.clear();
+  return record;
+}
+
+TEST(ResultStore, AStoreOfVersionTwoKeepsItsResultsAndGainsTheTableOfLinks) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(without_links("old"), example_times()); }
+  {
+    Database old(folder / "r.db", Database::Mode::kWrite);
+    old.execute("DROP TABLE links; PRAGMA user_version = 2");
+  }
+  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").find("old")->link_classes.empty());
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("new"), example_times(), {example_tile("k")});
+  EXPECT_EQ(to_json(*store.find("old")), to_json(without_links("old")));
+  EXPECT_EQ(store.find("new")->links.size(), 2U);
+  EXPECT_EQ(store.tiles().size(), 1U);
+  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+  store.verify();
+}
+
+TEST(ResultStore, NoticesAChangedLink) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(example_record("r"), example_times()); }
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("UPDATE links SET bytes = bytes + 1 WHERE scope = 'link' AND position = 1");
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_EQ(fault_of([&] { store.find("r"); }), StoreFault::kCorrupt);
+}
+
+TEST(ResultStore, AStoreOfVersionOneGainsTheTableOfTiles) {
+  const TemporaryFolder folder;
+  { ResultStore::open(folder / "r.db").save(without_links("old"), example_times()); }
+  {
+    Database old(folder / "r.db", Database::Mode::kWrite);
+    old.execute("DROP TABLE tiles; DROP TABLE links; PRAGMA user_version = 1");
+  }
+  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").tiles().empty());
+  ResultStore store = ResultStore::open(folder / "r.db");
+  EXPECT_TRUE(store.tiles().empty());
+  store.save(example_record("new"), example_times(), {example_tile("k")});
+  EXPECT_EQ(store.tiles().size(), 1U);
+  EXPECT_TRUE(store.contains("old"));
+  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+}
+
+TEST(ResultStore, TwoWritersTakeTurns) {
+  const TemporaryFolder folder;
+  ResultStore a = ResultStore::open(folder / "r.db");
+  ResultStore b = ResultStore::open(folder / "r.db");
+  for (int i = 0; i < 5; ++i) {
+    a.save(example_record("a" + std::to_string(i)), example_times());
+    b.save(example_record("b" + std::to_string(i)), example_times());
+  }
+  EXPECT_EQ(a.all().size(), 10u);
+  EXPECT_EQ(b.all().size(), 10u);
+}
+
+TEST(ResultStore, AnswersOneLineQuestions) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("slow", 2.0), example_times());
+  store.save(example_record("fast", 1.0), example_times());
+  Statement best = store.database()->prepare(
+      "SELECT identity, step_time_s, bound, \"breakdown.compute_s\", wall_time_s, energy_j "
+      "FROM v_runs ORDER BY step_time_s LIMIT 1");
+  ASSERT_TRUE(best.step());
+  EXPECT_EQ(best.text(0), "fast");
+  EXPECT_EQ(best.real(1), 1.0);
+  EXPECT_EQ(best.text(2), "memory");
+  EXPECT_EQ(best.real(3), 1.0 / 3);
+  EXPECT_EQ(best.real(4), 1.5);
+  EXPECT_TRUE(best.is_null(5));
+}
+
+TEST(ResultStore, QuestionsUseIndexes) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record(), example_times());
+  const auto plan = [&](const std::string& sql) {
+    Statement explain = store.database()->prepare("EXPLAIN QUERY PLAN " + sql);
+    std::string text;
+    while (explain.step()) text += explain.text(3) + "\n";
+    return text;
+  };
+  EXPECT_THAT(plan("SELECT digest FROM points WHERE identity = 'x'"), HasSubstr("USING INDEX"));
+  EXPECT_THAT(plan("SELECT min(identity) FROM points WHERE identity > 'x'"),
+              HasSubstr("USING COVERING INDEX"));
+  EXPECT_THAT(plan("SELECT * FROM metrics WHERE point = 1"), HasSubstr("USING PRIMARY KEY"));
+  const std::string best =
+      plan("SELECT point, value FROM metrics WHERE name = 'x' ORDER BY value LIMIT 9");
+  EXPECT_THAT(best, HasSubstr("metrics_by_value"));
+  EXPECT_THAT(best, Not(HasSubstr("TEMP B-TREE")));
+  EXPECT_THAT(plan("SELECT point FROM parameters WHERE path = 'x' AND value = 8"),
+              HasSubstr("parameters_by_path"));
+  EXPECT_THAT(plan("SELECT step_time_s FROM v_runs WHERE identity = 'x'"), Not(HasSubstr("SCAN")));
+}
+
+}  // namespace
+}  // namespace orrery

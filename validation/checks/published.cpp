@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/published.h"
+
+#include <filesystem>
+
+#include "sim/app/experiments/settings.h"
+#include "sim/config/csv.h"
+#include "sim/config/load.h"
+#include "sim/results/metric_table.h"
+#include "sim/units/spelling.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+
+using config::Schema;
+
+const Schema<PublishedRow>& PublishedRow::schema() {
+  static const auto schema =
+      Schema<PublishedRow>("published",
+                           "a published measurement and the experiment that predicts it")
+          .required("id", &PublishedRow::id, "name of the row")
+          .required("experiment", &PublishedRow::experiment, "an experiment: path or inline")
+          .optional("set", &PublishedRow::set, "path: value, laid over the experiment")
+          .required("metric", &PublishedRow::metric,
+                    "metric to compare (`orrery describe metrics`)")
+          .required("measured", &PublishedRow::measured, "published value, in `unit`")
+          .optional("unit", &PublishedRow::unit, "of `measured`; default: that of the metric")
+          .optional("tolerance", &PublishedRow::tolerance,
+                    "relative error above which the row is marked", config::positive())
+          .required("source", &PublishedRow::source, "where it was published")
+          .optional(
+              "rows", &PublishedRow::rows,
+              "CSV file: one entry a row, {column} in the other values standing for its cells");
+  return schema;
+}
+
+namespace {
+
+std::string substitute(std::string text, const config::CsvRow& row) {
+  for (const auto& [column, cell] : row) {
+    const std::string placeholder = "{" + column + "}";
+    for (auto at = text.find(placeholder); at != std::string::npos;
+         at = text.find(placeholder, at + cell.size())) {
+      text.replace(at, placeholder.size(), cell);
+    }
+  }
+  return text;
+}
+
+config::Node substitute(const config::Node& node, const config::CsvRow& row) {
+  if (node.is_scalar()) {
+    const std::string text = substitute(node.text(), row);
+    // A quoted "{seconds}" must be able to become a number.
+    return config::Node::scalar(text, node.origin(), node.quoted() && text == node.text());
+  }
+  if (node.is_sequence()) {
+    config::Node copy = config::Node::sequence(node.origin());
+    for (const config::Node& item : node.items()) copy.append(substitute(item, row));
+    return copy;
+  }
+  if (!node.is_map()) return node;
+  config::Node copy = config::Node::map(node.origin());
+  for (const auto& entry : node.entries())
+    copy.set(entry.key, substitute(entry.value, row), entry.key_origin);
+  return copy;
+}
+
+/// The entry itself, or one for every row of its CSV file.
+std::vector<config::Node> instances(const config::Node& entry, const std::string& path) {
+  const config::Node* rows = entry.find("rows");
+  if (rows == nullptr || !rows->is_scalar()) return {entry};
+  std::vector<config::Node> nodes;
+  const std::string table = config::relative_to(rows->text(), path);
+  if (!std::filesystem::exists(table)) {
+    config::throw_located(config::KeyError("rows", "no such file '" + rows->text() + "'"), entry);
+  }
+  for (const config::CsvRow& row : config::read_csv(table)) {
+    config::Node node = substitute(entry, row);
+    node.erase("rows");
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+/// Measured value in the unit of the metric: equal units, or two of one dimension ("ms" and "s").
+double in_metric_unit(const PublishedRow& row, const MetricInfo& metric) {
+  if (row.unit.empty() || row.unit == metric.unit) return row.measured;
+  const std::string text = print_number(row.measured) + " " + row.unit;
+  try {
+    if (metric.unit == "s") return parse<Seconds>(text).base();
+    if (metric.unit == "B") return parse<Bytes>(text).base();
+    if (metric.unit == "B/s") return parse<BytesPerSecond>(text).base();
+    if (metric.unit == "FLOP/s") return parse<FlopsPerSecond>(text).base();
+    if (metric.unit == "W") return parse<Watts>(text).base();
+    if (metric.unit == "J") return parse<Joules>(text).base();
+  } catch (const UnitError& error) {
+    throw config::KeyError("unit", error.what(), {error.suggestion(), {}});
+  }
+  throw config::KeyError(
+      "unit", "'" + row.unit + "' is not the unit of " + row.metric + " (" + metric.unit + ")");
+}
+
+PublishedPoint load_point(const config::Node& node, const std::string& path,
+                          config::Diagnostics& diagnostics, const config::Library& library) {
+  PublishedPoint point;
+  point.row = config::read<PublishedRow>(node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  const MetricInfo* metric = find_metric(point.row.metric);
+  if (metric == nullptr) {
+    std::vector<std::string> known;
+    for (const MetricInfo& other : metric_table()) known.emplace_back(other.name);
+    config::report(config::KeyError(
+                       "metric", "unknown metric '" + point.row.metric + "'",
+                       {nearest_name(point.row.metric, known), {"see `orrery describe metrics`"}}),
+                   node, diagnostics);
+    diagnostics.throw_if_errors();
+  }
+  try {
+    point.measured = in_metric_unit(point.row, *metric);
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, node);
+  }
+  const config::Node* set = node.find("set");
+  const SettingList settings = set != nullptr ? settings_of(*set) : SettingList{};
+  point.loaded = load_with_settings(*node.find("experiment"), settings, path, library);
+  point.loaded.experiment.name = point.row.id;
+  return point;
+}
+
+}  // namespace
+
+std::vector<PublishedPoint> load_published(const std::string& path,
+                                           const config::Library& library) {
+  config::Diagnostics diagnostics;
+  const config::Node file = config::load_file(path, diagnostics, library);
+  if (!diagnostics.has_errors() && !file.is_sequence()) {
+    diagnostics.error(file.where(), 1,
+                      "expected a list of published rows: - {id: ..., experiment: ..., ...}");
+  }
+  diagnostics.throw_if_errors();
+  std::vector<PublishedPoint> points;
+  for (const config::Node& entry : file.items()) {
+    for (const config::Node& node : instances(entry, path)) {
+      points.push_back(load_point(node, path, diagnostics, library));
+    }
+  }
+  return points;
+}
+
+void check_published(const std::string& path) { load_published(path); }
+
+}  // namespace orrery

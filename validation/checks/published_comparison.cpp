@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/published_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/progress.h"
+#include "sim/app/sweeps/run_point.h"
+
+namespace orrery {
+namespace {
+
+PublishedComparison compare(const PublishedPoint& point) {
+  PublishedComparison c;
+  c.row = point.row;
+  c.measured = point.measured;
+  try {
+    const RunRecord record = simulate_isolated(point.loaded).record;
+    const Metric* metric = record.find(point.row.metric);
+    if (metric == nullptr) {
+      c.reason = record.reason.empty() ? "the experiment has no metric " + point.row.metric
+                                       : record.reason;
+      return c;
+    }
+    c.predicted = metric->value;
+    c.error = c.predicted / point.measured - 1;
+    c.provenance = record.provenance;
+  } catch (const PointFailure& failure) {
+    c.reason = failure.what();
+  }
+  return c;
+}
+
+}  // namespace
+
+bool PublishedComparison::ok() const { return reason.empty() && std::abs(error) <= row.tolerance; }
+
+std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files) {
+  std::vector<PublishedPoint> points;
+  for (const std::string& file : files) {
+    for (PublishedPoint& point : load_published(file)) points.push_back(std::move(point));
+  }
+  std::vector<PublishedComparison> comparisons;
+  Progress progress("rows", points.size());
+  for (const PublishedPoint& point : points) {
+    comparisons.push_back(compare(point));
+    progress.step(point.row.id);
+  }
+  return comparisons;
+}
+
+PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons) {
+  PublishedSummary summary;
+  for (const PublishedComparison& c : comparisons) {
+    ++summary.rows;
+    if (!c.ok()) ++summary.off;
+    if (!c.reason.empty()) continue;
+    ++summary.predicted;
+    summary.mean_absolute += std::abs(c.error);
+    if (!summary.worst_id.empty() && std::abs(c.error) <= std::abs(summary.worst)) continue;
+    summary.worst = c.error;
+    summary.worst_id = c.row.id;
+  }
+  if (summary.predicted > 0) summary.mean_absolute /= static_cast<double>(summary.predicted);
+  return summary;
+}
+
+std::vector<PublishedSummary> by_source(const std::vector<PublishedComparison>& comparisons) {
+  std::vector<std::vector<PublishedComparison>> sources;
+  for (const PublishedComparison& c : comparisons) {
+    const auto same = std::find_if(sources.begin(), sources.end(), [&c](const auto& rows) {
+      return rows.front().row.source == c.row.source;
+    });
+    if (same == sources.end()) {
+      sources.push_back({c});
+    } else {
+      same->push_back(c);
+    }
+  }
+  std::vector<PublishedSummary> summaries;
+  for (const std::vector<PublishedComparison>& rows : sources) {
+    summaries.push_back(summarise(rows));
+    summaries.back().source = rows.front().row.source;
+  }
+  return summaries;
+}
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "validation/checks/published.h"
+
+namespace orrery {
+
+/// A published row beside its prediction.
+struct PublishedComparison {
+  PublishedRow row;
+  double measured = 0;  ///< in the unit of the metric
+  std::string reason;   ///< why there is no prediction
+  double predicted = 0;
+  double error = 0;  ///< predicted / measured - 1
+  nlohmann::ordered_json provenance = nullptr;
+
+  bool ok() const;
+};
+
+/// Runs the experiments of files of published rows, with progress.
+/// @throws config::ConfigError with everything that is wrong
+std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files);
+
+/// Errors of several rows.
+struct PublishedSummary {
+  std::string source;  ///< of all of them; empty: of several
+  std::size_t rows = 0;
+  std::size_t predicted = 0;
+  double mean_absolute = 0;  ///< error of those with a prediction
+  double worst = 0;          ///< signed
+  std::string worst_id;      ///< empty: none has a prediction
+  std::size_t off = 0;       ///< outside their tolerance, or without a prediction
+};
+
+PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons);
+/// In the order in which the sources come first.
+std::vector<PublishedSummary> by_source(const std::vector<PublishedComparison>& comparisons);
+
+}  // namespace orrery
