@@ -149,7 +149,7 @@ struct StageActivations {
 StageActivations stage_activations(const LlmConfig& model, const TrainingConfig& config,
                                    int stage) {
   const LayerWork work = layer_work(config);
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel);
+  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement_of(config));
   const auto& chunks = ranges[static_cast<std::size_t>(stage)];
   std::vector<double> chunk_bytes;
   StageActivations result;
@@ -163,8 +163,9 @@ StageActivations stage_activations(const LlmConfig& model, const TrainingConfig&
     chunk_bytes.push_back(bytes);
   }
   double now = 0;
-  for (const PipelineSlot& slot : pipeline_slots(config, stage)) {
-    now += (slot.forward ? 1 : -1) * chunk_bytes[static_cast<std::size_t>(slot.chunk)];
+  for (const Pass& pass : schedule_of(config).passes(pipeline_shape(config), stage)) {
+    now += (pass.kind == Pass::Kind::kForward ? 1 : -1) *
+           chunk_bytes[static_cast<std::size_t>(pass.chunk)];
     result.kept = std::max(result.kept, now);
   }
   return result;
@@ -236,14 +237,16 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
   require_supported(model, config);
   const LlmConfig trained = trained_model(model, config);
   const bool with_ends = config.layers_only == 0;
+  const Placement placement = placement_of(config);
   std::vector<MemoryUse> stages;
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
-    const RankParameters p = stage_parameters(trained, config.parallel, stage, with_ends);
+    const RankParameters p =
+        stage_parameters(trained, config.parallel, placement, stage, with_ends);
     MemoryUse use;
     use.weights = Bytes(real(p.total()) * kWeightBytes);
     use.gradients = Bytes(real(p.total()) * kGradientBytes);
     if (with_ends) {
-      const OptimizerShard shard = optimizer_shard(trained, config.parallel, stage);
+      const OptimizerShard shard = optimizer_shard(trained, config, stage);
       use.optimizer = Bytes(shard.total() * kOptimizerBytes);
     }
     const StageActivations activations = stage_activations(trained, config, stage);

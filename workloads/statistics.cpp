@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/statistics.h"
 
-#include <vector>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 
+#include "sim/graph/executions.h"
 #include "workloads/llm/closed_forms.h"
 
 namespace orrery {
@@ -19,24 +22,6 @@ void add_scaled(ClassStatistics& sum, const ClassStatistics& part, std::uint64_t
 void add_scaled(ProgramStatistics& sum, const ProgramStatistics& part, std::uint64_t times) {
   for (const auto& [name, entry] : part.kernels) add_scaled(sum.kernels[name], entry, times);
   for (const auto& [name, entry] : part.transfers) add_scaled(sum.transfers[name], entry, times);
-}
-
-ProgramStatistics block_statistics(const Program& program, const OperatorGraph& block) {
-  ProgramStatistics statistics;
-  for (OperatorId id = 0; id < block.size(); ++id) {
-    const Operator& op = block[id];
-    if (op.kind == OperatorKind::kCompute) {
-      const Kernel& kernel = program.kernels.at(op.work);
-      add_scaled(statistics.kernels[to_string(kernel.kind)],
-                 {1, kernel.matrix_flops, kernel.vector_flops, kernel.read + kernel.written}, 1);
-    } else if (op.kind != OperatorKind::kReceive) {
-      const Transfer& transfer = program.transfers.at(op.work);
-      add_scaled(
-          statistics.transfers[std::string(to_string(transfer.kind)) + " " + transfer.purpose],
-          {1, Flops(), Flops(), transfer.bytes}, 1);
-    }
-  }
-  return statistics;
 }
 
 /// Products of a head that every token or only some need.
@@ -60,13 +45,18 @@ Flops ProgramStatistics::matrix_flops() const {
 }
 
 ProgramStatistics role_statistics(const Program& program, std::size_t role) {
-  std::vector<std::uint64_t> calls(program.blocks.size());
-  for (const BlockId block : program.roles.at(role).calls) ++calls.at(block);
+  const ExecutionCounts counts = count_executions(program, program.roles.at(role));
   ProgramStatistics statistics;
-  for (std::size_t block = 0; block < calls.size(); ++block) {
-    if (calls[block] == 0) continue;
-    add_scaled(statistics, block_statistics(program, program.blocks[block]), calls[block]);
-  }
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
+    const Kernel& kernel = program.kernels[id];
+    add_scaled(statistics.kernels[to_string(kernel.kind)],
+               {1, kernel.matrix_flops, kernel.vector_flops, kernel.read + kernel.written}, runs);
+  });
+  each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
+    const Transfer& transfer = program.transfers[id];
+    add_scaled(statistics.transfers[std::string(to_string(transfer.kind)) + " " + transfer.purpose],
+               {1, Flops(), Flops(), transfer.bytes}, runs);
+  });
   return statistics;
 }
 

@@ -38,7 +38,6 @@ TrainingConfig training_of(const Pipeline& p) {
   config.parallel.sp = p.sequence_parallel;
   config.parallel.pp = p.stages;
   config.parallel.vpp = p.chunks;
-  config.schedule = p.chunks > 1 ? "interleaved" : "1f1b";
   config.global_batch = p.micro_batches;
   config.sequence = 16;
   config.recompute = p.recompute;
@@ -49,7 +48,6 @@ TrainingConfig training_of(const Pipeline& p) {
 std::set<std::string> layer_kernels(const Pipeline& p) {
   TrainingConfig config = training_of(p);
   config.parallel.pp = config.parallel.vpp = config.layers_only = 1;
-  config.schedule = "1f1b";
   std::set<std::string> names;
   for (const Kernel& kernel : build_training(small_llama(1), config).program.kernels)
     names.insert(kernel.name);
@@ -73,11 +71,13 @@ ReplayResult step_of(const Pipeline& p) {
 }
 
 /// A stage works m (F + B), and the pipeline fills and drains for (pp - 1) (F + B) / vpp: of the
-/// step, (pp - 1) / (m vpp + pp - 1).
+/// step, (pp - 1) / (m vpp + pp - 1), which is what the schedule says of itself.
 void expect_closed_form(const Pipeline& p) {
   SCOPED_TRACE(text_of(p));
   const ReplayResult step = step_of(p);
   const double share = (p.stages - 1.0) / (p.micro_batches * p.chunks + p.stages - 1.0);
+  const TrainingConfig config = training_of(p);
+  EXPECT_DOUBLE_EQ(schedule_of(config).bubble(pipeline_shape(config)).value(), share);
   for (const RoleResult& role : step.roles) {
     const TimeBreakdown& b = role.breakdown;
     EXPECT_EQ(b.compute + b.contention + b.exposed_communication + b.bubble + b.optimizer + b.host +

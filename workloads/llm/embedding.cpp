@@ -61,13 +61,16 @@ StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
+  std::size_t gradient = StepList::kStart;
   if (work.sp) {
-    steps.then(tensor_collective("embedding gradient all-gather", TransferKind::kAllGather, work,
-                                 model.hidden));
+    gradient = steps.for_weights(tensor_collective("embedding gradient all-gather",
+                                                   TransferKind::kAllGather, work, model.hidden),
+                                 {});
   }
   const double tables = 1.0 / work.tp + (model.positions > 0 ? 1 : 0);
-  steps.then(stream("embedding backward", KernelClass::kEmbedding, work.tokens(), model.hidden,
-                    {bytes + tables * bytes, tables * bytes, tables}));
+  steps.for_weights(stream("embedding backward", KernelClass::kEmbedding, work.tokens(),
+                           model.hidden, {bytes + tables * bytes, tables * bytes, tables}),
+                    {gradient});
   return steps;
 }
 

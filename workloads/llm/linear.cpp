@@ -43,7 +43,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   const std::size_t gradient = steps.cursor();
   std::size_t input = StepList::kStart;
   if (work.sp) {
-    input = steps.aside(
+    input = steps.for_weights(
         tensor_collective(name + " input all-gather again", TransferKind::kAllGather, work, width),
         {gradient});
   }
@@ -56,8 +56,9 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
     steps.then(tensor_collective(name + " dgrad " + verb, kind, work, width));
   }
   for (const Linear& linear : linears) {
-    steps.aside(weight_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())),
-                {input, gradient});
+    steps.for_weights(
+        weight_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())),
+        {input, gradient});
   }
 }
 
@@ -84,7 +85,8 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
 void local_backward(StepList& steps, const Linear& linear, std::int64_t rows) {
   const std::size_t gradient = steps.cursor();
   steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, rows)));
-  steps.aside(weight_gradient(linear.name, linear.precision, shape_of(linear, rows)), {gradient});
+  steps.for_weights(weight_gradient(linear.name, linear.precision, shape_of(linear, rows)),
+                    {gradient});
 }
 
 }  // namespace orrery

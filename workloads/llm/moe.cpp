@@ -218,14 +218,15 @@ void experts_backward(StepList& steps, const LayerTask& task) {
   const Precision precision = task.work.precision;
   std::size_t gradient = steps.cursor();
   steps.then(grouped_data_gradient("expert down", precision, expert_down(task)));
-  steps.aside(grouped_weight_gradient("expert down", precision, expert_down(task)), {gradient});
+  steps.for_weights(grouped_weight_gradient("expert down", precision, expert_down(task)),
+                    {gradient});
   steps.then(activation_backward("expert activation backward", task, expert_rows(task),
                                  split_width(task)));
   gradient = steps.cursor();
   steps.then(grouped_data_gradient("expert up", precision, expert_up(task)));
   combine(steps, "dispatch backward", task);
   // After the exchange in issue order, so that it runs beside it.
-  steps.aside(grouped_weight_gradient("expert up", precision, expert_up(task)), {gradient});
+  steps.for_weights(grouped_weight_gradient("expert up", precision, expert_up(task)), {gradient});
 }
 
 }  // namespace

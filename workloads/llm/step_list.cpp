@@ -18,6 +18,13 @@ std::size_t StepList::aside(std::variant<Kernel, LayerCollective> work,
   return steps_.size() - 1;
 }
 
+std::size_t StepList::for_weights(std::variant<Kernel, LayerCollective> work,
+                                  std::vector<std::size_t> after) {
+  const std::size_t step = aside(std::move(work), std::move(after));
+  steps_[step].for_weights = true;
+  return step;
+}
+
 std::size_t StepList::join(std::variant<Kernel, LayerCollective> work,
                            std::vector<std::size_t> others) {
   others.push_back(cursor_);
@@ -33,6 +40,21 @@ void StepList::append(const StepList& other) {
     steps_.push_back(std::move(step));
   }
   if (other.cursor_ != kStart) cursor_ = other.cursor_ + offset;
+}
+
+StepList StepList::part(bool of_weights) const {
+  StepList part;
+  std::vector<std::size_t> index(steps_.size(), kStart);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].for_weights != of_weights) continue;
+    index[i] = part.steps_.size();
+    part.steps_.push_back(steps_[i]);
+    std::vector<std::size_t>& after = part.steps_.back().after;
+    for (std::size_t& earlier : after) earlier = index[earlier];
+    std::erase(after, kStart);
+  }
+  if (cursor_ != kStart) part.cursor_ = index[cursor_];
+  return part;
 }
 
 }  // namespace orrery

@@ -27,6 +27,7 @@ struct LayerCollective {
 struct Step {
   std::variant<Kernel, LayerCollective> work;
   std::vector<std::size_t> after;  ///< earlier steps of the same list; none: starts with the list
+  bool for_weights = false;        ///< only gradients of weights need it
 
   const Kernel* kernel() const { return std::get_if<Kernel>(&work); }
   const LayerCollective* collective() const { return std::get_if<LayerCollective>(&work); }
@@ -44,10 +45,16 @@ class StepList {
   std::size_t then(std::variant<Kernel, LayerCollective> work);
   /// Appends a step beside the main path: after the given ones (kStart is ignored), cursor unmoved.
   std::size_t aside(std::variant<Kernel, LayerCollective> work, std::vector<std::size_t> after);
+  /// The same for a step that only gradients of weights need.
+  std::size_t for_weights(std::variant<Kernel, LayerCollective> work,
+                          std::vector<std::size_t> after);
   /// Appends a step of the main path that needs `others` besides the cursor.
   std::size_t join(std::variant<Kernel, LayerCollective> work, std::vector<std::size_t> others);
   /// Appends another list; its first steps use the cursor's value.
   void append(const StepList& other);
+  /// The steps that only gradients of weights need, or all others. What a step waits for in the
+  /// part that is left out has happened before.
+  StepList part(bool of_weights) const;
 
   /// The step that produces the current value, kStart at the beginning.
   std::size_t cursor() const { return cursor_; }

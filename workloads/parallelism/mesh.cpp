@@ -1,71 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/parallelism/mesh.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <numeric>
+#include <stdexcept>
+#include <utility>
 
 namespace orrery {
 namespace {
 
-/// Deals `ranks` into `count` groups: rank i goes to group `group_of(i)`.
-template <class GroupOf>
-Mesh::Groups deal(const std::vector<int>& ranks, int count, GroupOf group_of) {
-  Mesh::Groups groups(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    groups[static_cast<std::size_t>(group_of(static_cast<int>(i)))].push_back(ranks[i]);
-  }
-  return groups;
+const ParallelConfig& supported(const ParallelConfig& parallel) {
+  require_supported(parallel);
+  return parallel;
+}
+
+RankGrid megatron_grid(const ParallelConfig& p) {
+  return RankGrid({{"tp", p.tp}, {"cp", p.cp}, {"dp", p.dp}, {"pp", p.pp}});
+}
+
+RankGrid megatron_experts(const ParallelConfig& p) {
+  return RankGrid(
+      {{"etp", p.etp}, {"ep", p.ep}, {"edp", p.tp * p.cp * p.dp / (p.ep * p.etp)}, {"pp", p.pp}});
 }
 
 }  // namespace
 
-Mesh::Mesh(const ParallelConfig& parallel) : parallel_(parallel) { require_supported(parallel); }
+Mesh::Mesh(const ParallelConfig& parallel)
+    : Mesh(parallel, megatron_grid(supported(parallel)), megatron_experts(supported(parallel))) {}
 
-int Mesh::rank(MeshPosition position) const {
-  return (position.pp * parallel_.dp + position.dp) * parallel_.tp + position.tp;
+Mesh::Mesh(const ParallelConfig& parallel, RankGrid all, RankGrid experts)
+    : parallel_(parallel), all_(std::move(all)), experts_(std::move(experts)) {
+  bool same = all_.size("pp") == experts_.size("pp");
+  for (int pp = 0; same && pp < all_.size("pp"); ++pp)
+    same = all_.ranks_at({{"pp", pp}}) == experts_.ranks_at({{"pp", pp}});
+  if (!same) throw std::invalid_argument("experts are on other ranks than the rest of a stage");
 }
 
-MeshPosition Mesh::position(int rank) const {
-  return {.tp = rank % parallel_.tp,
-          .dp = rank / parallel_.tp % parallel_.dp,
-          .pp = rank / parallel_.tp / parallel_.dp};
-}
+std::vector<int> Mesh::stage(int pp) const { return all_.ranks_at({{"pp", pp}}); }
 
-std::vector<int> Mesh::stage(int pp) const {
-  const int size = parallel_.tp * parallel_.dp;
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), pp * size);
-  return ranks;
-}
-
-Mesh::Groups Mesh::tensor_groups(int pp) const {
-  return deal(stage(pp), parallel_.dp, [tp = parallel_.tp](int i) { return i / tp; });
-}
-
-Mesh::Groups Mesh::data_groups(int pp) const {
-  return deal(stage(pp), parallel_.tp, [tp = parallel_.tp](int i) { return i % tp; });
-}
-
-Mesh::Groups Mesh::expert_groups(int pp) const {
-  const int ep = parallel_.ep, etp = parallel_.etp;
-  return deal(stage(pp), parallel_.tp * parallel_.dp / ep,
-              [ep, etp](int i) { return i / (etp * ep) * etp + i % etp; });
-}
-
-Mesh::Groups Mesh::expert_tensor_groups(int pp) const {
-  const int etp = parallel_.etp;
-  return deal(stage(pp), parallel_.tp * parallel_.dp / etp, [etp](int i) { return i / etp; });
-}
-
-Mesh::Groups Mesh::expert_data_groups(int pp) const {
-  const int holders = parallel_.ep * parallel_.etp;
-  return deal(stage(pp), holders, [holders](int i) { return i % holders; });
+Mesh::Groups Mesh::groups(const std::vector<std::string>& along, int pp) const {
+  const auto has_all = [&](const RankGrid& grid) {
+    return std::all_of(along.begin(), along.end(),
+                       [&](const std::string& axis) { return grid.has(axis); });
+  };
+  return (has_all(all_) ? all_ : experts_).groups(along, {{"pp", pp}});
 }
 
 Mesh::Groups Mesh::pairs(int from_pp, int to_pp) const {
   const std::vector<int> from = stage(from_pp);
   const std::vector<int> to = stage(to_pp);
   Groups pairs;
+  pairs.reserve(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) pairs.push_back({from[i], to[i]});
   return pairs;
 }

@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "workloads/parallelism/parallel_config.h"
+#include "workloads/parallelism/rank_grid.h"
 
 namespace orrery {
 
-/// Where a rank stands in the three dimensions of the mesh.
-struct MeshPosition {
-  int tp = 0, dp = 0, pp = 0;
-  bool operator==(const MeshPosition&) const = default;
-};
-
-/// The ranks of a ParallelConfig in Megatron's default order: tp varies fastest, then dp, then pp,
-/// so that a tensor parallel group sits on neighbouring accelerators; for experts etp, then ep,
-/// then their replicas (Megatron-Core, parallel_state.py). Groups are lists of ranks;
-/// the functions return all groups of one pipeline stage.
+/// The ranks of a ParallelConfig, as two grids over the same ranks: what every token passes (tp,
+/// cp, dp, pp) and the experts (etp, ep, edp, pp; edp are the ranks that hold the same experts).
+/// Groups are named by their axes.
 class Mesh {
  public:
-  using Groups = std::vector<std::vector<int>>;
+  using Groups = RankGroups;
 
+  /// Megatron's default order, so that a tensor parallel group sits on neighbouring accelerators
+  /// (Megatron-Core, parallel_state.py).
   /// @throws config::ConfigError as require_supported does.
   explicit Mesh(const ParallelConfig& parallel);
+  /// Any axes and orders that have the same ranks at each coordinate of their axis pp.
+  /// @throws std::invalid_argument where they have not, or share another axis
+  Mesh(const ParallelConfig& parallel, RankGrid all, RankGrid experts);
 
   const ParallelConfig& parallel() const { return parallel_; }
-  int ranks() const { return parallel_.ranks(); }
-  int rank(MeshPosition position) const;
-  MeshPosition position(int rank) const;
+  int ranks() const { return all_.ranks(); }
 
-  /// All tp * dp ranks of a stage, ascending.
+  /// All ranks of a pipeline stage, ascending.
   std::vector<int> stage(int pp) const;
-  Groups tensor_groups(int pp) const;          ///< dp groups of tp ranks
-  Groups data_groups(int pp) const;            ///< tp groups of dp ranks
-  Groups expert_groups(int pp) const;          ///< groups of ep ranks, etp apart
-  Groups expert_tensor_groups(int pp) const;   ///< groups of etp consecutive ranks of the stage
-  Groups expert_data_groups(int pp) const;     ///< ep * etp groups that hold the same parameters
-  Groups pairs(int from_pp, int to_pp) const;  ///< {source, destination} for every (tp, dp)
+  /// Groups along the given axes of one grid, {"tp"} or {"cp", "dp"}, on a stage.
+  /// @throws std::invalid_argument where no grid has all of them
+  Groups groups(const std::vector<std::string>& along, int pp) const;
+  Groups pairs(int from_pp, int to_pp) const;  ///< {source, destination} for every rank of a stage
 
  private:
   ParallelConfig parallel_;
+  RankGrid all_;
+  RankGrid experts_;
 };
 
 }  // namespace orrery

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-int stage_ranks(const ParallelConfig& p) { return p.tp * p.dp; }
+int stage_ranks(const ParallelConfig& p) { return p.tp * p.cp * p.dp; }
 
 /// What must hold, once for files and once for configurations made in code.
 struct Rule {

@@ -14,23 +14,22 @@ std::string transfer_name(const std::string& purpose, TransferKind kind, int sta
          std::to_string(static_cast<std::int64_t>(bytes.base())) + " B";
 }
 
-/// Where the collectives of a scope run, and what breakdowns call them.
+/// Along which axis the collectives of a scope run, which is what breakdowns call them, and where.
 struct ScopeParts {
-  const char* purpose;
+  const char* axis;
   StreamId stream;
-  Mesh::Groups (Mesh::*groups)(int stage) const;
 };
 
 ScopeParts parts_of(Scope scope) {
   switch (scope) {
     case Scope::kTensor:
-      return {"tp", kTensorStream, &Mesh::tensor_groups};
+      return {"tp", kTensorStream};
     case Scope::kExpert:
-      return {"ep", kExpertStream, &Mesh::expert_groups};
+      return {"ep", kExpertStream};
     case Scope::kExpertTensor:
       break;
   }
-  return {"etp", kExpertTensorStream, &Mesh::expert_tensor_groups};
+  return {"etp", kExpertTensorStream};
 }
 
 }  // namespace
@@ -77,12 +76,12 @@ TransferId ProgramBuilder::once(Transfer transfer, const Groups& groups) {
 TransferId ProgramBuilder::collective(const LayerCollective& collective, int stage) {
   const ScopeParts parts = parts_of(collective.scope);
   Transfer transfer;
-  transfer.purpose = parts.purpose;
+  transfer.purpose = parts.axis;
   transfer.name = transfer_name(transfer.purpose, collective.kind, stage, collective.bytes);
   transfer.kind = collective.kind;
   transfer.bytes = collective.bytes;
   transfer.routing = collective.routing;
-  return once(std::move(transfer), [&] { return (mesh_.*parts.groups)(stage); });
+  return once(std::move(transfer), [&] { return mesh_.groups({parts.axis}, stage); });
 }
 
 TransferId ProgramBuilder::message(const std::string& direction, int from, int to, Bytes bytes) {

@@ -136,19 +136,26 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
   return p;
 }
 
-RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                                bool with_ends) {
+RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel,
+                                const Placement& placement, int stage, bool with_ends) {
   RankParameters p;
-  const auto ranges = layer_ranges(model.layer_count(), parallel);
+  const auto ranges = layer_ranges(model.layer_count(), parallel, placement);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
       p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel);
     }
   }
   if (!with_ends) return p;
-  if (stage == 0) p += embedding_parameters(model, parallel.tp);
-  if (stage == parallel.pp - 1) p += head_parameters(model, parallel.tp, parallel.pp == 1);
+  const int first = placement.place(0).rank;
+  const int last = placement.place(placement.slices() - 1).rank;
+  if (stage == first) p += embedding_parameters(model, parallel.tp);
+  if (stage == last) p += head_parameters(model, parallel.tp, first == last);
   return p;
+}
+
+RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage) {
+  return stage_parameters(model, parallel, Placement::round_robin(parallel.pp, parallel.vpp),
+                          stage);
 }
 
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,

@@ -6,6 +6,7 @@
 #include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
+#include "workloads/parallelism/placement.h"
 
 namespace orrery {
 
@@ -30,9 +31,12 @@ RankParameters embedding_parameters(const LlmConfig& model, int tp);
 /// stage.
 RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_as_embedding);
 
-/// All of a rank of pipeline stage `stage`; embedding and head only `with_ends`.
-RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                                bool with_ends = true);
+/// All of a rank of pipeline stage `stage`, which holds the slices that `placement` gives it;
+/// embedding and head only `with_ends`.
+RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel,
+                                const Placement& placement, int stage, bool with_ends = true);
+/// The same, ends included, with slices dealt out in turn.
+RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage);
 
 /// Bytes by which the weights of a rank of a stage are smaller in inference, as its layers are
 /// stored (LayerConfig), than all of them in `precision`; below 0 where parts were left out.

@@ -21,25 +21,39 @@ std::vector<std::int64_t> stage_layers(std::int64_t layers, int stages) {
   return count;
 }
 
-std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
-                                                  const ParallelConfig& parallel) {
-  const std::int64_t virtual_stages = std::int64_t{parallel.pp} * parallel.vpp;
-  require(parallel.vpp == 1 || layers % virtual_stages == 0,
+std::vector<LayerRange> slice_layers(std::int64_t layers, const ParallelConfig& parallel) {
+  const std::int64_t slices = std::int64_t{parallel.pp} * parallel.vpp;
+  require(parallel.vpp == 1 || layers % slices == 0,
           std::vector<std::string>{"parallel.vpp", "parallel.pp"},
-          std::to_string(layers) +
-              " layers do not divide by pp * vpp = " + std::to_string(virtual_stages),
-          {{}, divisors_near(layers, virtual_stages).notes});
-  const std::vector<std::int64_t> counts = stage_layers(layers, parallel.pp);
-  std::vector<std::vector<LayerRange>> ranges(counts.size());
+          std::to_string(layers) + " layers do not divide by pp * vpp = " + std::to_string(slices),
+          {{}, divisors_near(layers, slices).notes});
+  std::vector<LayerRange> ranges;
   std::int64_t first = 0;
-  for (int chunk = 0; chunk < parallel.vpp; ++chunk) {
-    for (std::size_t stage = 0; stage < counts.size(); ++stage) {
-      const std::int64_t count = counts[stage] / parallel.vpp;
-      ranges[stage].push_back({.first = first, .count = count});
-      first += count;
+  for (const std::int64_t count : stage_layers(layers, static_cast<int>(slices))) {
+    ranges.push_back({.first = first, .count = count});
+    first += count;
+  }
+  return ranges;
+}
+
+std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
+                                                  const ParallelConfig& parallel,
+                                                  const Placement& placement) {
+  const std::vector<LayerRange> of_slice = slice_layers(layers, parallel);
+  std::vector<std::vector<LayerRange>> ranges(static_cast<std::size_t>(parallel.pp));
+  for (int stage = 0; stage < parallel.pp; ++stage) {
+    for (int chunk = 0; chunk < parallel.vpp; ++chunk) {
+      const int slice = placement.slice({stage, chunk});
+      ranges[static_cast<std::size_t>(stage)].push_back(
+          of_slice.at(static_cast<std::size_t>(slice)));
     }
   }
   return ranges;
+}
+
+std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
+                                                  const ParallelConfig& parallel) {
+  return layer_ranges(layers, parallel, Placement::round_robin(parallel.pp, parallel.vpp));
 }
 
 }  // namespace orrery

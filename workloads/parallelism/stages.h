@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/parallelism/parallel_config.h"
+#include "workloads/parallelism/placement.h"
 
 namespace orrery {
 
@@ -20,8 +21,16 @@ struct LayerRange {
   std::int64_t count = 0;
 };
 
-/// ranges[stage][chunk]. Chunk c of stage p is the virtual stage c * pp + p.
+/// Layers of each slice of a model that is cut into pp * vpp of them, in order.
 /// @throws config::ConfigError when vpp > 1 and layers do not divide by pp * vpp.
+std::vector<LayerRange> slice_layers(std::int64_t layers, const ParallelConfig& parallel);
+
+/// ranges[stage][chunk] of slices that are placed so.
+/// @throws config::ConfigError as slice_layers does.
+std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
+                                                  const ParallelConfig& parallel,
+                                                  const Placement& placement);
+/// The same with slices dealt out in turn: chunk c of stage p holds slice c * pp + p.
 std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const ParallelConfig& parallel);
 

@@ -43,13 +43,13 @@ class ReplicaSync {
     if (mesh_.parallel().dp > 1) {
       block.collective(
           reduction(name, "dp", kind, static_cast<double>(parameters_.dense()) * element,
-                    mesh_.data_groups(stage_)),
+                    mesh_.groups({"cp", "dp"}, stage_)),
           kDataStream);
     }
     if (parameters_.experts > 0 && expert_replicas(mesh_.parallel()) > 1) {
       block.collective(reduction("expert " + name, "dp", kind,
                                  static_cast<double>(parameters_.experts) * element,
-                                 mesh_.expert_data_groups(stage_)),
+                                 mesh_.groups({"edp"}, stage_)),
                        kDataStream);
     }
   }
@@ -61,7 +61,7 @@ class ReplicaSync {
     block.collective(
         reduction("whole gradients all_reduce stage " + std::to_string(stage_), "tp",
                   TransferKind::kAllReduce, static_cast<double>(parameters_.whole) * kGradientBytes,
-                  mesh_.tensor_groups(stage_)),
+                  mesh_.groups({"tp"}, stage_)),
         kTensorStream);
   }
 
@@ -71,14 +71,15 @@ class ReplicaSync {
   int stage_;
 };
 
-/// First and last stage hold the same table and add up its gradients.
+/// The stages of the first and of the last slice hold the same table and add up its gradients.
 void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
-                           int stage) {
-  const int last = mesh.parallel().pp - 1;
-  if (!model.tied_embeddings || last == 0 || (stage != 0 && stage != last)) return;
+                           const Placement& placement, int stage) {
+  const int first = placement.place(0).rank;
+  const int last = placement.place(placement.slices() - 1).rank;
+  if (!model.tied_embeddings || first == last || (stage != first && stage != last)) return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
   Transfer transfer = reduction("tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
-                                table * kGradientBytes, mesh.pairs(0, last));
+                                table * kGradientBytes, mesh.pairs(first, last));
   transfer.participants = 2;
   block.collective(std::move(transfer), kDataStream);
 }
@@ -93,8 +94,9 @@ std::vector<Kernel> optimizer_kernels(double elements, Precision precision) {
           optimizer_kernel("weight cast", elements, {4, 4, 0})};
 }
 
-OptimizerShard optimizer_shard(const LlmConfig& model, const ParallelConfig& parallel, int stage) {
-  const RankParameters p = stage_parameters(model, parallel, stage);
+OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  const ParallelConfig& parallel = config.parallel;
+  const RankParameters p = stage_parameters(model, parallel, placement_of(config), stage);
   const bool sharded = parallel.zero >= 1;
   return {.dense = static_cast<double>(p.dense()) / (sharded ? parallel.dp : 1),
           .experts = static_cast<double>(p.experts) / (sharded ? expert_replicas(parallel) : 1)};
@@ -104,7 +106,8 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
                         const TrainingConfig& config, int stage) {
   const Mesh& mesh = program.mesh();
   const bool sharded = config.parallel.zero >= 1;
-  const RankParameters parameters = stage_parameters(model, config.parallel, stage);
+  const Placement placement = placement_of(config);
+  const RankParameters parameters = stage_parameters(model, config.parallel, placement, stage);
   const ReplicaSync sync(mesh, parameters, stage);
   BlockBuilder block(program, stage);
   // Megatron-LM multiplies gradients by 1 / replicas before it adds them up.
@@ -112,10 +115,10 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
                                 {kGradientBytes, kGradientBytes, 1}),
                Category::kOptimizer);
   sync.over_tensor_ranks(block);
-  reduce_tied_embedding(block, mesh, model, stage);
+  reduce_tied_embedding(block, mesh, model, placement, stage);
   sync.over_replicas(block, sharded ? TransferKind::kReduceScatter : TransferKind::kAllReduce,
                      "gradients", kGradientBytes);
-  const double updated = optimizer_shard(model, config.parallel, stage).total();
+  const double updated = optimizer_shard(model, config, stage).total();
   for (const Kernel& kernel : optimizer_kernels(updated, config.precision))
     block.kernel(kernel, Category::kOptimizer);
   if (sharded) sync.over_replicas(block, TransferKind::kAllGather, "weights", kWeightBytes);

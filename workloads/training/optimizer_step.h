@@ -20,7 +20,7 @@ struct OptimizerShard {
   double experts = 0;
   double total() const { return dense + experts; }
 };
-OptimizerShard optimizer_shard(const LlmConfig& model, const ParallelConfig& parallel, int stage);
+OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage);
 
 /// The passes of Megatron-LM's mixed-precision optimizer over `elements` parameters: gradient
 /// copied to fp32 (read 2, write 4), under fp16 unscaled and checked (4, 4), norm (read 4), clipped

@@ -2,7 +2,9 @@
 #include "workloads/training/training.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,10 +12,19 @@
 #include "workloads/llm/layers.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/parallelism/stages.h"
+#include "workloads/require.h"
 #include "workloads/training/optimizer_step.h"
 
 namespace orrery {
 namespace {
+
+constexpr std::size_t kPassKinds = 4;
+/// Blocks of a stage by chunk and Pass::Kind; none for kinds that its schedule does not have.
+using StageBlocks = std::vector<std::array<std::optional<BlockId>, kPassKinds>>;
+
+std::optional<BlockId>& block_of(StageBlocks& blocks, const Pass& pass) {
+  return blocks.at(static_cast<std::size_t>(pass.chunk))[static_cast<std::size_t>(pass.kind)];
+}
 
 /// Builds the blocks of all stages and chunks.
 class TrainingBuilder {
@@ -22,21 +33,16 @@ class TrainingBuilder {
       : model_(trained_model(model, config)),
         config_(config),
         work_(layer_work(config)),
-        ranges_(layer_ranges(model_.layer_count(), config.parallel)),
+        placement_(placement_of(config)),
+        ranges_(layer_ranges(model_.layer_count(), config.parallel, placement_)),
         program_(config.parallel) {}
 
   TrainingProgram build() {
+    const PipelineSchedule& schedule = schedule_of(config_);
     TrainingProgram result;
     std::vector<std::vector<BlockId>> calls;
     for (int stage = 0; stage < config_.parallel.pp; ++stage) {
-      std::vector<BlockId> forward, backward;
-      for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
-        forward.push_back(forward_block(stage, chunk));
-        backward.push_back(backward_block(stage, chunk));
-      }
-      calls.push_back(stage_calls(stage, forward, backward));
-      result.forward.push_back(std::move(forward));
-      result.backward.push_back(std::move(backward));
+      calls.push_back(add_stage(stage, schedule.passes(pipeline_shape(config_), stage), result));
       if (config_.layers_only > 0) continue;
       result.optimizer.push_back(optimizer_block(program_, model_, config_, stage));
       calls.back().push_back(result.optimizer.back());
@@ -46,22 +52,73 @@ class TrainingBuilder {
   }
 
  private:
-  std::vector<BlockId> stage_calls(int stage, const std::vector<BlockId>& forward,
-                                   const std::vector<BlockId>& backward) const {
-    std::vector<BlockId> calls;
-    for (const PipelineSlot& slot : pipeline_slots(config_, stage)) {
-      calls.push_back((slot.forward ? forward : backward)[static_cast<std::size_t>(slot.chunk)]);
+  /// Adds the blocks that the passes of a stage need.
+  /// @returns the block of each pass
+  std::vector<BlockId> add_stage(int stage, const std::vector<Pass>& passes,
+                                 TrainingProgram& result) {
+    StageBlocks blocks = build_blocks(stage, passes);
+    std::vector<BlockId> forward, backward, calls;
+    for (const auto& kinds : blocks) {
+      if (kinds.front()) forward.push_back(*kinds.front());
+      for (std::size_t kind = 1; kind < kPassKinds; ++kind) {
+        if (kinds[kind]) backward.push_back(*kinds[kind]);
+      }
     }
+    calls.reserve(passes.size() + 1);
+    for (const Pass& pass : passes) calls.push_back(*block_of(blocks, pass));
+    result.forward.push_back(std::move(forward));
+    result.backward.push_back(std::move(backward));
     return calls;
   }
 
-  bool is_first(int stage, int chunk) const { return stage == 0 && chunk == 0; }
-  bool is_last(int stage, int chunk) const {
-    return stage == config_.parallel.pp - 1 && chunk == config_.parallel.vpp - 1;
+  StageBlocks build_blocks(int stage, const std::vector<Pass>& passes) {
+    StageBlocks blocks(static_cast<std::size_t>(config_.parallel.vpp));
+    for (const Pass& pass : passes) {
+      require(!pass.with_next, "schedule",
+              "schedule '" + config_.schedule +
+                  "' runs passes side by side (with_next), which is not modelled");
+      block_of(blocks, pass) = BlockId{};
+    }
+    for (std::size_t chunk = 0; chunk < blocks.size(); ++chunk) {
+      for (std::size_t kind = 0; kind < kPassKinds; ++kind) {
+        std::optional<BlockId>& block = blocks[chunk][kind];
+        const ChunkPlace place{stage, static_cast<int>(chunk)};
+        if (block) block = pass_block(place, static_cast<Pass::Kind>(kind));
+      }
+    }
+    return blocks;
   }
-  bool has_ends() const { return config_.layers_only == 0; }
-  LayerRange range(int stage, int chunk) const {
-    return ranges_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
+
+  BlockId pass_block(ChunkPlace place, Pass::Kind kind) {
+    switch (kind) {
+      case Pass::Kind::kForward:
+        return forward_block(place);
+      case Pass::Kind::kBackward:
+        return backward_block(place);
+      case Pass::Kind::kInputGradient:
+        return input_gradient_block(place);
+      case Pass::Kind::kWeightGradient:
+        break;
+    }
+    return weight_gradient_block(place);
+  }
+
+  /// The stage of the slice `distance` behind that of `place`; nothing where there is none, or it
+  /// is on the same stage.
+  std::optional<int> neighbour(ChunkPlace place, int distance) const {
+    const int slice = placement_.slice(place) + distance;
+    if (slice < 0 || slice >= placement_.slices()) return std::nullopt;
+    const int stage = placement_.place(slice).rank;
+    return stage == place.rank ? std::nullopt : std::optional(stage);
+  }
+  bool has_embedding(ChunkPlace place) const {
+    return config_.layers_only == 0 && placement_.slice(place) == 0;
+  }
+  bool has_head(ChunkPlace place) const {
+    return config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
+  }
+  LayerRange range(ChunkPlace place) const {
+    return ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
   }
 
   /// Activations or gradients of a micro-batch; under sequence parallelism every tensor parallel
@@ -71,44 +128,55 @@ class TrainingBuilder {
     return program_.message(direction, from, to, Bytes(values * activation_bytes(work_.precision)));
   }
 
-  BlockId forward_block(int stage, int chunk) {
-    const int pp = config_.parallel.pp;
-    BlockBuilder block(program_, stage);
-    if (!is_first(stage, chunk)) {
-      block.receive(message("forward", (stage + pp - 1) % pp, stage), kReceiveForwardStream);
-    } else if (has_ends()) {
-      block.append("", embedding_forward(model_, work_));
-    }
-    const LayerRange layers = range(stage, chunk);
+  BlockId forward_block(ChunkPlace place) {
+    BlockBuilder block(program_, place.rank);
+    if (const auto before = neighbour(place, -1))
+      block.receive(message("forward", *before, place.rank), kReceiveForwardStream);
+    if (has_embedding(place)) block.append("", embedding_forward(model_, work_));
+    const LayerRange layers = range(place);
     for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
       block.append(layer_name(i), layer_forward(model_, layer(i), work_));
     }
-    if (!is_last(stage, chunk)) {
-      block.send(message("forward", stage, (stage + 1) % pp), kSendForwardStream);
-    } else if (has_ends()) {
-      block.append("", head_forward(model_, work_));
-    }
-    return block.finish("forward " + block_name(stage, chunk));
+    if (has_head(place)) block.append("", head_forward(model_, work_));
+    if (const auto next = neighbour(place, 1))
+      block.send(message("forward", place.rank, *next), kSendForwardStream);
+    return block.finish("forward " + block_name(place));
   }
 
-  BlockId backward_block(int stage, int chunk) {
-    const int pp = config_.parallel.pp;
-    BlockBuilder block(program_, stage);
-    if (!is_last(stage, chunk)) {
-      block.receive(message("backward", (stage + 1) % pp, stage), kReceiveBackwardStream);
-    } else if (has_ends()) {
-      block.append("", head_backward(model_, work_));
-    }
-    const LayerRange layers = range(stage, chunk);
+  /// Appends the backward steps of a chunk for which `part` is asked, last layer first.
+  template <class PartOf>
+  void append_backward(BlockBuilder& block, ChunkPlace place, PartOf part) {
+    if (has_head(place)) block.append("", part(head_backward(model_, work_)));
+    const LayerRange layers = range(place);
     for (std::int64_t i = layers.first + layers.count; i-- > layers.first;) {
-      block.append(layer_name(i), layer_backward(model_, layer(i), work_));
+      block.append(layer_name(i), part(layer_backward(model_, layer(i), work_)));
     }
-    if (!is_first(stage, chunk)) {
-      block.send(message("backward", stage, (stage + pp - 1) % pp), kSendBackwardStream);
-    } else if (has_ends()) {
-      block.append("", embedding_backward(model_, work_));
-    }
-    return block.finish("backward " + block_name(stage, chunk));
+    if (has_embedding(place)) block.append("", part(embedding_backward(model_, work_)));
+  }
+
+  /// From the gradients of the slice behind to those of the slice before.
+  template <class PartOf>
+  BlockId gradient_block(ChunkPlace place, const std::string& name, PartOf part) {
+    BlockBuilder block(program_, place.rank);
+    if (const auto next = neighbour(place, 1))
+      block.receive(message("backward", *next, place.rank), kReceiveBackwardStream);
+    append_backward(block, place, part);
+    if (const auto before = neighbour(place, -1))
+      block.send(message("backward", place.rank, *before), kSendBackwardStream);
+    return block.finish(name + block_name(place));
+  }
+
+  BlockId backward_block(ChunkPlace place) {
+    return gradient_block(place, "backward ", [](StepList steps) { return steps; });
+  }
+  BlockId input_gradient_block(ChunkPlace place) {
+    return gradient_block(place, "input gradient ",
+                          [](const StepList& steps) { return steps.part(false); });
+  }
+  BlockId weight_gradient_block(ChunkPlace place) {
+    BlockBuilder block(program_, place.rank);
+    append_backward(block, place, [](const StepList& steps) { return steps.part(true); });
+    return block.finish("weight gradient " + block_name(place));
   }
 
   const LayerConfig& layer(std::int64_t index) const {
@@ -117,13 +185,14 @@ class TrainingBuilder {
   static std::string layer_name(std::int64_t index) {
     return "layer " + std::to_string(index) + " ";
   }
-  static std::string block_name(int stage, int chunk) {
-    return std::to_string(stage) + "." + std::to_string(chunk);
+  static std::string block_name(ChunkPlace place) {
+    return std::to_string(place.rank) + "." + std::to_string(place.chunk);
   }
 
   LlmConfig model_;
   const TrainingConfig& config_;
   LayerWork work_;
+  Placement placement_;
   std::vector<std::vector<LayerRange>> ranges_;
   ProgramBuilder program_;
 };
@@ -156,10 +225,19 @@ LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config) {
   return cut;
 }
 
-std::vector<PipelineSlot> pipeline_slots(const TrainingConfig& config, int stage) {
-  const ParallelConfig& p = config.parallel;
-  return p.vpp > 1 ? interleaved(p.pp, p.vpp, stage, config.micro_batches())
-                   : one_forward_one_backward(p.pp, stage, config.micro_batches());
+const PipelineSchedule& schedule_of(const TrainingConfig& config) {
+  const std::string name = resolved_schedule(config.schedule, config.parallel.vpp);
+  return *ScheduleRegistry::at("schedule", name);
+}
+
+PipelineShape pipeline_shape(const TrainingConfig& config) {
+  return {.ranks = config.parallel.pp,
+          .chunks = config.parallel.vpp,
+          .micro_batches = config.micro_batches()};
+}
+
+Placement placement_of(const TrainingConfig& config) {
+  return schedule_of(config).place(pipeline_shape(config));
 }
 
 TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config) {

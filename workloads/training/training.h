@@ -9,7 +9,7 @@
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
-#include "workloads/training/pipeline_schedule.h"
+#include "workloads/schedules/schedule.h"
 
 namespace orrery {
 
@@ -21,9 +21,9 @@ struct TrainingConfig {
   std::int64_t sequence = 0;      ///< tokens
   Precision precision = Precision::kBf16;
   Recompute recompute = Recompute::kNone;
-  std::string schedule = "1f1b";  ///< or "interleaved" (vpp > 1)
-  int layers_only = 0;            ///< n > 0: n layers without embedding, head and optimizer
-  bool narrow_inputs = false;     ///< products keep their inputs in fp8 for the backward pass
+  std::string schedule = kAutoSchedule;
+  int layers_only = 0;         ///< n > 0: n layers without embedding, head and optimizer
+  bool narrow_inputs = false;  ///< products keep their inputs in fp8 for the backward pass
   bool flash_attention = true;
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout
 
@@ -40,12 +40,15 @@ LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config);
 /// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.
 void require_supported(const LlmConfig& model, const TrainingConfig& config);
 
-/// Passes of a stage by config.schedule.
-std::vector<PipelineSlot> pipeline_slots(const TrainingConfig& config, int stage);
+/// @throws config::KeyError at `schedule` for a name that is not registered.
+const PipelineSchedule& schedule_of(const TrainingConfig& config);
+PipelineShape pipeline_shape(const TrainingConfig& config);
+/// Which slices of the model each stage holds under the schedule of `config`.
+Placement placement_of(const TrainingConfig& config);
 
-/// A step as a program. Roles are the pipeline stages in order, tp and dp folded;
-/// forward[stage][chunk] and backward[stage][chunk] are their blocks, optimizer[stage] the end of
-/// the step (empty with layers_only).
+/// A step as a program. Roles are the pipeline stages in order, tp and dp folded; forward[stage]
+/// and backward[stage] are the blocks of its passes, chunk by chunk (those of input and weight
+/// gradients are backward too), optimizer[stage] the end of the step (empty with layers_only).
 struct TrainingProgram {
   Program program;
   std::vector<std::vector<BlockId>> forward;
@@ -53,7 +56,8 @@ struct TrainingProgram {
   std::vector<BlockId> optimizer;
 };
 
-/// @throws config::ConfigError as require_supported does.
+/// @throws config::ConfigError as require_supported does, and at `schedule` for passes side by
+/// side.
 TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config);
 
 }  // namespace orrery

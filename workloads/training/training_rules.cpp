@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/units/spelling.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
 #include "workloads/training/training.h"
@@ -37,24 +36,32 @@ void require_batch(const LlmConfig& model, const TrainingConfig& c) {
           {{}, {"batch.sequence: " + nearest_multiple(c.sequence, c.parallel.tp) + " would do"}});
 }
 
+/// "schedule: interleaved, or parallel.vpp: 1": schedules for these chunks, or chunks for this one.
+std::string fitting_schedules(const PipelineSchedule& schedule, int chunks) {
+  std::string text;
+  for (const auto& [name, item] : ScheduleRegistry::items()) {
+    if (item.entry->chunks().holds(chunks)) text += (text.empty() ? "schedule: " : ", ") + name;
+  }
+  const ChunkLimits limits = schedule.chunks();
+  const int nearest = std::clamp(chunks, limits.fewest, limits.most);
+  return text + (text.empty() ? "" : ", or ") + "parallel.vpp: " + std::to_string(nearest);
+}
+
 void require_schedule(const TrainingConfig& c) {
-  const std::vector<std::string> known = {"1f1b", "interleaved"};
-  require(std::find(known.begin(), known.end(), c.schedule) != known.end(), "schedule",
-          "unknown schedule '" + c.schedule + "'",
-          {nearest_name(c.schedule, known), {"there are: 1f1b, interleaved"}});
+  const PipelineSchedule& schedule = schedule_of(c);
+  const std::string name = resolved_schedule(c.schedule, c.parallel.vpp);
+  require(schedule.chunks().holds(c.parallel.vpp), Paths{"schedule", "parallel.vpp"},
+          "schedule " + name + " has " + schedule.chunks().text() +
+              " of layers per stage, got parallel.vpp = " + std::to_string(c.parallel.vpp),
+          {{}, {fitting_schedules(schedule, c.parallel.vpp)}});
+  const std::int64_t multiple = schedule.micro_batch_multiple(pipeline_shape(c));
   require(
-      (c.schedule == "interleaved") == (c.parallel.vpp > 1), Paths{"schedule", "parallel.vpp"},
-      "interleaved goes with parallel.vpp > 1, 1f1b with vpp 1",
+      c.micro_batches() % multiple == 0, Paths{"schedule", "batch.global", "parallel.pp"},
+      name + " needs micro-batches in multiples of " + std::to_string(multiple) + ", got " +
+          std::to_string(c.micro_batches()),
       {{},
-       {c.parallel.vpp > 1 ? "schedule: interleaved, or vpp: 1" : "schedule: 1f1b, or vpp: 2"}});
-  require(c.parallel.vpp == 1 || c.micro_batches() % c.parallel.pp == 0,
-          Paths{"schedule", "batch.global", "parallel.pp"},
-          "interleaved needs micro-batches in multiples of pp = " + std::to_string(c.parallel.pp) +
-              ", got " + std::to_string(c.micro_batches()),
-          {{},
-           {"batch.global: " +
-            nearest_multiple(c.global_batch, c.micro_batch * c.parallel.dp * c.parallel.pp) +
-            " would do"}});
+       {"batch.global: " +
+        nearest_multiple(c.global_batch, c.micro_batch * c.parallel.dp * multiple) + " would do"}});
 }
 
 void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {

@@ -16,6 +16,7 @@
 #include "sim/results/table.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
+#include "workloads/schedules/schedule.h"
 
 namespace orrery {
 namespace {
@@ -128,6 +129,7 @@ Catalog catalog() {
     catalog.operators.push_back(
         {kind, info.help, [&described] { return operator_details(described); }});
   }
+  add_registry<ScheduleRegistry>(catalog.schedules);
   catalog.kernels = {
       {"tiles", "attention over prompts by tiles, steps and waves; other kernels as roofline"},
       {"roofline",

@@ -66,10 +66,9 @@ void add_explain(CLI::App& app, Command& chosen) {
 void add_describe(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<DescribeArguments>();
   CLI::App* verb = app.add_subcommand("describe", "what exists; systems side by side");
-  verb->add_option(
-      "KIND", arguments->words,
-      "a kind (accelerators, systems, models, topologies, collectives, operators, kernels, "
-      "calibrations, metrics, keys), then names");
+  verb->add_option("KIND", arguments->words,
+                   "a kind (accelerators, systems, models, topologies, collectives, operators, "
+                   "schedules, kernels, calibrations, metrics, keys), then names");
   verb->add_option("--nodes", arguments->nodes, "topology SYSTEM: copies of the system")
       ->check(CLI::Range(1, 1000000));
   verb->add_flag("--dot", arguments->dot, "topology SYSTEM: physical links for Graphviz");

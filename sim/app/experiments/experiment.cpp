@@ -95,7 +95,10 @@ Schema<Experiment> experiment_schema() {
                 "copies of the system, joined by its scale-out network", between(1, 100000))
       .optional_reference("model", &Experiment::model, "models", "the language model")
       .optional("parallel", &Experiment::parallel, "how the model is spread over ranks")
-      .optional("schedule", &Experiment::schedule, "pipeline schedule: 1f1b or interleaved")
+      .optional("schedule", &Experiment::schedule,
+                "training: pipeline schedule, a name of `orrery describe schedules`, or auto: "
+                "interleaved "
+                "with vpp > 1, else 1f1b")
       .optional("batch", &Experiment::batch, "sequences of one step")
       .optional("phase", &Experiment::phase, "inference: prefill or decode")
       .optional("kv_length", &Experiment::kv_length, "tokens in the KV cache before the step",

@@ -95,7 +95,7 @@ struct Experiment {
   int nodes = 1;  ///< copies of the system
   ModelConfig model;
   ParallelConfig parallel;
-  std::string schedule = "1f1b";
+  std::string schedule = kAutoSchedule;
   BatchConfig batch;
   Phase phase = Phase::kDecode;
   std::int64_t kv_length = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "sim/app/pricing/pricing.h"
+#include "sim/graph/executions.h"
 #include "sim/graph/operator_graph_boost.h"
 
 namespace orrery {
@@ -132,12 +133,11 @@ bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
   const ExecutionCounts before = count_executions(program_, program_.roles[role]);
   const ExecutionCounts after = count_executions(inputs.program, inputs.program.roles[role]);
   if (before.kernels != after.kernels || before.transfers != after.transfers) return false;
-  for (std::size_t id = 0; id < before.kernels.size(); ++id) {
-    if (before.kernels[id] > 0 && !same_kernel_cost(costs_.kernels[id], inputs.costs.kernels[id])) {
-      return false;
-    }
-  }
-  return true;
+  bool same = true;
+  each_run(before.kernels, [&](std::size_t id, std::uint64_t) {
+    same = same && same_kernel_cost(costs_.kernels[id], inputs.costs.kernels[id]);
+  });
+  return same;
 }
 
 bool KnownReplay::same(const ReplayInputs& inputs) const {

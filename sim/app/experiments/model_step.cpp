@@ -13,6 +13,7 @@
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
+#include "sim/graph/executions.h"
 #include "sim/graph/verify.h"
 #include "sim/results/table.h"
 #include "sim/trace/timeline.h"
@@ -47,19 +48,16 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
     c.flops += flops * static_cast<double>(runs);
     c.bytes += bytes * static_cast<double>(runs);
   };
-  for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
-    if (counts.kernels[id] == 0) continue;
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
     const Kernel& kernel = program.kernels[id];
-    add(to_string(kernel.kind), counts.kernels[id],
-        to_seconds(outcome.priced.costs.kernels[id].duration).base(),
+    add(to_string(kernel.kind), runs, to_seconds(outcome.priced.costs.kernels[id].duration).base(),
         (kernel.matrix_flops + kernel.vector_flops).base(), (kernel.read + kernel.written).base());
-  }
-  for (std::size_t id = 0; id < counts.transfers.size(); ++id) {
-    if (counts.transfers[id] == 0) continue;
+  });
+  each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
     const Transfer& transfer = program.transfers[id];
-    add(std::string(to_string(transfer.kind)) + " " + transfer.purpose, counts.transfers[id],
+    add(std::string(to_string(transfer.kind)) + " " + transfer.purpose, runs,
         outcome.priced.transfers[id].isolated_time.base(), 0, transfer.bytes.base());
-  }
+  });
   for (auto& [name, c] : classes) record.classes.push_back(std::move(c));
 }
 
@@ -91,18 +89,6 @@ std::string states_against_machine(const Experiment& experiment,
          format_si(states.base(), "B") + ", the machine has " + format_si(nameplate.base(), "B") +
          " by its nameplate and " +
          format_si((usable_memory(experiment) * experiment.ranks()).base(), "B") + " usable";
-}
-
-double executed_flops(const Program& program) {
-  double flops = 0;
-  for (const Role& role : program.roles) {
-    const ExecutionCounts counts = count_executions(program, role);
-    for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
-      flops += program.kernels[id].matrix_flops.base() * static_cast<double>(counts.kernels[id]) *
-               static_cast<double>(role.ranks.size());
-    }
-  }
-  return flops;
 }
 
 }  // namespace
@@ -190,7 +176,8 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "tokens_per_s", step.tokens / seconds);
   add_metric(record, "tokens_per_s_per_accelerator", step.tokens / seconds / accelerators);
   add_metric(record, "model_flops_utilization", step.model_flops.base() / seconds / peak);
-  add_metric(record, "hardware_flops_utilization", executed_flops(step.program) / seconds / peak);
+  add_metric(record, "hardware_flops_utilization",
+             executed_matrix_flops(step.program).base() / seconds / peak);
   add_breakdown(step.program, outcome.replay, record);
   add_metric(record, "energy_j", energy.total().base());
   add_metric(record, "average_power_w", energy.total().base() / seconds);

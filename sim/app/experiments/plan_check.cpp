@@ -13,12 +13,11 @@
 namespace orrery {
 namespace {
 
-/// Groups of a stage, by the key that makes them.
+/// Groups of a stage, by the key that makes them, which is the axis that they lie along.
 struct GroupKind {
   const char* key;
   const char* name;
   int extent;  ///< ranks from the first of a group to behind its last
-  Mesh::Groups (Mesh::*groups)(int stage) const;
 };
 
 bool lies_on_one(const std::vector<int>& group, int system_ranks) {
@@ -43,14 +42,14 @@ void warn_of_straddling(const LoadedExperiment& loaded, config::Diagnostics& dia
   const ParallelConfig& p = e.parallel;
   const Mesh mesh(p);
   const int system_ranks = e.system.ranks();
-  const GroupKind kinds[] = {{"tp", "tensor parallel", p.tp, &Mesh::tensor_groups},
-                             {"ep", "expert parallel", p.ep * p.etp, &Mesh::expert_groups},
-                             {"etp", "expert tensor parallel", p.etp, &Mesh::expert_tensor_groups}};
+  const GroupKind kinds[] = {{"tp", "tensor parallel", p.tp},
+                             {"ep", "expert parallel", p.ep * p.etp},
+                             {"etp", "expert tensor parallel", p.etp}};
   for (const GroupKind& kind : kinds) {
     if (kind.extent > system_ranks || system_ranks % kind.extent == 0) continue;
     std::size_t all = 0, straddling = 0;
     for (int stage = 0; stage < p.pp; ++stage) {
-      const Mesh::Groups groups = (mesh.*kind.groups)(stage);
+      const Mesh::Groups groups = mesh.groups({kind.key}, stage);
       all += groups.size();
       straddling += static_cast<std::size_t>(std::count_if(
           groups.begin(), groups.end(),

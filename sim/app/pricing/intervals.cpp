@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/app/pricing/transfer_draws.h"
+#include "sim/graph/executions.h"
 #include "sim/machine/draws.h"
 
 namespace orrery {
@@ -38,10 +39,10 @@ std::vector<double> kernel_seconds(const Program& program, const StepOutcome& ou
                                    const Role& role) {
   const ExecutionCounts counts = count_executions(program, role);
   std::vector<double> seconds(counts.kernels.size());
-  for (std::size_t id = 0; id < seconds.size(); ++id) {
-    seconds[id] = static_cast<double>(counts.kernels[id]) *
-                  to_seconds(outcome.priced.costs.kernels[id].duration).base();
-  }
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
+    seconds[id] =
+        static_cast<double>(runs) * to_seconds(outcome.priced.costs.kernels[id].duration).base();
+  });
   return seconds;
 }
 
@@ -63,10 +64,9 @@ std::vector<double> transfer_seconds(const Program& program, const StepOutcome& 
                                      const Role& role) {
   const ExecutionCounts counts = count_executions(program, role);
   std::vector<double> seconds(counts.transfers.size());
-  for (std::size_t id = 0; id < seconds.size(); ++id) {
-    seconds[id] = static_cast<double>(counts.transfers[id]) *
-                  outcome.priced.transfers[id].isolated_time.base();
-  }
+  each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
+    seconds[id] = static_cast<double>(runs) * outcome.priced.transfers[id].isolated_time.base();
+  });
   return seconds;
 }
 

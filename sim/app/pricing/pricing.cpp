@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/pricing/pricing.h"
 
-#include "sim/graph/operator_graph_boost.h"
-#include "sim/machine/limits.h"
-
 #include <algorithm>
-#include <boost/range/iterator_range.hpp>
-#include <map>
+#include <cstdint>
 
+#include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
+#include "sim/machine/limits.h"
 
 namespace orrery {
 namespace {
@@ -39,12 +37,10 @@ void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& pr
                  const Role& role, const std::vector<std::uint64_t>& counts,
                  const AcceleratorConfig& accelerator) {
   const double ranks = static_cast<double>(role.ranks.size());
-  for (std::size_t id = 0; id < counts.size(); ++id) {
-    if (counts[id] == 0) continue;
-    const Kernel& kernel = program.kernels[id];
-    add_kernel(use, kernel, priced.costs.kernels[id], accelerator,
-               static_cast<double>(counts[id]) * ranks);
-  }
+  each_run(counts, [&](std::size_t id, std::uint64_t runs) {
+    add_kernel(use, program.kernels[id], priced.costs.kernels[id], accelerator,
+               static_cast<double>(runs) * ranks);
+  });
 }
 
 /// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
@@ -78,25 +74,6 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
   }
   network.fill_links(priced.costs);
   return priced;
-}
-
-ExecutionCounts count_executions(const Program& program, const Role& role) {
-  std::map<BlockId, std::uint64_t> calls;
-  for (const BlockId block : role.calls) ++calls[block];
-  ExecutionCounts counts{std::vector<std::uint64_t>(program.kernels.size()),
-                         std::vector<std::uint64_t>(program.transfers.size())};
-  for (const auto& [block, times] : calls) {
-    const auto& graph = program.blocks[block].graph();
-    for (const auto vertex : boost::make_iterator_range(vertices(graph))) {
-      const Operator& op = graph[vertex];
-      if (op.kind == OperatorKind::kCompute) {
-        counts.kernels[op.work] += times;
-      } else if (op.kind != OperatorKind::kReceive) {
-        counts.transfers[op.work] += times;
-      }
-    }
-  }
-  return counts;
 }
 
 EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,

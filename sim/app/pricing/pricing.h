@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "sim/graph/costs.h"
@@ -18,13 +17,6 @@ struct PricedProgram {
 };
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
                     const KernelModel& model, const Network& network);
-
-/// How often each kernel and transfer of a program runs.
-struct ExecutionCounts {
-  std::vector<std::uint64_t> kernels;    ///< by KernelId, on one rank of the role
-  std::vector<std::uint64_t> transfers;  ///< by TransferId, posts of the role (a receive is none)
-};
-ExecutionCounts count_executions(const Program& program, const Role& role);
 
 /// What a step uses above idle, by where it goes; all ranks together.
 struct EnergyUse {

@@ -5,6 +5,7 @@
 
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/power_trace.h"
+#include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
 
 namespace orrery {
@@ -28,13 +29,12 @@ Hertz mean_clock(const Program& program, const PricedProgram& priced, const Repl
   const Role& role = program.roles[static_cast<std::size_t>(result.last_role)];
   const ExecutionCounts counts = count_executions(program, role);
   double time = 0, clocks = 0;
-  for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
     const KernelCost& cost = priced.costs.kernels[id];
-    const double busy =
-        static_cast<double>(counts.kernels[id]) * static_cast<double>(cost.duration);
+    const double busy = static_cast<double>(runs) * static_cast<double>(cost.duration);
     time += busy;
     clocks += busy * cost.clock;
-  }
+  });
   return boost_clock(accelerator) * (time > 0 ? clocks / time : 1);
 }
 

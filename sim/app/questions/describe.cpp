@@ -319,6 +319,7 @@ const std::vector<Kind>& kinds() {
       catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
       catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",
                    &Catalog::operators),
+      catalog_kind("schedules", "schedule", "pipeline schedules of training", &Catalog::schedules),
       catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
       {"calibrations", "calibration",
        "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",

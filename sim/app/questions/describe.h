@@ -23,7 +23,7 @@ struct CatalogEntry {
 struct Catalog {
   /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
   std::function<CatalogEntry(const std::string& path)> model_file;
-  std::vector<CatalogEntry> models, topologies, collectives, operators, kernels;
+  std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
   std::vector<const config::Record*> schemas;  ///< for the configuration keys
 };
 

@@ -13,6 +13,7 @@
 #include "sim/app/pricing/step_power.h"
 #include "sim/app/questions/effects.h"
 #include "sim/config/output.h"
+#include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/limits.h"
 #include "workloads/fusion.h"
@@ -103,11 +104,9 @@ ordered_json explain_kernels(const Program& program, const Role& role, const Cos
                              const AcceleratorConfig& accelerator) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
-  for (std::size_t id = 0; id < counts.kernels.size(); ++id) {
-    if (counts.kernels[id] == 0) continue;
-    rows.push_back(
-        explain_kernel(program.kernels[id], costs.kernels[id], counts.kernels[id], accelerator));
-  }
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
+    rows.push_back(explain_kernel(program.kernels[id], costs.kernels[id], runs, accelerator));
+  });
   return rows;
 }
 
@@ -157,20 +156,18 @@ ordered_json explain_transfers(const Program& program, const Role& role,
                                const PricedProgram& priced, const Topology& topology) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
-  for (std::size_t id = 0; id < counts.transfers.size(); ++id) {
-    if (counts.transfers[id] == 0) continue;
+  each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
     const Transfer& transfer = program.transfers[id];
     const PricedTransfer& price = priced.transfers[id];
-    rows.push_back(
-        {{"name", transfer.name},
-         {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
-         {"count", counts.transfers[id]},
-         {"bytes", transfer.bytes.base()},
-         {"algorithm", price.algorithm},
-         {"bound", bound_of(price, topology)},
-         {"time_s", price.isolated_time.base()},
-         {"total_s", price.isolated_time.base() * static_cast<double>(counts.transfers[id])}});
-  }
+    rows.push_back({{"name", transfer.name},
+                    {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
+                    {"count", runs},
+                    {"bytes", transfer.bytes.base()},
+                    {"algorithm", price.algorithm},
+                    {"bound", bound_of(price, topology)},
+                    {"time_s", price.isolated_time.base()},
+                    {"total_s", price.isolated_time.base() * static_cast<double>(runs)}});
+  });
   return rows;
 }
 

@@ -4,6 +4,9 @@
 
 #include <numeric>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/parallelism/mesh.h"
@@ -18,46 +21,86 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Mesh, NumbersTensorRanksFastestAndPipelineStagesSlowest) {
+  const RankGrid grid({{"tp", 2}, {"dp", 3}, {"pp", 2}});
+  EXPECT_EQ(grid.ranks(), 12);
+  EXPECT_THAT(grid.ranks_at({{"tp", 1}, {"dp", 0}, {"pp", 0}}), ElementsAre(1));
+  EXPECT_THAT(grid.ranks_at({{"tp", 0}, {"dp", 1}, {"pp", 0}}), ElementsAre(2));
+  EXPECT_THAT(grid.ranks_at({{"tp", 0}, {"dp", 0}, {"pp", 1}}), ElementsAre(6));
+  for (int rank = 0; rank < grid.ranks(); ++rank) {
+    EXPECT_THAT(grid.ranks_at({{"tp", grid.coordinate(rank, "tp")},
+                               {"dp", grid.coordinate(rank, "dp")},
+                               {"pp", grid.coordinate(rank, "pp")}}),
+                ElementsAre(rank));
+  }
   const Mesh mesh({.tp = 2, .pp = 2, .dp = 3});
   EXPECT_EQ(mesh.ranks(), 12);
-  EXPECT_EQ(mesh.rank({.tp = 1, .dp = 0, .pp = 0}), 1);
-  EXPECT_EQ(mesh.rank({.tp = 0, .dp = 1, .pp = 0}), 2);
-  EXPECT_EQ(mesh.rank({.tp = 0, .dp = 0, .pp = 1}), 6);
-  for (int rank = 0; rank < mesh.ranks(); ++rank) EXPECT_EQ(mesh.rank(mesh.position(rank)), rank);
+  EXPECT_THAT(mesh.stage(1), ElementsAre(6, 7, 8, 9, 10, 11));
 }
 
 TEST(Mesh, GroupsOfAStage) {
   const Mesh mesh({.tp = 2, .pp = 2, .dp = 4, .ep = 4});
-  EXPECT_THAT(mesh.tensor_groups(1), ElementsAre(ElementsAre(8, 9), ElementsAre(10, 11),
-                                                 ElementsAre(12, 13), ElementsAre(14, 15)));
-  EXPECT_THAT(mesh.data_groups(0), ElementsAre(ElementsAre(0, 2, 4, 6), ElementsAre(1, 3, 5, 7)));
-  EXPECT_THAT(mesh.expert_groups(0), ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
-  EXPECT_THAT(mesh.expert_data_groups(0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5),
-                                                      ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(mesh.groups({"tp"}, 1), ElementsAre(ElementsAre(8, 9), ElementsAre(10, 11),
+                                                  ElementsAre(12, 13), ElementsAre(14, 15)));
+  EXPECT_THAT(mesh.groups({"dp"}, 0),
+              ElementsAre(ElementsAre(0, 2, 4, 6), ElementsAre(1, 3, 5, 7)));
+  EXPECT_THAT(mesh.groups({"ep"}, 0),
+              ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
+  EXPECT_THAT(mesh.groups({"edp"}, 0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5),
+                                                   ElementsAre(2, 6), ElementsAre(3, 7)));
   EXPECT_THAT(mesh.pairs(0, 1)[3], ElementsAre(3, 11));
 }
 
 TEST(Mesh, RanksThatShareAnExpertAreNeighbours) {
   const Mesh mesh({.tp = 2, .dp = 4, .ep = 2, .etp = 2});
-  EXPECT_THAT(mesh.expert_tensor_groups(0), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3),
-                                                        ElementsAre(4, 5), ElementsAre(6, 7)));
-  EXPECT_THAT(mesh.expert_groups(0), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3),
-                                                 ElementsAre(4, 6), ElementsAre(5, 7)));
-  EXPECT_THAT(mesh.expert_data_groups(0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5),
-                                                      ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(mesh.groups({"etp"}, 0), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3),
+                                                   ElementsAre(4, 5), ElementsAre(6, 7)));
+  EXPECT_THAT(mesh.groups({"ep"}, 0), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3),
+                                                  ElementsAre(4, 6), ElementsAre(5, 7)));
+  EXPECT_THAT(mesh.groups({"edp"}, 0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5),
+                                                   ElementsAre(2, 6), ElementsAre(3, 7)));
 }
 
 TEST(Mesh, EveryKindOfGroupHoldsEveryRankOnce) {
   const Mesh mesh({.tp = 4, .pp = 3, .dp = 6, .ep = 4, .etp = 2});
-  for (const auto groups : {&Mesh::tensor_groups, &Mesh::data_groups, &Mesh::expert_groups,
-                            &Mesh::expert_tensor_groups, &Mesh::expert_data_groups}) {
+  const std::vector<std::vector<std::string>> kinds = {{"tp"}, {"dp"},  {"cp", "dp"},  {"tp", "dp"},
+                                                       {"ep"}, {"etp"}, {"etp", "ep"}, {"edp"}};
+  for (const std::vector<std::string>& along : kinds) {
     std::multiset<int> seen;
     for (int stage = 0; stage < 3; ++stage) {
-      for (const auto& group : (mesh.*groups)(stage)) seen.insert(group.begin(), group.end());
+      for (const auto& group : mesh.groups(along, stage)) seen.insert(group.begin(), group.end());
     }
     EXPECT_EQ(seen.size(), 72u);
     EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 72u);
   }
+}
+
+// Context parallel ranks between tensor and data parallel ones, or data parallel ones outermost:
+// only the list of axes differs.
+TEST(Mesh, TakesFurtherAxesAndOtherOrders) {
+  const RankGrid grid({{"tp", 2}, {"cp", 2}, {"dp", 2}, {"pp", 2}});
+  EXPECT_THAT(grid.groups({"cp"}, {{"pp", 1}}),
+              ElementsAre(ElementsAre(8, 10), ElementsAre(9, 11), ElementsAre(12, 14),
+                          ElementsAre(13, 15)));
+  EXPECT_THAT(grid.groups({"cp", "dp"}, {{"pp", 0}}),
+              ElementsAre(ElementsAre(0, 2, 4, 6), ElementsAre(1, 3, 5, 7)));
+  // tp, pp, dp: stages are neighbours, and their replicas far apart.
+  const ParallelConfig parallel{.tp = 2, .pp = 2, .dp = 2};
+  const Mesh mesh(parallel, RankGrid({{"tp", 2}, {"pp", 2}, {"dp", 2}}),
+                  RankGrid({{"etp", 2}, {"pp", 2}, {"edp", 2}}));
+  EXPECT_THAT(mesh.stage(1), ElementsAre(2, 3, 6, 7));
+  EXPECT_THAT(mesh.groups({"dp"}, 1), ElementsAre(ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(mesh.pairs(0, 1), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6),
+                                            ElementsAre(5, 7)));
+}
+
+TEST(Mesh, RefusesAxesThatItDoesNotHaveAndExpertsElsewhere) {
+  EXPECT_THROW(RankGrid({{"tp", 2}, {"tp", 2}}), std::invalid_argument);
+  EXPECT_THROW(RankGrid({{"tp", 0}}), std::invalid_argument);
+  EXPECT_THROW(Mesh({.tp = 2}).groups({"sideways"}, 0), std::invalid_argument);
+  EXPECT_THROW(Mesh({.tp = 2}).groups({"tp", "ep"}, 0), std::invalid_argument);
+  EXPECT_THROW(
+      Mesh({.tp = 2, .pp = 2}, RankGrid({{"tp", 2}, {"pp", 2}}), RankGrid({{"pp", 2}, {"etp", 2}})),
+      std::invalid_argument);
 }
 
 TEST(ProgramBuilder, TransfersOfOneNameThatDifferAreTwo) {

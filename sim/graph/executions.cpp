@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/executions.h"
+
+namespace orrery {
+namespace {
+
+/// Calls of each block by the role.
+std::vector<std::uint64_t> count_calls(const Program& program, const Role& role) {
+  std::vector<std::uint64_t> calls(program.blocks.size());
+  for (const BlockId block : role.calls) ++calls.at(block);
+  return calls;
+}
+
+}  // namespace
+
+ExecutionCounts count_executions(const Program& program, const Role& role) {
+  ExecutionCounts counts{std::vector<std::uint64_t>(program.kernels.size()),
+                         std::vector<std::uint64_t>(program.transfers.size())};
+  each_run(count_calls(program, role), [&](std::size_t block, std::uint64_t calls) {
+    const OperatorGraph& graph = program.blocks[block];
+    for (OperatorId id = 0; id < graph.size(); ++id) {
+      const Operator& op = graph[id];
+      if (op.kind == OperatorKind::kCompute) {
+        counts.kernels.at(op.work) += calls;
+      } else if (op.kind != OperatorKind::kReceive) {
+        counts.transfers.at(op.work) += calls;
+      }
+    }
+  });
+  return counts;
+}
+
+Flops executed_matrix_flops(const Program& program) {
+  Flops flops;
+  for (const Role& role : program.roles) {
+    const auto ranks = static_cast<double>(role.ranks.size());
+    each_run(count_executions(program, role).kernels, [&](std::size_t id, std::uint64_t runs) {
+      flops += program.kernels[id].matrix_flops * static_cast<double>(runs) * ranks;
+    });
+  }
+  return flops;
+}
+
+}  // namespace orrery
