@@ -46,7 +46,7 @@ Content check_content(const Database& database, const fs::path& path) {
 std::string view_of_runs() {
   std::string sql =
       "CREATE VIEW v_runs AS SELECT identity, experiment, name, status, reason, engine_version";
-  for (const MetricInfo& metric : metric_table()) {
+  for (const auto& [metric_name, metric] : metric_table()) {
     if (metric.name == kWallTimeMetric) continue;
     sql += std::string(", (SELECT ") + (metric.unit.empty() ? "text" : "value") +
            " FROM metrics WHERE metrics.point = points.point AND metrics.name = '" + metric.name +

@@ -5,7 +5,7 @@
 
 #include "models/collectives/algorithm.h"
 #include "models/topologies/fabric.h"
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/verb.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/questions/describe.h"
 #include "sim/app/questions/describe_collective.h"
@@ -21,6 +21,16 @@
 
 namespace orrery {
 namespace {
+
+struct DescribeArguments {
+  std::vector<std::string> words;
+  int nodes = 1;     ///< of `topology SYSTEM`: copies of the system
+  bool dot = false;  ///< of `topology SYSTEM`: its links in Graphviz's language
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 ModelConfig load_model(const std::string& name) {
   const config::Library& library = config::default_library();
@@ -155,26 +165,43 @@ std::optional<SystemConfig> named_system(const DescribeArguments& arguments) {
 
 }  // namespace
 
-ExitCode describe_command(const DescribeArguments& arguments) {
-  if (const auto system = named_system(arguments)) {
-    if (arguments.dot) {
-      std::cout << topology_dot(*system, arguments.nodes);
+void DescribeArguments::take(Options& options) {
+  options.optional_positionals(
+      "KIND", words,
+      "a kind (accelerators, systems, models, topologies, collectives, operators, kernels, "
+      "calibrations, metrics, keys), then names");
+  options.number("--nodes", nodes, "topology SYSTEM: copies of the system", 1, 1000000);
+  options.flag("--dot", dot, "topology SYSTEM: physical links for Graphviz");
+  options.json(json);
+}
+
+ExitCode DescribeArguments::run() const {
+  if (const auto system = named_system(*this)) {
+    if (dot) {
+      std::cout << topology_dot(*system, nodes);
       return ExitCode::kOk;
     }
-    const Description links = describe_topology(*system, arguments.nodes);
-    std::cout << (arguments.json ? links.json.dump(2) + "\n" : links.text);
+    const Description links = describe_topology(*system, nodes);
+    std::cout << (json ? links.json.dump(2) + "\n" : links.text);
     return ExitCode::kOk;
   }
-  if (arguments.dot || arguments.nodes != 1) {
+  if (dot || nodes != 1) {
     throw UsageError("--dot and --nodes are of `describe topology SYSTEM`");
   }
-  const Description description = describe(arguments.words, catalog());
-  if (arguments.json) {
+  const Description description = describe(words, catalog());
+  if (json) {
     std::cout << description.json.dump(2) << "\n";
   } else {
     std::cout << description.text;
   }
   return ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerb<DescribeArguments> registered_describe("describe",
+                                                          "what exists; systems side by side");
+
+}  // namespace
 
 }  // namespace orrery

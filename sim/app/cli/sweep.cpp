@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/progress.h"
 #include "sim/app/questions/sweep_report.h"
@@ -14,6 +14,14 @@
 
 namespace orrery {
 namespace {
+
+struct SweepArguments {
+  std::string file, db;
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 RunRecord without_result(const LoadedExperiment& loaded, RunStatus status, std::string reason) {
   RunRecord record;
@@ -107,20 +115,34 @@ void require_any(const SweepResults& results) {
 
 }  // namespace
 
-ExitCode sweep_run_command(const SweepArguments& arguments) {
-  expect_kind(arguments.file, FileKind::kSweep);
-  const Sweep sweep = load_sweep(arguments.file);
-  const std::string db = arguments.db.empty() ? sweep.config.name + ".db" : arguments.db;
+void SweepArguments::take(Options& options) {
+  options.positional("SWEEP", file, "sweep file (YAML)");
+  options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
+  options.json(json);
+}
+
+ExitCode SweepArguments::run() const {
+  expect_kind(file, "sweep");
+  const Sweep sweep = load_sweep(file);
+  const std::string db = db.empty() ? sweep.config.name + ".db" : db;
   ResultStore store = patiently([&] { return ResultStore::open(db); });
   const SweepResults results = run_points(sweep, store);
   require_any(results);
-  if (arguments.json) {
+  if (json) {
     std::cerr << counts_of(results) << "\n";
     std::cout << sweep_to_json(sweep, results, db).dump(2) << "\n";
   } else {
-    print_sweep(sweep, results, {arguments.file, db}, std::cout);
+    print_sweep(sweep, results, {file, db}, std::cout);
   }
   return results.failed > 0 ? ExitCode::kPartial : ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerbGroup registered_sweep("sweep", "design-space exploration into one store");
+const RegisterVerb<SweepArguments> registered_sweep_run(
+    "sweep run", "simulate the points that the store does not have");
+
+}  // namespace
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include "models/collectives/algorithm.h"
 #include "models/collectives/limit.h"
 #include "models/collectives/user_algorithm.h"
+#include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/part_keys.h"
@@ -25,6 +26,16 @@ const config::Schema<CollectiveExperiment>& CollectiveExperiment::schema() {
 }
 
 namespace {
+
+const DeclaredMetric kAlgorithm{{"algorithm", "", "algorithm of the collective", "collective"}};
+const DeclaredMetric kProtocol{{"protocol", "", "protocol of the collective", "collective"}};
+const DeclaredMetric kAlgorithmBytesPerS{
+    {"algorithm_bytes_per_s", "B/s", "bytes over time, as nccl-tests counts them", "collective"}};
+const DeclaredMetric kBusBytesPerS{{"bus_bytes_per_s", "B/s",
+                                    "bytes that a ring puts on the busiest link over time",
+                                    "collective"}};
+const DeclaredMetric kBottleneck{
+    {"bottleneck", "", "link that limits the collective", "collective"}};
 
 const RegisterExperiment<CollectiveExperiment> registered_collective(
     "collective", "one collective on part of a system");
@@ -110,20 +121,20 @@ Bytes heaviest_port(const Collective& group) {
 void add_figures(const Collective& group, const PortRates& ports, double time, RunRecord& record) {
   const double rate = time > 0 ? group.bytes.base() / time : 0;
   const bool parts = !group.pair_bytes.empty() && time > 0;
-  add_metric(record, "time_s", time);
-  add_metric(record, "algorithm_bytes_per_s", rate);
+  add_metric(record, kTime, time);
+  add_metric(record, kAlgorithmBytesPerS, rate);
   add_metric(
-      record, "bus_bytes_per_s",
+      record, kBusBytesPerS,
       parts ? heaviest_port(group).base() / time : rate * bus_factor(group.kind, group.size()));
-  add_metric(record, "share_of_limit", time > 0 ? least_time(group, ports).base() / time : 0);
+  add_metric(record, kShareOfLimit, time > 0 ? least_time(group, ports).base() / time : 0);
 }
 
 /// Of copies to or from host boards: what each rank gets, and all links allow.
 void add_copy_figures(const Transfer& transfer, Seconds limit, double time, RunRecord& record) {
-  add_metric(record, "time_s", time);
-  add_metric(record, "algorithm_bytes_per_s", transfer.bytes.base() / time);
-  add_metric(record, "bus_bytes_per_s", transfer.bytes.base() / time);
-  add_metric(record, "share_of_limit", limit.base() / time);
+  add_metric(record, kTime, time);
+  add_metric(record, kAlgorithmBytesPerS, transfer.bytes.base() / time);
+  add_metric(record, kBusBytesPerS, transfer.bytes.base() / time);
+  add_metric(record, kShareOfLimit, limit.base() / time);
 }
 
 /// Copies of all ranks of a system lie in the memory of its hosts, at either end of their way.
@@ -267,34 +278,37 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
   } else {
     add_figures(group, port_rates(placed.system()), time, record);
   }
-  record.labels.push_back({"algorithm", priced.algorithm});
-  record.labels.push_back({"protocol", priced.protocol});
-  record.labels.push_back({"bottleneck", priced.bottleneck
+  add_label(record, kAlgorithm, priced.algorithm
+});
+  add_label(record, kProtocol, priced.protocol
+  });
+  add_label(record, kBottleneck, priced.bottleneck
                                              ? network.topology().bundle_name(*priced.bottleneck)
-                                             : "latency"});
-  add_metric(record, "simulated_time_s", time);
-  add_metric(record, "events", static_cast<double>(result.events));
+                                             : "latency"
+  });
+  add_metric(record, kSimulatedTime, time);
+  add_metric(record, kEvents, static_cast<double>(result.events));
   add_provenance(*this, transfer, record);
-}
+  }
 
-TableView CollectiveExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  return {{{{"collective"},
-            [this](const R&) { return std::string(to_string(collective->kind)); },
-            true},
-           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
-           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
-           {{"algorithm"}, [](const R& r) { return label_cell(r, "algorithm"); }},
-           {{"protocol"}, [](const R& r) { return label_cell(r, "protocol"); }},
-           {{"of bytes", kRight},
-            [](const R& r) { return metric_cell(r, "algorithm_bytes_per_s", "B/s"); }},
-           {{"bus", kRight}, [](const R& r) { return metric_cell(r, "bus_bytes_per_s", "B/s"); }},
-           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
-           {{"bottleneck"}, [](const R& r) { return label_cell(r, "bottleneck"); }}},
-          "time_s, algorithm, bus_bytes_per_s",
-          "collective.algorithm=ring",
-          {}};
-}
+  TableView CollectiveExperiment::table() const {
+    constexpr Table::Align kRight = Table::Align::kRight;
+    using R = RunRecord;
+    return {{{{"collective"},
+              [this](const R&) { return std::string(to_string(collective->kind)); },
+              true},
+             {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
+             {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
+             {{"algorithm"}, [](const R& r) { return label_cell(r, "algorithm"); }},
+             {{"protocol"}, [](const R& r) { return label_cell(r, "protocol"); }},
+             {{"of bytes", kRight},
+              [](const R& r) { return metric_cell(r, "algorithm_bytes_per_s", "B/s"); }},
+             {{"bus", kRight}, [](const R& r) { return metric_cell(r, "bus_bytes_per_s", "B/s"); }},
+             {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
+             {{"bottleneck"}, [](const R& r) { return label_cell(r, "bottleneck"); }}},
+            "time_s, algorithm, bus_bytes_per_s",
+            "collective.algorithm=ring",
+            {}};
+  }
 
-}  // namespace orrery
+  }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/app/experiments/checkpoint.h"
+#include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "workloads/require.h"
@@ -25,6 +26,10 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
 }
 
 namespace {
+
+const DeclaredMetric kTokensPerSPerUser{{"tokens_per_s_per_user", "1/s",
+                                         "output tokens of one sequence over time", "inference",
+                                         Follows::kRate}};
 
 const RegisterExperiment<InferenceExperiment> registered_inference(
     "inference", "one prefill or decode step of a fixed batch");
@@ -104,7 +109,7 @@ void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record)
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
   const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
   report_step(*this, whole, outcome, record);
-  add_metric(record, "tokens_per_s_per_user",
+  add_metric(record, kTokensPerSPerUser,
              static_cast<double>(config.sequence) / to_seconds(outcome.replay.end).base());
   report_trust({machine(), *kernels, whole.program, outcome, seed}, record);
 }

@@ -2,31 +2,14 @@
 #include "sim/app/experiments/intervals.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
 #include "sim/machine/draws.h"
+#include "sim/results/metric_table.h"
 
 namespace orrery {
 namespace {
-
-// What follows the time of the run. Parts of a step (forward time, breakdown) have other draws.
-constexpr std::array<std::string_view, 3> kTimes = {"time_s", "step_time_s", "simulated_time_s"};
-constexpr std::array<std::string_view, 9> kRates = {"flops_per_s",
-                                                    "bytes_per_s",
-                                                    "share_of_limit",
-                                                    "tokens_per_s",
-                                                    "tokens_per_s_per_accelerator",
-                                                    "tokens_per_s_per_user",
-                                                    "flops_per_s_per_accelerator",
-                                                    "model_flops_utilization",
-                                                    "hardware_flops_utilization"};
-
-template <std::size_t N>
-bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 const Role& last_role(const Program& program, const StepOutcome& outcome) {
   return program.roles[static_cast<std::size_t>(outcome.replay.last_role)];
@@ -207,9 +190,10 @@ void report_trust(const StepSource& source, RunRecord& record) {
 void add_time_intervals(RunRecord& record, const std::vector<double>& factors) {
   const auto [p10, p90] = p10_p90(factors);
   for (Metric& metric : record.metrics) {
-    if (contains(kTimes, metric.name)) {
+    const Follows follows = find_metric(metric.name)->follows;
+    if (follows == Follows::kTime) {
       metric.interval = {metric.value * p10, metric.value * p90};
-    } else if (contains(kRates, metric.name)) {
+    } else if (follows == Follows::kRate) {
       metric.interval = {metric.value / p90, metric.value / p10};
     }
   }

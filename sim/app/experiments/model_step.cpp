@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/model_step.h"
 
+#include "sim/app/experiments/common_metrics.h"
+
 #include <iostream>
 #include <map>
 #include <memory>
@@ -17,17 +19,94 @@
 namespace orrery {
 namespace {
 
+const DeclaredMetric kStepTime{
+    {"step_time_s", "s", "one step", "training, inference", Follows::kTime}};
+const DeclaredMetric kTokensPerS{{"tokens_per_s", "1/s", "tokens of the step over its time",
+                                  "training, inference", Follows::kRate}};
+const DeclaredMetric kTokensPerSPerAccelerator{
+    {"tokens_per_s_per_accelerator", "1/s",
+     "tokens of the step over its time and the accelerator packages", "training, inference",
+     Follows::kRate}};
+const DeclaredMetric kModelFlopsUtilization{
+    {"model_flops_utilization", "1",
+     "model FLOPs (no recomputation, causal attention) over the dense peak", "training, inference",
+     Follows::kRate}};
+const DeclaredMetric kHardwareFlopsUtilization{{"hardware_flops_utilization", "1",
+                                                "FLOPs executed over the dense peak",
+                                                "training, inference", Follows::kRate}};
+const DeclaredMetric kPeakMemoryBytes{
+    {"peak_memory_bytes", "B", "device memory of the fullest rank", "training, inference"}};
+const DeclaredMetric kMemoryShortfallBytes{
+    {"memory_shortfall_bytes", "B", "of a point that does not fit: what the fullest rank lacks",
+     "training, inference"}};
+const DeclaredMetric kMemoryWeightsBytes{
+    {kMemoryWeightsBytes, "B", "weights in the memory of the fullest rank", "training, inference"}};
+const DeclaredMetric kMemoryGradientsBytes{{kMemoryGradientsBytes, "B",
+                                            "gradients in the memory of the fullest rank",
+                                            "training, inference"}};
+const DeclaredMetric kMemoryOptimizerBytes{{kMemoryOptimizerBytes, "B",
+                                            "optimizer states in the memory of the fullest rank",
+                                            "training, inference"}};
+const DeclaredMetric kMemoryActivationsBytes{
+    {kMemoryActivationsBytes, "B",
+     "activations kept from forward to backward in the memory of the fullest rank",
+     "training, inference"}};
+const DeclaredMetric kMemoryWorkingBytes{
+    {kMemoryWorkingBytes, "B",
+     "tensors alive while one layer runs in the memory of the fullest rank",
+     "training, inference"}};
+const DeclaredMetric kMemoryKvCacheBytes{{kMemoryKvCacheBytes, "B",
+                                          "KV cache in the memory of the fullest rank",
+                                          "training, inference"}};
+const DeclaredMetric kMemoryLogitsBytes{
+    {kMemoryLogitsBytes, "B", "logits of one micro-batch in the memory of the fullest rank",
+     "training, inference"}};
+const DeclaredMetric kBreakdownStage{
+    {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
+     "training, inference"}};
+const DeclaredMetric kBreakdownCompute{
+    {"breakdown.compute_s", "s", "kernels, on the rank that ends last", "training, inference"}};
+const DeclaredMetric kBreakdownContention{{"breakdown.contention_s", "s",
+                                           "time that transfers beside kernels slow them down by",
+                                           "training, inference"}};
+const DeclaredMetric kBreakdownExposedCommunication{{"breakdown.exposed_communication_s", "s",
+                                                     "waiting for transfers in flight",
+                                                     "training, inference"}};
+const DeclaredMetric kBreakdownBubble{{"breakdown.bubble_s", "s",
+                                       "waiting for other ranks to start a transfer",
+                                       "training, inference"}};
+const DeclaredMetric kBreakdownOptimizer{
+    {"breakdown.optimizer_s", "s", "kernels of the optimizer", "training, inference"}};
+const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s", "launches", "training, inference"}};
+const DeclaredMetric kBreakdownIdle{
+    {"breakdown.idle_s", "s", "time after the last operator", "training, inference"}};
+const DeclaredMetric kTokensPerJoule{{"tokens_per_joule", "1/J",
+                                      "tokens over the energy of all accelerators used",
+                                      "training, inference"}};
+const DeclaredMetric kWindowPower{
+    {"window_power_w", "W",
+     "the most that one accelerator averages over a window of power.response",
+     "training, inference"}};
+const DeclaredMetric kSystemPower{
+    {"system_power_w", "W",
+     "average power of all systems: their accelerators', those without a rank idle, and what "
+     "all-in power leaves beside the design power of accelerators",
+     "training, inference"}};
+const DeclaredMetric kSystemTokensPerJoule{{"system_tokens_per_joule", "1/J",
+                                            "tokens over the energy of all systems",
+                                            "training, inference"}};
+
 struct MemoryPart {
-  const char* metric;
+  const DeclaredMetric& metric;
   Bytes MemoryUse::*member;
 };
-constexpr MemoryPart kMemoryParts[] = {{"memory.weights_bytes", &MemoryUse::weights},
-                                       {"memory.gradients_bytes", &MemoryUse::gradients},
-                                       {"memory.optimizer_bytes", &MemoryUse::optimizer},
-                                       {"memory.activations_bytes", &MemoryUse::activations},
-                                       {"memory.working_bytes", &MemoryUse::working},
-                                       {"memory.kv_cache_bytes", &MemoryUse::kv_cache},
-                                       {"memory.logits_bytes", &MemoryUse::logits}};
+const MemoryPart kMemoryParts[] = {{kMemoryWeightsBytes, &MemoryUse::weights},
+                                   {kMemoryGradientsBytes, &MemoryUse::gradients},
+                                   {kMemoryOptimizerBytes, &MemoryUse::optimizer},
+                                   {kMemoryActivationsBytes, &MemoryUse::activations},
+                                   {kMemoryWorkingBytes, &MemoryUse::working},
+                                   {kMemoryKvCacheBytes, &MemoryUse::kv_cache},
+                                   {kMemoryLogitsBytes, &MemoryUse::logits}};
 
 /// Sum of durations by class on one rank of the role that ends last; transfers as if alone on the
 /// machine.
@@ -62,18 +141,19 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
 
 void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord& record) {
   const auto last = static_cast<std::size_t>(replay.last_role);
-  record.labels.push_back({"breakdown.stage", program.roles[last].name});
-  const TimeBreakdown& time = replay.roles[last].breakdown;
-  const auto add = [&record](const char* name, Picoseconds part) {
-    add_metric(record, name, to_seconds(part).base());
-  };
-  add("breakdown.compute_s", time.compute);
-  add("breakdown.contention_s", time.contention);
-  add("breakdown.exposed_communication_s", time.exposed_communication);
-  add("breakdown.bubble_s", time.bubble);
-  add("breakdown.optimizer_s", time.optimizer);
-  add("breakdown.host_s", time.host);
-  add("breakdown.idle_s", time.idle);
+  add_label(record, kBreakdownStage, program.roles[last].name
+});
+const TimeBreakdown& time = replay.roles[last].breakdown;
+const auto add = [&record](const DeclaredMetric& metric, Picoseconds part) {
+  add_metric(record, metric, to_seconds(part).base());
+};
+add(kBreakdownCompute, time.compute);
+add(kBreakdownContention, time.contention);
+add(kBreakdownExposedCommunication, time.exposed_communication);
+add(kBreakdownBubble, time.bubble);
+add(kBreakdownOptimizer, time.optimizer);
+add(kBreakdownHost, time.host);
+add(kBreakdownIdle, time.idle);
 }
 
 /// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
@@ -107,14 +187,14 @@ double executed_flops(const Program& program) {
 bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record) {
   const MemoryUse& worst = worst_stage(stages);
-  add_metric(record, "peak_memory_bytes", worst.total().base());
+  add_metric(record, kPeakMemoryBytes, worst.total().base());
   for (const MemoryPart& part : kMemoryParts) {
     add_metric(record, part.metric, (worst.*part.member).base());
   }
   const Bytes usable = experiment.usable_memory();
   if (worst.total() <= usable) return true;
   record.status = RunStatus::kInfeasible;
-  add_metric(record, "memory_shortfall_bytes", (worst.total() - usable).base());
+  add_metric(record, kMemoryShortfallBytes, (worst.total() - usable).base());
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";
@@ -180,28 +260,28 @@ void report_step(const ModelExperiment& experiment, const ModelStep& step,
   const EnergyUse energy =
       step_energy(step.program, outcome.priced, experiment.system.accelerator, time);
 
-  add_metric(record, "step_time_s", seconds);
-  add_metric(record, "tokens_per_s", step.tokens / seconds);
-  add_metric(record, "tokens_per_s_per_accelerator", step.tokens / seconds / accelerators);
-  add_metric(record, "model_flops_utilization", step.model_flops.base() / seconds / peak);
-  add_metric(record, "hardware_flops_utilization", executed_flops(step.program) / seconds / peak);
+  add_metric(record, kStepTime, seconds);
+  add_metric(record, kTokensPerS, step.tokens / seconds);
+  add_metric(record, kTokensPerSPerAccelerator, step.tokens / seconds / accelerators);
+  add_metric(record, kModelFlopsUtilization, step.model_flops.base() / seconds / peak);
+  add_metric(record, kHardwareFlopsUtilization, executed_flops(step.program) / seconds / peak);
   add_breakdown(step.program, outcome.replay, record);
-  add_metric(record, "energy_j", energy.total().base());
-  add_metric(record, "average_power_w", energy.total().base() / seconds);
-  add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());
-  add_metric(record, "clock_hz", outcome.power.clock.base());
-  add_metric(record, "window_power_w", outcome.power.window.base());
+  add_metric(record, kEnergy, energy.total().base());
+  add_metric(record, kAveragePower, energy.total().base() / seconds);
+  add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());
+  add_metric(record, kClock, outcome.power.clock.base());
+  add_metric(record, kWindowPower, outcome.power.window.base());
   if (const auto power = experiment.machine().system_power(energy.total() / time, accelerators)) {
-    add_metric(record, "system_power_w", power->base());
-    add_metric(record, "system_tokens_per_joule", step.tokens / (*power * time).base());
+    add_metric(record, kSystemPower, power->base());
+    add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());
   }
-  record.labels.push_back(
-      {"power_state", to_string(experiment.machine().power_state(PowerState::kSteady))});
-  add_metric(record, "simulated_time_s", seconds);
-  add_metric(record, "events", static_cast<double>(outcome.replay.events));
-  add_classes(step.program, outcome, record);
-  record.components = outcome.components;
-  add_link_use(outcome.links, record);
+  add_label(record, kPowerState, to_string(experiment.machine().power_state(PowerState::kSteady))
+});
+add_metric(record, kSimulatedTime, seconds);
+add_metric(record, kEvents, static_cast<double>(outcome.replay.events));
+add_classes(step.program, outcome, record);
+record.components = outcome.components;
+add_link_use(outcome.links, record);
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/explanation.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/simulate.h"
@@ -47,6 +48,22 @@ const config::Schema<OperatorExperiment>& OperatorExperiment::schema() {
 }
 
 namespace {
+
+const DeclaredMetric kFlops{
+    {"flops", "FLOP", "work of the kernels on matrix units, a multiply-add counts 2", "operator"}};
+const DeclaredMetric kFlopsPerS{
+    {"flops_per_s", "FLOP/s", "rate of the kernels", "operator", Follows::kRate}};
+const DeclaredMetric kBytes{{"bytes", "B", "device memory traffic of the kernels", "operator"}};
+const DeclaredMetric kBytesPerS{
+    {"bytes_per_s", "B/s", "rate of that traffic", "operator", Follows::kRate}};
+const DeclaredMetric kBound{{"bound", "",
+                             "what limits the kernels for most of the time: tensor, vector, L2, "
+                             "HBM (device memory of any kind), host (link) or latency (launch, "
+                             "pipelines that fill and drain, steps that wait for each other)",
+                             "operator"}};
+const DeclaredMetric kFidelity{{"fidelity", "",
+                                "how the time was found: closed (form) or tile (blocks as events)",
+                                "operator"}};
 
 const RegisterExperiment<OperatorExperiment> registered_operator("operator",
                                                                  "kernels on one accelerator");
@@ -170,59 +187,63 @@ void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) 
   }
   const double bytes = traffic(priced.kernels).base();
   const EnergyUse& energy = priced.power.energy;
-  add_metric(record, "time_s", priced.time);
-  add_metric(record, "flops", flops);
-  add_metric(record, "flops_per_s", flops / priced.time);
-  add_metric(record, "bytes", bytes);
-  add_metric(record, "bytes_per_s", bytes / priced.time);
-  add_metric(record, "share_of_limit", limit / priced.time);
-  record.labels.push_back({"bound", to_string(bound_of(priced))});
-  record.labels.push_back({"fidelity", to_string(fidelity_of(priced))});
-  record.labels.push_back({"power_state", to_string(machine().power_state(PowerState::kBurst))});
-  add_metric(record, "clock_hz", priced.power.clock.base());
-  add_metric(record, "energy_j", energy.total().base());
-  add_metric(record, "average_power_w", energy.total().base() / priced.time);
-  add_metric(record, "simulated_time_s", priced.time);
-  add_metric(record, "events", static_cast<double>(priced.kernels.size()));
+  add_metric(record, kTime, priced.time);
+  add_metric(record, kFlops, flops);
+  add_metric(record, kFlopsPerS, flops / priced.time);
+  add_metric(record, kBytes, bytes);
+  add_metric(record, kBytesPerS, bytes / priced.time);
+  add_metric(record, kShareOfLimit, limit / priced.time);
+  add_label(record, kBound, to_string(bound_of(priced))
+});
+  add_label(record, kFidelity, to_string(fidelity_of(priced))
+  });
+  add_label(record, kPowerState, to_string(machine().power_state(PowerState::kBurst))
+  });
+  add_metric(record, kClock, priced.power.clock.base());
+  add_metric(record, kEnergy, energy.total().base());
+  add_metric(record, kAveragePower, energy.total().base() / priced.time);
+  add_metric(record, kSimulatedTime, priced.time);
+  add_metric(record, kEvents, static_cast<double>(priced.kernels.size()));
   add_kernel_rows(priced, record);
   record.provenance = provenance_json(rests, model->calibration());
   if (!rests.fitted()) return;
   const std::vector<double> factors = draws_of(priced, *model, *this);
   add_time_intervals(record, factors);
   add_energy_intervals(record, factors, energy.idle / energy.total());
-}
+  }
 
-void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
-  const PricedOperator priced = price_operator(*this, *machine().kernels(kernel_choice()));
-  const EnergyUse& energy = priced.power.energy;
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < priced.kernels.size(); ++i)
-    rows.push_back(explain_kernel(priced.kernels[i], priced.cost(i), 1, machine().accelerator()));
-  explanation["operator"] = op->name;
-  explanation["kernels"] = std::move(rows);
-  explanation["energy_j"] = {
-      {"static", energy.idle.base()},   {"matrix", energy.matrix.base()},
-      {"vector", energy.vector.base()}, {"memory", energy.memory.base()},
-      {"cache", energy.cache.base()},   {"shared_memory", energy.shared.base()}};
-  explanation["fusion_saves"] = explain_fusion(*this);
-}
+  void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
+    const PricedOperator priced = price_operator(*this, *machine().kernels(kernel_choice()));
+    const EnergyUse& energy = priced.power.energy;
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < priced.kernels.size(); ++i)
+      rows.push_back(explain_kernel(priced.kernels[i], priced.cost(i), 1, machine().accelerator()));
+    explanation["operator"] = op->name;
+    explanation["kernels"] = std::move(rows);
+    explanation["energy_j"] = {
+        {"static", energy.idle.base()},   {"matrix", energy.matrix.base()},
+        {"vector", energy.vector.base()}, {"memory", energy.memory.base()},
+        {"cache", energy.cache.base()},   {"shared_memory", energy.shared.base()}};
+    explanation["fusion_saves"] = explain_fusion(*this);
+  }
 
-TableView OperatorExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  return {{{{"operator"}, [this](const R&) { return operator_cell(*this); }, true},
-           {{"precision"}, [this](const R&) { return std::string(to_string(precision)); }, true},
-           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
-           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
-           {{"work", kRight}, [](const R& r) { return metric_cell(r, "flops_per_s", "FLOP/s"); }},
-           {{"traffic", kRight}, [](const R& r) { return metric_cell(r, "bytes_per_s", "B/s"); }},
-           {{"bound"}, [](const R& r) { return label_cell(r, "bound"); }},
-           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
-           {{"clock", kRight}, [](const R& r) { return metric_cell(r, "clock_hz", "Hz"); }},
-           {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }}},
-          "time_s, bound, flops_per_s",
-          "system.accelerator.memory.bandwidth=4 TB/s",
-          {}};
-}
+  TableView OperatorExperiment::table() const {
+    constexpr Table::Align kRight = Table::Align::kRight;
+    using R = RunRecord;
+    return {
+        {{{"operator"}, [this](const R&) { return operator_cell(*this); }, true},
+         {{"precision"}, [this](const R&) { return std::string(to_string(precision)); }, true},
+         {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
+         {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
+         {{"work", kRight}, [](const R& r) { return metric_cell(r, "flops_per_s", "FLOP/s"); }},
+         {{"traffic", kRight}, [](const R& r) { return metric_cell(r, "bytes_per_s", "B/s"); }},
+         {{"bound"}, [](const R& r) { return label_cell(r, "bound"); }},
+         {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
+         {{"clock", kRight}, [](const R& r) { return metric_cell(r, "clock_hz", "Hz"); }},
+         {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }}},
+        "time_s, bound, flops_per_s",
+        "system.accelerator.memory.bandwidth=4 TB/s",
+        {}};
+  }
 
-}  // namespace orrery
+  }  // namespace orrery

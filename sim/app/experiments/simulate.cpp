@@ -2,12 +2,12 @@
 #include "sim/app/experiments/simulate.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include "sim/app/experiments/intervals.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/replay/replay.h"
-#include "sim/results/metric_table.h"
 #include "sim/units/printable.h"
 
 namespace orrery {
@@ -24,12 +24,12 @@ std::vector<Parameter> parameters_of(const LoadedExperiment& loaded) {
 
 }  // namespace
 
-void add_metric(RunRecord& record, std::string_view name, double value) {
-  const MetricInfo* metric = find_metric(name);
-  if (metric == nullptr) {
-    throw std::logic_error("metric '" + std::string(name) + "' is not in the table");
-  }
-  record.metrics.push_back({metric->name, value, metric->unit});
+void add_metric(RunRecord& record, const DeclaredMetric& metric, double value) {
+  record.metrics.push_back({metric.info().name, value, metric.info().unit});
+}
+
+void add_label(RunRecord& record, const DeclaredMetric& metric, std::string text) {
+  record.labels.push_back({metric.info().name, std::move(text)});
 }
 
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options) {

@@ -6,6 +6,7 @@
 #include "models/kernels/tiles/tile_model.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/play.h"
+#include "sim/results/metric_table.h"
 #include "sim/results/run_record.h"
 
 namespace orrery {
@@ -21,8 +22,8 @@ struct SimulateOptions {
 /// @throws config::ConfigError for what only shows when the model is built.
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 
-/// Adds a metric; its unit comes from the table of metrics.
-/// @throws std::logic_error for a name that the table does not have.
-void add_metric(RunRecord& record, std::string_view name, double value);
+/// Adds a number, or a word, to a result.
+void add_metric(RunRecord& record, const DeclaredMetric& metric, double value);
+void add_label(RunRecord& record, const DeclaredMetric& metric, std::string text);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/training.h"
 
+#include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "workloads/statistics.h"
@@ -27,6 +28,13 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
 }
 
 namespace {
+
+const DeclaredMetric kForwardTime{{"forward_time_s", "s", "forward part of the step", "training"}};
+const DeclaredMetric kBackwardTime{
+    {"backward_time_s", "s", "backward part of the step", "training"}};
+const DeclaredMetric kFlopsPerSPerAccelerator{{"flops_per_s_per_accelerator", "FLOP/s",
+                                               "model FLOPs over time and packages", "training",
+                                               Follows::kRate}};
 
 /// Time that the rank which ends last spends on the given blocks, waits for bytes included, bubbles
 /// not.
@@ -99,9 +107,9 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   const auto stage = static_cast<std::size_t>(outcome.replay.last_role);
   const Seconds forward = time_in(outcome.replay, built.forward[stage]);
   const Seconds backward = time_in(outcome.replay, built.backward[stage]);
-  add_metric(record, "forward_time_s", forward.base());
-  add_metric(record, "backward_time_s", backward.base());
-  add_metric(record, "flops_per_s_per_accelerator",
+  add_metric(record, kForwardTime, forward.base());
+  add_metric(record, kBackwardTime, backward.base());
+  add_metric(record, kFlopsPerSPerAccelerator,
              whole.model_flops.base() / to_seconds(outcome.replay.end).base() / accelerators());
   const StepSource source{machine(), *kernels, whole.program, outcome, seed};
   report_trust(source, record);

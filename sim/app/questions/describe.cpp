@@ -272,7 +272,7 @@ Description describe_named_calibrations(const Words& names, const Context& conte
 
 std::vector<CatalogEntry> list_metrics(const Context&) {
   std::vector<CatalogEntry> entries;
-  for (const MetricInfo& metric : metric_table()) {
+  for (const auto& [name, metric] : metric_table()) {
     const std::string unit = metric.unit.empty() ? "" : " [" + metric.unit + "]";
     entries.push_back({metric.name, metric.meaning + unit + " (" + metric.experiments + ")"});
   }

@@ -86,7 +86,7 @@ bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRec
 /// Metrics that are numbers.
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
-  for (const MetricInfo& metric : metric_table())
+  for (const auto& [metric_name, metric] : metric_table())
     if (!metric.unit.empty()) names.push_back(metric.name);
   return names;
 }

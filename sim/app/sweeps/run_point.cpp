@@ -14,6 +14,9 @@
 namespace orrery {
 namespace {
 
+const DeclaredMetric kWallTime{
+    {std::string(kWallTimeMetric), "s", "time that the simulation took", "all"}};
+
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -54,7 +57,7 @@ TimedRecord simulate_isolated(const LoadedExperiment& loaded, std::vector<TileRo
 
 nlohmann::ordered_json to_json(const TimedRecord& run) {
   RunRecord record = run.record;
-  add_metric(record, kWallTimeMetric, run.times.wall_s);
+  add_metric(record, kWallTime, run.times.wall_s);
   return to_json(record);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweeps/sweep_config.h"
 
+#include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/settings.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
@@ -212,6 +213,20 @@ Sweep load_sweep(const std::string& path, const config::Library& library) {
   return sweep;
 }
 
-void check_sweep(const std::string& path) { load_sweep(path); }
+namespace {
+
+const RegisterFileKind registered_sweep("sweep", {"a sweep",
+                                                  "sweep run",
+                                                  {"sweep"},
+                                                  [](const config::Node& own) {
+                                                    return own.find("sweep") != nullptr ? 60 : 0;
+                                                  },
+                                                  [](const std::string& path) {
+                                                    load_sweep(path);
+                                                    return std::string();
+                                                  },
+                                                  {}});
+
+}  // namespace
 
 }  // namespace orrery

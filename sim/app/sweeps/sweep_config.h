@@ -65,9 +65,6 @@ struct Sweep {
 Sweep load_sweep(const std::string& path,
                  const config::Library& library = config::default_library());
 
-/// load_sweep() without the result.
-void check_sweep(const std::string& path);
-
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
 
