@@ -242,14 +242,14 @@ ExitCode CalibrateArguments::run() const {
   const std::vector<Calibration> calibrations = fit_all(*this);
   if (output.ends_with(".yaml") && calibrations.size() > 1)
     throw UsageError("one output file for " + std::to_string(calibrations.size()) + " devices");
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  nlohmann::ordered_json written = nlohmann::ordered_json::array();
   bool any_moved = false;
   for (const Calibration& calibration : calibrations) {
     const fs::path path = output_path(*this, calibration.accelerator);
     if (check) {
       const std::vector<Move> moved = moves(load_calibration(path.string()), calibration);
       any_moved = any_moved || !moved.empty();
-      files.push_back(moves_json(path.string(), moved));
+      written.push_back(moves_json(path.string(), moved));
       if (!json) print_moves(path.string(), moved);
       continue;
     }
@@ -257,14 +257,14 @@ ExitCode CalibrateArguments::run() const {
     AtomicFile file(path);
     file.stream() << to_yaml(calibration);
     file.commit();
-    files.push_back({{"file", path.string()}});
+    written.push_back({{"file", path.string()}});
     std::cerr << "written: " << path.string() << "\n";
   }
   if (json) {
     std::cout << nlohmann::ordered_json{{"schema", "orrery.calibration/1"},
                                         {"errors", errors_json(calibrations)},
                                         {"left_out", left_out_json(calibrations)},
-                                        {"files", std::move(files)}}
+                                        {"files", std::move(written)}}
                      .dump(2)
               << "\n";
   } else if (!check) {

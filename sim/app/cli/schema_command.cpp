@@ -8,6 +8,7 @@
 #include "sim/config/output.h"
 #include "sim/machine/calibration.h"
 #include "validation/checks/published.h"
+#include "workloads/llm/model_config.h"
 
 namespace orrery {
 namespace {

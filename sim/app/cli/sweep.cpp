@@ -124,15 +124,15 @@ void SweepArguments::take(Options& options) {
 ExitCode SweepArguments::run() const {
   expect_kind(file, "sweep");
   const Sweep sweep = load_sweep(file);
-  const std::string db = db.empty() ? sweep.config.name + ".db" : db;
-  ResultStore store = patiently([&] { return ResultStore::open(db); });
+  const std::string path = db.empty() ? sweep.config.name + ".db" : db;
+  ResultStore store = patiently([&] { return ResultStore::open(path); });
   const SweepResults results = run_points(sweep, store);
   require_any(results);
   if (json) {
     std::cerr << counts_of(results) << "\n";
-    std::cout << sweep_to_json(sweep, results, db).dump(2) << "\n";
+    std::cout << sweep_to_json(sweep, results, path).dump(2) << "\n";
   } else {
-    print_sweep(sweep, results, {file, db}, std::cout);
+    print_sweep(sweep, results, {file, path}, std::cout);
   }
   return results.failed > 0 ? ExitCode::kPartial : ExitCode::kOk;
 }

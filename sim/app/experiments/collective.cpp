@@ -278,37 +278,33 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
   } else {
     add_figures(group, port_rates(placed.system()), time, record);
   }
-  add_label(record, kAlgorithm, priced.algorithm
-});
-  add_label(record, kProtocol, priced.protocol
-  });
-  add_label(record, kBottleneck, priced.bottleneck
-                                             ? network.topology().bundle_name(*priced.bottleneck)
-                                             : "latency"
-  });
+  add_label(record, kAlgorithm, priced.algorithm);
+  add_label(record, kProtocol, priced.protocol);
+  add_label(record, kBottleneck,
+            priced.bottleneck ? network.topology().bundle_name(*priced.bottleneck) : "latency");
   add_metric(record, kSimulatedTime, time);
   add_metric(record, kEvents, static_cast<double>(result.events));
   add_provenance(*this, transfer, record);
-  }
+}
 
-  TableView CollectiveExperiment::table() const {
-    constexpr Table::Align kRight = Table::Align::kRight;
-    using R = RunRecord;
-    return {{{{"collective"},
-              [this](const R&) { return std::string(to_string(collective->kind)); },
-              true},
-             {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
-             {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
-             {{"algorithm"}, [](const R& r) { return label_cell(r, "algorithm"); }},
-             {{"protocol"}, [](const R& r) { return label_cell(r, "protocol"); }},
-             {{"of bytes", kRight},
-              [](const R& r) { return metric_cell(r, "algorithm_bytes_per_s", "B/s"); }},
-             {{"bus", kRight}, [](const R& r) { return metric_cell(r, "bus_bytes_per_s", "B/s"); }},
-             {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
-             {{"bottleneck"}, [](const R& r) { return label_cell(r, "bottleneck"); }}},
-            "time_s, algorithm, bus_bytes_per_s",
-            "collective.algorithm=ring",
-            {}};
-  }
+TableView CollectiveExperiment::table() const {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  using R = RunRecord;
+  return {{{{"collective"},
+            [this](const R&) { return std::string(to_string(collective->kind)); },
+            true},
+           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
+           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
+           {{"algorithm"}, [](const R& r) { return label_cell(r, "algorithm"); }},
+           {{"protocol"}, [](const R& r) { return label_cell(r, "protocol"); }},
+           {{"of bytes", kRight},
+            [](const R& r) { return metric_cell(r, "algorithm_bytes_per_s", "B/s"); }},
+           {{"bus", kRight}, [](const R& r) { return metric_cell(r, "bus_bytes_per_s", "B/s"); }},
+           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
+           {{"bottleneck"}, [](const R& r) { return label_cell(r, "bottleneck"); }}},
+          "time_s, algorithm, bus_bytes_per_s",
+          "collective.algorithm=ring",
+          {}};
+}
 
-  }  // namespace orrery
+}  // namespace orrery

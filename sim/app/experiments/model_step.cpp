@@ -39,27 +39,28 @@ const DeclaredMetric kPeakMemoryBytes{
 const DeclaredMetric kMemoryShortfallBytes{
     {"memory_shortfall_bytes", "B", "of a point that does not fit: what the fullest rank lacks",
      "training, inference"}};
-const DeclaredMetric kMemoryWeightsBytes{
-    {kMemoryWeightsBytes, "B", "weights in the memory of the fullest rank", "training, inference"}};
-const DeclaredMetric kMemoryGradientsBytes{{kMemoryGradientsBytes, "B",
+const DeclaredMetric kMemoryWeightsBytes{{"memory.weights_bytes", "B",
+                                          "weights in the memory of the fullest rank",
+                                          "training, inference"}};
+const DeclaredMetric kMemoryGradientsBytes{{"memory.gradients_bytes", "B",
                                             "gradients in the memory of the fullest rank",
                                             "training, inference"}};
-const DeclaredMetric kMemoryOptimizerBytes{{kMemoryOptimizerBytes, "B",
+const DeclaredMetric kMemoryOptimizerBytes{{"memory.optimizer_bytes", "B",
                                             "optimizer states in the memory of the fullest rank",
                                             "training, inference"}};
 const DeclaredMetric kMemoryActivationsBytes{
-    {kMemoryActivationsBytes, "B",
+    {"memory.activations_bytes", "B",
      "activations kept from forward to backward in the memory of the fullest rank",
      "training, inference"}};
 const DeclaredMetric kMemoryWorkingBytes{
-    {kMemoryWorkingBytes, "B",
+    {"memory.working_bytes", "B",
      "tensors alive while one layer runs in the memory of the fullest rank",
      "training, inference"}};
-const DeclaredMetric kMemoryKvCacheBytes{{kMemoryKvCacheBytes, "B",
+const DeclaredMetric kMemoryKvCacheBytes{{"memory.kv_cache_bytes", "B",
                                           "KV cache in the memory of the fullest rank",
                                           "training, inference"}};
 const DeclaredMetric kMemoryLogitsBytes{
-    {kMemoryLogitsBytes, "B", "logits of one micro-batch in the memory of the fullest rank",
+    {"memory.logits_bytes", "B", "logits of one micro-batch in the memory of the fullest rank",
      "training, inference"}};
 const DeclaredMetric kBreakdownStage{
     {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
@@ -141,19 +142,18 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
 
 void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord& record) {
   const auto last = static_cast<std::size_t>(replay.last_role);
-  add_label(record, kBreakdownStage, program.roles[last].name
-});
-const TimeBreakdown& time = replay.roles[last].breakdown;
-const auto add = [&record](const DeclaredMetric& metric, Picoseconds part) {
-  add_metric(record, metric, to_seconds(part).base());
-};
-add(kBreakdownCompute, time.compute);
-add(kBreakdownContention, time.contention);
-add(kBreakdownExposedCommunication, time.exposed_communication);
-add(kBreakdownBubble, time.bubble);
-add(kBreakdownOptimizer, time.optimizer);
-add(kBreakdownHost, time.host);
-add(kBreakdownIdle, time.idle);
+  add_label(record, kBreakdownStage, program.roles[last].name);
+  const TimeBreakdown& time = replay.roles[last].breakdown;
+  const auto add = [&record](const DeclaredMetric& metric, Picoseconds part) {
+    add_metric(record, metric, to_seconds(part).base());
+  };
+  add(kBreakdownCompute, time.compute);
+  add(kBreakdownContention, time.contention);
+  add(kBreakdownExposedCommunication, time.exposed_communication);
+  add(kBreakdownBubble, time.bubble);
+  add(kBreakdownOptimizer, time.optimizer);
+  add(kBreakdownHost, time.host);
+  add(kBreakdownIdle, time.idle);
 }
 
 /// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
@@ -275,13 +275,12 @@ void report_step(const ModelExperiment& experiment, const ModelStep& step,
     add_metric(record, kSystemPower, power->base());
     add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());
   }
-  add_label(record, kPowerState, to_string(experiment.machine().power_state(PowerState::kSteady))
-});
-add_metric(record, kSimulatedTime, seconds);
-add_metric(record, kEvents, static_cast<double>(outcome.replay.events));
-add_classes(step.program, outcome, record);
-record.components = outcome.components;
-add_link_use(outcome.links, record);
+  add_label(record, kPowerState, to_string(experiment.machine().power_state(PowerState::kSteady)));
+  add_metric(record, kSimulatedTime, seconds);
+  add_metric(record, kEvents, static_cast<double>(outcome.replay.events));
+  add_classes(step.program, outcome, record);
+  record.components = outcome.components;
+  add_link_use(outcome.links, record);
 }
 
 }  // namespace orrery

@@ -193,12 +193,9 @@ void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) 
   add_metric(record, kBytes, bytes);
   add_metric(record, kBytesPerS, bytes / priced.time);
   add_metric(record, kShareOfLimit, limit / priced.time);
-  add_label(record, kBound, to_string(bound_of(priced))
-});
-  add_label(record, kFidelity, to_string(fidelity_of(priced))
-  });
-  add_label(record, kPowerState, to_string(machine().power_state(PowerState::kBurst))
-  });
+  add_label(record, kBound, to_string(bound_of(priced)));
+  add_label(record, kFidelity, to_string(fidelity_of(priced)));
+  add_label(record, kPowerState, to_string(machine().power_state(PowerState::kBurst)));
   add_metric(record, kClock, priced.power.clock.base());
   add_metric(record, kEnergy, energy.total().base());
   add_metric(record, kAveragePower, energy.total().base() / priced.time);
@@ -210,40 +207,39 @@ void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) 
   const std::vector<double> factors = draws_of(priced, *model, *this);
   add_time_intervals(record, factors);
   add_energy_intervals(record, factors, energy.idle / energy.total());
-  }
+}
 
-  void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
-    const PricedOperator priced = price_operator(*this, *machine().kernels(kernel_choice()));
-    const EnergyUse& energy = priced.power.energy;
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < priced.kernels.size(); ++i)
-      rows.push_back(explain_kernel(priced.kernels[i], priced.cost(i), 1, machine().accelerator()));
-    explanation["operator"] = op->name;
-    explanation["kernels"] = std::move(rows);
-    explanation["energy_j"] = {
-        {"static", energy.idle.base()},   {"matrix", energy.matrix.base()},
-        {"vector", energy.vector.base()}, {"memory", energy.memory.base()},
-        {"cache", energy.cache.base()},   {"shared_memory", energy.shared.base()}};
-    explanation["fusion_saves"] = explain_fusion(*this);
-  }
+void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
+  const PricedOperator priced = price_operator(*this, *machine().kernels(kernel_choice()));
+  const EnergyUse& energy = priced.power.energy;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i)
+    rows.push_back(explain_kernel(priced.kernels[i], priced.cost(i), 1, machine().accelerator()));
+  explanation["operator"] = op->name;
+  explanation["kernels"] = std::move(rows);
+  explanation["energy_j"] = {
+      {"static", energy.idle.base()},   {"matrix", energy.matrix.base()},
+      {"vector", energy.vector.base()}, {"memory", energy.memory.base()},
+      {"cache", energy.cache.base()},   {"shared_memory", energy.shared.base()}};
+  explanation["fusion_saves"] = explain_fusion(*this);
+}
 
-  TableView OperatorExperiment::table() const {
-    constexpr Table::Align kRight = Table::Align::kRight;
-    using R = RunRecord;
-    return {
-        {{{"operator"}, [this](const R&) { return operator_cell(*this); }, true},
-         {{"precision"}, [this](const R&) { return std::string(to_string(precision)); }, true},
-         {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
-         {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
-         {{"work", kRight}, [](const R& r) { return metric_cell(r, "flops_per_s", "FLOP/s"); }},
-         {{"traffic", kRight}, [](const R& r) { return metric_cell(r, "bytes_per_s", "B/s"); }},
-         {{"bound"}, [](const R& r) { return label_cell(r, "bound"); }},
-         {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
-         {{"clock", kRight}, [](const R& r) { return metric_cell(r, "clock_hz", "Hz"); }},
-         {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }}},
-        "time_s, bound, flops_per_s",
-        "system.accelerator.memory.bandwidth=4 TB/s",
-        {}};
-  }
+TableView OperatorExperiment::table() const {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  using R = RunRecord;
+  return {{{{"operator"}, [this](const R&) { return operator_cell(*this); }, true},
+           {{"precision"}, [this](const R&) { return std::string(to_string(precision)); }, true},
+           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
+           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
+           {{"work", kRight}, [](const R& r) { return metric_cell(r, "flops_per_s", "FLOP/s"); }},
+           {{"traffic", kRight}, [](const R& r) { return metric_cell(r, "bytes_per_s", "B/s"); }},
+           {{"bound"}, [](const R& r) { return label_cell(r, "bound"); }},
+           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
+           {{"clock", kRight}, [](const R& r) { return metric_cell(r, "clock_hz", "Hz"); }},
+           {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }}},
+          "time_s, bound, flops_per_s",
+          "system.accelerator.memory.bandwidth=4 TB/s",
+          {}};
+}
 
-  }  // namespace orrery
+}  // namespace orrery
