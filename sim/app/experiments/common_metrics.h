@@ -24,7 +24,7 @@ inline const DeclaredMetric kPowerState{
 inline const DeclaredMetric kEnergy{
     {"energy_j", "J", "energy of all accelerators used", "operator, training, inference"}};
 inline const DeclaredMetric kAveragePower{
-    {"average_power_w", "W", "that energy over the time", "operator, training, inference"}};
+    {"average_power_w", "W", "energy of all accelerators used over the time", "operator, training, inference"}};
 inline const DeclaredMetric kSimulatedTime{
     {"simulated_time_s", "s", "simulated time", "all", Follows::kTime}};
 inline const DeclaredMetric kEvents{{"events", "1", "events of the simulation", "all"}};

@@ -55,7 +55,7 @@ const DeclaredMetric kFlopsPerS{
     {"flops_per_s", "FLOP/s", "rate of the kernels", "operator", Follows::kRate}};
 const DeclaredMetric kBytes{{"bytes", "B", "device memory traffic of the kernels", "operator"}};
 const DeclaredMetric kBytesPerS{
-    {"bytes_per_s", "B/s", "rate of that traffic", "operator", Follows::kRate}};
+    {"bytes_per_s", "B/s", "rate of the device memory traffic", "operator", Follows::kRate}};
 const DeclaredMetric kBound{{"bound", "",
                              "what limits the kernels for most of the time: tensor, vector, L2, "
                              "HBM (device memory of any kind), host (link) or latency (launch, "
