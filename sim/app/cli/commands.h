@@ -81,6 +81,7 @@ ExitCode calibrate_collectives_command(const CalibrateArguments& arguments);
 
 struct SweepArguments {
   std::string file, db;
+  std::size_t jobs = 0;  ///< 0: one for each processor
   bool json = false;
 };
 ExitCode sweep_run_command(const SweepArguments& arguments);

@@ -156,6 +156,9 @@ void add_sweep(CLI::App& app, Command& chosen) {
   CLI::App* run = verb->add_subcommand("run", "simulate the points that the store does not have");
   run->add_option("SWEEP", arguments->file, "sweep file (YAML)")->required();
   run->add_option("--db", arguments->db, "the store (SQLite); default: <name of the sweep>.db");
+  run->add_option("--jobs", arguments->jobs,
+                  "processes that simulate points; default: one for each processor")
+      ->check(CLI::Range(1, 4096));
   run->add_flag("--json", arguments->json, "print JSON");
   choose(run, chosen, arguments, sweep_run_command);
 }

@@ -14,15 +14,6 @@
 namespace orrery {
 namespace {
 
-std::vector<Parameter> parameters_of(const LoadedExperiment& loaded) {
-  std::vector<Parameter> parameters;
-  for (config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
-    parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
-                          std::move(leaf.unit), std::move(leaf.origin)});
-  }
-  return parameters;
-}
-
 const char* name_of(ExperimentKind kind) {
   switch (kind) {
     case ExperimentKind::kOperator:
@@ -65,14 +56,23 @@ void add_metric(RunRecord& record, std::string_view name, double value) {
   record.metrics.push_back({metric->name, value, metric->unit});
 }
 
+std::shared_ptr<const Configuration> configuration_of(const LoadedExperiment& loaded) {
+  auto configuration = std::make_shared<Configuration>();
+  for (config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
+    configuration->parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
+                                         std::move(leaf.unit), std::move(leaf.origin)});
+  }
+  configuration->canonical = std::make_shared<const nlohmann::ordered_json>(loaded.configuration);
+  return configuration;
+}
+
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options) {
   const Experiment& experiment = loaded.experiment;
   RunRecord record;
   record.identity = loaded.identity;
   record.experiment = name_of(experiment.kind);
   record.name = printable(experiment.name);
-  record.parameters = parameters_of(loaded);
-  record.configuration = loaded.configuration;
+  if (options.configuration) record.base = configuration_of(loaded);
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
   try {
     run(experiment, options, record);

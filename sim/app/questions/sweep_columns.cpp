@@ -71,8 +71,9 @@ std::string exposed(const E&, const R& record) {
 
 /// What the user wrote below a key, as far as it is one value: "gemm".
 std::string written(const R& record, const char* key, const char* value) {
-  const auto section = record.configuration.find(key);
-  if (section == record.configuration.end() || !section->is_object()) return "-";
+  const nlohmann::ordered_json configuration = record.configuration();
+  const auto section = configuration.find(key);
+  if (section == configuration.end() || !section->is_object()) return "-";
   const auto found = section->find(value);
   return found != section->end() && found->is_string() ? found->get<std::string>() : "-";
 }
