@@ -8,9 +8,13 @@
 
 namespace orrery {
 
-KernelSlowdowns::KernelSlowdowns(const Experiment& experiment, const Program& program,
+KernelSlowdowns::KernelSlowdowns(const Machine& machine, Fidelity fidelity, const Program& program,
                                  TileMemo* tiles)
-    : experiment_(experiment), program_(program), tiles_(tiles), alone_(program.kernels.size()) {}
+    : machine_(machine),
+      fidelity_(fidelity),
+      program_(program),
+      tiles_(tiles),
+      alone_(program.kernels.size()) {}
 
 KernelSlowdowns::~KernelSlowdowns() = default;
 
@@ -19,7 +23,7 @@ double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
   if (contention.none()) return 1;
   const auto time = [&](Contention c) {
     return static_cast<double>(
-        model(c).cost(program_.kernels[kernel], experiment_.system.accelerator).duration);
+        model(c).cost(program_.kernels[kernel], machine_.accelerator()).duration);
   };
   if (alone_[kernel] == 0) alone_[kernel] = time(Contention());
   // A kernel of no time at all takes none beside transfers either.
@@ -29,7 +33,7 @@ double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
 /// Of a rank's part of the accelerator. Something is always left: a kernel that shares an SM, and
 /// requests that take turns.
 Contention KernelSlowdowns::left(const DeviceLoad& taken) const {
-  const AcceleratorConfig& accelerator = experiment_.system.accelerator;
+  const AcceleratorConfig& accelerator = machine_.accelerator();
   const double dies = accelerator.dies;
   const double units = accelerator.compute.units.value / dies;
   const double bandwidth = accelerator.memory.bandwidth.value.base() / dies;
@@ -40,11 +44,10 @@ Contention KernelSlowdowns::left(const DeviceLoad& taken) const {
 }
 
 const TileModel& KernelSlowdowns::model(Contention contention) {
-  if (!closed_) closed_ = structure_model(experiment_.calibration, experiment_.system.accelerator);
+  if (!closed_) closed_ = structure_model(machine_.calibration(), machine_.accelerator());
   std::unique_ptr<TileModel>& known = models_[{contention.units, contention.memory}];
   if (!known) {
-    const Fidelity tier =
-        experiment_.fidelity == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
+    const Fidelity tier = fidelity_ == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
     known = std::make_unique<TileModel>(closed_, tier, contention, tiles_);
   }
   return *known;

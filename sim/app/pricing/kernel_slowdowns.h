@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/kernels/tiles/tile_model.h"
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/pricing/machine.h"
 #include "sim/graph/program.h"
 #include "sim/replay/replay.h"
 
@@ -19,8 +19,9 @@ namespace orrery {
 /// them, because no measurement speaks for the closed form here.
 class KernelSlowdowns final : public SlowdownModel {
  public:
-  /// @param experiment, program, tiles have to outlive it; tiles may be null
-  KernelSlowdowns(const Experiment& experiment, const Program& program, TileMemo* tiles);
+  /// @param machine, program, tiles have to outlive it; tiles may be null
+  KernelSlowdowns(const Machine& machine, Fidelity fidelity, const Program& program,
+                  TileMemo* tiles);
   ~KernelSlowdowns() override;
 
   double slowdown(KernelId kernel, const DeviceLoad& taken) override;
@@ -32,7 +33,8 @@ class KernelSlowdowns final : public SlowdownModel {
   Contention left(const DeviceLoad& taken) const;
   const TileModel& model(Contention contention);
 
-  const Experiment& experiment_;
+  const Machine& machine_;
+  Fidelity fidelity_;
   const Program& program_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer

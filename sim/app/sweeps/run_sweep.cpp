@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/app/experiments/table_columns.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/run_point.h"
@@ -21,8 +22,8 @@ constexpr std::chrono::milliseconds kLongestUnsaved{500};
 RunRecord without_result(const LoadedExperiment& loaded, RunStatus status, std::string reason) {
   RunRecord record;
   record.identity = loaded.identity;
-  record.experiment = loaded.configuration.at("experiment").get<std::string>();
-  record.name = loaded.experiment.name;
+  record.experiment = loaded.experiment->kind;
+  record.name = loaded.experiment->name;
   record.status = status;
   record.reason = std::move(reason);
   return record;
