@@ -212,8 +212,7 @@ inline std::string result_of(const std::string& text, const std::vector<std::str
       RunRecord record = simulate(loaded);
       record.identity.clear();
       record.name.clear();
-      record.parameters.clear();
-      record.configuration = nlohmann::ordered_json::object();
+      record.base = nullptr;
       return to_json(record).dump();
     } catch (const config::ConfigError& error) {
       return std::string(error.what());

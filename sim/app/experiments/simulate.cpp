@@ -11,18 +11,6 @@
 #include "sim/units/printable.h"
 
 namespace orrery {
-namespace {
-
-std::vector<Parameter> parameters_of(const LoadedExperiment& loaded) {
-  std::vector<Parameter> parameters;
-  for (config::Leaf& leaf : loaded.leaves()) {
-    parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
-                          std::move(leaf.unit), std::move(leaf.origin)});
-  }
-  return parameters;
-}
-
-}  // namespace
 
 void add_metric(RunRecord& record, const DeclaredMetric& metric, double value) {
   record.metrics.push_back({metric.info().name, value, metric.info().unit});
@@ -32,14 +20,23 @@ void add_label(RunRecord& record, const DeclaredMetric& metric, std::string text
   record.labels.push_back({metric.info().name, std::move(text)});
 }
 
+std::shared_ptr<const Configuration> configuration_of(const LoadedExperiment& loaded) {
+  auto configuration = std::make_shared<Configuration>();
+  for (config::Leaf& leaf : loaded.leaves()) {
+    configuration->parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
+                                         std::move(leaf.unit), std::move(leaf.origin)});
+  }
+  configuration->canonical = std::make_shared<const nlohmann::ordered_json>(loaded.configuration);
+  return configuration;
+}
+
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options) {
   const Experiment& experiment = *loaded.experiment;
   RunRecord record;
   record.identity = loaded.identity;
   record.experiment = experiment.kind;
   record.name = printable(experiment.name);
-  record.parameters = parameters_of(loaded);
-  record.configuration = loaded.configuration;
+  if (options.configuration) record.base = configuration_of(loaded);
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
   try {
     experiment.run(options, record);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "models/kernels/tiles/tile_model.h"
@@ -15,7 +16,11 @@ struct SimulateOptions {
   std::string trace;                  ///< file for a Perfetto timeline; empty: none
   TileMemo* tiles = nullptr;          ///< where tile results are looked up and kept; null: nowhere
   ReplayStandIn* stand_in = nullptr;  ///< of the replay; null: it is done
+  bool configuration = true;          ///< in the record; else the caller has it
 };
+
+/// The resolved configuration of an experiment as records have it.
+std::shared_ptr<const Configuration> configuration_of(const LoadedExperiment& loaded);
 
 /// Runs one experiment. A point that does not fit, or that a dead link holds up, is a result too:
 /// status kInfeasible with the reason.

@@ -91,12 +91,11 @@ std::string Trials::result_of(const LoadedExperiment& loaded, ReplayStandIn& rep
   SimulateOptions options;
   options.tiles = &tiles_;
   options.stand_in = &replay;
+  options.configuration = false;
   record = simulate(loaded, options);
   RunRecord result = record;
   result.identity.clear();
   result.name.clear();
-  result.parameters.clear();
-  result.configuration = nlohmann::ordered_json::object();
   return to_json(result).dump();
 }
 

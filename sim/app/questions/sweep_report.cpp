@@ -148,8 +148,6 @@ void print_hints(const Sweep& sweep, const std::string& file, const std::string&
 
 }  // namespace
 
-bool cannot_be(const RunRecord& record) { return record.reason.starts_with(kCannotBe); }
-
 std::string counts_of(const SweepResults& results) {
   std::string text = std::to_string(results.records.size()) +
                      " points: " + std::to_string(results.from_store) + " read from the store, " +

@@ -28,8 +28,7 @@ std::string result_of(const LoadedExperiment& loaded) {
   RunRecord record = simulate_isolated(loaded).record;
   record.identity.clear();
   record.name.clear();
-  record.parameters.clear();
-  record.configuration = nlohmann::ordered_json::object();
+  record.base = nullptr;
   return to_json(record).dump();
 }
 

@@ -13,31 +13,27 @@
 
 namespace orrery {
 
-/// Reads records from the tables of schema.h, one state of the file for each.
-class RecordReader {
+/// Reads the records of stores of versions 1 to 3, one state of the file for each.
+class OldRecordReader {
  public:
-  explicit RecordReader(Database& database);
+  /// @param prefix of the names of their tables: "" where they lie, "old_" while they are migrated
+  OldRecordReader(Database& database, const std::string& prefix);
 
   /// @throws StoreError (kCorrupt) when the rows do not match their digest.
   std::optional<RunRecord> find(std::string_view identity);
   /// The first identity after this one; "" comes before all.
   std::optional<std::string> next_identity(std::string_view identity);
+  std::string engine_version(std::string_view identity);
+  std::vector<RunTimes> times(std::string_view identity);
 
  private:
   void read_metrics(std::int64_t point, RunRecord& record);
   void read_classes(std::int64_t point, RunRecord& record);
   void read_links(std::int64_t point, const char* scope, std::vector<LinkUse>& links);
-  void read_parameters(std::int64_t point, RunRecord& record);
+  std::vector<Parameter> read_parameters(std::int64_t point);
 
-  Statement point_, next_, metrics_, classes_, parameters_;
+  Statement point_, next_, engine_, metrics_, classes_, parameters_, runs_;
   std::optional<Statement> links_;  ///< stores before version 3 have none
 };
-
-/// Adds the rows of a record that is not there yet; returns its point. Within the caller's
-/// transaction.
-std::int64_t insert_record(Database& database, const RunRecord& record);
-
-/// Adds a row to `runs`, unless the same run is there.
-void insert_run(Database& database, std::int64_t point, const RunTimes& times);
 
 }  // namespace orrery
