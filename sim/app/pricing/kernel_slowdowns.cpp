@@ -3,51 +3,62 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "sim/app/pricing/kernel_pricing.h"
 
 namespace orrery {
 
-KernelSlowdowns::KernelSlowdowns(const Experiment& experiment, const Program& program,
-                                 TileMemo* tiles)
-    : experiment_(experiment), program_(program), tiles_(tiles), alone_(program.kernels.size()) {}
+DeviceSlowdowns::DeviceSlowdowns(const AcceleratorConfig& accelerator, std::string calibration,
+                                 Fidelity fidelity, TileMemo* tiles)
+    : accelerator_(accelerator),
+      calibration_(std::move(calibration)),
+      fidelity_(fidelity),
+      tiles_(tiles) {}
 
-KernelSlowdowns::~KernelSlowdowns() = default;
+DeviceSlowdowns::~DeviceSlowdowns() = default;
 
-double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
+double DeviceSlowdowns::slowdown(const Kernel& kernel, const DeviceLoad& taken, double& alone) {
   const Contention contention = left(taken);
   if (contention.none()) return 1;
   const auto time = [&](Contention c) {
-    return static_cast<double>(
-        model(c).cost(program_.kernels[kernel], experiment_.system.accelerator).duration);
+    return static_cast<double>(model(c).cost(kernel, accelerator_).duration);
   };
-  if (alone_[kernel] == 0) alone_[kernel] = time(Contention());
+  if (alone == 0) alone = time(Contention());
   // A kernel of no time at all takes none beside transfers either.
-  return alone_[kernel] > 0 ? std::max(1.0, time(contention) / alone_[kernel]) : 1;
+  return alone > 0 ? std::max(1.0, time(contention) / alone) : 1;
 }
 
 /// Of a rank's part of the accelerator. Something is always left: a kernel that shares an SM, and
 /// requests that take turns.
-Contention KernelSlowdowns::left(const DeviceLoad& taken) const {
-  const AcceleratorConfig& accelerator = experiment_.system.accelerator;
-  const double dies = accelerator.dies;
-  const double units = accelerator.compute.units.value / dies;
-  const double bandwidth = accelerator.memory.bandwidth.value.base() / dies;
+Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
+  const double dies = accelerator_.dies;
+  const double units = accelerator_.compute.units.value / dies;
+  const double bandwidth = accelerator_.memory.bandwidth.value.base() / dies;
   const double share = std::round(static_cast<double>(taken.memory) / bandwidth * kSteps) / kSteps;
   const double least = 1.0 / kSteps;
   return {std::max(1 / units, 1 - static_cast<double>(taken.units) / units),
           std::max(least, 1 - share)};
 }
 
-const TileModel& KernelSlowdowns::model(Contention contention) {
-  if (!closed_) closed_ = structure_model(experiment_.calibration, experiment_.system.accelerator);
+const TileModel& DeviceSlowdowns::model(Contention contention) {
+  if (!closed_) closed_ = structure_model(calibration_, accelerator_);
   std::unique_ptr<TileModel>& known = models_[{contention.units, contention.memory}];
   if (!known) {
-    const Fidelity tier =
-        experiment_.fidelity == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
+    const Fidelity tier = fidelity_ == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
     known = std::make_unique<TileModel>(closed_, tier, contention, tiles_);
   }
   return *known;
+}
+
+KernelSlowdowns::KernelSlowdowns(const Experiment& experiment, const Program& program,
+                                 TileMemo* tiles)
+    : program_(program),
+      device_(experiment.system.accelerator, experiment.calibration, experiment.fidelity, tiles),
+      alone_(program.kernels.size()) {}
+
+double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
+  return device_.slowdown(program_.kernels[kernel], taken, alone_[kernel]);
 }
 
 }  // namespace orrery

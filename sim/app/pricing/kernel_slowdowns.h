@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,17 +14,20 @@
 
 namespace orrery {
 
-/// What the kernels of a program take on what transfers leave of the device, over what they take
-/// alone. Both are priced by the parameters of the calibration without its measured ratios, which
-/// hold for whole devices, and in the same tier: `auto` plays thread blocks where the kernel has
-/// them, because no measurement speaks for the closed form here.
-class KernelSlowdowns final : public SlowdownModel {
+/// What kernels take on what transfers leave of a device, over what they take alone. Both are
+/// priced by the parameters of the calibration without its measured ratios, which hold for whole
+/// devices, and in the same tier: `auto` plays thread blocks where the kernel has them, because no
+/// measurement speaks for the closed form here.
+class DeviceSlowdowns {
  public:
-  /// @param experiment, program, tiles have to outlive it; tiles may be null
-  KernelSlowdowns(const Experiment& experiment, const Program& program, TileMemo* tiles);
-  ~KernelSlowdowns() override;
+  /// @param calibration "auto", "none", a name of the library or a path
+  /// @param accelerator, tiles have to outlive it; tiles may be null
+  DeviceSlowdowns(const AcceleratorConfig& accelerator, std::string calibration, Fidelity fidelity,
+                  TileMemo* tiles);
+  ~DeviceSlowdowns();
 
-  double slowdown(KernelId kernel, const DeviceLoad& taken) override;
+  /// @param alone picoseconds that the kernel takes alone, as this found them; 0: not yet
+  double slowdown(const Kernel& kernel, const DeviceLoad& taken, double& alone);
 
  private:
   /// Shares of the memory bandwidth are told apart in steps of 1 / kSteps.
@@ -32,11 +36,25 @@ class KernelSlowdowns final : public SlowdownModel {
   Contention left(const DeviceLoad& taken) const;
   const TileModel& model(Contention contention);
 
-  const Experiment& experiment_;
-  const Program& program_;
+  const AcceleratorConfig& accelerator_;
+  std::string calibration_;
+  Fidelity fidelity_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer
   std::map<std::pair<double, double>, std::unique_ptr<TileModel>> models_;  ///< by what is left
+};
+
+/// The same for the kernels of a program.
+class KernelSlowdowns final : public SlowdownModel {
+ public:
+  /// @param experiment, program, tiles have to outlive it; tiles may be null
+  KernelSlowdowns(const Experiment& experiment, const Program& program, TileMemo* tiles);
+
+  double slowdown(KernelId kernel, const DeviceLoad& taken) override;
+
+ private:
+  const Program& program_;
+  DeviceSlowdowns device_;
   std::vector<double> alone_;  ///< picoseconds by kernel; 0: not priced yet
 };
 
