@@ -2,6 +2,7 @@
 #include "tests/bench/chunked_prefill.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <deque>
 #include <numbers>
@@ -106,6 +107,27 @@ std::int64_t run_chunked_prefill(const TraceLoad& load,
   std::int64_t iterations = 0;
   for (; !instance.done(); ++iterations) instance.ran(time(instance.schedule()));
   return iterations;
+}
+
+Asked ask(StepPricer& pricer, const TraceLoad& load) {
+  using Clock = std::chrono::steady_clock;
+  Asked asked;
+  run_chunked_prefill(load, [&](const BatchShape& shape) {
+    const std::int64_t missed = pricer.missed();
+    const auto begin = Clock::now();
+    const Picoseconds time = pricer.time(shape);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (pricer.missed() == missed) {
+      asked.hit_seconds += seconds;
+      ++asked.hits;
+    } else {
+      asked.miss_seconds += seconds;
+      asked.longest_miss = std::max(asked.longest_miss, seconds);
+      ++asked.misses;
+    }
+    return time;
+  });
+  return asked;
 }
 
 }  // namespace orrery::bench

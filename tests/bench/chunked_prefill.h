@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "sim/serving/iteration.h"
+#include "sim/app/pricing/step_pricer.h"
 
 namespace orrery::bench {
 
@@ -22,5 +22,12 @@ struct TraceLoad {
 /// most. `time` is asked once an iteration. @return iterations
 std::int64_t run_chunked_prefill(const TraceLoad& load,
                                  const std::function<Picoseconds(const BatchShape&)>& time);
+
+/// What the steps of a trace took, those that found all prices and those that did not.
+struct Asked {
+  double hit_seconds = 0, miss_seconds = 0, longest_miss = 0;
+  double hits = 0, misses = 0;
+};
+Asked ask(StepPricer& pricer, const TraceLoad& load);
 
 }  // namespace orrery::bench

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of inference priced without a graph, asked by a loop of continuous batching over a trace.
-#include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -27,33 +25,6 @@ std::unique_ptr<StepPricer> pricer(const char* model, const char* system, Parall
   plan.precision = Precision::kFp8;
   return std::make_unique<StepPricer>(step_machine(library<SystemConfig>("systems", system), 1),
                                       library<ModelConfig>("models", model).build(), plan);
-}
-
-/// What the steps of a trace took, those that found all prices and those that did not.
-struct Asked {
-  double hit_seconds = 0, miss_seconds = 0, longest_miss = 0;
-  double hits = 0, misses = 0;
-};
-
-Asked ask(StepPricer& pricer, const TraceLoad& load) {
-  using Clock = std::chrono::steady_clock;
-  Asked asked;
-  run_chunked_prefill(load, [&](const BatchShape& shape) {
-    const std::int64_t missed = pricer.missed();
-    const auto begin = Clock::now();
-    const Picoseconds time = pricer.time(shape);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (pricer.missed() == missed) {
-      asked.hit_seconds += seconds;
-      ++asked.hits;
-    } else {
-      asked.miss_seconds += seconds;
-      asked.longest_miss = std::max(asked.longest_miss, seconds);
-      ++asked.misses;
-    }
-    return time;
-  });
-  return asked;
 }
 
 Asked llama() {

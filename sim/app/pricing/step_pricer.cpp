@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/app/pricing/decode_summary.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
 
@@ -20,27 +21,15 @@ std::vector<double> growing_nodes(std::vector<double> first, double ratio, doubl
   return first;
 }
 
-GridAxis sequence_axis() { return GridAxis(growing_nodes({1}, 1.0625, 1 << 16)); }
-/// Keys of a sequence: eight nodes an octave.
-GridAxis key_axis() { return GridAxis(growing_nodes({1, 16, 32, 64}, 1.0905, kMostTokens)); }
-
-/// Longest over mean.
-GridAxis imbalance_axis() {
-  std::vector<double> nodes = {1, 1.15, 1.3, 1.5, 1.75, 2, 2.5, 3, 4, 5, 6};
-  while (nodes.back() < 1 << 16) nodes.push_back(nodes.back() * 1.4);
-  return GridAxis(std::move(nodes));
+/// Keys of the longest sequence, which says how kernels split all contexts: 12 nodes an octave.
+GridAxis longest_axis() { return GridAxis(growing_nodes({1, 16, 32, 64}, 1.0595, kMostTokens)); }
+/// Mean over longest: at one longest context kernels have the same blocks with less in them.
+GridAxis mean_axis() {
+  return GridAxis({0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1});
 }
-
-/// Tokens of a chunk: both ends of cells in which its tiles are the same number.
-GridAxis chunk_axis() {
-  std::vector<double> nodes;
-  double end = 0;
-  for (const auto& [width, last] :
-       {std::pair(64.0, 8192.0), std::pair(256.0, 131072.0), std::pair(4096.0, kMostTokens / 8)}) {
-    for (; end < last; end += width) nodes.insert(nodes.end(), {end + 1, end + width});
-  }
-  return GridAxis(std::move(nodes));
-}
+/// Blocks of sequences come in waves, for which every sequence counts.
+RowSteps sequence_steps() { return {.exact = 8, .widths = {16, 4}, .parity = false}; }
+RowSteps chunk_steps() { return {.exact = 4, .widths = {64, 16}, .parity = false}; }
 
 GridAxis earlier_axis() {
   return GridAxis(growing_nodes({0, 16, 64, 128}, 1.1892, kMostTokens));
@@ -52,21 +41,6 @@ bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
 
 bool alike(const LayerConfig& a, const LayerConfig& b) {
   return attends_alike(a, b) && a.moe == b.moe && a.feed == b.feed && a.shared == b.shared;
-}
-
-/// Decodes of a step: one has the longest context, the others the rest in equal shares.
-/// @param context tokens in the cache of all of them before the step
-std::vector<DecodeGroup> summarised_decodes(std::int64_t sequences, std::int64_t longest,
-                                            std::int64_t context) {
-  if (sequences == 0) return {};
-  if (sequences == 1) return {{context, 1}};
-  const std::int64_t others = sequences - 1;
-  const std::int64_t rest = std::max<std::int64_t>(0, context - longest);
-  const std::int64_t each = rest / others, more = rest % others;
-  std::vector<DecodeGroup> groups = {{longest, 1}};
-  if (more > 0) groups.push_back({each + 1, more});
-  if (more < others) groups.push_back({each, others - more});
-  return groups;
 }
 
 /// What the smallest step touches of a rank's memory: nearly all of it weights.
@@ -105,13 +79,19 @@ StepPricer::StepPricer(StepMachine machine, LlmConfig model, const InferenceConf
       clock_(machine.accelerator, machine.power, plan.parallel.pp),
       layers_(kinds(false)),
       attentions_(kinds(true)),
-      decode_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens); }),
-      mixed_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kMixed, tokens); }),
-      head_([this](std::int64_t rows) { return price_head(rows); }),
-      decodes_({sequence_axis(), key_axis(), imbalance_axis()},
-               [this](const GridTable::Point& point) { return price_decodes(point); }),
-      chunks_({chunk_axis(), earlier_axis(), GridAxis({0})},
-              [this](const GridTable::Point& point) { return price_chunk(point); }) {}
+      decode_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens); },
+                     RowSteps()),
+      mixed_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kMixed, tokens); },
+                    RowSteps()),
+      head_([this](std::int64_t rows) { return price_head(rows); }, RowSteps()),
+      decodes_({longest_axis(), mean_axis()}, sequence_steps(),
+               [this](std::int64_t sequences, const ColumnTable::Point& at) {
+                 return price_decodes(sequences, at);
+               }),
+      chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(),
+              [this](std::int64_t tokens, const ColumnTable::Point& at) {
+                return price_chunk(tokens, std::llround(at[0]));
+              }) {}
 
 std::vector<StepPricer::LayerKind> StepPricer::kinds(bool attention_alone) const {
   std::vector<LayerKind> all;
@@ -164,26 +144,24 @@ StepPrice StepPricer::price_attention(const AttentionPart& part) const {
   return price;
 }
 
-StepPrice StepPricer::price_decodes(const GridTable::Point& point) const {
-  const auto sequences = std::llround(point[0]);
-  const auto context = std::max<std::int64_t>(0, std::llround(point[0] * (point[1] - 1)));
-  const std::int64_t least = (context + sequences - 1) / sequences;
-  const std::int64_t longest =
-      std::clamp<std::int64_t>(std::llround(point[1] * point[2]) - 1, least, context);
+/// @param at keys of the longest, and the mean over them
+StepPrice StepPricer::price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const {
+  const std::int64_t longest = std::llround(at[0]) - 1;
+  const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1]);
+  const auto context = std::clamp<std::int64_t>(keys - sequences, longest, sequences * longest);
   return price_attention(decodes_alone(plan_, sequences, longest, context));
 }
 
-StepPrice StepPricer::price_chunk(const GridTable::Point& point) const {
-  const auto tokens = std::llround(point[0]), earlier = std::llround(point[1]);
+StepPrice StepPricer::price_chunk(std::int64_t tokens, std::int64_t earlier) const {
   return price_attention({Phase::kPrefill, 1, tokens, earlier + tokens, {}, true});
 }
 
 bool StepPricer::add_decodes(const BatchShape& shape) {
   if (shape.sequences == 0) return true;
-  const auto sequences = static_cast<double>(shape.sequences);
-  const double mean = static_cast<double>(shape.context) / sequences + 1;
-  const double imbalance = static_cast<double>(shape.longest + 1) / mean;
-  return decodes_.add({sequences, mean, imbalance}, 1, terms_);
+  const auto longest = static_cast<double>(shape.longest + 1);
+  const double mean =
+      static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
+  return decodes_.add(shape.sequences, {longest, mean / longest}, 1, terms_);
 }
 
 Picoseconds StepPricer::time(const BatchShape& shape) {
@@ -196,9 +174,7 @@ Picoseconds StepPricer::time(const BatchShape& shape) {
   std::int64_t sampled = shape.sequences;
   for (const Chunk& chunk : shape.chunks) {
     sampled += chunk.samples ? 1 : 0;
-    known = chunks_.add({static_cast<double>(chunk.tokens), static_cast<double>(chunk.context), 0},
-                        1, terms_) &&
-            known;
+    known = chunks_.add(chunk.tokens, {static_cast<double>(chunk.context), 0}, 1, terms_) && known;
   }
   if (sampled > 0) known = head_.add(sampled, 1, terms_) && known;
   ++asked_;

@@ -14,7 +14,7 @@
 namespace orrery {
 
 /// The time of any step of inference without its graph: what all tokens share (projections, MLPs,
-/// experts, collectives) by their number, attention by chunk and by (sequences, mean and longest
+/// experts, collectives) by their number, attention by chunk and by (sequences, longest and mean
 /// context) of decodes, and the head by the sequences that sample. Each is a table that is filled
 /// on demand with the prices that a replay of the same step asks for. Serves one thread.
 ///
@@ -29,8 +29,8 @@ class StepPricer final : public IterationPricer {
 
   Picoseconds time(const BatchShape& shape) override;
 
-  /// The same step as a graph. Of decodes, one has the longest context and the others share the rest
-  /// evenly. @throws config::ConfigError as build_inference()
+  /// The same step as a graph, with decodes as summarised_decodes() has them.
+  /// @throws config::ConfigError as build_inference()
   Program program(const BatchShape& shape) const;
 
   /// Steps that were asked, and those of them that priced something first.
@@ -51,8 +51,8 @@ class StepPricer final : public IterationPricer {
   StepPrice price_tokens(Phase phase, std::int64_t tokens) const;
   StepPrice price_head(std::int64_t rows) const;
   StepPrice price_attention(const AttentionPart& part) const;
-  StepPrice price_decodes(const GridTable::Point& point) const;
-  StepPrice price_chunk(const GridTable::Point& point) const;
+  StepPrice price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const;
+  StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
   bool add_decodes(const BatchShape& shape);
 
   LlmConfig model_;
@@ -62,8 +62,8 @@ class StepPricer final : public IterationPricer {
   std::vector<LayerKind> layers_, attentions_;
   RowTable decode_tokens_, mixed_tokens_;  ///< of all layers and the embedding
   RowTable head_;
-  GridTable decodes_;  ///< sequences, mean keys, longest over mean
-  GridTable chunks_;   ///< tokens, earlier tokens
+  ColumnTable decodes_;  ///< sequences; keys of the longest, mean over longest
+  ColumnTable chunks_;   ///< tokens; earlier tokens
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;
 };

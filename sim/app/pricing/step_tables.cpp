@@ -7,9 +7,11 @@
 
 namespace orrery {
 
-/// The first and last number of rows of a cell that are even or odd as `rows` is.
-RowTable::Ends RowTable::ends_of(std::int64_t rows, std::int64_t width) {
+/// The first and last number of rows of a cell; with parity, of those that are even or odd as
+/// `rows` is.
+RowTable::Ends RowTable::ends_of(std::int64_t rows, std::int64_t width) const {
   const std::int64_t before = (rows - 1) / width * width;
+  if (!steps_.parity) return {before + 1, before + width};
   const std::int64_t low = before + (rows % 2 == 0 ? 2 : 1);
   return {low, low + width - 2};
 }
@@ -26,14 +28,13 @@ const StepPrice& RowTable::at(std::int64_t rows) {
 
 RowTable::Cell& RowTable::cell(std::size_t level, std::int64_t rows) {
   std::vector<Cell>& cells = cells_.at(level);
-  const auto index = static_cast<std::size_t>((rows - 1) / kWidths.at(level) * 2 + rows % 2);
+  const auto index = static_cast<std::size_t>((rows - 1) / steps_.widths.at(level) * 2 + (steps_.parity ? rows % 2 : 0));
   if (index >= cells.size()) cells.resize(std::max(index + 1, 2 * cells.size()), Cell::kUnknown);
   return cells[index];
 }
 
 RowTable::Cell RowTable::judged(Ends ends) {
-  const std::int64_t quarter = (ends.high - ends.low) / 4 * 2;  // keeps even even
-  const std::int64_t middle = ends.low + quarter;
+  const std::int64_t middle = ends.low + (ends.high - ends.low) / 4 * 2;  // even where low is
   const double low = at(ends.low).at[0].time, high = at(ends.high).at[0].time;
   const double share = static_cast<double>(middle - ends.low) /
                        static_cast<double>(ends.high - ends.low);
@@ -44,9 +45,9 @@ RowTable::Cell RowTable::judged(Ends ends) {
 
 bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
   const std::size_t before = entries_.size();
-  if (rows > kExact) {
-    for (std::size_t level = 0; level < kWidths.size(); ++level) {
-      const Ends ends = ends_of(rows, kWidths.at(level));
+  if (rows > steps_.exact) {
+    for (std::size_t level = 0; level < steps_.widths.size(); ++level) {
+      const Ends ends = ends_of(rows, steps_.widths.at(level));
       if (cell(level, rows) == Cell::kUnknown) {
         const Cell found = judged(ends);
         cell(level, rows) = found;
@@ -72,37 +73,41 @@ GridAxis::Place GridAxis::place(double value) const {
   return {node, (value - nodes_[node]) / (nodes_[node + 1] - nodes_[node])};
 }
 
-GridTable::GridTable(std::array<GridAxis, 3> axes, Evaluate evaluate)
+ColumnTable::ColumnTable(std::array<GridAxis, 2> axes, RowSteps steps, Evaluate evaluate)
     : axes_(std::move(axes)),
+      steps_(steps),
       evaluate_(std::move(evaluate)),
-      known_(axes_[0].size() * axes_[1].size() * axes_[2].size(), -1) {}
+      known_(axes_[0].size() * axes_[1].size(), -1) {}
 
-const StepPrice& GridTable::at(const std::array<std::size_t, 3>& node) {
-  const std::size_t index = (node[0] * axes_[1].size() + node[1]) * axes_[2].size() + node[2];
-  if (known_[index] < 0) {
-    entries_.push_back(
-        evaluate_({axes_[0].node(node[0]), axes_[1].node(node[1]), axes_[2].node(node[2])}));
-    known_[index] = static_cast<std::int32_t>(entries_.size() - 1);
+RowTable& ColumnTable::column(std::size_t first, std::size_t second) {
+  std::int32_t& known = known_[first * axes_[1].size() + second];
+  if (known < 0) {
+    const Point point = {axes_[0].node(first), axes_[1].node(second)};
+    columns_.emplace_back(
+        [this, point](std::int64_t rows) { return evaluate_(rows, point); }, steps_);
+    known = static_cast<std::int32_t>(columns_.size() - 1);
   }
-  return entries_[static_cast<std::size_t>(known_[index])];
+  return columns_[static_cast<std::size_t>(known)];
 }
 
-bool GridTable::add(const Point& point, double weight, PriceTerms& terms) {
-  constexpr std::size_t kCorners = 8;
-  const std::size_t before = entries_.size();
-  std::array<GridAxis::Place, 3> places;
-  for (std::size_t axis = 0; axis < 3; ++axis) places[axis] = axes_[axis].place(point[axis]);
-  for (std::size_t corner = 0; corner < kCorners; ++corner) {
-    std::array<std::size_t, 3> node{};
-    double share = weight;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const std::size_t next = corner >> axis & 1U;
-      node[axis] = places[axis].node + next;
-      share *= next == 1 ? places[axis].weight : 1 - places[axis].weight;
+bool ColumnTable::add(std::int64_t rows, const Point& point, double weight, PriceTerms& terms) {
+  const std::array<GridAxis::Place, 2> at = {axes_[0].place(point[0]), axes_[1].place(point[1])};
+  bool known = true;
+  for (const std::size_t first : {0U, 1U}) {
+    const double of_first = weight * (first == 1 ? at[0].weight : 1 - at[0].weight);
+    for (const std::size_t second : {0U, 1U}) {
+      const double share = of_first * (second == 1 ? at[1].weight : 1 - at[1].weight);
+      if (!(share > 0)) continue;
+      known = column(at[0].node + first, at[1].node + second).add(rows, share, terms) && known;
     }
-    if (share > 0) terms.push_back({&at(node), share});
   }
-  return entries_.size() == before;
+  return known;
+}
+
+std::size_t ColumnTable::entries() const {
+  std::size_t entries = 0;
+  for (const RowTable& column : columns_) entries += column.entries();
+  return entries;
 }
 
 }  // namespace orrery

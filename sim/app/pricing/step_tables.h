@@ -5,25 +5,31 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "sim/app/pricing/step_price.h"
 
 namespace orrery {
 
-/// Prices by a number of rows (tokens, or sequences that sample), filled on demand. Up to kExact
-/// rows each has its own. Beyond, products take what their tiles take, so that time is nearly
-/// straight inside a cell of 64 rows, even and odd numbers apart (libraries run other kernels for
-/// rows that are not aligned): where the middle of a cell is within kTolerance of the line between
-/// its ends, the line is taken, else the same is tried on cells of 16 rows, and what is not straight
-/// there is priced row by row.
+/// How finely a RowTable looks.
+struct RowSteps {
+  std::int64_t exact = 64;                     ///< up to so many rows each number has its own price
+  std::array<std::int64_t, 2> widths{64, 16};  ///< rows of a cell, and of the cells tried after it
+  bool parity = true;  ///< even and odd numbers apart: products of rows that are not aligned run
+                       ///< by other kernels
+};
+
+/// Prices by a number of rows (tokens, or sequences), filled on demand. Kernels take what their
+/// tiles and waves take, so that time is nearly straight inside a cell: where the middle of a cell is
+/// within kTolerance of the line between its ends, the line is taken, else the same is tried on
+/// smaller cells, and what is not straight there is priced row by row.
 class RowTable {
  public:
   using Evaluate = std::function<StepPrice(std::int64_t rows)>;
-  static constexpr std::int64_t kExact = 64;
   static constexpr double kTolerance = 1e-3;
 
-  explicit RowTable(Evaluate evaluate) : evaluate_(std::move(evaluate)) {}
+  RowTable(Evaluate evaluate, RowSteps steps) : evaluate_(std::move(evaluate)), steps_(steps) {}
 
   /// Appends the price of so many rows. @return whether all of it was there
   bool add(std::int64_t rows, double weight, PriceTerms& terms);
@@ -31,20 +37,20 @@ class RowTable {
 
  private:
   enum class Cell : std::uint8_t { kUnknown, kStraight, kRough };
-  static constexpr std::array<std::int64_t, 2> kWidths = {64, 16};
 
   struct Ends {
     std::int64_t low = 0, high = 0;
   };
-  static Ends ends_of(std::int64_t rows, std::int64_t width);
+  Ends ends_of(std::int64_t rows, std::int64_t width) const;
   const StepPrice& at(std::int64_t rows);
   Cell& cell(std::size_t level, std::int64_t rows);
   Cell judged(Ends ends);
 
   Evaluate evaluate_;
+  RowSteps steps_;
   std::deque<StepPrice> entries_;
-  std::vector<std::int32_t> known_;               ///< by rows: an index; -1: not priced
-  std::array<std::vector<Cell>, 2> cells_;        ///< by level, cell and parity
+  std::vector<std::int32_t> known_;         ///< by rows: an index; -1: not priced
+  std::array<std::vector<Cell>, 2> cells_;  ///< by level, cell and parity
 };
 
 /// The nodes of one dimension of a table, ascending, and where a value stands between them.
@@ -64,26 +70,27 @@ class GridAxis {
   std::vector<double> nodes_;
 };
 
-/// Prices on a grid of up to three dimensions, filled on demand; between nodes by lines in each
-/// dimension.
-class GridTable {
+/// Prices by a number of rows and two more figures, filled on demand: a RowTable at each node of
+/// the two, lines between nodes.
+class ColumnTable {
  public:
-  using Point = std::array<double, 3>;
-  using Evaluate = std::function<StepPrice(const Point& point)>;
+  using Point = std::array<double, 2>;
+  using Evaluate = std::function<StepPrice(std::int64_t rows, const Point& point)>;
 
-  GridTable(std::array<GridAxis, 3> axes, Evaluate evaluate);
+  ColumnTable(std::array<GridAxis, 2> axes, RowSteps steps, Evaluate evaluate);
 
   /// Appends the price at a point. @return whether all of it was there
-  bool add(const Point& point, double weight, PriceTerms& terms);
-  std::size_t entries() const { return entries_.size(); }
+  bool add(std::int64_t rows, const Point& point, double weight, PriceTerms& terms);
+  std::size_t entries() const;
 
  private:
-  const StepPrice& at(const std::array<std::size_t, 3>& node);
+  RowTable& column(std::size_t first, std::size_t second);
 
-  std::array<GridAxis, 3> axes_;
+  std::array<GridAxis, 2> axes_;
+  RowSteps steps_;
   Evaluate evaluate_;
-  std::deque<StepPrice> entries_;
-  std::vector<std::int32_t> known_;
+  std::deque<RowTable> columns_;
+  std::vector<std::int32_t> known_;  ///< by node: an index; -1: no column yet
 };
 
 }  // namespace orrery
