@@ -2,6 +2,7 @@
 // Steps of inference priced without a graph, asked by a loop of continuous batching over a trace.
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "sim/app/pricing/step_pricer.h"
 #include "sim/config/load.h"
@@ -23,7 +24,8 @@ std::unique_ptr<StepPricer> pricer(const char* model, const char* system, Parall
   InferenceConfig plan;
   plan.parallel = parallel;
   plan.precision = Precision::kFp8;
-  return std::make_unique<StepPricer>(step_machine(library<SystemConfig>("systems", system), 1),
+  auto machine = std::make_shared<const Machine>(library<SystemConfig>("systems", system), 1);
+  return std::make_unique<StepPricer>(step_machine(std::move(machine)),
                                       library<ModelConfig>("models", model).build(), plan);
 }
 

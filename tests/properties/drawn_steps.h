@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/inference.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/play.h"
-#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/step_pricer.h"
 #include "tests/properties/random/draw.h"
 
@@ -57,13 +56,12 @@ inline const std::vector<SteppedPlan>& stepped_plans() {
   return plans;
 }
 
-inline Experiment experiment_of(const SteppedPlan& plan) {
+inline LoadedExperiment experiment_of(const SteppedPlan& plan) {
   const std::vector<std::string> set = {
       std::string("system=") + plan.system,       "nodes=" + std::to_string(plan.nodes),
       std::string("model=") + plan.model,         std::string("parallel=") + plan.plan,
       std::string("precision=") + plan.precision, "kv_length=64"};
-  return load_experiment(ORRERY_SOURCE_DIR "/configs/experiments/deepseek_r1_decode.yaml", set)
-      .experiment;
+  return load_experiment(ORRERY_SOURCE_DIR "/configs/experiments/deepseek_r1_decode.yaml", set);
 }
 
 /// Chunks of prompts, and what decoding sequences have in the cache.
@@ -121,11 +119,12 @@ class PlainReplay final : public ReplayStandIn {
 class SteppedMachine {
  public:
   explicit SteppedMachine(const SteppedPlan& plan)
-      : experiment_(experiment_of(plan)),
+      : loaded_(experiment_of(plan)),
+        experiment_(loaded_.as<InferenceExperiment>()),
         model_(experiment_.model.build()),
-        kernels_(kernel_model(experiment_)),
-        pricer_(step_machine(experiment_.system, experiment_.nodes), model_,
-                inference_config(experiment_)) {}
+        kernels_(experiment_.machine().kernels({})),
+        pricer_(step_machine(std::make_shared<const Machine>(experiment_.machine())), model_,
+                experiment_.inference()) {}
 
   StepPricer& pricer() { return pricer_; }
   Picoseconds replayed(const Program& program) const {
@@ -136,14 +135,15 @@ class SteppedMachine {
   }
   /// With contexts as they are.
   Program program(const DrawnStep& step) const {
-    InferenceConfig config = inference_config(experiment_);
+    InferenceConfig config = experiment_.inference();
     config.phase = Phase::kMixed;
     config.batch = step.batch();
     return build_inference(model_, config);
   }
 
  private:
-  Experiment experiment_;
+  LoadedExperiment loaded_;
+  const InferenceExperiment& experiment_;
   LlmConfig model_;
   std::unique_ptr<KernelModel> kernels_;
   StepPricer pricer_;

@@ -123,7 +123,7 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   const config::Node* set = node.find("set");
   const SettingList settings = set != nullptr ? settings_of(*set) : SettingList{};
   point.loaded = load_with_settings(*node.find("experiment"), settings, path, library);
-  point.loaded.experiment.name = point.row.id;
+  point.loaded.experiment->name = point.row.id;
   return point;
 }
 

@@ -16,6 +16,8 @@
 #include "sim/results/table.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
+#include "workloads/llm/model_config.h"
+#include "workloads/operators/operator.h"
 
 namespace orrery {
 namespace {
@@ -133,7 +135,10 @@ Catalog catalog() {
       {"roofline",
        "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), "
        "rates times efficiency"}};
-  catalog.schemas = {&Experiment::schema().record(), &SweepConfig::schema().record()};
+  for (const auto& [kind, info] : experiment_kinds())
+    catalog.schemas.push_back({"experiment", "one simulation", kind, &info.record()});
+  catalog.schemas.push_back(
+      {"sweep", SweepConfig::schema().record().help(), "sweep", &SweepConfig::schema().record()});
   return catalog;
 }
 

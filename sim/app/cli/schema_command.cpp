@@ -12,9 +12,10 @@
 namespace orrery {
 namespace {
 
+constexpr const char* kExperiment = "experiment";
+
 const std::vector<std::pair<std::string, const config::Record*>>& records() {
   static const std::vector<std::pair<std::string, const config::Record*>> all = {
-      {"experiment", &Experiment::schema().record()},
       {"sweep", &SweepConfig::schema().record()},
       {"published", &PublishedRow::schema().record()},
       {"system", &SystemConfig::schema().record()},
@@ -28,14 +29,18 @@ const std::vector<std::pair<std::string, const config::Record*>>& records() {
 }  // namespace
 
 ExitCode schema_command(const SchemaArguments& arguments) {
+  if (arguments.kind == kExperiment) {
+    std::cout << config::json_schema(Experiment::choices(), kExperiment).dump(2) << "\n";
+    return ExitCode::kOk;
+  }
   for (const auto& [name, record] : records()) {
     if (name == arguments.kind) {
       std::cout << config::json_schema(*record).dump(2) << "\n";
       return ExitCode::kOk;
     }
   }
-  std::string known;
-  for (const auto& [name, record] : records()) known += (known.empty() ? "" : ", ") + name;
+  std::string known = kExperiment;
+  for (const auto& [name, record] : records()) known += ", " + name;
   throw UsageError("no schema '" + arguments.kind + "'; there are: " + known);
 }
 

@@ -18,8 +18,8 @@ namespace {
 RunRecord without_result(const LoadedExperiment& loaded, RunStatus status, std::string reason) {
   RunRecord record;
   record.identity = loaded.identity;
-  record.experiment = loaded.configuration.at("experiment").get<std::string>();
-  record.name = loaded.experiment.name;
+  record.experiment = loaded.experiment->kind;
+  record.name = loaded.experiment->name;
   record.status = status;
   record.reason = std::move(reason);
   record.configuration = loaded.configuration;

@@ -7,10 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/app/experiments/experiment_network.h"
 #include "sim/app/experiments/plan_check.h"
-#include "sim/app/pricing/intervals.h"
-#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/verify.h"
@@ -80,7 +77,7 @@ void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord
 }
 
 /// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
-std::string states_against_machine(const Experiment& experiment,
+std::string states_against_machine(const ModelExperiment& experiment,
                                    const std::vector<MemoryUse>& stages) {
   Bytes states;
   for (const MemoryUse& stage : stages) states += stage.weights + stage.gradients + stage.optimizer;
@@ -90,7 +87,7 @@ std::string states_against_machine(const Experiment& experiment,
   return "weights, gradients and optimizer states of all ranks are " +
          format_si(states.base(), "B") + ", the machine has " + format_si(nameplate.base(), "B") +
          " by its nameplate and " +
-         format_si((usable_memory(experiment) * experiment.ranks()).base(), "B") + " usable";
+         format_si((experiment.usable_memory() * experiment.ranks()).base(), "B") + " usable";
 }
 
 double executed_flops(const Program& program) {
@@ -107,19 +104,14 @@ double executed_flops(const Program& program) {
 
 }  // namespace
 
-Bytes usable_memory(const Experiment& experiment) {
-  const AcceleratorConfig& accelerator = experiment.system.accelerator;
-  return accelerator.memory.capacity.value * ((1 - experiment.memory_reserve) / accelerator.dies);
-}
-
-bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages,
+bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record) {
   const MemoryUse& worst = worst_stage(stages);
   add_metric(record, "peak_memory_bytes", worst.total().base());
   for (const MemoryPart& part : kMemoryParts) {
     add_metric(record, part.metric, (worst.*part.member).base());
   }
-  const Bytes usable = usable_memory(experiment);
+  const Bytes usable = experiment.usable_memory();
   if (worst.total() <= usable) return true;
   record.status = RunStatus::kInfeasible;
   add_metric(record, "memory_shortfall_bytes", (worst.total() - usable).base());
@@ -133,30 +125,32 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   return false;
 }
 
-StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
+StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& model,
                         const Program& program, const SimulateOptions& simulate_options) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
-  const ExperimentNetwork states(experiment);
+  const MachineNetwork states(experiment.machine(), experiment.faults);
   const FlowModel& network = states.start();
   StepOutcome outcome;
-  const AcceleratorConfig accelerator =
-      priced_accelerator(experiment.system.accelerator, power_state(experiment));
-  outcome.priced = price(program, accelerator, model, network);
+  const AcceleratorConfig& accelerator = experiment.machine().accelerator();
+  const PowerState state = experiment.machine().power_state(PowerState::kSteady);
+  outcome.priced = price(program, priced_accelerator(accelerator, state), model, network);
   states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
-  KernelSlowdowns slowdowns(experiment, program, simulate_options.tiles);
+  KernelSlowdowns slowdowns(experiment.machine(), experiment.fidelity, program,
+                            simulate_options.tiles);
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   const ReplayInputs inputs{network.topology(), program, outcome.priced.costs,
                             experiment.contention.transfers ? &slowdowns : nullptr,
-                            power_figures(experiment, program, outcome.priced)};
+                            power_figures(accelerator, state, program, outcome.priced)};
   const Replayer replayer = [&](SlowdownModel* slowed) {
     ReplayOptions options;
     options.timeline = timeline.get();
     options.slowdowns = slowed;
     options.topology = &network.topology();
     ReplayOutcome played;
-    played.power = replay_under_cap(experiment, program, options, outcome.priced, played.replay);
+    played.power =
+        replay_under_cap(accelerator, state, program, options, outcome.priced, played.replay);
     played.kernels = outcome.priced.costs.kernels;
     return played;
   };
@@ -165,7 +159,7 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   outcome.power = played.outcome.power;
   outcome.priced.costs.kernels = std::move(played.outcome.kernels);
   outcome.components = std::move(played.components);
-  outcome.links = link_use(experiment, network.topology(), outcome.replay);
+  outcome.links = link_use(network.topology(), outcome.replay, experiment.recorded);
   if (timeline) {
     timeline->close();
     if (timeline->left_out() > 0) {
@@ -176,8 +170,8 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   return outcome;
 }
 
-void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,
-                 RunRecord& record) {
+void report_step(const ModelExperiment& experiment, const ModelStep& step,
+                 const StepOutcome& outcome, RunRecord& record) {
   const Seconds time = to_seconds(outcome.replay.end);
   const double seconds = time.base();
   const double accelerators = experiment.accelerators();
@@ -197,29 +191,17 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());
   add_metric(record, "clock_hz", outcome.power.clock.base());
   add_metric(record, "window_power_w", outcome.power.window.base());
-  if (const auto power = system_power(experiment, energy.total() / time)) {
+  if (const auto power = experiment.machine().system_power(energy.total() / time, accelerators)) {
     add_metric(record, "system_power_w", power->base());
     add_metric(record, "system_tokens_per_joule", step.tokens / (*power * time).base());
   }
-  record.labels.push_back({"power_state", to_string(power_state(experiment))});
+  record.labels.push_back(
+      {"power_state", to_string(experiment.machine().power_state(PowerState::kSteady))});
   add_metric(record, "simulated_time_s", seconds);
   add_metric(record, "events", static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);
   record.components = outcome.components;
   add_link_use(outcome.links, record);
-}
-
-void report_trust(const Experiment& experiment, const KernelModel& model, const Program& program,
-                  const StepOutcome& outcome, RunRecord& record) {
-  const ProvenanceTime time = step_provenance(experiment, program, outcome);
-  record.provenance = provenance_json(time, model.calibration());
-  if (!time.fitted()) return;
-  const StepDraws draws = step_draws(experiment, model, program, outcome);
-  add_time_intervals(record, draws.step);
-  add_interval(record, "breakdown.compute_s", draws.compute);
-  const EnergyUse energy = step_energy(program, outcome.priced, experiment.system.accelerator,
-                                       to_seconds(outcome.replay.end));
-  add_energy_intervals(record, draws.step, energy.idle / energy.total());
 }
 
 }  // namespace orrery

@@ -3,8 +3,7 @@
 
 #include <stdexcept>
 
-#include "sim/app/experiments/experiment_identity.h"
-#include "sim/app/pricing/intervals.h"
+#include "sim/app/experiments/intervals.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/replay/replay.h"
@@ -16,43 +15,11 @@ namespace {
 
 std::vector<Parameter> parameters_of(const LoadedExperiment& loaded) {
   std::vector<Parameter> parameters;
-  for (config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
+  for (config::Leaf& leaf : loaded.leaves()) {
     parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
                           std::move(leaf.unit), std::move(leaf.origin)});
   }
   return parameters;
-}
-
-const char* name_of(ExperimentKind kind) {
-  switch (kind) {
-    case ExperimentKind::kOperator:
-      return "operator";
-    case ExperimentKind::kCollective:
-      return "collective";
-    case ExperimentKind::kTraining:
-      return "training";
-    case ExperimentKind::kInference:
-      return "inference";
-  }
-  return "?";
-}
-
-/// Fills in what the experiment gives.
-void run(const Experiment& experiment, const SimulateOptions& options, RunRecord& record) {
-  switch (experiment.kind) {
-    case ExperimentKind::kOperator:
-      run_operator(experiment, options, record);
-      break;
-    case ExperimentKind::kCollective:
-      run_collective(experiment, options, record);
-      break;
-    case ExperimentKind::kTraining:
-      run_training(experiment, options, record);
-      break;
-    case ExperimentKind::kInference:
-      run_inference(experiment, options, record);
-      break;
-  }
 }
 
 }  // namespace
@@ -66,16 +33,16 @@ void add_metric(RunRecord& record, std::string_view name, double value) {
 }
 
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options) {
-  const Experiment& experiment = loaded.experiment;
+  const Experiment& experiment = *loaded.experiment;
   RunRecord record;
   record.identity = loaded.identity;
-  record.experiment = name_of(experiment.kind);
+  record.experiment = experiment.kind;
   record.name = printable(experiment.name);
   record.parameters = parameters_of(loaded);
   record.configuration = loaded.configuration;
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
   try {
-    run(experiment, options, record);
+    experiment.run(options, record);
   } catch (const config::KeyError& error) {
     config::throw_located(error, loaded.node);
   } catch (const LinkDownError& error) {

@@ -21,13 +21,6 @@ struct SimulateOptions {
 /// @throws config::ConfigError for what only shows when the model is built.
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 
-// One function per kind of experiment; each fills metrics, labels and classes of the record.
-void run_operator(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
-void run_collective(const Experiment& experiment, const SimulateOptions& options,
-                    RunRecord& record);
-void run_training(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
-void run_inference(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
-
 /// Adds a metric; its unit comes from the table of metrics.
 /// @throws std::logic_error for a name that the table does not have.
 void add_metric(RunRecord& record, std::string_view name, double value);

@@ -3,18 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "sim/app/pricing/kernel_pricing.h"
 
 namespace orrery {
 
-DeviceSlowdowns::DeviceSlowdowns(const AcceleratorConfig& accelerator, std::string calibration,
-                                 Fidelity fidelity, TileMemo* tiles)
-    : accelerator_(accelerator),
-      calibration_(std::move(calibration)),
-      fidelity_(fidelity),
-      tiles_(tiles) {}
+DeviceSlowdowns::DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles)
+    : machine_(machine), fidelity_(fidelity), tiles_(tiles) {}
 
 DeviceSlowdowns::~DeviceSlowdowns() = default;
 
@@ -22,7 +17,7 @@ double DeviceSlowdowns::slowdown(const Kernel& kernel, const DeviceLoad& taken, 
   const Contention contention = left(taken);
   if (contention.none()) return 1;
   const auto time = [&](Contention c) {
-    return static_cast<double>(model(c).cost(kernel, accelerator_).duration);
+    return static_cast<double>(model(c).cost(kernel, machine_.accelerator()).duration);
   };
   if (alone == 0) alone = time(Contention());
   // A kernel of no time at all takes none beside transfers either.
@@ -32,9 +27,10 @@ double DeviceSlowdowns::slowdown(const Kernel& kernel, const DeviceLoad& taken, 
 /// Of a rank's part of the accelerator. Something is always left: a kernel that shares an SM, and
 /// requests that take turns.
 Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
-  const double dies = accelerator_.dies;
-  const double units = accelerator_.compute.units.value / dies;
-  const double bandwidth = accelerator_.memory.bandwidth.value.base() / dies;
+  const AcceleratorConfig& accelerator = machine_.accelerator();
+  const double dies = accelerator.dies;
+  const double units = accelerator.compute.units.value / dies;
+  const double bandwidth = accelerator.memory.bandwidth.value.base() / dies;
   const double share = std::round(static_cast<double>(taken.memory) / bandwidth * kSteps) / kSteps;
   const double least = 1.0 / kSteps;
   return {std::max(1 / units, 1 - static_cast<double>(taken.units) / units),
@@ -42,7 +38,7 @@ Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
 }
 
 const TileModel& DeviceSlowdowns::model(Contention contention) {
-  if (!closed_) closed_ = structure_model(calibration_, accelerator_);
+  if (!closed_) closed_ = structure_model(machine_.calibration(), machine_.accelerator());
   std::unique_ptr<TileModel>& known = models_[{contention.units, contention.memory}];
   if (!known) {
     const Fidelity tier = fidelity_ == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
@@ -51,11 +47,9 @@ const TileModel& DeviceSlowdowns::model(Contention contention) {
   return *known;
 }
 
-KernelSlowdowns::KernelSlowdowns(const Experiment& experiment, const Program& program,
+KernelSlowdowns::KernelSlowdowns(const Machine& machine, Fidelity fidelity, const Program& program,
                                  TileMemo* tiles)
-    : program_(program),
-      device_(experiment.system.accelerator, experiment.calibration, experiment.fidelity, tiles),
-      alone_(program.kernels.size()) {}
+    : program_(program), device_(machine, fidelity, tiles), alone_(program.kernels.size()) {}
 
 double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
   return device_.slowdown(program_.kernels[kernel], taken, alone_[kernel]);

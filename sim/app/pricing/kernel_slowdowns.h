@@ -3,12 +3,11 @@
 
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "models/kernels/tiles/tile_model.h"
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/pricing/machine.h"
 #include "sim/graph/program.h"
 #include "sim/replay/replay.h"
 
@@ -20,10 +19,8 @@ namespace orrery {
 /// measurement speaks for the closed form here.
 class DeviceSlowdowns {
  public:
-  /// @param calibration "auto", "none", a name of the library or a path
-  /// @param accelerator, tiles have to outlive it; tiles may be null
-  DeviceSlowdowns(const AcceleratorConfig& accelerator, std::string calibration, Fidelity fidelity,
-                  TileMemo* tiles);
+  /// @param machine, tiles have to outlive it; tiles may be null
+  DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles);
   ~DeviceSlowdowns();
 
   /// @param alone picoseconds that the kernel takes alone, as this found them; 0: not yet
@@ -36,8 +33,7 @@ class DeviceSlowdowns {
   Contention left(const DeviceLoad& taken) const;
   const TileModel& model(Contention contention);
 
-  const AcceleratorConfig& accelerator_;
-  std::string calibration_;
+  const Machine& machine_;
   Fidelity fidelity_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer
@@ -47,8 +43,9 @@ class DeviceSlowdowns {
 /// The same for the kernels of a program.
 class KernelSlowdowns final : public SlowdownModel {
  public:
-  /// @param experiment, program, tiles have to outlive it; tiles may be null
-  KernelSlowdowns(const Experiment& experiment, const Program& program, TileMemo* tiles);
+  /// @param machine, program, tiles have to outlive it; tiles may be null
+  KernelSlowdowns(const Machine& machine, Fidelity fidelity, const Program& program,
+                  TileMemo* tiles);
 
   double slowdown(KernelId kernel, const DeviceLoad& taken) override;
 

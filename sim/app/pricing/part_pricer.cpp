@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "models/transfers/flow_model.h"
-#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"
@@ -43,44 +42,34 @@ std::vector<double> joules_of_transfers(const Program& program, const PricedProg
   return joules;
 }
 
-/// Slowdowns with the accelerator that they are about.
-struct OwnSlowdowns {
-  AcceleratorConfig accelerator;
-  DeviceSlowdowns device;
-
-  OwnSlowdowns(const AcceleratorConfig& on, const std::string& calibration, Fidelity fidelity)
-      : accelerator(on), device(accelerator, calibration, fidelity, nullptr) {}
-};
-
 double transfer_ps(const PricedTransfer& transfer) {
   return static_cast<double>(to_picoseconds(transfer.isolated_time));
 }
 
 }  // namespace
 
-StepMachine step_machine(const SystemConfig& system, int nodes, const std::string& calibration,
-                         Fidelity fidelity, bool contention) {
-  StepMachine machine;
-  machine.accelerator = system.accelerator;
-  machine.kernels = kernel_model(calibration, system.accelerator, fidelity);
-  machine.network = std::make_shared<const FlowModel>(system, nodes);
-  const PowerState state = system.accelerator.power.state;
-  machine.power = state == PowerState::kByKind ? PowerState::kSteady : state;
-  if (!contention) return machine;
-  const auto slowdowns =
-      std::make_shared<OwnSlowdowns>(system.accelerator, calibration, fidelity);
-  machine.slowdown = [slowdowns](const Kernel& kernel, const DeviceLoad& taken) {
-    double alone = 0;
-    return slowdowns->device.slowdown(kernel, taken, alone);
-  };
-  return machine;
+StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice,
+                         bool contention) {
+  StepMachine made;
+  made.kernels = machine->kernels(choice);
+  made.network = std::make_shared<const FlowModel>(machine->system(), machine->nodes());
+  made.power = machine->power_state(PowerState::kSteady);
+  if (contention) {
+    const auto slowdowns = std::make_shared<DeviceSlowdowns>(*machine, choice.fidelity, nullptr);
+    made.slowdown = [slowdowns, machine](const Kernel& kernel, const DeviceLoad& taken) {
+      double alone = 0;
+      return slowdowns->slowdown(kernel, taken, alone);
+    };
+  }
+  made.machine = std::move(machine);
+  return made;
 }
 
 PartPricer::PartPricer(StepMachine machine, const ParallelConfig& parallel, Bytes reuse)
     : machine_(std::move(machine)),
       parallel_(parallel),
       reuse_(reuse),
-      priced_on_(priced_accelerator(machine_.accelerator, machine_.power)) {}
+      priced_on_(priced_accelerator(machine_.accelerator(), machine_.power)) {}
 
 PartPricer::Priced PartPricer::priced(const StepList& steps) const {
   Priced part;
@@ -92,7 +81,7 @@ PartPricer::Priced PartPricer::priced(const StepList& steps) const {
   part.program = builder.finish({});
   for (Kernel& kernel : part.program.kernels) kernel.reuse = reuse_;
   part.prices = orrery::price(part.program, priced_on_, *machine_.kernels, *machine_.network);
-  part.joules = joules_of_transfers(part.program, part.prices, machine_.accelerator);
+  part.joules = joules_of_transfers(part.program, part.prices, machine_.accelerator());
   return part;
 }
 
@@ -149,7 +138,7 @@ void PartPricer::set_at(StepPrice& price, std::size_t point, const StepList& ste
   StepPrice::At& at = price.at.at(point);
   at.time = time_of(steps, part, costs);
   const std::vector<Joules> joules =
-      run_energies(part.program.kernels, costs, machine_.accelerator);
+      run_energies(part.program.kernels, costs, machine_.accelerator());
   for (std::size_t i = 0; i < part.work.size(); ++i) {
     const bool kernel = steps.steps()[i].kernel() != nullptr;
     at.energy += kernel ? joules[part.work[i]].base() : part.joules[part.work[i]];
@@ -162,14 +151,14 @@ StepPrice PartPricer::price(const StepList& steps) const {
   const std::vector<Kernel>& kernels = part.program.kernels;
   for (const Step& step : steps.steps()) price.kernels += step.kernel() != nullptr ? 1 : 0;
   if (machine_.power == PowerState::kSteady) {
-    const SteadyClock clock(kernels, machine_.accelerator, part.prices.costs.kernels);
+    const SteadyClock clock(kernels, machine_.accelerator(), part.prices.costs.kernels);
     price.highest = kernels.empty() ? 0 : clock.highest();
     for (std::size_t i = 0; i < ClockGrid::kPoints; ++i)
       set_at(price, i, steps, part, clock.at(ClockGrid::share(i)));
     return price;
   }
   std::vector<KernelCost> costs = part.prices.costs.kernels;
-  balance_burst(kernels, machine_.accelerator, costs);
+  balance_burst(kernels, machine_.accelerator(), costs);
   set_at(price, 0, steps, part, costs);
   return price;
 }

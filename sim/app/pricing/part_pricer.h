@@ -3,37 +3,36 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "sim/app/pricing/machine.h"
 #include "sim/app/pricing/step_price.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/transfer.h"
 #include "sim/machine/kernel_model.h"
 #include "sim/machine/network.h"
-#include "sim/machine/system_config.h"
 #include "workloads/llm/step_list.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
 
-/// What steps are priced on: the models that a replay of them asks too.
+/// What steps are priced on: the prices that a replay of them asks too.
 struct StepMachine {
-  AcceleratorConfig accelerator;
+  std::shared_ptr<const Machine> machine;
   std::shared_ptr<const KernelModel> kernels;
   std::shared_ptr<const Network> network;
   PowerState power = PowerState::kSteady;  ///< never kByKind
   /// A kernel beside transfers that take this of its device, over the kernel alone; none: 1.
   std::function<double(const Kernel& kernel, const DeviceLoad& taken)> slowdown;
+
+  const AcceleratorConfig& accelerator() const { return machine->accelerator(); }
 };
 
-/// A system as its files say, without faults and measured tables. A power state that follows the
-/// kind of an experiment is steady, as of all steps of models.
-/// @param calibration of kernels: "auto", "none", a name of the library or a path
+/// Prices on a machine without faults. A power state that follows the kind of an experiment is
+/// steady, as of all steps of models.
 /// @param contention whether transfers slow the kernels beside them
-StepMachine step_machine(const SystemConfig& system, int nodes,
-                         const std::string& calibration = "auto",
-                         Fidelity fidelity = Fidelity::kAuto, bool contention = true);
+StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice = {},
+                         bool contention = true);
 
 /// Prices lists of steps that follow each other on the compute stream, with collectives between or
 /// beside them: what a replay of the list alone gives, without a graph. Nothing of one list runs

@@ -76,7 +76,7 @@ StepPricer::StepPricer(StepMachine machine, LlmConfig model, const InferenceConf
     : model_(std::move(model)),
       plan_(plan),
       parts_(machine, plan.parallel, least_touched(model_, plan)),
-      clock_(machine.accelerator, machine.power, plan.parallel.pp),
+      clock_(machine.accelerator(), machine.power, plan.parallel.pp),
       layers_(kinds(false)),
       attentions_(kinds(true)),
       decode_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens); },

@@ -127,7 +127,7 @@ Trials::Answer Trials::examine(const config::Leaf& leaf) {
 
 Effects Trials::effects() {
   Effects effects;
-  for (const config::Leaf& leaf : config::flatten(loaded_.node, Experiment::schema().record())) {
+  for (const config::Leaf& leaf : loaded_.leaves()) {
     if (is_label(leaf.path)) continue;
     const Answer answer = examine(leaf);
     if (answer == Answer::kSame) effects.none.push_back(leaf.path);

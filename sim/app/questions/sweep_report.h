@@ -20,8 +20,7 @@ struct SweepResults {
   double seconds = 0;
 };
 
-/// How the reason of a point begins whose values cannot stand together.
-inline constexpr const char* kCannotBe = "cannot be";
+/// Whether the values of a point cannot stand together.
 bool cannot_be(const RunRecord& record);
 
 /// Where a sweep comes from and goes to.

@@ -134,7 +134,7 @@ void expand_case(std::size_t index, const SweepCaseConfig& description, const co
         config::Diagnostics diagnostics = source.texts;
         LoadedExperiment loaded = load_point_with_settings(
             *node.find("base"), settings, source.path, diagnostics, source.library);
-        loaded.experiment.name = name;
+        loaded.experiment->name = name;
         expansion.points.push_back({index, name, text_of(point), std::move(loaded)});
       } catch (const config::ConfigError& error) {
         expansion.add_error(error.what());
@@ -163,8 +163,7 @@ std::vector<std::string> paths_of(const std::vector<SweepPoint>& points, std::si
   std::vector<std::string> paths;
   for (const SweepPoint& point : points) {
     if (point.case_index != case_index) continue;
-    for (config::Leaf& leaf : config::flatten(point.loaded.node, Experiment::schema().record()))
-      paths.push_back(std::move(leaf.path));
+    for (config::Leaf& leaf : point.loaded.leaves()) paths.push_back(std::move(leaf.path));
     break;  // keys of variants differ in their values
   }
   return paths;

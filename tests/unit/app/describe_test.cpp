@@ -30,7 +30,8 @@ Catalog catalog() {
   Catalog catalog;
   catalog.topologies = {{"nvswitch", "one tier of switch chips"}};
   catalog.collectives = {{"ring", "neighbours in a ring", [] { return "2(n-1) steps\n"; }}};
-  catalog.schemas = {&SystemConfig::schema().record()};
+  catalog.schemas = {{"system", SystemConfig::schema().record().help(), "system",
+                      &SystemConfig::schema().record()}};
   return catalog;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,15 @@ struct ProvenanceTime {
 /// @param calibration id of the calibration in use; empty: none
 nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::string& calibration);
 
+/// A replayed step with what its draws come from.
+struct StepSource {
+  const Machine& machine;
+  const KernelModel& model;
+  const Program& program;
+  const StepOutcome& outcome;
+  std::int64_t seed;
+};
+
 /// A step on kDraws equally likely machines, relative to the predicted one.
 struct StepDraws {
   std::vector<double> step;     ///< how many times longer the whole takes
@@ -34,18 +44,18 @@ struct StepDraws {
 /// does by x, a transfer by as much of x as its kernels do not hide of all transfers, and bubbles,
 /// which are the work of others, in proportion. tests/properties compares this with replays of
 /// drawn prices.
-StepDraws step_draws(const Experiment& experiment, const KernelModel& model, const Program& program,
-                     const StepOutcome& outcome);
+StepDraws step_draws(const StepSource& source);
 
 /// The same for the time `total` that the rank which ends last spends on some blocks.
-std::vector<double> block_draws(const Experiment& experiment, const KernelModel& model,
-                                const Program& program, const StepOutcome& outcome,
-                                const std::vector<BlockId>& blocks, Seconds total);
+std::vector<double> block_draws(const StepSource& source, const std::vector<BlockId>& blocks,
+                                Seconds total);
 
 /// Where the time of the rank that ends last comes from: its kernels and its waits for transfers,
 /// by provenance.
-ProvenanceTime step_provenance(const Experiment& experiment, const Program& program,
-                               const StepOutcome& outcome);
+ProvenanceTime step_provenance(const StepSource& source);
+
+/// Adds what the metrics of a step rest on, and the intervals of those that are there. Comes last.
+void report_trust(const StepSource& source, RunRecord& record);
 
 /// Gives an interval to every metric that is a time of the whole run, or so much per time of it.
 /// @param factors how many times longer the run takes, by draw

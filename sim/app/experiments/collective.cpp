@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/collective.h"
+
 #include <algorithm>
 
+#include "models/collectives/algorithm.h"
 #include "models/collectives/limit.h"
-#include "sim/app/experiments/experiment_network.h"
+#include "models/collectives/user_algorithm.h"
+#include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/part_keys.h"
 #include "sim/app/experiments/simulate.h"
-#include "sim/app/pricing/intervals.h"
-#include "sim/app/pricing/transfer_draws.h"
-#include "sim/results/table.h"
+#include "sim/config/leaf.h"
+#include "sim/config/place.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
+
+const config::Schema<CollectiveExperiment>& CollectiveExperiment::schema() {
+  using E = CollectiveExperiment;
+  static const config::Schema<E> schema =
+      with_link_keys(experiment_schema<E>("collective", "one collective on part of a machine"))
+          .optional("collective", &E::collective, "what is sent");
+  return schema;
+}
+
 namespace {
+
+const RegisterExperiment<CollectiveExperiment> registered_collective(
+    "collective", "one collective on part of a system");
 
 /// nccl-tests' bus bandwidth over algorithm bandwidth (its PERFORMANCE.md).
 double bus_factor(TransferKind kind, double ranks) {
@@ -51,14 +67,15 @@ Program one_transfer(Transfer transfer) {
   return program;
 }
 
-void add_provenance(const Experiment& experiment, const Transfer& transfer, RunRecord& record) {
+void add_provenance(const CollectiveExperiment& e, const Transfer& transfer, RunRecord& record) {
   const double time = record.find("time_s")->value;
-  const Provenance provenance = transfer_provenance(experiment, transfer);
+  const Machine& machine = e.machine();
+  const Provenance provenance = machine.provenance(transfer);
   ProvenanceTime rests;
   rests.add(provenance, time);
   record.provenance = provenance_json(
-      rests, provenance == Provenance::kAnalytic ? std::string() : experiment.network->id);
-  const std::vector<double> factors = transfer_draws(experiment, transfer, Seconds(time));
+      rests, provenance == Provenance::kAnalytic ? std::string() : machine.collectives()->id);
+  const std::vector<double> factors = machine.draws(transfer, Seconds(time), e.seed);
   if (!factors.empty()) add_time_intervals(record, factors);
 }
 
@@ -133,29 +150,105 @@ void check_choice(const CollectiveConfig& collective, const PricedTransfer& pric
   }
 }
 
+/// Points at what was written of a key, or at what holds it.
+void complain(config::Diagnostics& diagnostics, const config::Node& node, const char* key,
+              std::string message, config::Advice advice = {}) {
+  const config::Place place = config::place_of(node, {key});
+  diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
+                    std::move(advice.notes));
+}
+
+/// A key whose value is one of a list of names.
+struct NamedKey {
+  const char* path;
+  const char* what;
+};
+void check_name(NamedKey key, const std::string& name, const std::vector<std::string>& known,
+                const config::Node& node, config::Diagnostics& diagnostics) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  complain(diagnostics, node, key.path, "unknown " + std::string(key.what) + " '" + name + "'",
+           {nearest_name(name, known), {"there are: " + config::joined(known)}});
+}
+
 }  // namespace
 
-void run_collective(const Experiment& experiment, const SimulateOptions& options,
-                    RunRecord& record) {
-  const CollectiveConfig& collective = *experiment.collective;
-  const Program program =
-      one_transfer(collective_transfer(collective, experiment.system.ranks() * experiment.nodes));
+/// A user-written algorithm is named relative to the file that names it.
+void CollectiveExperiment::complete(config::Node& node, config::Diagnostics&) {
+  if (!collective || !config::Library::is_path(collective->algorithm)) return;
+  const config::Origin& origin = node.at_path("collective.algorithm")->origin();
+  if (origin.kind == config::Origin::Kind::kFile)
+    collective->algorithm = config::relative_to(collective->algorithm, *origin.file);
+}
+
+void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  if (!collective)
+    return complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
+  const CollectiveConfig& c = *collective;
+  const int available = system.ranks() * nodes;
+  if (c.ranks > available) {
+    complain(diagnostics, node, "collective.ranks",
+             "the machine has " + std::to_string(available) + " ranks",
+             {std::to_string(available), {}});
+  }
+  check_parts(c, system, available, node, diagnostics);
+  const bool barrier = c.kind == TransferKind::kBarrier;
+  if (!c.exchanges_tokens() && !has_matrix(c) && (c.bytes.base() == 0) != barrier) {
+    complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
+             barrier ? "a barrier has no bytes" : "collective.bytes must be given");
+  }
+  check_name({"collective.protocol", "protocol"}, c.protocol, {"auto", "ll", "ll128", "simple"},
+             node, diagnostics);
+  if (config::Library::is_path(c.algorithm)) return;
+  std::vector<std::string> known = {"auto"};
+  for (const auto& [algorithm, item] : AlgorithmRegistry::items()) known.push_back(algorithm);
+  check_name({"collective.algorithm", "collective algorithm"}, c.algorithm, known, node,
+             diagnostics);
+}
+
+void CollectiveExperiment::check_machine(const config::Node& node,
+                                         config::Diagnostics& diagnostics) const {
+  check_faults(machine(), faults, node, diagnostics);
+}
+
+std::vector<InputFile> CollectiveExperiment::input_files() const {
+  std::vector<InputFile> files;
+  add_collective_files(machine(), files);
+  if (config::Library::is_path(collective->algorithm)) {
+    find_algorithm(collective->algorithm);
+    files.push_back(file_as_read("algorithm", collective->algorithm));
+  }
+  if (!collective->matrix_file.empty())
+    files.push_back(file_read_now("matrix", collective->matrix_file.path));
+  return files;
+}
+
+void CollectiveExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  nlohmann::ordered_json& written = configuration["collective"];
+  if (config::Library::is_path(collective->algorithm)) erase_keys(written, {"algorithm"});
+  erase_keys(written, {"matrix_file"});
+}
+
+void CollectiveExperiment::check_network() const {
+  const MachineNetwork network(machine(), faults);
+}
+
+void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+  const CollectiveConfig& wanted = *collective;
+  const Program program = one_transfer(collective_transfer(wanted, machine().ranks()));
   const Transfer& transfer = program.transfers[0];
   const std::size_t members = transfer.groups[0].size();
   if (members < 2 && !transfer.host)
     throw config::KeyError("collective.ranks", "a collective needs at least 2 ranks");
-  if (collective.kind == TransferKind::kSendReceive && members != 2 && !transfer.host)
+  if (wanted.kind == TransferKind::kSendReceive && members != 2 && !transfer.host)
     throw config::KeyError("collective.ranks", "send_receive needs 2 ranks, or from and to");
-  if (!fits_hosts(transfer, experiment.system, record)) return;
-  Experiment placed = experiment;
-  if (transfer.host) placed.system.host.links = true;
-  const SystemConfig& system = placed.system;
-  const ExperimentNetwork states(placed, collective.algorithm, collective.protocol);
+  if (!fits_hosts(transfer, machine().system(), record)) return;
+  const Machine placed = transfer.host ? machine().with_host_links() : machine();
+  const MachineNetwork states(placed, faults, {wanted.algorithm, wanted.protocol});
   const FlowModel& network = states.start();
   const Collective group = network.collective(transfer, transfer.groups[0]);
   const std::vector<PricedTransfer> taken(1, network.price(transfer));
   const PricedTransfer& priced = taken.front();
-  if (!transfer.host) check_choice(collective, priced, group, system.name);
+  if (!transfer.host) check_choice(wanted, priced, group, system.name);
   Costs costs;
   costs.transfers = {priced.cost};
   network.fill_links(costs);
@@ -166,13 +259,13 @@ void run_collective(const Experiment& experiment, const SimulateOptions& options
   const Played played = play({network.topology(), program, costs}, replayer, options.stand_in);
   const ReplayResult& result = played.outcome.replay;
   record.components = played.components;
-  add_link_use(link_use(experiment, network.topology(), result), record);
+  add_link_use(link_use(network.topology(), result, recorded), record);
 
   const double time = to_seconds(result.end).base();
   if (transfer.host) {
     add_copy_figures(transfer, priced.limit, time, record);
   } else {
-    add_figures(group, port_rates(system), time, record);
+    add_figures(group, port_rates(placed.system()), time, record);
   }
   record.labels.push_back({"algorithm", priced.algorithm});
   record.labels.push_back({"protocol", priced.protocol});
@@ -181,7 +274,27 @@ void run_collective(const Experiment& experiment, const SimulateOptions& options
                                              : "latency"});
   add_metric(record, "simulated_time_s", time);
   add_metric(record, "events", static_cast<double>(result.events));
-  add_provenance(experiment, transfer, record);
+  add_provenance(*this, transfer, record);
+}
+
+TableView CollectiveExperiment::table() const {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  using R = RunRecord;
+  return {{{{"collective"},
+            [this](const R&) { return std::string(to_string(collective->kind)); },
+            true},
+           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
+           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
+           {{"algorithm"}, [](const R& r) { return label_cell(r, "algorithm"); }},
+           {{"protocol"}, [](const R& r) { return label_cell(r, "protocol"); }},
+           {{"of bytes", kRight},
+            [](const R& r) { return metric_cell(r, "algorithm_bytes_per_s", "B/s"); }},
+           {{"bus", kRight}, [](const R& r) { return metric_cell(r, "bus_bytes_per_s", "B/s"); }},
+           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
+           {{"bottleneck"}, [](const R& r) { return label_cell(r, "bottleneck"); }}},
+          "time_s, algorithm, bus_bytes_per_s",
+          "collective.algorithm=ring",
+          {}};
 }
 
 }  // namespace orrery

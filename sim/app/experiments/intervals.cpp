@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/pricing/intervals.h"
+#include "sim/app/experiments/intervals.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
-#include "sim/app/pricing/transfer_draws.h"
 #include "sim/machine/draws.h"
 
 namespace orrery {
@@ -46,13 +45,12 @@ std::vector<double> kernel_seconds(const Program& program, const StepOutcome& ou
 }
 
 /// Seconds that the kernels take longer, by draw.
-std::vector<double> longer(const Experiment& experiment, const KernelModel& model,
-                           const Program& program, const std::vector<double>& seconds) {
+std::vector<double> longer(const StepSource& source, const std::vector<double>& seconds) {
   std::vector<double> sum(kDraws);
   for (std::size_t id = 0; id < seconds.size(); ++id) {
     if (seconds[id] == 0) continue;
     const std::vector<double> drawn =
-        model.draws(program.kernels[id], experiment.system.accelerator, experiment.seed);
+        source.model.draws(source.program.kernels[id], source.machine.accelerator(), source.seed);
     for (std::size_t i = 0; i < kDraws; ++i) sum[i] += seconds[id] * (drawn[i] - 1);
   }
   return sum;
@@ -86,15 +84,15 @@ double exposure(const Program& program, const StepOutcome& outcome) {
 }
 
 /// Seconds that the rank waits longer for its transfers, by draw.
-std::vector<double> waits_longer(const Experiment& experiment, const Program& program,
-                                 const StepOutcome& outcome, const Role& role) {
+std::vector<double> waits_longer(const StepSource& source, const Role& role) {
+  const auto& [machine, model, program, outcome, seed] = source;
   std::vector<double> sum(kDraws);
   const double exposed = exposure(program, outcome);
   const std::vector<double> seconds = transfer_seconds(program, outcome, role);
   for (std::size_t id = 0; id < seconds.size(); ++id) {
     if (seconds[id] == 0) continue;
-    const std::vector<double> drawn = transfer_draws(experiment, program.transfers[id],
-                                                     outcome.priced.transfers[id].isolated_time);
+    const std::vector<double> drawn =
+        machine.draws(program.transfers[id], outcome.priced.transfers[id].isolated_time, seed);
     if (drawn.empty()) continue;
     for (std::size_t i = 0; i < kDraws; ++i) sum[i] += exposed * seconds[id] * (drawn[i] - 1);
   }
@@ -144,10 +142,11 @@ nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::st
                                    "has been fitted"}};
 }
 
-StepDraws step_draws(const Experiment& experiment, const KernelModel& model, const Program& program,
-                     const StepOutcome& outcome) {
+StepDraws step_draws(const StepSource& source) {
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
   const std::vector<double> seconds = kernel_seconds(program, outcome, last_role(program, outcome));
-  const std::vector<double> sum = longer(experiment, model, program, seconds);
+  const std::vector<double> sum = longer(source, seconds);
   const TimeBreakdown& time =
       outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
   const double busy =
@@ -156,26 +155,27 @@ StepDraws step_draws(const Experiment& experiment, const KernelModel& model, con
   const double all = total(seconds);
   // Kernels on other streams of the rank overlap: only as much counts as the rank was busy.
   const double overlap = all > busy ? all / busy : 1;
-  const std::vector<double> waits =
-      waits_longer(experiment, program, outcome, last_role(program, outcome));
+  const std::vector<double> waits = waits_longer(source, last_role(program, outcome));
   return {relative(sum, working * overlap, waits, working), relative(sum, all)};
 }
 
-std::vector<double> block_draws(const Experiment& experiment, const KernelModel& model,
-                                const Program& program, const StepOutcome& outcome,
-                                const std::vector<BlockId>& blocks, Seconds time) {
+std::vector<double> block_draws(const StepSource& source, const std::vector<BlockId>& blocks,
+                                Seconds time) {
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
   Role part;
   for (const BlockId call : last_role(program, outcome).calls)
     if (std::find(blocks.begin(), blocks.end(), call) != blocks.end()) part.calls.push_back(call);
   const std::vector<double> seconds = kernel_seconds(program, outcome, part);
   const double all = total(seconds);
   const double overlap = std::max(1.0, all / time.base());
-  return relative(longer(experiment, model, program, seconds), time.base() * overlap,
-                  waits_longer(experiment, program, outcome, part), time.base());
+  return relative(longer(source, seconds), time.base() * overlap, waits_longer(source, part),
+                  time.base());
 }
 
-ProvenanceTime step_provenance(const Experiment& experiment, const Program& program,
-                               const StepOutcome& outcome) {
+ProvenanceTime step_provenance(const StepSource& source) {
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
   const Role& role = last_role(program, outcome);
   const std::vector<double> kernels = kernel_seconds(program, outcome, role);
   ProvenanceTime time;
@@ -185,11 +185,23 @@ ProvenanceTime step_provenance(const Experiment& experiment, const Program& prog
   const double exposed = exposure(program, outcome);
   const std::vector<double> transfers = transfer_seconds(program, outcome, role);
   for (std::size_t id = 0; id < transfers.size(); ++id) {
-    time.add(
-        fitted ? transfer_provenance(experiment, program.transfers[id]) : Provenance::kAnalytic,
-        exposed * transfers[id]);
+    time.add(fitted ? source.machine.provenance(program.transfers[id]) : Provenance::kAnalytic,
+             exposed * transfers[id]);
   }
   return time;
+}
+
+void report_trust(const StepSource& source, RunRecord& record) {
+  const ProvenanceTime time = step_provenance(source);
+  record.provenance = provenance_json(time, source.model.calibration());
+  if (!time.fitted()) return;
+  const StepDraws draws = step_draws(source);
+  add_time_intervals(record, draws.step);
+  add_interval(record, "breakdown.compute_s", draws.compute);
+  const EnergyUse energy =
+      step_energy(source.program, source.outcome.priced, source.machine.accelerator(),
+                  to_seconds(source.outcome.replay.end));
+  add_energy_intervals(record, draws.step, energy.idle / energy.total());
 }
 
 void add_time_intervals(RunRecord& record, const std::vector<double>& factors) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/experiment_network.h"
+#include "sim/app/pricing/machine_network.h"
 
 #include <algorithm>
 #include <set>
@@ -63,13 +63,27 @@ std::vector<LinkEvent::Reroute> reroutes(const FlowModel& network, const Program
 
 }  // namespace
 
-ExperimentNetwork::ExperimentNetwork(const Experiment& experiment, const std::string& algorithm,
-                                     const std::string& protocol)
-    : experiment_(experiment), states_(1) {
-  if (!experiment.faults.empty()) {
-    const FlowModel whole(experiment.system, experiment.nodes);
+const config::Schema<FaultConfig>& FaultConfig::schema() {
+  static const auto schema =
+      config::Schema<FaultConfig>("fault", "links that degrade, fail or come back")
+          .required("link", &FaultConfig::link,
+                    "a link as `orrery run` and `describe topology --dot` name it, a class such as "
+                    "accelerator->leaf, or a glob: \"*->system0/nvswitch3\"")
+          .optional("at", &FaultConfig::at, "from when on [ms]",
+                    config::between(Seconds(0), Seconds(9e6)))
+          .optional("capacity", &FaultConfig::capacity,
+                    "share of the healthy capacity that is then left; 0: the link is down",
+                    config::between(0, 1));
+  return schema;
+}
+
+MachineNetwork::MachineNetwork(const Machine& machine, const std::vector<FaultConfig>& faults,
+                               const CollectiveChoice& choice)
+    : machine_(machine), states_(1) {
+  if (!faults.empty()) {
+    const FlowModel whole(machine.system(), machine.nodes());
     LinkStates links(whole.topology(), whole.fabric());
-    for (const FaultConfig& fault : by_time(experiment.faults)) {
+    for (const FaultConfig& fault : by_time(faults)) {
       if (!links.set(fault.link, fault.capacity))
         throw config::KeyError("faults", "there is no link '" + fault.link + "'");
       const Picoseconds time = to_picoseconds(fault.at);
@@ -77,21 +91,20 @@ ExperimentNetwork::ExperimentNetwork(const Experiment& experiment, const std::st
       states_.back().faults = links.faults();
     }
   }
-  start_ = std::make_unique<FlowModel>(experiment.system, experiment.nodes, algorithm, protocol,
-                                       states_.front().faults);
+  start_ = std::make_unique<FlowModel>(machine.system(), machine.nodes(), choice.algorithm,
+                                       choice.protocol, states_.front().faults);
 }
 
-void ExperimentNetwork::add_link_events(const Program& program,
-                                        const std::vector<PricedTransfer>& priced,
-                                        Costs& costs) const {
+void MachineNetwork::add_link_events(const Program& program,
+                                     const std::vector<PricedTransfer>& priced,
+                                     Costs& costs) const {
   add_dead_links(*start_, states_.size() > 1, costs);
   if (states_.size() == 1) return;
   std::vector<LinkLoads> ways;
   for (const TransferCost& transfer : costs.transfers) ways.push_back(transfer.loads);
   std::vector<BytesPerSecond> before = start_->capacities();
   for (std::size_t i = 1; i < states_.size(); ++i) {
-    const FlowModel network(experiment_.system, experiment_.nodes, "auto", "auto",
-                            states_[i].faults);
+    const FlowModel network(machine_.system(), machine_.nodes(), "auto", "auto", states_[i].faults);
     const std::vector<BytesPerSecond>& after = network.capacities();
     const std::size_t first = costs.link_events.size();
     for (std::uint32_t link = 0; link < after.size(); ++link) {
@@ -104,13 +117,13 @@ void ExperimentNetwork::add_link_events(const Program& program,
   }
 }
 
-void check_faults(const Experiment& experiment, const config::Node& node,
-                  config::Diagnostics& diagnostics) {
-  if (experiment.faults.empty()) return;
-  const FlowModel whole(experiment.system, experiment.nodes);
+void check_faults(const Machine& machine, const std::vector<FaultConfig>& faults,
+                  const config::Node& node, config::Diagnostics& diagnostics) {
+  if (faults.empty()) return;
+  const FlowModel whole(machine.system(), machine.nodes());
   LinkStates links(whole.topology(), whole.fabric());
-  for (std::size_t i = 0; i < experiment.faults.size(); ++i) {
-    const std::string& pattern = experiment.faults[i].link;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const std::string& pattern = faults[i].link;
     if (links.set(pattern, 1)) continue;
     std::vector<std::string> notes;
     if (!whole.topology().bundles().empty()) {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/inference.h"
+
+#include <algorithm>
+
+#include "sim/app/experiments/checkpoint.h"
+#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/model_step.h"
+#include "workloads/require.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+
+const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
+  using E = InferenceExperiment;
+  static const config::Schema<E> schema =
+      model_schema<E>("inference", "one prefill or decode step of a fixed batch")
+          .optional("phase", &E::phase, "prefill or decode")
+          .optional("kv_length", &E::kv_length, "tokens in the KV cache before the step",
+                    config::between(0, 1e8))
+          .optional("kv_precision", &E::kv_precision,
+                    "of the KV cache; where none is given, that of the checkpoint, which may bring "
+                    "scales for fp8");
+  return schema;
+}
+
+namespace {
+
+const RegisterExperiment<InferenceExperiment> registered_inference(
+    "inference", "one prefill or decode step of a fixed batch");
+
+}  // namespace
+
+InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const {
+  InferenceConfig config;
+  config.parallel = plan;
+  config.phase = phase;
+  config.micro_batch = batch.micro;
+  if (batch.global > 0) {
+    const std::int64_t dp = plan.dp;
+    const std::int64_t micro =
+        batch.micro > 0 ? batch.micro : std::max<std::int64_t>(1, batch.global / dp);
+    require(batch.global == micro * dp, "batch.global",
+            std::to_string(batch.global) + " sequences are not batch.micro times the " +
+                std::to_string(dp) + " data-parallel ranks",
+            {std::to_string(micro * dp), {}});
+    config.micro_batch = batch.global / dp;
+  }
+  config.sequence = phase == Phase::kPrefill ? batch.sequence : 1;
+  config.kv_length = phase == Phase::kDecode ? kv_length : 0;
+  config.precision = precision;
+  config.kv_precision = kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
+  return config;
+}
+
+std::vector<MemoryUse> InferenceExperiment::memory(const LlmConfig& llm,
+                                                   const ParallelConfig& plan) const {
+  return inference_memory(llm, inference(plan));
+}
+
+void InferenceExperiment::require_plan(const LlmConfig& llm) const {
+  require_supported(llm, inference());
+  const AcceleratorConfig& accelerator = system.accelerator;
+  matrix_peak(accelerator, precision);
+  const bool fp8_prefill = phase == Phase::kPrefill && kv_precision == CacheFormat::kFp8 &&
+                           llm.attention.kind == AttentionKind::kGrouped;
+  if (fp8_prefill && !find_precision(accelerator.compute.matrix, Precision::kFp8)) {
+    throw config::KeyError("kv_precision",
+                           "a prefill over an fp8 cache runs its attention in fp8, for which " +
+                               accelerator.name + " has no matrix rate",
+                           {"bf16", {}});
+  }
+}
+
+ModelStep InferenceExperiment::step(const LlmConfig& llm) const {
+  const InferenceConfig config = inference();
+  // A decode step yields one token a sequence, a prefill works through the whole prompt.
+  const double sequences = static_cast<double>(config.micro_batch * config.parallel.dp);
+  return {build_inference(llm, config), sequences * static_cast<double>(config.sequence),
+          model_flops(llm, config)};
+}
+
+void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  ModelExperiment::complete(node, diagnostics);
+  take_checkpoint_precisions(*this, node);
+}
+
+void InferenceExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  ModelExperiment::check(node, diagnostics);
+  if (phase == Phase::kPrefill && batch.sequence == 0)
+    complain(diagnostics, node, {"batch"}, "batch.sequence must be given (tokens of a sequence)");
+  if (phase == Phase::kDecode && kv_length == 0)
+    complain(diagnostics, node, {"kv_length", "phase", "experiment"},
+             "a decode step needs kv_length");
+}
+
+void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+  const LlmConfig llm = model.build();
+  const InferenceConfig config = inference();
+  require_supported(llm, config);
+  if (!check_memory(*this, inference_memory(llm, config), record)) return;
+
+  const ModelStep whole = step(llm);
+  const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
+  const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
+  report_step(*this, whole, outcome, record);
+  add_metric(record, "tokens_per_s_per_user",
+             static_cast<double>(config.sequence) / to_seconds(outcome.replay.end).base());
+  report_trust({machine(), *kernels, whole.program, outcome, seed}, record);
+}
+
+}  // namespace orrery
