@@ -88,16 +88,16 @@ void set_batch(LayerWork& work, const MixedBatch& batch) {
 }
 
 void require_batch(const LlmConfig& model, const MixedBatch& batch) {
-  require(!batch.empty(), "batch", "a mixed step needs batch.chunks or batch.decodes");
+  require(!batch.empty(), "mixed", "a mixed step needs mixed.chunks or mixed.decodes");
   for (const PrefillChunk& chunk : batch.chunks) {
-    require(chunk.tokens > 0 && chunk.context >= 0 && chunk.count > 0, "batch.chunks",
+    require(chunk.tokens > 0 && chunk.context >= 0 && chunk.count > 0, "mixed.chunks",
             "tokens and count must be at least 1, context at least 0");
   }
   for (const DecodeGroup& group : batch.decodes) {
-    require(group.context >= 0 && group.count > 0, "batch.decodes",
+    require(group.context >= 0 && group.count > 0, "mixed.decodes",
             "count must be at least 1, context at least 0");
   }
-  require(model.positions == 0 || batch.longest() <= model.positions, "batch",
+  require(model.positions == 0 || batch.longest() <= model.positions, "mixed",
           "model '" + model.name + "' has " + std::to_string(model.positions) +
               " positions, got " + std::to_string(batch.longest()));
 }

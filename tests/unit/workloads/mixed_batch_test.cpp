@@ -198,9 +198,9 @@ TEST(MixedBatch, SaysWhatIsWrong) {
     return "";
   };
   EXPECT_EQ(message(example()), "");
-  EXPECT_THAT(message({}), HasSubstr("batch.chunks"));
-  EXPECT_THAT(message({.chunks = {{.tokens = 0}}, .decodes = {}}), HasSubstr("batch.chunks"));
-  EXPECT_THAT(message({.chunks = {}, .decodes = {{-1, 1}}}), HasSubstr("batch.decodes"));
+  EXPECT_THAT(message({}), HasSubstr("mixed.chunks"));
+  EXPECT_THAT(message({.chunks = {{.tokens = 0}}, .decodes = {}}), HasSubstr("mixed.chunks"));
+  EXPECT_THAT(message({.chunks = {}, .decodes = {{-1, 1}}}), HasSubstr("mixed.decodes"));
   EXPECT_THAT(message({.chunks = {{.tokens = 100, .context = 2000}}, .decodes = {}}),
               HasSubstr("2048 positions, got 2100"));
 }
