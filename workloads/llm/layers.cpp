@@ -97,6 +97,18 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
   return {};
 }
 
+StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const LayerWork& work, const AttentionPart& part) {
+  LayerWork of_attention = work;
+  of_attention.precision = LayerTask{model, layer, work}.precision(layer.attention);
+  const LayerTask attention{model, layer, of_attention};
+  StepList steps;
+  model.attention.kind == AttentionKind::kLatent
+      ? latent_core_forward(steps, attention, part)
+      : attention_core_forward(steps, attention, part);
+  return steps;
+}
+
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
   const LayerTask task{model, layer, work};
   LayerWork of_attention = work;

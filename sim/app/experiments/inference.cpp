@@ -15,10 +15,13 @@ namespace orrery {
 const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
   using E = InferenceExperiment;
   static const config::Schema<E> schema =
-      model_schema<E>("inference", "one prefill or decode step of a fixed batch")
-          .optional("phase", &E::phase, "prefill or decode")
+      model_schema<E>("inference", "one step of a fixed batch: prefill, decode or mixed")
+          .optional("phase", &E::phase, "prefill, decode, or mixed: both in one step")
           .optional("kv_length", &E::kv_length, "tokens in the KV cache before the step",
                     config::between(0, 1e8))
+          .optional("mixed", &E::mixed,
+                    "what a data-parallel rank does in a step of phase mixed, in the place of batch "
+                    "and kv_length")
           .optional("kv_precision", &E::kv_precision,
                     "of the KV cache; where none is given, that of the checkpoint, which may bring "
                     "scales for fp8");
@@ -32,7 +35,7 @@ const DeclaredMetric kTokensPerSPerUser{{"tokens_per_s_per_user", "1/s",
                                          Follows::kRate}};
 
 const RegisterExperiment<InferenceExperiment> registered_inference(
-    "inference", "one prefill or decode step of a fixed batch");
+    "inference", "one step of a fixed batch: prefill, decode or mixed");
 
 }  // namespace
 
@@ -40,6 +43,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   InferenceConfig config;
   config.parallel = plan;
   config.phase = phase;
+  config.batch = mixed;
   config.micro_batch = batch.micro;
   if (batch.global > 0) {
     const std::int64_t dp = plan.dp;
@@ -67,7 +71,9 @@ void InferenceExperiment::require_plan(const LlmConfig& llm) const {
   require_supported(llm, inference());
   const AcceleratorConfig& accelerator = system.accelerator;
   matrix_peak(accelerator, precision);
-  const bool fp8_prefill = phase == Phase::kPrefill && kv_precision == CacheFormat::kFp8 &&
+  const bool prefills =
+      phase == Phase::kPrefill || (phase == Phase::kMixed && !mixed.chunks.empty());
+  const bool fp8_prefill = prefills && kv_precision == CacheFormat::kFp8 &&
                            llm.attention.kind == AttentionKind::kGrouped;
   if (fp8_prefill && !find_precision(accelerator.compute.matrix, Precision::kFp8)) {
     throw config::KeyError("kv_precision",
@@ -80,9 +86,17 @@ void InferenceExperiment::require_plan(const LlmConfig& llm) const {
 ModelStep InferenceExperiment::step(const LlmConfig& llm) const {
   const InferenceConfig config = inference();
   // A decode step yields one token a sequence, a prefill works through the whole prompt.
-  const double sequences = static_cast<double>(config.micro_batch * config.parallel.dp);
-  return {build_inference(llm, config), sequences * static_cast<double>(config.sequence),
-          model_flops(llm, config)};
+  return {build_inference(llm, config),
+          static_cast<double>(step_tokens(config) * config.parallel.dp), model_flops(llm, config)};
+}
+
+bool InferenceExperiment::has_batch() const {
+  return phase == Phase::kMixed || ModelExperiment::has_batch();
+}
+
+std::string InferenceExperiment::batch_text() const {
+  if (phase == Phase::kMixed) return std::to_string(mixed.tokens()) + " tokens/rank";
+  return std::to_string(batch.micro) + "/rank";
 }
 
 void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
@@ -97,6 +111,16 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
   if (phase == Phase::kDecode && kv_length == 0)
     complain(diagnostics, node, {"kv_length", "phase", "experiment"},
              "a decode step needs kv_length");
+  if (phase == Phase::kMixed && mixed.empty())
+    complain(diagnostics, node, {"mixed", "phase"},
+             "a mixed step needs mixed.chunks or mixed.decodes");
+  if (phase == Phase::kMixed && (ModelExperiment::has_batch() || batch.sequence > 0))
+    complain(diagnostics, node, {"batch"}, "a mixed step has its sequences under 'mixed'");
+  if (phase == Phase::kMixed && kv_length > 0)
+    complain(diagnostics, node, {"kv_length"}, "a mixed step has its contexts under 'mixed'");
+  if (phase != Phase::kMixed && !mixed.empty())
+    complain(diagnostics, node, {"mixed"}, "only a step of phase mixed has chunks and decodes",
+             {{}, {"phase: mixed"}});
 }
 
 void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record) const {

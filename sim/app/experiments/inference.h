@@ -11,12 +11,13 @@
 
 namespace orrery {
 
-/// One prefill or decode step of a fixed batch.
+/// One step of a fixed batch: prefill, decode, or both mixed.
 struct InferenceExperiment final : ModelExperiment {
   InferenceExperiment() { kind = "inference"; }
 
   Phase phase = Phase::kDecode;
   std::int64_t kv_length = 0;
+  MixedBatch mixed;  ///< of kMixed
   CacheFormat kv_precision = CacheFormat::kBf16;
   static const config::Schema<InferenceExperiment>& schema();
 
@@ -28,7 +29,8 @@ struct InferenceExperiment final : ModelExperiment {
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
-  std::string batch_text() const override { return std::to_string(batch.micro) + "/rank"; }
+  bool has_batch() const override;
+  std::string batch_text() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;

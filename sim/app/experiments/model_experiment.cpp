@@ -92,7 +92,7 @@ void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagn
                  " x " + system.name + " has " + std::to_string(available),
              {{}, {"nodes: " + std::to_string(needed) + " would have them"}});
   }
-  if (batch.global == 0 && batch.micro == 0) {
+  if (!has_batch()) {
     complain(diagnostics, node, {"batch"}, "batch.global or batch.micro must be given");
   }
 }

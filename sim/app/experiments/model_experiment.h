@@ -52,6 +52,8 @@ struct ModelExperiment : Experiment, LinkKeys {
   virtual void require_plan(const LlmConfig& llm) const = 0;
   /// The step as a program, with its size.
   virtual ModelStep step(const LlmConfig& llm) const = 0;
+  /// Whether it says how many sequences the step has.
+  virtual bool has_batch() const { return batch.global > 0 || batch.micro > 0; }
   /// "1152", "384/rank": how many sequences the step has.
   virtual std::string batch_text() const = 0;
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/step_tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace orrery {
+
+/// The first and last number of rows of a cell; with parity, of those that are even or odd as
+/// `rows` is.
+RowTable::Ends RowTable::ends_of(std::int64_t rows, std::int64_t width) const {
+  const std::int64_t before = (rows - 1) / width * width;
+  if (!steps_.parity) return {before + 1, before + width};
+  const std::int64_t low = before + (rows % 2 == 0 ? 2 : 1);
+  return {low, low + width - 2};
+}
+
+const StepPrice& RowTable::at(std::int64_t rows) {
+  const auto index = static_cast<std::size_t>(rows);
+  if (index >= known_.size()) known_.resize(std::max(index + 1, 2 * known_.size()), -1);
+  if (known_[index] < 0) {
+    entries_.push_back(evaluate_(rows));
+    known_[index] = static_cast<std::int32_t>(entries_.size() - 1);
+  }
+  return entries_[static_cast<std::size_t>(known_[index])];
+}
+
+RowTable::Cell& RowTable::cell(std::size_t level, std::int64_t rows) {
+  std::vector<Cell>& cells = cells_.at(level);
+  const auto index = static_cast<std::size_t>((rows - 1) / steps_.widths.at(level) * 2 + (steps_.parity ? rows % 2 : 0));
+  if (index >= cells.size()) cells.resize(std::max(index + 1, 2 * cells.size()), Cell::kUnknown);
+  return cells[index];
+}
+
+RowTable::Cell RowTable::judged(Ends ends) {
+  const std::int64_t middle = ends.low + (ends.high - ends.low) / 4 * 2;  // even where low is
+  const double low = at(ends.low).at[0].time, high = at(ends.high).at[0].time;
+  const double share = static_cast<double>(middle - ends.low) /
+                       static_cast<double>(ends.high - ends.low);
+  const double line = low + (high - low) * share;
+  const double real = at(middle).at[0].time;
+  return std::abs(real - line) <= kTolerance * real ? Cell::kStraight : Cell::kRough;
+}
+
+bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
+  const std::size_t before = entries_.size();
+  if (rows > steps_.exact) {
+    for (std::size_t level = 0; level < steps_.widths.size(); ++level) {
+      const Ends ends = ends_of(rows, steps_.widths.at(level));
+      if (cell(level, rows) == Cell::kUnknown) {
+        const Cell found = judged(ends);
+        cell(level, rows) = found;
+      }
+      if (cell(level, rows) != Cell::kStraight) continue;
+      const double share =
+          static_cast<double>(rows - ends.low) / static_cast<double>(ends.high - ends.low);
+      terms.push_back({&at(ends.low), weight * (1 - share)});
+      terms.push_back({&at(ends.high), weight * share});
+      return entries_.size() == before;
+    }
+  }
+  terms.push_back({&at(rows), weight});
+  return entries_.size() == before;
+}
+
+/// Outside of the nodes: the nearest.
+GridAxis::Place GridAxis::place(double value) const {
+  const auto above = std::upper_bound(nodes_.begin(), nodes_.end(), value);
+  if (above == nodes_.begin()) return {};
+  const auto node = static_cast<std::size_t>(above - nodes_.begin()) - 1;
+  if (above == nodes_.end()) return {node, 0};
+  return {node, (value - nodes_[node]) / (nodes_[node + 1] - nodes_[node])};
+}
+
+ColumnTable::ColumnTable(std::array<GridAxis, 2> axes, RowSteps steps, Evaluate evaluate)
+    : axes_(std::move(axes)),
+      steps_(steps),
+      evaluate_(std::move(evaluate)),
+      known_(axes_[0].size() * axes_[1].size(), -1) {}
+
+RowTable& ColumnTable::column(std::size_t first, std::size_t second) {
+  std::int32_t& known = known_[first * axes_[1].size() + second];
+  if (known < 0) {
+    const Point point = {axes_[0].node(first), axes_[1].node(second)};
+    columns_.emplace_back(
+        [this, point](std::int64_t rows) { return evaluate_(rows, point); }, steps_);
+    known = static_cast<std::int32_t>(columns_.size() - 1);
+  }
+  return columns_[static_cast<std::size_t>(known)];
+}
+
+bool ColumnTable::add(std::int64_t rows, const Point& point, double weight, PriceTerms& terms) {
+  const std::array<GridAxis::Place, 2> at = {axes_[0].place(point[0]), axes_[1].place(point[1])};
+  bool known = true;
+  for (const std::size_t first : {0U, 1U}) {
+    const double of_first = weight * (first == 1 ? at[0].weight : 1 - at[0].weight);
+    for (const std::size_t second : {0U, 1U}) {
+      const double share = of_first * (second == 1 ? at[1].weight : 1 - at[1].weight);
+      if (!(share > 0)) continue;
+      known = column(at[0].node + first, at[1].node + second).add(rows, share, terms) && known;
+    }
+  }
+  return known;
+}
+
+std::size_t ColumnTable::entries() const {
+  std::size_t entries = 0;
+  for (const RowTable& column : columns_) entries += column.entries();
+  return entries;
+}
+
+}  // namespace orrery

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/properties/drawn_steps.h"
+
+namespace orrery {
+namespace {
+
+class StepPricing : public ::testing::TestWithParam<std::size_t> {};
+
+/// A step of each plan; as many as one likes: step_prices.
+TEST_P(StepPricing, TheStepPricerIsWithinHalfAPercentOfTheReplay) {
+  SteppedMachine machine(stepped_plans()[GetParam()]);
+  Draw draw(2026 + GetParam());
+  const DrawnStep step = draw_step(draw);
+  const auto replayed = static_cast<double>(machine.replayed(machine.pricer().program(step.shape())));
+  EXPECT_NEAR(static_cast<double>(machine.pricer().time(step.shape())) / replayed, 1, 0.005);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, StepPricing, ::testing::Range<std::size_t>(0, 24));
+
+TEST(StepPricer, GivesTheSameTimeWhateverWasAskedBefore) {
+  SteppedMachine first(stepped_plans()[0]), second(stepped_plans()[0]);
+  std::vector<DrawnStep> steps;
+  Draw draw(7);
+  for (int i = 0; i < 12; ++i) steps.push_back(draw_step(draw));
+  std::vector<Picoseconds> forward, backward;
+  for (const DrawnStep& step : steps) forward.push_back(first.pricer().time(step.shape()));
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    backward.push_back(second.pricer().time(step->shape()));
+  std::reverse(backward.begin(), backward.end());
+  EXPECT_EQ(forward, backward);
+}
+
+TEST(StepPricer, AnEmptyBatchTakesNoTime) {
+  SteppedMachine machine(stepped_plans()[0]);
+  EXPECT_EQ(machine.pricer().time({}), 0);
+}
+
+TEST(StepPricer, ASecondTimeIsAHit) {
+  SteppedMachine machine(stepped_plans()[0]);
+  StepPricer& pricer = machine.pricer();
+  const std::vector<Chunk> chunks = {{300, 0, true}};
+  // Neighbours in all tables: the second and third were never asked before.
+  pricer.time({20, 1000, 15000, chunks});
+  EXPECT_EQ(pricer.missed(), 1);
+  pricer.time({20, 1000, 15000, chunks});
+  pricer.time({20, 1001, 15020, chunks});
+  EXPECT_EQ(pricer.asked(), 3);
+  EXPECT_EQ(pricer.missed(), 1);
+}
+
+TEST(StepPricer, TheGraphOfAStepHasItsTokensAndContexts) {
+  SteppedMachine machine(stepped_plans()[0]);
+  const std::vector<Chunk> chunks = {{300, 64, true}, {20, 0, false}};
+  const Program program = machine.pricer().program({3, 1000, 1800, chunks});
+  for (const Kernel& kernel : program.kernels) {
+    if (kernel.name == "qkv") EXPECT_EQ(kernel.m, 323);
+    if (kernel.name == "head") EXPECT_EQ(kernel.m, 4);
+    if (kernel.kind == KernelClass::kAttentionDecode) {
+      EXPECT_EQ(*std::max_element(kernel.attention.lengths.begin(), kernel.attention.lengths.end()),
+                1001);
+      EXPECT_EQ(std::accumulate(kernel.attention.lengths.begin(), kernel.attention.lengths.end(),
+                                std::int64_t{0}),
+                1803);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery
