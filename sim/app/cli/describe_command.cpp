@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "models/collectives/algorithm.h"
+#include "models/kernels/family.h"
 #include "models/topologies/fabric.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/experiment.h"
@@ -140,11 +141,12 @@ Catalog catalog() {
     catalog.operators.push_back(
         {kind, info.help, [&described] { return operator_details(described); }});
   }
-  catalog.kernels = {
-      {"tiles", "attention over prompts by tiles, steps and waves; other kernels as roofline"},
+  for (const auto& [kind, tiled] : tile_families())
+    catalog.kernels.push_back({to_string(kind), "tiles: " + tiled.help});
+  catalog.kernels.push_back(
       {"roofline",
-       "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), "
-       "rates times efficiency"}};
+       "all other kernels, and all of calibrations of that model: p-norm roofline, launch + "
+       "(t_matrix^p + t_vector^p + t_memory^p)^(1/p), rates times efficiency"});
   for (const auto& [kind, info] : experiment_kinds())
     catalog.schemas.push_back({"experiment", "one simulation", kind, &info.record()});
   catalog.schemas.push_back(
