@@ -21,15 +21,27 @@ std::vector<double> growing_nodes(std::vector<double> first, double ratio, doubl
   return first;
 }
 
-/// Keys of the longest sequence, which says how kernels split all contexts: 12 nodes an octave.
-GridAxis longest_axis() { return GridAxis(growing_nodes({1, 16, 32, 64}, 1.0595, kMostTokens)); }
+/// Keys of the longest sequence, which says how kernels split all contexts: between multiples of
+/// 128, which is how many keys a block takes at a time; beyond 2,048 eighteen nodes an octave.
+GridAxis longest_axis() {
+  std::vector<double> nodes = {1};
+  for (double keys = 128; keys <= 2048; keys += 128) nodes.insert(nodes.end(), {keys - 1, keys + 1});
+  return GridAxis(growing_nodes(std::move(nodes), 1.0393, kMostTokens));
+}
 /// Mean over longest: at one longest context kernels have the same blocks with less in them.
 GridAxis mean_axis() {
-  return GridAxis({0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1});
+  return GridAxis({0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1});
 }
+/// Attention is some tenths of a step, and its errors count less by that.
+constexpr double kAttentionTolerance = 2e-3;
+
 /// Blocks of sequences come in waves, for which every sequence counts.
-RowSteps sequence_steps() { return {.exact = 8, .widths = {16, 4}, .parity = false}; }
-RowSteps chunk_steps() { return {.exact = 4, .widths = {64, 16}, .parity = false}; }
+RowSteps sequence_steps() {
+  return {.exact = 8, .widths = {16, 4}, .parity = false, .tolerance = kAttentionTolerance};
+}
+RowSteps chunk_steps() {
+  return {.exact = 4, .widths = {64, 16}, .parity = false, .tolerance = kAttentionTolerance};
+}
 
 GridAxis earlier_axis() {
   return GridAxis(growing_nodes({0, 16, 64, 128}, 1.1892, kMostTokens));

@@ -26,41 +26,33 @@ const StepPrice& RowTable::at(std::int64_t rows) {
   return entries_[static_cast<std::size_t>(known_[index])];
 }
 
-RowTable::Cell& RowTable::cell(std::size_t level, std::int64_t rows) {
-  std::vector<Cell>& cells = cells_.at(level);
-  const auto index = static_cast<std::size_t>((rows - 1) / steps_.widths.at(level) * 2 + (steps_.parity ? rows % 2 : 0));
-  if (index >= cells.size()) cells.resize(std::max(index + 1, 2 * cells.size()), Cell::kUnknown);
-  return cells[index];
-}
-
-RowTable::Cell RowTable::judged(Ends ends) {
+/// Whether the line through the ends of a cell holds in its middle.
+RowTable::Cell RowTable::cell(std::int64_t rows) {
+  const auto index = static_cast<std::size_t>((rows - 1) / steps_.widths[0] * 2 +
+                                               (steps_.parity ? rows % 2 : 0));
+  if (index >= cells_.size()) cells_.resize(std::max(index + 1, 2 * cells_.size()), Cell::kUnknown);
+  if (cells_[index] != Cell::kUnknown) return cells_[index];
+  const Ends ends = ends_of(rows, steps_.widths[0]);
   const std::int64_t middle = ends.low + (ends.high - ends.low) / 4 * 2;  // even where low is
   const double low = at(ends.low).at[0].time, high = at(ends.high).at[0].time;
-  const double share = static_cast<double>(middle - ends.low) /
-                       static_cast<double>(ends.high - ends.low);
-  const double line = low + (high - low) * share;
+  const double share =
+      static_cast<double>(middle - ends.low) / static_cast<double>(ends.high - ends.low);
   const double real = at(middle).at[0].time;
-  return std::abs(real - line) <= kTolerance * real ? Cell::kStraight : Cell::kRough;
+  const bool straight = std::abs(low + (high - low) * share - real) <= steps_.tolerance * real;
+  return cells_[index] = straight ? Cell::kStraight : Cell::kRough;
 }
 
 bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
   const std::size_t before = entries_.size();
-  if (rows > steps_.exact) {
-    for (std::size_t level = 0; level < steps_.widths.size(); ++level) {
-      const Ends ends = ends_of(rows, steps_.widths.at(level));
-      if (cell(level, rows) == Cell::kUnknown) {
-        const Cell found = judged(ends);
-        cell(level, rows) = found;
-      }
-      if (cell(level, rows) != Cell::kStraight) continue;
-      const double share =
-          static_cast<double>(rows - ends.low) / static_cast<double>(ends.high - ends.low);
-      terms.push_back({&at(ends.low), weight * (1 - share)});
-      terms.push_back({&at(ends.high), weight * share});
-      return entries_.size() == before;
-    }
+  if (rows <= steps_.exact) {
+    terms.push_back({&at(rows), weight});
+    return entries_.size() == before;
   }
-  terms.push_back({&at(rows), weight});
+  const Ends ends = ends_of(rows, steps_.widths[cell(rows) == Cell::kStraight ? 0 : 1]);
+  const double share =
+      static_cast<double>(rows - ends.low) / static_cast<double>(ends.high - ends.low);
+  terms.push_back({&at(ends.low), weight * (1 - share)});
+  terms.push_back({&at(ends.high), weight * share});
   return entries_.size() == before;
 }
 

@@ -14,20 +14,21 @@ namespace orrery {
 
 /// How finely a RowTable looks.
 struct RowSteps {
-  std::int64_t exact = 64;                     ///< up to so many rows each number has its own price
-  std::array<std::int64_t, 2> widths{64, 16};  ///< rows of a cell, and of the cells tried after it
-  bool parity = true;  ///< even and odd numbers apart: products of rows that are not aligned run
-                       ///< by other kernels
+  std::int64_t exact = 64;  ///< up to so many rows each number has its own price
+  std::array<std::int64_t, 2> widths{64, 16};  ///< rows of a cell, and of those tried after it
+  /// Even and odd numbers apart: libraries have other kernels for products of rows that are not
+  /// aligned.
+  bool parity = true;
+  double tolerance = 1e-3;  ///< by which the middle of a cell may be off the line between its ends
 };
 
 /// Prices by a number of rows (tokens, or sequences), filled on demand. Kernels take what their
 /// tiles and waves take, so that time is nearly straight inside a cell: where the middle of a cell is
-/// within kTolerance of the line between its ends, the line is taken, else the same is tried on
-/// smaller cells, and what is not straight there is priced row by row.
+/// on the line between its ends, the line is taken, else the lines of smaller cells, as wide as tiles
+/// are at least, so that jumps lie between them.
 class RowTable {
  public:
   using Evaluate = std::function<StepPrice(std::int64_t rows)>;
-  static constexpr double kTolerance = 1e-3;
 
   RowTable(Evaluate evaluate, RowSteps steps) : evaluate_(std::move(evaluate)), steps_(steps) {}
 
@@ -43,14 +44,13 @@ class RowTable {
   };
   Ends ends_of(std::int64_t rows, std::int64_t width) const;
   const StepPrice& at(std::int64_t rows);
-  Cell& cell(std::size_t level, std::int64_t rows);
-  Cell judged(Ends ends);
+  Cell cell(std::int64_t rows);
 
   Evaluate evaluate_;
   RowSteps steps_;
   std::deque<StepPrice> entries_;
-  std::vector<std::int32_t> known_;         ///< by rows: an index; -1: not priced
-  std::array<std::vector<Cell>, 2> cells_;  ///< by level, cell and parity
+  std::vector<std::int32_t> known_;  ///< by rows: an index; -1: not priced
+  std::vector<Cell> cells_;          ///< of the first width, by parity
 };
 
 /// The nodes of one dimension of a table, ascending, and where a value stands between them.
