@@ -49,10 +49,13 @@ class StepPricer final : public IterationPricer {
   std::vector<LayerKind> kinds(bool attention_alone) const;
   LayerWork work(Phase phase, std::int64_t tokens) const;
   StepPrice price_tokens(Phase phase, std::int64_t tokens) const;
+  StepPrice price_shares(Phase phase, std::int64_t rows) const;
+  bool shared_out(const LayerConfig& layer) const;
   StepPrice price_head(std::int64_t rows) const;
   StepPrice price_attention(const AttentionPart& part) const;
   StepPrice price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const;
   StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
+  bool add_tokens(std::int64_t tokens, bool decodes);
   bool add_decodes(const BatchShape& shape);
 
   LlmConfig model_;
@@ -61,6 +64,7 @@ class StepPricer final : public IterationPricer {
   StepClock clock_;
   std::vector<LayerKind> layers_, attentions_;
   RowTable decode_tokens_, mixed_tokens_;  ///< of all layers and the embedding
+  RowTable decode_shares_, mixed_shares_;  ///< of experts, where tp ranks share the tokens out
   RowTable head_;
   ColumnTable decodes_;  ///< sequences; keys of the longest, mean over longest
   ColumnTable chunks_;   ///< tokens; earlier tokens

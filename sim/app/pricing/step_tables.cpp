@@ -2,19 +2,9 @@
 #include "sim/app/pricing/step_tables.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace orrery {
-
-/// The first and last number of rows of a cell; with parity, of those that are even or odd as
-/// `rows` is.
-RowTable::Ends RowTable::ends_of(std::int64_t rows, std::int64_t width) const {
-  const std::int64_t before = (rows - 1) / width * width;
-  if (!steps_.parity) return {before + 1, before + width};
-  const std::int64_t low = before + (rows % 2 == 0 ? 2 : 1);
-  return {low, low + width - 2};
-}
 
 const StepPrice& RowTable::at(std::int64_t rows) {
   const auto index = static_cast<std::size_t>(rows);
@@ -26,33 +16,19 @@ const StepPrice& RowTable::at(std::int64_t rows) {
   return entries_[static_cast<std::size_t>(known_[index])];
 }
 
-/// Whether the line through the ends of a cell holds in its middle.
-RowTable::Cell RowTable::cell(std::int64_t rows) {
-  const auto index = static_cast<std::size_t>((rows - 1) / steps_.widths[0] * 2 +
-                                               (steps_.parity ? rows % 2 : 0));
-  if (index >= cells_.size()) cells_.resize(std::max(index + 1, 2 * cells_.size()), Cell::kUnknown);
-  if (cells_[index] != Cell::kUnknown) return cells_[index];
-  const Ends ends = ends_of(rows, steps_.widths[0]);
-  const std::int64_t middle = ends.low + (ends.high - ends.low) / 4 * 2;  // even where low is
-  const double low = at(ends.low).at[0].time, high = at(ends.high).at[0].time;
-  const double share =
-      static_cast<double>(middle - ends.low) / static_cast<double>(ends.high - ends.low);
-  const double real = at(middle).at[0].time;
-  const bool straight = std::abs(low + (high - low) * share - real) <= steps_.tolerance * real;
-  return cells_[index] = straight ? Cell::kStraight : Cell::kRough;
-}
-
 bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
   const std::size_t before = entries_.size();
   if (rows <= steps_.exact) {
     terms.push_back({&at(rows), weight});
     return entries_.size() == before;
   }
-  const Ends ends = ends_of(rows, steps_.widths[cell(rows) == Cell::kStraight ? 0 : 1]);
-  const double share =
-      static_cast<double>(rows - ends.low) / static_cast<double>(ends.high - ends.low);
-  terms.push_back({&at(ends.low), weight * (1 - share)});
-  terms.push_back({&at(ends.high), weight * share});
+  // The ends of the cell; with parity, of those that are even or odd as `rows` is.
+  const std::int64_t first = (rows - 1) / steps_.width * steps_.width;
+  const std::int64_t low = first + (steps_.parity && rows % 2 == 0 ? 2 : 1);
+  const std::int64_t high = steps_.parity ? low + steps_.width - 2 : first + steps_.width;
+  const double share = static_cast<double>(rows - low) / static_cast<double>(high - low);
+  if (share < 1) terms.push_back({&at(low), weight * (1 - share)});
+  if (share > 0) terms.push_back({&at(high), weight * share});
   return entries_.size() == before;
 }
 

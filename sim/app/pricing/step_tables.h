@@ -15,42 +15,33 @@ namespace orrery {
 /// How finely a RowTable looks.
 struct RowSteps {
   std::int64_t exact = 64;  ///< up to so many rows each number has its own price
-  std::array<std::int64_t, 2> widths{64, 16};  ///< rows of a cell, and of those tried after it
+  std::int64_t width = 16;  ///< rows of a cell beyond
   /// Even and odd numbers apart: libraries have other kernels for products of rows that are not
   /// aligned.
   bool parity = true;
-  double tolerance = 1e-3;  ///< by which the middle of a cell may be off the line between its ends
 };
 
 /// Prices by a number of rows (tokens, or sequences), filled on demand. Kernels take what their
-/// tiles and waves take, so that time is nearly straight inside a cell: where the middle of a cell is
-/// on the line between its ends, the line is taken, else the lines of smaller cells, as wide as tiles
-/// are at least, so that jumps lie between them.
+/// tiles take, and these are no less than 16 rows high: time jumps between cells and is straight
+/// inside them.
 class RowTable {
  public:
   using Evaluate = std::function<StepPrice(std::int64_t rows)>;
 
-  RowTable(Evaluate evaluate, RowSteps steps) : evaluate_(std::move(evaluate)), steps_(steps) {}
+  explicit RowTable(Evaluate evaluate, RowSteps steps = {})
+      : evaluate_(std::move(evaluate)), steps_(steps) {}
 
   /// Appends the price of so many rows. @return whether all of it was there
   bool add(std::int64_t rows, double weight, PriceTerms& terms);
   std::size_t entries() const { return entries_.size(); }
 
  private:
-  enum class Cell : std::uint8_t { kUnknown, kStraight, kRough };
-
-  struct Ends {
-    std::int64_t low = 0, high = 0;
-  };
-  Ends ends_of(std::int64_t rows, std::int64_t width) const;
   const StepPrice& at(std::int64_t rows);
-  Cell cell(std::int64_t rows);
 
   Evaluate evaluate_;
   RowSteps steps_;
   std::deque<StepPrice> entries_;
   std::vector<std::int32_t> known_;  ///< by rows: an index; -1: not priced
-  std::vector<Cell> cells_;          ///< of the first width, by parity
 };
 
 /// The nodes of one dimension of a table, ascending, and where a value stands between them.
