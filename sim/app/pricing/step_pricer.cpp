@@ -34,10 +34,14 @@ GridAxis mean_axis() {
 }
 /// Blocks of sequences come in waves, for which every sequence counts.
 RowSteps sequence_steps() { return {.exact = 8, .width = 4, .parity = false}; }
-RowSteps chunk_steps() { return {.exact = 4, .width = 16, .parity = false}; }
+/// Latent attention expands keys and values by a product.
+RowSteps chunk_steps(bool latent) { return {.exact = 4, .width = 16, .parity = latent}; }
 
+/// Even ones.
 GridAxis earlier_axis() {
-  return GridAxis(growing_nodes({0, 16, 64, 128}, 1.1892, kMostTokens));
+  std::vector<double> nodes = growing_nodes({0, 8, 32, 64}, 1.1892, kMostTokens / 2);
+  for (double& node : nodes) node *= 2;
+  return GridAxis(std::move(nodes));
 }
 
 bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
@@ -93,10 +97,14 @@ StepPricer::StepPricer(StepMachine machine, LlmConfig model, const InferenceConf
                [this](std::int64_t sequences, const ColumnTable::Point& at) {
                  return price_decodes(sequences, at);
                }),
-      chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(),
+      chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(is_latent()),
               [this](std::int64_t tokens, const ColumnTable::Point& at) {
                 return price_chunk(tokens, std::llround(at[0]));
-              }) {}
+              }),
+      odd_chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(is_latent()),
+                  [this](std::int64_t tokens, const ColumnTable::Point& at) {
+                    return price_chunk(tokens, std::llround(at[0]) + 1);
+                  }) {}
 
 std::vector<StepPricer::LayerKind> StepPricer::kinds(bool attention_alone) const {
   std::vector<LayerKind> all;
@@ -199,6 +207,12 @@ bool StepPricer::add_decodes(const BatchShape& shape) {
   return decodes_.add(shape.sequences, {longest, mean / longest}, 1, terms_);
 }
 
+bool StepPricer::add_chunk(const Chunk& chunk) {
+  const bool odd = is_latent() && chunk.context % 2 == 1;
+  const auto earlier = static_cast<double>(chunk.context - (odd ? 1 : 0));
+  return (odd ? odd_chunks_ : chunks_).add(chunk.tokens, {earlier, 0}, 1, terms_);
+}
+
 Picoseconds StepPricer::time(const BatchShape& shape) {
   const std::int64_t tokens = shape.tokens();
   if (tokens == 0) return 0;
@@ -208,7 +222,7 @@ Picoseconds StepPricer::time(const BatchShape& shape) {
   std::int64_t sampled = shape.sequences;
   for (const Chunk& chunk : shape.chunks) {
     sampled += chunk.samples ? 1 : 0;
-    known = chunks_.add(chunk.tokens, {static_cast<double>(chunk.context), 0}, 1, terms_) && known;
+    known = add_chunk(chunk) && known;
   }
   if (sampled > 0) known = head_.add(sampled, 1, terms_) && known;
   ++asked_;
@@ -223,7 +237,7 @@ Program StepPricer::program(const BatchShape& shape) const {
 std::size_t StepPricer::entries() const {
   return decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
          mixed_shares_.entries() + head_.entries() +
-         decodes_.entries() + chunks_.entries();
+         decodes_.entries() + chunks_.entries() + odd_chunks_.entries();
 }
 
 }  // namespace orrery

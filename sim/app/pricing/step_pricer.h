@@ -57,6 +57,8 @@ class StepPricer final : public IterationPricer {
   StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
   bool add_tokens(std::int64_t tokens, bool decodes);
   bool add_decodes(const BatchShape& shape);
+  bool add_chunk(const Chunk& chunk);
+  bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
 
   LlmConfig model_;
   InferenceConfig plan_;
@@ -68,6 +70,8 @@ class StepPricer final : public IterationPricer {
   RowTable head_;
   ColumnTable decodes_;  ///< sequences; keys of the longest, mean over longest
   ColumnTable chunks_;   ///< tokens; earlier tokens
+  ColumnTable odd_chunks_;  ///< of latent attention after odd numbers of tokens, which make the
+                            ///< product that expands keys and values another one
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;
 };

@@ -2,6 +2,7 @@
 #include "sim/app/pricing/step_tables.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace orrery {
@@ -16,6 +17,19 @@ const StepPrice& RowTable::at(std::int64_t rows) {
   return entries_[static_cast<std::size_t>(known_[index])];
 }
 
+bool RowTable::straight(std::int64_t low, std::int64_t high) {
+  const auto index = static_cast<std::size_t>(low);
+  if (index >= cells_.size()) cells_.resize(std::max(index + 1, 2 * cells_.size()), Cell::kUnknown);
+  if (cells_[index] == Cell::kUnknown) {
+    const std::int64_t middle = low + (high - low) / 4 * 2;  // even where the ends are
+    const double share = static_cast<double>(middle - low) / static_cast<double>(high - low);
+    const double line = (1 - share) * at(low).at[0].time + share * at(high).at[0].time;
+    const double real = at(middle).at[0].time;
+    cells_[index] = std::abs(line - real) <= kTolerance * real ? Cell::kStraight : Cell::kRough;
+  }
+  return cells_[index] == Cell::kStraight;
+}
+
 bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
   const std::size_t before = entries_.size();
   if (rows <= steps_.exact) {
@@ -26,6 +40,10 @@ bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
   const std::int64_t first = (rows - 1) / steps_.width * steps_.width;
   const std::int64_t low = first + (steps_.parity && rows % 2 == 0 ? 2 : 1);
   const std::int64_t high = steps_.parity ? low + steps_.width - 2 : first + steps_.width;
+  if (!straight(low, high)) {
+    terms.push_back({&at(rows), weight});
+    return entries_.size() == before;
+  }
   const double share = static_cast<double>(rows - low) / static_cast<double>(high - low);
   if (share < 1) terms.push_back({&at(low), weight * (1 - share)});
   if (share > 0) terms.push_back({&at(high), weight * share});

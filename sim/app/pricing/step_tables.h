@@ -23,10 +23,12 @@ struct RowSteps {
 
 /// Prices by a number of rows (tokens, or sequences), filled on demand. Kernels take what their
 /// tiles take, and these are no less than 16 rows high: time jumps between cells and is straight
-/// inside them.
+/// inside most. Where the middle of a cell is more than kTolerance off the line between its ends (a
+/// transfer that is carried in another way from some size on), it is priced row by row.
 class RowTable {
  public:
   using Evaluate = std::function<StepPrice(std::int64_t rows)>;
+  static constexpr double kTolerance = 2e-3;
 
   explicit RowTable(Evaluate evaluate, RowSteps steps = {})
       : evaluate_(std::move(evaluate)), steps_(steps) {}
@@ -36,10 +38,14 @@ class RowTable {
   std::size_t entries() const { return entries_.size(); }
 
  private:
+  enum class Cell : std::uint8_t { kUnknown, kStraight, kRough };
+
   const StepPrice& at(std::int64_t rows);
+  bool straight(std::int64_t low, std::int64_t high);
 
   Evaluate evaluate_;
   RowSteps steps_;
+  std::vector<Cell> cells_;  ///< by their lowest row
   std::deque<StepPrice> entries_;
   std::vector<std::int32_t> known_;  ///< by rows: an index; -1: not priced
 };
