@@ -22,11 +22,11 @@ std::vector<double> growing_nodes(std::vector<double> first, double ratio, doubl
 }
 
 /// Keys of the longest sequence, which says how kernels split all contexts: between multiples of
-/// 128, which is how many keys a block takes at a time; beyond 2,048 eighteen nodes an octave.
+/// 128, which is how many keys a block takes at a time; beyond 2,048 twelve nodes an octave.
 GridAxis longest_axis() {
   std::vector<double> nodes = {1};
   for (double keys = 128; keys <= 2048; keys += 128) nodes.insert(nodes.end(), {keys - 1, keys + 1});
-  return GridAxis(growing_nodes(std::move(nodes), 1.0393, kMostTokens));
+  return GridAxis(growing_nodes(std::move(nodes), 1.0595, kMostTokens));
 }
 /// Mean over longest: at one longest context kernels have the same blocks with less in them.
 GridAxis mean_axis() {
@@ -34,8 +34,11 @@ GridAxis mean_axis() {
 }
 /// Blocks of sequences come in waves, for which every sequence counts.
 RowSteps sequence_steps() { return {.exact = 8, .width = 4, .parity = false}; }
-/// Latent attention expands keys and values by a product.
-RowSteps chunk_steps(bool latent) { return {.exact = 4, .width = 16, .parity = latent}; }
+/// Tiles of attention are 64 rows high or more; latent attention expands keys and values by a
+/// product.
+RowSteps chunk_steps(bool latent) {
+  return {.exact = 4, .width = latent ? 16 : 64, .parity = latent};
+}
 
 /// Even ones.
 GridAxis earlier_axis() {

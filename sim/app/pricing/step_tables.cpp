@@ -40,7 +40,13 @@ bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
   const std::int64_t first = (rows - 1) / steps_.width * steps_.width;
   const std::int64_t low = first + (steps_.parity && rows % 2 == 0 ? 2 : 1);
   const std::int64_t high = steps_.parity ? low + steps_.width - 2 : first + steps_.width;
-  if (!straight(low, high)) {
+  const bool is_straight = straight(low, high);
+  // Who needs the even rows of a cell will soon need the odd ones.
+  if (steps_.parity && entries_.size() != before) {
+    const std::int64_t other = 2 * first + 3 - low;
+    straight(other, other + steps_.width - 2);
+  }
+  if (!is_straight) {
     terms.push_back({&at(rows), weight});
     return entries_.size() == before;
   }
