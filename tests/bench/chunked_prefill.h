@@ -8,12 +8,13 @@
 
 namespace orrery::bench {
 
-/// A trace of requests, made up: lengths spread as those of conversations, arrivals at random.
+/// A trace of requests, made up: lengths spread as those of conversations, arrivals at random. Rate
+/// and mean lengths are about those of the conversations that Azure published in 2023.
 struct TraceLoad {
   int requests = 10'000;
-  double per_second = 10;
+  double per_second = 5.5;
   double prompt = 1000, prompt_spread = 1.0;  ///< median, and deviation of the logarithm
-  double output = 200, output_spread = 0.8;
+  double output = 150, output_spread = 0.8;
   std::uint64_t seed = 1;
 };
 
@@ -23,7 +24,7 @@ struct TraceLoad {
 std::int64_t run_chunked_prefill(const TraceLoad& load,
                                  const std::function<Picoseconds(const BatchShape&)>& time);
 
-/// What the steps of a trace took, those that found all prices and those that did not.
+/// CPU time that the steps of a trace took, those that found all prices and those that did not.
 struct Asked {
   double hit_seconds = 0, miss_seconds = 0, longest_miss = 0;
   double hits = 0, misses = 0;

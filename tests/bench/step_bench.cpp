@@ -39,7 +39,7 @@ Asked deepseek() {
   return ask(*steps, {});
 }
 
-void add_model(const std::string& name, Asked (*run)()) {
+void add_model(const std::string& name, bool guide, Asked (*run)()) {
   add_contestant("step/" + name + "/hit", [run] {
     const Asked asked = run();
     return Sample{asked.hit_seconds / asked.hits, 0, asked.hits / (asked.hits + asked.misses)};
@@ -48,9 +48,9 @@ void add_model(const std::string& name, Asked (*run)()) {
     const Asked asked = run();
     return Sample{asked.miss_seconds / asked.misses, 0, asked.longest_miss};
   });
-  const auto compare = [](const char* id, const std::string& text, const std::string& of,
+  const auto compare = [guide](const char* id, const std::string& text, const std::string& of,
                           Quantity quantity, Limit limit, double demand) {
-    add_comparison({id, text, of, "", quantity, limit, demand, false});
+    add_comparison({id, text, of, "", quantity, limit, demand, guide});
   };
   const std::string of = "step/" + name;
   compare("S1", "a step whose prices are there, " + name + " [s]", of + "/hit", Quantity::kSeconds,
@@ -64,8 +64,8 @@ void add_model(const std::string& name, Asked (*run)()) {
 }  // namespace
 
 void add_step_contest() {
-  add_model("llama", llama);
-  add_model("deepseek", deepseek);
+  add_model("llama", false, llama);
+  add_model("deepseek", true, deepseek);
 }
 
 }  // namespace orrery::bench

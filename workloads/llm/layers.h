@@ -12,6 +12,11 @@ namespace orrery {
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work, const AttentionPart& part);
 
+/// The two halves of a layer: attention with its norms, and MLP or experts with theirs.
+StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const LayerWork& work);
+StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+
 /// One transformer layer on one rank: attention, then MLP or experts.
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
 /// Its backward pass, with what `work.recompute` computes again.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "models/transfers/flow_model.h"
@@ -16,7 +17,7 @@ namespace orrery {
 /// A transfer that kernels may run beside; picoseconds.
 struct PartPricer::Flight {
   double begin = 0, end = 0;
-  DeviceLoad load;
+  std::uint32_t transfer = 0;
 };
 
 /// The works of a list with their prices; `work` is that of each step.
@@ -25,6 +26,8 @@ struct PartPricer::Priced {
   std::vector<std::uint32_t> work;
   PricedProgram prices;
   std::vector<double> joules;  ///< of each transfer, on one rank
+  /// Of kernels beside transfers, by both; the same at every clock.
+  mutable std::map<std::pair<std::uint32_t, std::uint32_t>, double> slowdowns;
 };
 
 namespace {
@@ -86,18 +89,20 @@ PartPricer::Priced PartPricer::priced(const StepList& steps) const {
 }
 
 /// A kernel is slower while a transfer is in flight, as the replay has it; transfers do not overlap.
-double PartPricer::kernel_end(const Kernel& kernel, double begin, double duration,
-                              const std::vector<Flight>& flights) const {
+double PartPricer::kernel_end(const Priced& part, std::uint32_t kernel, double begin,
+                              double duration, const std::vector<Flight>& flights) const {
   double now = begin, left = duration;
   for (const Flight& flight : flights) {
-    if (flight.end <= now || flight.load.none() || !machine_.slowdown) continue;
+    const DeviceLoad& load = part.prices.transfers[flight.transfer].cost.device;
+    if (flight.end <= now || load.none() || !machine_.slowdown) continue;
     if (flight.begin > now) {
       const double alone = std::min(left, flight.begin - now);
       now += alone;
       left -= alone;
     }
     if (left <= 0) break;
-    const double slowdown = machine_.slowdown(kernel, flight.load);
+    double& slowdown = part.slowdowns[{kernel, flight.transfer}];
+    if (slowdown == 0) slowdown = machine_.slowdown(part.program.kernels[kernel], load);
     const double beside = std::min(left, (flight.end - now) / slowdown);
     now += beside * slowdown;
     left -= beside;
@@ -117,15 +122,14 @@ double PartPricer::time_of(const StepList& steps, const Priced& part,
     for (const std::size_t earlier : step.after) ready = std::max(ready, ends[earlier]);
     if (step.kernel() != nullptr) {
       const auto duration = static_cast<double>(costs[part.work[i]].duration);
-      compute = kernel_end(part.program.kernels[part.work[i]], std::max(ready, compute), duration,
-                           flights);
+      compute = kernel_end(part, part.work[i], std::max(ready, compute), duration, flights);
       ends.push_back(compute);
     } else {
       double& stream = streams.at(static_cast<std::size_t>(step.collective()->scope));
       const PricedTransfer& transfer = part.prices.transfers[part.work[i]];
       const double begin = std::max(ready, stream);
       stream = begin + transfer_ps(transfer);
-      flights.push_back({begin, stream, transfer.cost.device});
+      flights.push_back({begin, stream, part.work[i]});
       ends.push_back(stream);
     }
     last = std::max(last, ends.back());

@@ -55,7 +55,7 @@ class PartPricer {
   Priced priced(const StepList& steps) const;
   double time_of(const StepList& steps, const Priced& priced,
                  const std::vector<KernelCost>& costs) const;
-  double kernel_end(const Kernel& kernel, double begin, double duration,
+  double kernel_end(const Priced& priced, std::uint32_t kernel, double begin, double duration,
                     const std::vector<Flight>& flights) const;
   void set_at(StepPrice& price, std::size_t point, const StepList& steps, const Priced& priced,
               const std::vector<KernelCost>& costs) const;

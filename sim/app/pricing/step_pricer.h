@@ -49,11 +49,16 @@ class StepPricer final : public IterationPricer {
   std::vector<LayerKind> kinds(bool attention_alone) const;
   LayerWork work(Phase phase, std::int64_t tokens) const;
   StepPrice price_tokens(Phase phase, std::int64_t tokens) const;
+  StepPrice price_shares(Phase phase, std::int64_t rows) const;
+  bool shared_out(const LayerConfig& layer) const;
   StepPrice price_head(std::int64_t rows) const;
   StepPrice price_attention(const AttentionPart& part) const;
   StepPrice price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const;
   StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
+  bool add_tokens(std::int64_t tokens, bool decodes);
   bool add_decodes(const BatchShape& shape);
+  bool add_chunk(const Chunk& chunk);
+  bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
 
   LlmConfig model_;
   InferenceConfig plan_;
@@ -61,9 +66,12 @@ class StepPricer final : public IterationPricer {
   StepClock clock_;
   std::vector<LayerKind> layers_, attentions_;
   RowTable decode_tokens_, mixed_tokens_;  ///< of all layers and the embedding
+  RowTable decode_shares_, mixed_shares_;  ///< of experts, where tp ranks share the tokens out
   RowTable head_;
   ColumnTable decodes_;  ///< sequences; keys of the longest, mean over longest
   ColumnTable chunks_;   ///< tokens; earlier tokens
+  ColumnTable odd_chunks_;  ///< of latent attention after odd numbers of tokens, which make the
+                            ///< product that expands keys and values another one
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;
 };

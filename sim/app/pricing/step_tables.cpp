@@ -7,15 +7,6 @@
 
 namespace orrery {
 
-/// The first and last number of rows of a cell; with parity, of those that are even or odd as
-/// `rows` is.
-RowTable::Ends RowTable::ends_of(std::int64_t rows, std::int64_t width) const {
-  const std::int64_t before = (rows - 1) / width * width;
-  if (!steps_.parity) return {before + 1, before + width};
-  const std::int64_t low = before + (rows % 2 == 0 ? 2 : 1);
-  return {low, low + width - 2};
-}
-
 const StepPrice& RowTable::at(std::int64_t rows) {
   const auto index = static_cast<std::size_t>(rows);
   if (index >= known_.size()) known_.resize(std::max(index + 1, 2 * known_.size()), -1);
@@ -26,41 +17,42 @@ const StepPrice& RowTable::at(std::int64_t rows) {
   return entries_[static_cast<std::size_t>(known_[index])];
 }
 
-RowTable::Cell& RowTable::cell(std::size_t level, std::int64_t rows) {
-  std::vector<Cell>& cells = cells_.at(level);
-  const auto index = static_cast<std::size_t>((rows - 1) / steps_.widths.at(level) * 2 + (steps_.parity ? rows % 2 : 0));
-  if (index >= cells.size()) cells.resize(std::max(index + 1, 2 * cells.size()), Cell::kUnknown);
-  return cells[index];
-}
-
-RowTable::Cell RowTable::judged(Ends ends) {
-  const std::int64_t middle = ends.low + (ends.high - ends.low) / 4 * 2;  // even where low is
-  const double low = at(ends.low).at[0].time, high = at(ends.high).at[0].time;
-  const double share = static_cast<double>(middle - ends.low) /
-                       static_cast<double>(ends.high - ends.low);
-  const double line = low + (high - low) * share;
-  const double real = at(middle).at[0].time;
-  return std::abs(real - line) <= kTolerance * real ? Cell::kStraight : Cell::kRough;
+bool RowTable::straight(std::int64_t low, std::int64_t high) {
+  const auto index = static_cast<std::size_t>(low);
+  if (index >= cells_.size()) cells_.resize(std::max(index + 1, 2 * cells_.size()), Cell::kUnknown);
+  if (cells_[index] == Cell::kUnknown) {
+    const std::int64_t middle = low + (high - low) / 4 * 2;  // even where the ends are
+    const double share = static_cast<double>(middle - low) / static_cast<double>(high - low);
+    const double line = (1 - share) * at(low).at[0].time + share * at(high).at[0].time;
+    const double real = at(middle).at[0].time;
+    cells_[index] = std::abs(line - real) <= kTolerance * real ? Cell::kStraight : Cell::kRough;
+  }
+  return cells_[index] == Cell::kStraight;
 }
 
 bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
   const std::size_t before = entries_.size();
-  if (rows > steps_.exact) {
-    for (std::size_t level = 0; level < steps_.widths.size(); ++level) {
-      const Ends ends = ends_of(rows, steps_.widths.at(level));
-      if (cell(level, rows) == Cell::kUnknown) {
-        const Cell found = judged(ends);
-        cell(level, rows) = found;
-      }
-      if (cell(level, rows) != Cell::kStraight) continue;
-      const double share =
-          static_cast<double>(rows - ends.low) / static_cast<double>(ends.high - ends.low);
-      terms.push_back({&at(ends.low), weight * (1 - share)});
-      terms.push_back({&at(ends.high), weight * share});
-      return entries_.size() == before;
-    }
+  if (rows <= steps_.exact) {
+    terms.push_back({&at(rows), weight});
+    return entries_.size() == before;
   }
-  terms.push_back({&at(rows), weight});
+  // The ends of the cell; with parity, of those that are even or odd as `rows` is.
+  const std::int64_t first = (rows - 1) / steps_.width * steps_.width;
+  const std::int64_t low = first + (steps_.parity && rows % 2 == 0 ? 2 : 1);
+  const std::int64_t high = steps_.parity ? low + steps_.width - 2 : first + steps_.width;
+  const bool is_straight = straight(low, high);
+  // Who needs the even rows of a cell will soon need the odd ones.
+  if (steps_.parity && entries_.size() != before) {
+    const std::int64_t other = 2 * first + 3 - low;
+    straight(other, other + steps_.width - 2);
+  }
+  if (!is_straight) {
+    terms.push_back({&at(rows), weight});
+    return entries_.size() == before;
+  }
+  const double share = static_cast<double>(rows - low) / static_cast<double>(high - low);
+  if (share < 1) terms.push_back({&at(low), weight * (1 - share)});
+  if (share > 0) terms.push_back({&at(high), weight * share});
   return entries_.size() == before;
 }
 

@@ -14,22 +14,24 @@ namespace orrery {
 
 /// How finely a RowTable looks.
 struct RowSteps {
-  std::int64_t exact = 64;                     ///< up to so many rows each number has its own price
-  std::array<std::int64_t, 2> widths{64, 16};  ///< rows of a cell, and of the cells tried after it
-  bool parity = true;  ///< even and odd numbers apart: products of rows that are not aligned run
-                       ///< by other kernels
+  std::int64_t exact = 64;  ///< up to so many rows each number has its own price
+  std::int64_t width = 16;  ///< rows of a cell beyond
+  /// Even and odd numbers apart: libraries have other kernels for products of rows that are not
+  /// aligned.
+  bool parity = true;
 };
 
 /// Prices by a number of rows (tokens, or sequences), filled on demand. Kernels take what their
-/// tiles and waves take, so that time is nearly straight inside a cell: where the middle of a cell is
-/// within kTolerance of the line between its ends, the line is taken, else the same is tried on
-/// smaller cells, and what is not straight there is priced row by row.
+/// tiles take, and these are no less than 16 rows high: time jumps between cells and is straight
+/// inside most. Where the middle of a cell is more than kTolerance off the line between its ends (a
+/// transfer that is carried in another way from some size on), it is priced row by row.
 class RowTable {
  public:
   using Evaluate = std::function<StepPrice(std::int64_t rows)>;
-  static constexpr double kTolerance = 1e-3;
+  static constexpr double kTolerance = 2e-3;
 
-  RowTable(Evaluate evaluate, RowSteps steps) : evaluate_(std::move(evaluate)), steps_(steps) {}
+  explicit RowTable(Evaluate evaluate, RowSteps steps = {})
+      : evaluate_(std::move(evaluate)), steps_(steps) {}
 
   /// Appends the price of so many rows. @return whether all of it was there
   bool add(std::int64_t rows, double weight, PriceTerms& terms);
@@ -38,19 +40,14 @@ class RowTable {
  private:
   enum class Cell : std::uint8_t { kUnknown, kStraight, kRough };
 
-  struct Ends {
-    std::int64_t low = 0, high = 0;
-  };
-  Ends ends_of(std::int64_t rows, std::int64_t width) const;
   const StepPrice& at(std::int64_t rows);
-  Cell& cell(std::size_t level, std::int64_t rows);
-  Cell judged(Ends ends);
+  bool straight(std::int64_t low, std::int64_t high);
 
   Evaluate evaluate_;
   RowSteps steps_;
+  std::vector<Cell> cells_;  ///< by their lowest row
   std::deque<StepPrice> entries_;
-  std::vector<std::int32_t> known_;         ///< by rows: an index; -1: not priced
-  std::array<std::vector<Cell>, 2> cells_;  ///< by level, cell and parity
+  std::vector<std::int32_t> known_;  ///< by rows: an index; -1: not priced
 };
 
 /// The nodes of one dimension of a table, ascending, and where a value stands between them.

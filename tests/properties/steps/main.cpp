@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) %
       1000000007;
   int steps = 200, only = -1, requests = 0;
-  double per_second = 10;
+  double per_second = 5.5;
   bool verbose = false;
   CLI::App app("Times of steps without a graph beside replays");
   app.add_option("--steps", steps, "of all plans together");

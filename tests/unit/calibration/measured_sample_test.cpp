@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Demand{"gemm", 0.05, 0.06}, Demand{"attention_prefill", 0.04, 0.05},
                     Demand{"attention_decode", 0.05, 0.06}, Demand{"mla_prefill", 0.04, 0.05},
                     Demand{"mla_decode", 0.05, 0.06}, Demand{"moe", 0.08, 0.08}),
-    [](const auto& info) { return std::string(info.param.family); });
+    [](const auto& instance) { return std::string(instance.param.family); });
 
 }  // namespace
 }  // namespace orrery
