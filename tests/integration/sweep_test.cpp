@@ -10,6 +10,7 @@ namespace {
 
 using integration::orrery;
 using integration::Outcome;
+using integration::shell;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;

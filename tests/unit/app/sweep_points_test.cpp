@@ -16,6 +16,7 @@
 #include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/app/sweeps/sweep_config.h"
+#include "sim/config/load.h"
 #include "sim/results/record_bytes.h"
 #include "sim/units/sha256.h"
 
@@ -57,7 +58,7 @@ bool same_as_loaded(const Sweep& sweep, const SweepPoint& point) {
 }
 
 TEST(SweepPoints, HaveTheIdentityOfLoadedOnesInEverySweepOfTheLibrary) {
-  constexpr std::size_t kMost = 25;  // of each sweep, as loading takes milliseconds
+  constexpr std::size_t kMost = 8;  // of each sweep, as loading takes milliseconds
   std::size_t compared = 0;
   for (const auto& file : fs::directory_iterator(ORRERY_SOURCE_DIR "/configs/sweeps")) {
     if (file.path().extension() != ".yaml") continue;
@@ -191,7 +192,8 @@ TEST(Workers, ADeathCostsThePointItHappenedInAndNoOther) {
     for (const auto& [i, result] : all) {
       const auto* failure = std::get_if<Failure>(&result);
       ASSERT_EQ(failure != nullptr, failed.count(i) > 0) << i;
-      if (failure != nullptr) EXPECT_EQ(failure->code, failed.at(i)) << failure->message;
+      if (failure == nullptr) continue;
+      EXPECT_EQ(failure->code, failed.at(i)) << failure->message;
     }
     EXPECT_THAT(std::get<Failure>(all.at(7)).message, testing::HasSubstr("Killed"));
   }
