@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/results/configuration.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace orrery {
-namespace {
+#include "sim/results/json_path.h"
 
+namespace orrery {
 using nlohmann::ordered_json;
 
-/// The value at a dotted path, list items by their index; null if there is none.
-ordered_json* at_path(ordered_json& json, std::string_view path) {
+ordered_json* value_at(ordered_json& json, std::string_view path) {
   ordered_json* value = &json;
   while (!path.empty()) {
     const std::string_view key = path.substr(0, path.find('.'));
@@ -31,8 +31,6 @@ ordered_json* at_path(ordered_json& json, std::string_view path) {
   return value;
 }
 
-}  // namespace
-
 std::vector<Parameter> parameters_with(const Configuration& base,
                                        const std::vector<Variation>& varied) {
   std::vector<Parameter> parameters = base.parameters;
@@ -46,7 +44,7 @@ ordered_json canonical_with(const Configuration& base, const std::vector<Variati
   if (!base.canonical) return ordered_json::object();
   ordered_json canonical = *base.canonical;
   for (const Variation& other : varied)
-    if (ordered_json* value = at_path(canonical, other.parameter.path))
+    if (ordered_json* value = value_at(canonical, other.parameter.path))
       *value = ordered_json::parse(other.json);
   return canonical;
 }
@@ -60,7 +58,7 @@ std::optional<std::vector<Variation>> difference(const Configuration& base,
   for (std::size_t i = 0; i < whole.parameters.size(); ++i) {
     const Parameter& parameter = whole.parameters[i];
     if (parameter == base.parameters[i]) continue;
-    const ordered_json* value = at_path(canonical, parameter.path);
+    const ordered_json* value = value_at(canonical, parameter.path);
     const bool named = parameter.path == base.parameters[i].path && value != nullptr;
     if (!named || value->is_structured() || varied.size() == most) return std::nullopt;
     varied.push_back({parameter, value->dump()});

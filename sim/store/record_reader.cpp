@@ -36,6 +36,8 @@ const Parameter& base_parameter(const RunRecord& record, const std::string& path
 
 RecordReader::RecordReader(Database& database)
     : database_(database),
+      status_(database.prepare(
+          "SELECT status FROM points WHERE identity = ? AND old_identity IS NULL")),
       point_(database.prepare("SELECT point, identity, experiment, name, status, reason, base, "
                               "layout, provenance, digest FROM points WHERE identity = ?")),
       next_(database.prepare("SELECT min(identity) FROM points WHERE identity > ?")),
@@ -46,6 +48,15 @@ RecordReader::RecordReader(Database& database)
                                 "WHERE point = ? ORDER BY position")),
       links_(database.prepare("SELECT name, links, bytes, busy_share, peak_share FROM links "
                               "WHERE point = ? AND scope = ? ORDER BY position")) {}
+
+std::optional<RunStatus> RecordReader::status(std::string_view identity) {
+  status_.reset();
+  status_.bind(1, identity);
+  std::optional<RunStatus> status;
+  if (status_.step()) status = run_status_from(status_.text(0));
+  status_.reset();
+  return status;
+}
 
 std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   point_.reset();

@@ -20,6 +20,8 @@ class RecordReader {
  public:
   explicit RecordReader(Database& database);
 
+  /// Not of a point that an older store had.
+  std::optional<RunStatus> status(std::string_view identity);
   /// @throws StoreError (kCorrupt) when the rows do not match their digest.
   std::optional<RunRecord> find(std::string_view identity);
   /// The first identity after this one; "" comes before all.
@@ -42,7 +44,7 @@ class RecordReader {
   Values& values(const std::string& experiment, std::int64_t layout);
 
   Database& database_;
-  Statement point_, next_, intervals_, varied_, classes_, links_;
+  Statement status_, point_, next_, intervals_, varied_, classes_, links_;
   std::map<std::int64_t, std::shared_ptr<const Configuration>> configurations_;
   std::map<std::pair<std::string, std::int64_t>, Values> values_;
 };

@@ -93,6 +93,8 @@ std::string sql_name(const std::string& name) {
 
 RecordWriter::RecordWriter(Database& database)
     : database_(database),
+      find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ? "
+                             "AND old_identity IS NULL")),
       point_(database.prepare(
           "INSERT INTO points (identity, experiment, name, status, reason, exit_code, base, layout, "
           "provenance, engine_version, digest, old_identity) "
@@ -108,6 +110,16 @@ RecordWriter::RecordWriter(Database& database)
                              "busy_share, peak_share) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       run_(database.prepare(
           "INSERT OR IGNORE INTO runs (point, started, wall_s, host) VALUES (?, ?, ?, ?)")) {}
+
+std::optional<RecordWriter::Stored> RecordWriter::find(std::string_view identity) {
+  find_.reset();
+  find_.bind(1, identity);
+  std::optional<Stored> stored;
+  if (find_.step())
+    stored = Stored{find_.integer(0), run_status_from(find_.text(1)), find_.text(2)};
+  find_.reset();
+  return stored;
+}
 
 std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& digest,
                                   const Source& source) {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/results/run_record.h"
@@ -26,6 +28,13 @@ class RecordWriter {
     int exit_code = 0;
   };
 
+  /// What is stored for an identity.
+  struct Stored {
+    std::int64_t point;
+    RunStatus status;
+    std::string digest;
+  };
+  std::optional<Stored> find(std::string_view identity);
   /// Adds the rows of a record that is not there yet; returns its point.
   std::int64_t insert(const RunRecord& record, const std::string& digest, const Source& source);
   /// Adds a row to `runs`, unless the same run is there.
@@ -54,7 +63,7 @@ class RecordWriter {
   void insert_links(std::int64_t point, const char* scope, const std::vector<LinkUse>& links);
 
   Database& database_;
-  Statement point_, varied_, interval_, class_, link_, run_;
+  Statement find_, point_, varied_, interval_, class_, link_, run_;
   std::map<std::string, std::vector<Base>> bases_;  ///< by kind; the last few that records had
   std::map<std::string, Values> values_;            ///< by kind and layout
 };

@@ -38,21 +38,6 @@ std::string difference(const RunRecord& stored, const RunRecord& computed) {
   return "the same metrics, but other labels, intervals, classes or provenance";
 }
 
-struct StoredPoint {
-  std::int64_t point;
-  RunStatus status;
-  std::string digest;
-};
-
-std::optional<StoredPoint> stored_point(const Database& database, std::string_view identity) {
-  Statement select =
-      database.prepare("SELECT point, status, digest FROM points WHERE identity = ? "
-                       "AND old_identity IS NULL");
-  select.bind(1, identity);
-  if (!select.step()) return std::nullopt;
-  return StoredPoint{select.integer(0), run_status_from(select.text(1)), select.text(2)};
-}
-
 [[noreturn]] void throw_nondeterministic(Database& database, const RunRecord& record) {
   const std::optional<RunRecord> stored = RecordReader(database).find(record.identity);
   throw DeterminismError("point " + record.identity + " (" + record.name +
@@ -118,7 +103,7 @@ SaveOutcome ResultStore::Batch::save(const RunRecord& record, const RunTimes& ti
   if (record.identity.empty()) throw std::logic_error("a result without identity");
   Database& database = *store_.database_;
   const std::string digest = result_digest(record);
-  std::optional<StoredPoint> stored = stored_point(database, record.identity);
+  std::optional<RecordWriter::Stored> stored = store_.writer_->find(record.identity);
   SaveOutcome outcome = SaveOutcome::kAdded;
   if (stored && stored->digest != digest) {
     if (stored->status == RunStatus::kFailed) {
@@ -162,9 +147,8 @@ RecordReader& ResultStore::reader() const {
 }
 
 std::optional<RunStatus> ResultStore::status(std::string_view identity) const {
-  if (!database_ || is_old()) return std::nullopt;
-  const std::optional<StoredPoint> stored = stored_point(*database_, identity);
-  return stored ? std::optional(stored->status) : std::nullopt;
+  if (!database_ || (!reader_ && is_old())) return std::nullopt;
+  return reader().status(identity);
 }
 
 std::optional<RunRecord> ResultStore::find(std::string_view identity) const {

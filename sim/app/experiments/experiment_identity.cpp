@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/results/identity.h"
+#include "sim/units/sha256.h"
 
 namespace orrery {
 namespace {
@@ -23,12 +24,18 @@ nlohmann::ordered_json identity_configuration(const Experiment& experiment,
 
 }  // namespace
 
-std::string identity_of(const Experiment& experiment, const nlohmann::ordered_json& configuration,
-                        const std::vector<InputFile>& files) {
+std::string identity_text_of(const Experiment& experiment,
+                             const nlohmann::ordered_json& configuration,
+                             const std::vector<InputFile>& files) {
   std::vector<FileHash> hashes;
   hashes.reserve(files.size());
   for (const InputFile& file : files) hashes.push_back({file.role, file.sha256});
-  return point_identity(identity_configuration(experiment, configuration), std::move(hashes));
+  return identity_text(identity_configuration(experiment, configuration), std::move(hashes));
+}
+
+std::string identity_of(const Experiment& experiment, const nlohmann::ordered_json& configuration,
+                        const std::vector<InputFile>& files) {
+  return sha256_hex(identity_text_of(experiment, configuration, files));
 }
 
 }  // namespace orrery

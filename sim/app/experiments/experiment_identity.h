@@ -9,6 +9,11 @@
 
 namespace orrery {
 
+/// What the point identity is the SHA-256 of.
+std::string identity_text_of(const Experiment& experiment,
+                             const nlohmann::ordered_json& configuration,
+                             const std::vector<InputFile>& files);
+
 /// The point identity: of the configuration without what only names things, of `files`, and of the
 /// engine.
 std::string identity_of(const Experiment& experiment, const nlohmann::ordered_json& configuration,

@@ -31,8 +31,8 @@ std::vector<Row> rows_of(const Sweep& sweep, const SweepResults& results, std::s
     const SweepPoint& point = sweep.points[i];
     if (point.case_index != case_index) continue;
     auto row = rows.begin();
-    while (row != rows.end() && row->name != point.name) ++row;
-    if (row == rows.end()) row = rows.insert(rows.end(), {point.name, {}, {}});
+    while (row != rows.end() && row->name != *point.name) ++row;
+    if (row == rows.end()) row = rows.insert(rows.end(), {*point.name, {}, {}});
     row->records.push_back(&results.records[i]);
     row->points.push_back(&point);
   }
@@ -57,8 +57,9 @@ const SweepPoint& point_of(const Row& row, const RunRecord* chosen) {
 /// Whether the points of a row differ in the number of nodes, so that the chosen one is worth
 /// saying.
 bool nodes_vary(const Row& row) {
-  return std::any_of(row.points.begin(), row.points.end(), [&row](const SweepPoint* point) {
-    return point->loaded.experiment->nodes != row.points.front()->loaded.experiment->nodes;
+  const auto nodes = row.records.front()->parameter("nodes");
+  return std::any_of(row.records.begin(), row.records.end(), [&nodes](const RunRecord* record) {
+    return record->parameter("nodes") != nodes;
   });
 }
 
@@ -77,11 +78,12 @@ std::vector<const RunRecord*> shown(const ChooseConfig& choice, const Row& row) 
   return records;
 }
 
-std::string title(const Row& row, const SweepPoint& point, bool one_of_many) {
-  std::string name = row.name;
-  if (one_of_many && !point.axes.empty()) return name + ", " + point.axes;
-  if (nodes_vary(row)) name += " (" + std::to_string(point.loaded.experiment->nodes) + ")";
-  return name;
+std::string title(const Row& row, const RunRecord& record, bool one_of_many) {
+  const std::string axes = Sweep::axes(point_of(row, &record));
+  if (one_of_many && !axes.empty()) return row.name + ", " + axes;
+  if (!nodes_vary(row)) return row.name;
+  return row.name + " (" +
+         std::to_string(static_cast<int>(record.parameter("nodes").value_or(1))) + ")";
 }
 
 /// Reasons of what the table shows without a result, and of points that cannot be.
@@ -95,7 +97,7 @@ std::string notes_of(const ChooseConfig& choice, const Row& row,
     if (record.status == RunStatus::kOk || (none && row.records.size() == 1)) continue;
     const bool listed = std::find(shown.begin(), shown.end(), &record) != shown.end();
     if (listed || cannot_be(record))
-      notes += "  " + title(row, *row.points[i], true) + ": " + record.reason + "\n";
+      notes += "  " + title(row, record, true) + ": " + record.reason + "\n";
   }
   return notes;
 }
@@ -107,9 +109,10 @@ std::string cell(const SweepColumn& column, const RunRecord& record, bool fits) 
   return column.cell(record);
 }
 
-void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows,
-                std::ostream& out) {
-  const TableView view = rows.front().points.front()->loaded.experiment->table();
+void print_case(const Sweep& sweep, const SweepCaseConfig& description,
+                const std::vector<Row>& rows, std::ostream& out) {
+  const LoadedExperiment first = sweep.load(*rows.front().points.front());
+  const TableView view = first.experiment->table();
   std::vector<Table::Column> titles = {{"system"}};
   for (const SweepColumn& column : view.columns) titles.push_back(column.title);
   Table table(std::move(titles));
@@ -117,10 +120,11 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
   for (const Row& row : rows) {
     const auto records = shown(description.choose, row);
     for (const RunRecord* record : records) {
-      const SweepPoint& point = point_of(row, record);
+      const LoadedExperiment loaded = sweep.load(point_of(row, record));
       const bool fits = keeps_limits(description.choose, *record);
-      std::vector<std::string> cells = {title(row, point, records.size() > 1)};
-      for (const SweepColumn& column : point.loaded.experiment->table().columns)
+      std::vector<std::string> cells = {title(row, *record, records.size() > 1)};
+      const TableView of_point = loaded.experiment->table();
+      for (const SweepColumn& column : of_point.columns)
         cells.push_back(cell(column, *record, fits));
       table.add_row(std::move(cells));
     }
@@ -134,7 +138,8 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
 /// What to try next with a sweep of this kind.
 void print_hints(const Sweep& sweep, const std::string& file, const std::string& store,
                  std::ostream& out) {
-  const TableView view = sweep.points.front().loaded.experiment->table();
+  const LoadedExperiment first = sweep.load(sweep.points.front());
+  const TableView view = first.experiment->table();
   const std::string& question = view.question;
   const auto asked = 2 + std::count(question.begin(), question.end(), ',');
   out << "Every point is a row of " << store << ". Try:\n"
@@ -162,10 +167,11 @@ std::string counts_of(const SweepResults& results) {
 void print_sweep(const Sweep& sweep, const SweepResults& results, const SweepFiles& files,
                  std::ostream& out) {
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
-    print_case(sweep.config.cases[i], rows_of(sweep, results, i), out);
+    print_case(sweep, sweep.config.cases[i], rows_of(sweep, results, i), out);
   }
   out << counts_of(results) << "\n";
-  const TableView view = sweep.points.front().loaded.experiment->table();
+  const LoadedExperiment first = sweep.load(sweep.points.front());
+  const TableView view = first.experiment->table();
   out << view.remark << "p10 to p90: what the calibrations of" << (view.remark.empty() ? " " : "\n")
       << "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
          "and priors.\n";

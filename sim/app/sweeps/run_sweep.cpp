@@ -19,30 +19,37 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostUnsaved = 256;
 constexpr std::chrono::milliseconds kLongestUnsaved{500};
 
-RunRecord without_result(const LoadedExperiment& loaded, RunStatus status, std::string reason) {
-  RunRecord record;
-  record.identity = loaded.identity;
-  record.experiment = loaded.experiment->kind;
-  record.name = loaded.experiment->name;
-  record.status = status;
-  record.reason = std::move(reason);
-  return record;
-}
-
-/// A point whose values cannot stand together, with the first line of what was said of them:
+/// Why the values of a point cannot stand together, by the first line of what was said of them:
 /// "cannot be: tp 7 does not divide 32 heads (sweep.yaml:7:20)".
-RunRecord impossible_record(const LoadedExperiment& loaded, const std::string& message) {
+std::string impossible(const std::string& message) {
   constexpr std::string_view kError = "error: ";
   const std::string line = message.substr(0, message.find('\n'));
   const std::size_t at = line.find(kError);
   std::string reason = std::string(kCannotBe) + ": ";
-  if (at == std::string::npos) {
-    reason += line;
-  } else {
-    reason += line.substr(at + kError.size());
-    if (at > 2) reason += " (" + line.substr(0, at - 2) + ")";  // "file:line:column: "
+  if (at == std::string::npos) return reason + line;
+  reason += line.substr(at + kError.size());
+  if (at > 2) reason += " (" + line.substr(0, at - 2) + ")";  // "file:line:column: "
+  return reason;
+}
+
+/// Simulates a point in a worker. What is wrong with one that was made the short way is found again
+/// the long way, which knows the places.
+TimedRecord run_point(const Sweep& sweep, const SweepPoint& point, TileStore& tiles) {
+  SimulateOptions options;
+  options.tiles = &tiles;
+  options.configuration = false;
+  const auto simulated = [&](const LoadedExperiment& loaded) {
+    if (!loaded.contradiction.empty())
+      throw config::ConfigError(loaded.contradiction, {config::Diagnostic{}});
+    TimedRecord run = simulate_timed(loaded, options);
+    run.tiles = tiles.take_played();
+    return run;
+  };
+  try {
+    return simulated(sweep.load(point));
+  } catch (const config::ConfigError&) {
+    return simulated(sweep.load_whole(point));
   }
-  return without_result(loaded, RunStatus::kInfeasible, std::move(reason));
 }
 
 /// One run of a sweep.
@@ -71,13 +78,19 @@ class SweepRun {
     std::vector<std::size_t> missing;
     for (std::size_t i = 0; i < sweep_.points.size(); ++i) {
       const SweepPoint& point = sweep_.points[i];
+      const auto known = sweep_.impossible.find(i);
       std::optional<RunRecord> stored;
-      patiently([&] { stored = store_.find(point.loaded.identity); });
-      if (!point.loaded.contradiction.empty()) {
-        set(i, impossible_record(point.loaded, point.loaded.contradiction));
+      if (known == sweep_.impossible.end())
+        patiently([&] { stored = store_.find(point.identity); });
+      if (known != sweep_.impossible.end()) {
+        RunRecord record = without_result(i, RunStatus::kInfeasible,
+                                          impossible(known->second.contradiction));
+        record.base = known->second.configuration;
+        record.experiment = record.base->canonical->at("experiment").get<std::string>();
+        set(i, std::move(record));
       } else if (stored && stored->status != RunStatus::kFailed) {
         ++results_.from_store;
-        stored->name = point.name;
+        stored->name = *point.name;
         set(i, std::move(*stored));
       } else {
         missing.push_back(i);
@@ -92,13 +105,7 @@ class SweepRun {
     TileStore tiles(known);
     known.clear();
     LocalWorkers workers(options_.jobs, [&](std::size_t place) {
-      const SweepPoint& point = sweep_.points[missing[place]];
-      SimulateOptions options;
-      options.tiles = &tiles;
-      options.configuration = false;
-      TimedRecord run = simulate_timed(point.loaded, options);
-      run.tiles = tiles.take_played();
-      return to_bytes(run);
+      return to_bytes(run_point(sweep_, sweep_.points[missing[place]], tiles));
     });
     workers.submit({0, missing.size()});
     for (auto outcomes = workers.poll(); !outcomes.empty(); outcomes = workers.poll()) {
@@ -108,19 +115,34 @@ class SweepRun {
     save();
   }
 
+  RunRecord without_result(std::size_t i, RunStatus status, std::string reason) const {
+    RunRecord record;
+    record.name = *sweep_.points[i].name;
+    record.status = status;
+    record.reason = std::move(reason);
+    return record;
+  }
+
   void take(std::size_t i, const std::variant<std::string, Failure>& result) {
-    const LoadedExperiment& loaded = sweep_.points[i].loaded;
+    const SweepPoint& point = sweep_.points[i];
+    const PointGroup& group = *sweep_.groups[point.group];
+    const auto* failure = std::get_if<Failure>(&result);
+    const bool cannot = failure != nullptr && failure->code == ExitCode::kUsage;
     TimedRecord run;
-    if (const auto* failure = std::get_if<Failure>(&result)) {
-      if (failure->code == ExitCode::kUsage)
-        return set(i, impossible_record(loaded, failure->message));
-      run.record = without_result(loaded, RunStatus::kFailed, failure->message);
+    if (failure == nullptr) {
+      run = timed_record(std::get<std::string>(result));
+    } else if (cannot) {
+      run.record = without_result(i, RunStatus::kInfeasible, impossible(failure->message));
+    } else {
+      run.record = without_result(i, RunStatus::kFailed, failure->message);
       run.times = times_now();
       run.times.exit_code = static_cast<int>(failure->code);
-    } else {
-      run = timed_record(std::get<std::string>(result));
     }
-    run.record.base = configuration_of(loaded);
+    run.record.base = group.configuration();
+    run.record.varied = group.varied(point.settings);
+    run.record.experiment = group.kind();
+    if (cannot) return set(i, std::move(run.record));
+    run.record.identity = point.identity;
     ++results_.simulated;
     set(i, std::move(run.record));
     unsaved_.push_back({i, std::move(run.times), std::move(run.tiles)});
@@ -128,7 +150,7 @@ class SweepRun {
 
   void set(std::size_t i, RunRecord record) {
     results_.records[i] = std::move(record);
-    if (options_.progress) options_.progress(sweep_.points[i].name);
+    if (options_.progress) options_.progress(*sweep_.points[i].name);
   }
 
   void save() {
