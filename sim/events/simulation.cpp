@@ -79,8 +79,9 @@ class Simulation::Host : public sc_core::sc_module {
     return systemc_time() + sc_core::sc_time_to_pending_activity().value();
   }
 
-  /// SystemC's time wraps around silently (measured with 2.3.4), so the sum is checked here. What ran
-  /// ahead of it with nobody to wait for needs no place in it: a process may run any number of days.
+  /// SystemC's time wraps around silently (measured with 2.3.4), so the sum is checked here. What
+  /// ran ahead of it with nobody to wait for needs no place in it: a process may run any number of
+  /// days.
   bool fits(Picoseconds time) const { return time <= ~std::uint64_t{0} - base_; }
 
   void notify(Picoseconds time) {

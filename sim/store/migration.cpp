@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kOld = "old_";
 /// Those that refer to others first, so that they can be dropped one after the other.
-constexpr const char* kOldTables[] = {"metrics", "classes", "links",
-                                      "parameters", "runs", "points"};
+constexpr const char* kOldTables[] = {"metrics",    "classes", "links",
+                                      "parameters", "runs",    "points"};
 
 void set_version(Database& database) {
   database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
@@ -30,8 +30,8 @@ void copy_points(Database& database) {
   for (auto next = reader.next_identity(""); next; next = reader.next_identity(*next)) {
     const std::optional<RunRecord> record = reader.find(*next);
     if (!record) continue;
-    const std::int64_t point = writer.insert(*record, result_digest(*record),
-                                             {reader.engine_version(*next), true, 0});
+    const std::int64_t point =
+        writer.insert(*record, result_digest(*record), {reader.engine_version(*next), true, 0});
     for (const RunTimes& times : reader.times(*next)) writer.insert_run(point, times);
   }
 }
@@ -50,8 +50,7 @@ void update_tables(Database& database) {
   database.execute("DROP VIEW IF EXISTS v_runs");
   for (const char* table : kOldTables) {
     if (!has_table(database, table)) continue;
-    database.execute(
-        (std::string("ALTER TABLE ") + table + " RENAME TO " + kOld + table).c_str());
+    database.execute((std::string("ALTER TABLE ") + table + " RENAME TO " + kOld + table).c_str());
   }
   database.execute(kStoreSchema);
   if (!has_table(database, "tiles")) database.execute(kTileSchema);

@@ -159,7 +159,8 @@ void OldRecordReader::read_classes(std::int64_t point, RunRecord& record) {
   classes_.reset();
 }
 
-void OldRecordReader::read_links(std::int64_t point, const char* scope, std::vector<LinkUse>& links) {
+void OldRecordReader::read_links(std::int64_t point, const char* scope,
+                                 std::vector<LinkUse>& links) {
   if (!links_) return;
   links_->bind(1, point).bind(2, scope);
   while (links_->step()) {

@@ -24,9 +24,9 @@ std::string json_of(const Configuration& configuration) {
     parameters.push_back({p.path, p.text, p.unit, p.origin});
     if (p.value) parameters.back().push_back(*p.value);
   }
-  return ordered_json{{"canonical", configuration.canonical ? *configuration.canonical
-                                                            : ordered_json::object()},
-                      {"parameters", std::move(parameters)}}
+  return ordered_json{
+      {"canonical", configuration.canonical ? *configuration.canonical : ordered_json::object()},
+      {"parameters", std::move(parameters)}}
       .dump();
 }
 
@@ -95,17 +95,16 @@ RecordWriter::RecordWriter(Database& database)
     : database_(database),
       find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ? "
                              "AND old_identity IS NULL")),
-      point_(database.prepare(
-          "INSERT INTO points (identity, experiment, name, status, reason, exit_code, base, layout, "
-          "provenance, engine_version, digest, old_identity) "
-          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
+      point_(database.prepare("INSERT INTO points (identity, experiment, name, status, reason, "
+                              "exit_code, base, layout, "
+                              "provenance, engine_version, digest, old_identity) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
       varied_(database.prepare("INSERT INTO varied (point, position, axis, value, text, origin) "
                                "VALUES (?, ?, ?, ?, ?, ?)")),
-      interval_(database.prepare(
-          "INSERT INTO intervals (point, metric, p10, p90) VALUES (?, ?, ?, ?)")),
-      class_(
-          database.prepare("INSERT INTO classes (point, position, name, count, time_s, flops, "
-                           "bytes) VALUES (?, ?, ?, ?, ?, ?, ?)")),
+      interval_(
+          database.prepare("INSERT INTO intervals (point, metric, p10, p90) VALUES (?, ?, ?, ?)")),
+      class_(database.prepare("INSERT INTO classes (point, position, name, count, time_s, flops, "
+                              "bytes) VALUES (?, ?, ?, ?, ?, ?, ?)")),
       link_(database.prepare("INSERT INTO links (point, scope, position, name, links, bytes, "
                              "busy_share, peak_share) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       run_(database.prepare(
@@ -189,8 +188,7 @@ RecordWriter::Values& RecordWriter::values_of(const RunRecord& record) {
   for (const Metric& metric : record.metrics)
     if (metric.name != kWallTimeMetric) add(metric.name);
   for (const Label& label : record.labels) add(label.name);
-  const std::int64_t layout =
-      intern(database_, "layouts", "layout", {{"json", layout_of(record)}});
+  const std::int64_t layout = intern(database_, "layouts", "layout", {{"json", layout_of(record)}});
   return values_
       .emplace(key, Values{layout, database_.prepare("INSERT INTO " +
                                                      sql_name(metrics_table(record.experiment)) +

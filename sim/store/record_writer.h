@@ -15,8 +15,8 @@
 
 namespace orrery {
 
-/// Writes records as rows of the tables of schema.h, within the caller's transactions. What it knows
-/// of the tables it keeps from one record to the next.
+/// Writes records as rows of the tables of schema.h, within the caller's transactions. What it
+/// knows of the tables it keeps from one record to the next.
 class RecordWriter {
  public:
   explicit RecordWriter(Database& database);

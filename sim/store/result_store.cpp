@@ -31,8 +31,8 @@ std::string difference(const RunRecord& stored, const RunRecord& computed) {
   for (const Metric& metric : computed.metrics) {
     const Metric* other = stored.find(metric.name);
     if (other && other->value != metric.value) {
-      return metric.name + " " + exact(other->value) + " and " +
-             exact(metric.value) + " " + metric.unit;
+      return metric.name + " " + exact(other->value) + " and " + exact(metric.value) + " " +
+             metric.unit;
     }
   }
   return "the same metrics, but other labels, intervals, classes or provenance";

@@ -30,8 +30,8 @@ CREATE TABLE tiles (
 )sql";
 
 /// The tables of a result store. A point is one resolved experiment, a run one execution of it. For
-/// each kind of experiment there is a table `metrics_<kind>` with a column for each metric and label
-/// that a result of it had (record_writer.cpp adds them). Views for people: views.h.
+/// each kind of experiment there is a table `metrics_<kind>` with a column for each metric and
+/// label that a result of it had (record_writer.cpp adds them). Views for people: views.h.
 inline constexpr const char* kStoreSchema = R"sql(
 CREATE TABLE configurations (
   base INTEGER PRIMARY KEY,

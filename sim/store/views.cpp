@@ -26,7 +26,8 @@ LEFT JOIN varied ON varied.point = points.point AND varied.axis = json_extract(p
 std::vector<std::string> metrics_tables(const Database& database) {
   std::vector<std::string> tables;
   Statement select = database.prepare(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'metrics_*' ORDER BY name");
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'metrics_*' ORDER BY "
+      "name");
   while (select.step()) tables.push_back(select.text(0));
   return tables;
 }

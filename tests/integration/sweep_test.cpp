@@ -172,14 +172,14 @@ constexpr const char* kManyGemms =
     "[64, 128, 192, 256, 320, 384, 448, 512, 576, 640], operator.k: [64, 128, 256, 512, 1024]}}\n";
 
 TEST_F(Sweeps, AnyNumberOfWorkersPrintsTheSameBytes) {
-  write("many.yaml",
-        "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) + "\n" + kManyGemms);
+  write("many.yaml", "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) +
+                         "\n" + kManyGemms);
   std::string first;
   for (const char* jobs : {"1", "2", "5"}) {
     std::filesystem::remove(path("m.db"));
-    const Outcome run = orrery("sweep run " + path("many.yaml") + " --json --db " + path("m.db") +
-                                   " --jobs " + jobs,
-                               false);
+    const Outcome run = orrery(
+        "sweep run " + path("many.yaml") + " --json --db " + path("m.db") + " --jobs " + jobs,
+        false);
     ASSERT_EQ(run.code, 0);
     if (first.empty()) first = run.out;
     EXPECT_EQ(run.out, first) << jobs;
@@ -187,20 +187,21 @@ TEST_F(Sweeps, AnyNumberOfWorkersPrintsTheSameBytes) {
 }
 
 TEST_F(Sweeps, AKilledSweepGoesOnWhereItWas) {
-  write("many.yaml",
-        "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) + "\n" + kManyGemms);
+  write("many.yaml", "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) +
+                         "\n" + kManyGemms);
   const std::string run = "sweep run " + path("many.yaml") + " --json --db ";
   const std::string whole = orrery(run + path("whole.db"), false).out;
   for (const char* time : {"0.1", "0.2", "0.25", "0.3", "0.4"}) {
-    shell("cd " ORRERY_SOURCE_DIR " && timeout -s KILL " + std::string(time) + " " ORRERY_BINARY " " +
-          run + path("whole2.db"));
+    shell("cd " ORRERY_SOURCE_DIR " && timeout -s KILL " + std::string(time) +
+          " " ORRERY_BINARY " " + run + path("whole2.db"));
     if (!std::filesystem::exists(path("whole2.db"))) continue;
     EXPECT_EQ(shell("sqlite3 " + path("whole2.db") + " 'PRAGMA integrity_check'").out, "ok\n");
   }
   // Workers die with the sweep, and a killed one costs its point until the next run.
   shell("cd " ORRERY_SOURCE_DIR " && (" ORRERY_BINARY " " + run + path("whole2.db") +
         " & sleep 0.2; kill -KILL $(ps -o pid= --ppid $!); wait)");
-  EXPECT_EQ(shell("sqlite3 " + path("whole2.db") + " \"SELECT count(*) FROM points WHERE (status = "
+  EXPECT_EQ(shell("sqlite3 " + path("whole2.db") +
+                  " \"SELECT count(*) FROM points WHERE (status = "
                   "'failed') <> (exit_code = 6)\"")
                 .out,
             "0\n");
@@ -210,7 +211,8 @@ TEST_F(Sweeps, AKilledSweepGoesOnWhereItWas) {
     return nlohmann::json::parse(text).at("cases").dump();
   };
   EXPECT_EQ(points(last.out), points(whole));
-  EXPECT_EQ(shell("sqlite3 " + path("whole2.db") + " \"SELECT count(*) FROM v_runs WHERE status = "
+  EXPECT_EQ(shell("sqlite3 " + path("whole2.db") +
+                  " \"SELECT count(*) FROM v_runs WHERE status = "
                   "'ok' AND time_s > 0\"")
                 .out,
             "500\n");

@@ -82,8 +82,8 @@ std::string title(const Row& row, const RunRecord& record, bool one_of_many) {
   const std::string axes = Sweep::axes(point_of(row, &record));
   if (one_of_many && !axes.empty()) return row.name + ", " + axes;
   if (!nodes_vary(row)) return row.name;
-  return row.name + " (" +
-         std::to_string(static_cast<int>(record.parameter("nodes").value_or(1))) + ")";
+  return row.name + " (" + std::to_string(static_cast<int>(record.parameter("nodes").value_or(1))) +
+         ")";
 }
 
 /// Reasons of what the table shows without a result, and of points that cannot be.

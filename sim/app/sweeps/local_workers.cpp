@@ -71,7 +71,8 @@ bool receive_all(int file, void* data, std::size_t size) {
 /// What runs in a worker.
 class WorkerLoop {
  public:
-  WorkerLoop(int file, std::atomic<std::uint64_t>& current, const std::function<std::string(std::size_t)>& work)
+  WorkerLoop(int file, std::atomic<std::uint64_t>& current,
+             const std::function<std::string(std::size_t)>& work)
       : file_(file), current_(current), work_(work) {}
 
   /// Until there is nothing more to do, or nobody who wants it done.
@@ -122,8 +123,8 @@ Failure failure_of(int status) {
     const ExitCode code = signal == SIGKILL ? ExitCode::kResource : ExitCode::kBug;
     return {code, std::string("the simulation was ended by ") + strsignal(signal)};
   }
-  return {ExitCode::kBug, "the simulation ended its process with exit code " +
-                              std::to_string(WEXITSTATUS(status))};
+  return {ExitCode::kBug,
+          "the simulation ended its process with exit code " + std::to_string(WEXITSTATUS(status))};
 }
 
 }  // namespace

@@ -96,10 +96,9 @@ void PointGroup::add(const config::Assignment& setting) {
   const config::Type& type = *type_at(base_.leaves(), setting.path);
   config::Leaf leaf = config::leaf_of(setting.value, type, setting.path);
   const nlohmann::ordered_json json = config::canonical_leaf(setting.value, type);
-  values_[&setting] = {
-      static_cast<std::size_t>(path - paths_.begin()),
-      {{leaf.path, leaf.text, leaf.value, leaf.unit, leaf.origin}, json.dump()},
-      canonical_json(json)};
+  values_[&setting] = {static_cast<std::size_t>(path - paths_.begin()),
+                       {{leaf.path, leaf.text, leaf.value, leaf.unit, leaf.origin}, json.dump()},
+                       canonical_json(json)};
 }
 
 std::vector<const PointGroup::Value*> PointGroup::values_of(const PointSettings& settings) const {
@@ -122,7 +121,9 @@ std::string PointGroup::identity(const PointSettings& settings) const {
 std::vector<Variation> PointGroup::varied(const PointSettings& settings) const {
   std::vector<Variation> varied;
   for (const Value* value : values_of(settings)) {
-    const auto is_it = [&](const Parameter& p) { return p.path == value->variation.parameter.path; };
+    const auto is_it = [&](const Parameter& p) {
+      return p.path == value->variation.parameter.path;
+    };
     const auto of_base =
         std::find_if(configuration_->parameters.begin(), configuration_->parameters.end(), is_it);
     if (*of_base != value->variation.parameter) varied.push_back(value->variation);

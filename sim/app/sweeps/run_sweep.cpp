@@ -83,8 +83,8 @@ class SweepRun {
       if (known == sweep_.impossible.end())
         patiently([&] { stored = store_.find(point.identity); });
       if (known != sweep_.impossible.end()) {
-        RunRecord record = without_result(i, RunStatus::kInfeasible,
-                                          impossible(known->second.contradiction));
+        RunRecord record =
+            without_result(i, RunStatus::kInfeasible, impossible(known->second.contradiction));
         record.base = known->second.configuration;
         record.experiment = record.base->canonical->at("experiment").get<std::string>();
         set(i, std::move(record));

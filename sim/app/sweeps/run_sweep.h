@@ -25,9 +25,10 @@ struct SweepResults {
 bool cannot_be(const RunRecord& record);
 
 struct SweepOptions {
-  std::size_t jobs = 1;                                 ///< processes that simulate
-  std::function<void(const std::string&)> progress;     ///< called with the name of a point
-  std::function<void(const std::string&)> store_locked; ///< called once where a store is waited for
+  std::size_t jobs = 1;                              ///< processes that simulate
+  std::function<void(const std::string&)> progress;  ///< called with the name of a point
+  std::function<void(const std::string&)>
+      store_locked;  ///< called once where a store is waited for
 };
 
 /// Simulates the points that the store does not have and saves them, failures too, which are tried

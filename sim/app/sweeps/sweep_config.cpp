@@ -132,8 +132,15 @@ Sweep load_sweep(const std::string& path, const config::Library& library) {
   config::Diagnostics diagnostics;
   config::Node node = config::load_file(path, diagnostics, library);
   diagnostics.throw_if_errors();
-  Sweep sweep{.config = {}, .path = path, .node = std::move(node), .texts = diagnostics,
-              .library = library, .names = {}, .settings = {}, .groups = {}, .points = {},
+  Sweep sweep{.config = {},
+              .path = path,
+              .node = std::move(node),
+              .texts = diagnostics,
+              .library = library,
+              .names = {},
+              .settings = {},
+              .groups = {},
+              .points = {},
               .impossible = {}};
   sweep.config = config::read<SweepConfig>(sweep.node, diagnostics, library);
   diagnostics.throw_if_errors();

@@ -62,7 +62,7 @@ struct SweepPoint {
   std::uint32_t of_variant = 0;       ///< of the settings; those of the axes follow
   const std::string* name = nullptr;  ///< of its variant: the row of the table
   PointSettings settings;
-  std::string identity;               ///< empty where it cannot be
+  std::string identity;  ///< empty where it cannot be
 };
 
 /// A point that was found not to be while the sweep was read.

@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 class SweepFile {
  public:
   explicit SweepFile(const std::string& text)
-      : path_(fs::temp_directory_path() / ("orrery_points_" + std::to_string(::getpid()) + ".yaml")) {
+      : path_(fs::temp_directory_path() /
+              ("orrery_points_" + std::to_string(::getpid()) + ".yaml")) {
     std::ofstream(path_) << text;
   }
   ~SweepFile() { fs::remove(path_); }
@@ -52,8 +53,7 @@ bool same_as_loaded(const Sweep& sweep, const SweepPoint& point) {
   EXPECT_EQ(point.identity, whole.identity) << Sweep::axes(point);
   const auto varied = group.varied(point.settings);
   EXPECT_EQ(canonical_with(*group.configuration(), varied).dump(), whole.configuration.dump());
-  EXPECT_EQ(parameters_with(*group.configuration(), varied),
-            configuration_of(whole)->parameters);
+  EXPECT_EQ(parameters_with(*group.configuration(), varied), configuration_of(whole)->parameters);
   return true;
 }
 
@@ -73,7 +73,8 @@ TEST(SweepPoints, HaveTheIdentityOfLoadedOnesInEverySweepOfTheLibrary) {
 const std::vector<std::string> kBases = {
     "{experiment: operator, system: dgx_h100, operator: {kind: gemm, m: 64, n: 64, k: 64}}",
     "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: 1 MiB}}",
-    "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: 1024, "
+    "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
+    "1024, "
     "parallel: {tp: 8}, batch: {micro: 4}}",
     "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {tp: 8}, batch: "
     "{global: 4, micro: 1, sequence: 2048}}"};
@@ -114,8 +115,8 @@ TEST(SweepPoints, MadeTheShortWayGiveTheResultsOfLoadedOnes) {
   const SweepFile file(
       "sweep: short\ncases:\n  - name: gemm\n    base: " + kBases[0] +
       "\n    axes: {grid: {operator.m: [64, 128], precision: [bf16, fp8], seed: [0, 3]}}\n"
-      "  - name: decode\n    base: " + kBases[2] +
-      "\n    axes: {grid: {batch.micro: [2, 8], kv_length: [512, 4096]}}\n");
+      "  - name: decode\n    base: " +
+      kBases[2] + "\n    axes: {grid: {batch.micro: [2, 8], kv_length: [512, 4096]}}\n");
   const Sweep sweep = load_sweep(file.path());
   ASSERT_EQ(sweep.points.size(), 12U);
   EXPECT_EQ(sweep.groups.size(), 2U);

@@ -35,12 +35,11 @@ inline std::shared_ptr<const Configuration> example_configuration(const std::str
                                {"bandwidth", "8 TB/s", 8e12, "B/s", "a.yaml:4:7"},
                                {"flash", "true", std::nullopt, "", "default"},
                                {"precision", "bf16", std::nullopt, "", "default"}};
-  configuration->canonical =
-      std::make_shared<const nlohmann::ordered_json>(nlohmann::ordered_json{
-          {"parallel", {{"tp", std::stoi(tp)}}},
-          {"bandwidth", 8e12},
-          {"flash", true},
-          {"precision", "bf16"}});
+  configuration->canonical = std::make_shared<const nlohmann::ordered_json>(
+      nlohmann::ordered_json{{"parallel", {{"tp", std::stoi(tp)}}},
+                             {"bandwidth", 8e12},
+                             {"flash", true},
+                             {"precision", "bf16"}});
   return configuration;
 }
 

@@ -277,8 +277,7 @@ void make_old_store(const std::filesystem::path& path, const std::string& change
   old.execute(changes.c_str());
 }
 
-constexpr const char* kOldGemm =
-    "857bb3733c59a2cc3bf9a6dc79046c96e8294fff3eaea2de7211db207aec808f";
+constexpr const char* kOldGemm = "857bb3733c59a2cc3bf9a6dc79046c96e8294fff3eaea2de7211db207aec808f";
 
 TEST(ResultStore, AStoreOfVersionThreeIsMigratedAndServesNoPointOfToday) {
   const TemporaryFolder folder;
@@ -329,8 +328,7 @@ TEST(ResultStore, ADamagedOldStoreIsLeftAsItIs) {
   const TemporaryFolder folder;
   make_old_store(folder / "r.db", "UPDATE metrics SET value = value * 2 WHERE name = 'time_s'");
   ResultStore store = ResultStore::open(folder / "r.db");
-  EXPECT_EQ(fault_of([&] { store.save(example_record(), example_times()); }),
-            StoreFault::kCorrupt);
+  EXPECT_EQ(fault_of([&] { store.save(example_record(), example_times()); }), StoreFault::kCorrupt);
   EXPECT_EQ(Database(folder / "r.db", Database::Mode::kRead).integer("PRAGMA user_version"), 3);
 }
 
