@@ -60,7 +60,7 @@ Picoseconds StepClock::time(const PriceTerms& terms) const {
       return power(step);
     });
   }
-  return std::llround(std::max(step.time, enqueue_ * kernels));
+  return static_cast<Picoseconds>(std::llround(std::max(step.time, enqueue_ * kernels)));
 }
 
 }  // namespace orrery

@@ -84,7 +84,7 @@ AttentionPart decodes_alone(InferenceConfig plan, std::int64_t sequences, std::i
 
 }  // namespace
 
-StepPricer::StepPricer(StepMachine machine, LlmConfig model, const InferenceConfig& plan)
+StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const InferenceConfig& plan)
     : model_(std::move(model)),
       plan_(plan),
       parts_(machine, plan.parallel, least_touched(model_, plan)),

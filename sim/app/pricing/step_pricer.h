@@ -25,7 +25,7 @@ class StepPricer final : public IterationPricer {
  public:
   /// @param plan its batch does not count
   /// @throws config::ConfigError as require_supported() of a plan
-  StepPricer(StepMachine machine, LlmConfig model, const InferenceConfig& plan);
+  StepPricer(const StepMachine& machine, LlmConfig model, const InferenceConfig& plan);
 
   Picoseconds time(const BatchShape& shape) override;
 

@@ -50,7 +50,7 @@ TEST(RowTable, TakesTheLineInsideACell) {
   Asked line([](std::int64_t row) { return 100 + 2.0 * static_cast<double>(row); },
              {.exact = 64, .width = 16, .parity = false});
   EXPECT_DOUBLE_EQ(line.at(70), 240);
-  EXPECT_THAT(line.rows, ::testing::UnorderedElementsAre(65, 80));
+  EXPECT_THAT(line.rows, ::testing::UnorderedElementsAre(65, 71, 80));
   EXPECT_FALSE(line.hit);
   EXPECT_DOUBLE_EQ(line.at(77), 254);
   EXPECT_TRUE(line.hit);  // never asked before, and not priced
@@ -62,10 +62,9 @@ TEST(RowTable, KeepsOddAndEvenNumbersApart) {
   Asked table([](std::int64_t row) { return static_cast<double>(row % 2 == 0 ? row : 2 * row); },
               {.exact = 16, .width = 16});
   EXPECT_DOUBLE_EQ(table.at(70), 70);
-  EXPECT_DOUBLE_EQ(table.at(71), 142);
   EXPECT_FALSE(table.hit);
   EXPECT_DOUBLE_EQ(table.at(75), 150);
-  EXPECT_TRUE(table.hit);
+  EXPECT_TRUE(table.hit);  // both were asked at once
 }
 
 TEST(RowTable, JumpsBetweenTilesAreSeenToTheRow) {
