@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/result_store.h"
+#include "sim/results/metric_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -421,6 +422,9 @@ TEST(ResultStore, TwoWritersTakeTurns) {
   EXPECT_EQ(a.all().size(), 10u);
   EXPECT_EQ(b.all().size(), 10u);
 }
+
+/// Documented, and in no result here: still a column.
+const DeclaredMetric kEnergy{{"energy_j", "J", "energy", "operator"}};
 
 TEST(ResultStore, AnswersOneLineQuestions) {
   const TemporaryFolder folder;
