@@ -192,6 +192,7 @@ ordered_json to_json(const std::vector<PublishedSummary>& sources) {
 
 ExitCode summarise_collectives(const std::vector<std::string>& files, bool json) {
   std::vector<CollectiveTable> tables;
+  tables.reserve(files.size());
   for (const std::string& file : files) tables.push_back(read_collective_table(file));
   const std::vector<Line> lines = lines_of(tables);
   const std::vector<PublishedSummary> sources = by_source(compare_published(published_files()));

@@ -78,7 +78,7 @@ std::vector<std::string> kinds_with_key(const std::string& key) {
 const config::Choices& Experiment::choices() {
   static const config::Choices all = [] {
     config::Choices choices{.tag = kTag, .fallback = {}, .records = {}};
-    for (const auto& [name, info] : kinds()) choices.records.emplace(name, info.record);
+    for (const auto& [tag, info] : kinds()) choices.records.emplace(tag, info.record);
     return choices;
   }();
   return all;
