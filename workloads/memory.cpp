@@ -196,11 +196,18 @@ double cache_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const AttentionConfig& a = task.model.attention;
   const std::int64_t window = task.layer.window;
-  const std::int64_t tokens = window > 0 ? std::min(window, w.context) : w.context;
+  const auto kept = [window](std::int64_t context) {
+    return window > 0 ? std::min(window, context) : context;
+  };
+  std::int64_t tokens = 0;
+  for (const AttentionPart& part : w.attention_parts()) {
+    if (part.contexts.empty()) tokens += part.sequences * kept(part.context);
+    for (const std::int64_t context : part.contexts) tokens += kept(context);
+  }
   const std::int64_t elements = a.kind == AttentionKind::kLatent
                                     ? a.kv_elements_per_token()
                                     : 2 * local_kv_heads(a, w.tp) * a.head_dim;
-  return real(w.sequences * tokens * elements) * element_bytes(w.kv_precision);
+  return real(tokens * elements) * element_bytes(w.kv_precision);
 }
 
 MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config, int stage) {
@@ -220,8 +227,7 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   }
   if (stage == config.parallel.pp - 1) {
     // Gathered on every rank, for prefill only the last token of every sequence.
-    const std::int64_t rows = config.phase == Phase::kPrefill ? work.sequences : work.tokens();
-    use.logits = Bytes(real(rows) * real(model.vocabulary) * activation_bytes(config.precision));
+    use.logits = Bytes(real(work.logit_rows()) * real(model.vocabulary) * activation_bytes(config.precision));
   }
   return use;
 }

@@ -36,6 +36,14 @@ Flops sequence_flops(const LlmConfig& model, std::int64_t length) {
   return model_flops_per_token(model, length, true) * static_cast<double>(length);
 }
 
+/// The next tokens of sequences of these lengths, each of which sees all that its window leaves.
+Flops decode_flops(const LlmConfig& model, const std::vector<std::int64_t>& contexts) {
+  Flops flops;
+  for (const std::int64_t context : contexts)
+    flops += model_flops_per_token(model, context, false);
+  return flops;
+}
+
 }  // namespace
 
 Flops ProgramStatistics::matrix_flops() const {
@@ -78,14 +86,23 @@ Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
 
 Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {
   const LayerWork work = layer_work(config);
-  const auto sequences = static_cast<double>(config.micro_batch * config.parallel.dp);
-  if (config.phase == Phase::kDecode) {
-    // The one new token of each sequence sees every key that its window leaves.
-    return model_flops_per_token(model, work.context, false) * sequences;
+  Flops flops;
+  for (const AttentionPart& part : work.attention_parts()) {
+    const auto sequences = static_cast<double>(part.sequences * config.parallel.dp);
+    if (part.phase == Phase::kDecode) {
+      // The one new token of each sequence sees every key that its window leaves.
+      flops += part.contexts.empty()
+                   ? model_flops_per_token(model, part.context, false) * sequences
+                   : decode_flops(model, part.contexts) * config.parallel.dp;
+      continue;
+    }
+    const std::int64_t without_logits = part.query - (part.samples ? 1 : 0);
+    const Flops one = sequence_flops(model, part.context) -
+                      sequence_flops(model, part.context - part.query) -
+                      head_flops(model, static_cast<double>(without_logits));
+    flops += one * sequences;
   }
-  const Flops one = sequence_flops(model, work.context) - sequence_flops(model, config.kv_length) -
-                    head_flops(model, static_cast<double>(work.query - 1));
-  return one * sequences;
+  return flops;
 }
 
 }  // namespace orrery

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/kernels/family.h"
 
+#include <stdexcept>
+#include <utility>
+
 #include "models/kernels/roofline.h"
-#include "models/kernels/tiles/decode.h"
-#include "models/kernels/tiles/gemm.h"
-#include "models/kernels/tiles/grouped_gemm.h"
-#include "models/kernels/tiles/mla.h"
-#include "models/kernels/tiles/prefill.h"
-#include "models/kernels/tiles/quantize.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
@@ -28,36 +25,23 @@ const char* group_of(KernelClass kind) {
   }
 }
 
-/// Null where tiles are not modelled.
-const KernelFamily* tile_family(KernelClass kind) {
-  static const GemmFamily gemm;
-  static const GroupedGemmFamily grouped;
-  static const PrefillFamily prefill;
-  static const DecodeFamily decode;
-  static const MlaPrefillFamily mla_prefill;
-  static const MlaDecodeFamily mla_decode;
-  static const QuantizeFamily quantize;
-  switch (kind) {
-    case KernelClass::kGemm:
-      return &gemm;
-    case KernelClass::kGroupedGemm:
-      return &grouped;
-    case KernelClass::kAttentionPrefill:
-      return &prefill;
-    case KernelClass::kAttentionDecode:
-      return &decode;
-    case KernelClass::kMlaPrefill:
-      return &mla_prefill;
-    case KernelClass::kMlaDecode:
-      return &mla_decode;
-    case KernelClass::kQuantize:
-      return &quantize;
-    default:
-      return nullptr;
-  }
+using Families = std::map<KernelClass, TileFamily>;
+
+/// Made at its first use, because families of other files register while statics are initialised.
+Families& registry() {
+  static Families registered;
+  return registered;
 }
 
 }  // namespace
+
+const std::map<KernelClass, TileFamily>& tile_families() { return registry(); }
+
+RegisterTileFamily::RegisterTileFamily(KernelClass kind, std::string help,
+                                       const KernelFamily& family) {
+  if (!registry().emplace(kind, TileFamily{std::move(help), &family}).second)
+    throw std::logic_error("two tile families of " + std::string(to_string(kind)));
+}
 
 std::size_t parameter_index(const KernelFamily& family, const std::string& name) {
   const std::vector<ParameterInfo>& all = family.parameters();
@@ -70,8 +54,8 @@ FamilyOf family_of(const std::string& model, KernelClass kind) {
   static const RooflineFamily roofline;
   if (model != "tiles" && model != "roofline")
     throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");
-  const KernelFamily* tiled = model == "tiles" ? tile_family(kind) : nullptr;
-  return {tiled ? tiled : &roofline, group_of(kind)};
+  const auto tiled = model == "tiles" ? registry().find(kind) : registry().end();
+  return {tiled != registry().end() ? tiled->second.family : &roofline, group_of(kind)};
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,6 +82,21 @@ class KernelFamily {
 
 /// Index of a parameter by its name; the number of parameters where there is none.
 std::size_t parameter_index(const KernelFamily& family, const std::string& name);
+
+/// A family whose tiles are modelled, by the class of kernels that it is of.
+struct TileFamily {
+  std::string help;  ///< what of these kernels is modelled, in one line
+  const KernelFamily* family = nullptr;
+};
+const std::map<KernelClass, TileFamily>& tile_families();
+
+/// A file adds its family with one such object.
+class RegisterTileFamily {
+ public:
+  /// @param family has to live as long as the program
+  /// @throws std::logic_error for a class that has one
+  RegisterTileFamily(KernelClass kind, std::string help, const KernelFamily& family);
+};
 
 /// A family and the name under which classes of kernels share its parameters: the prefix of
 /// parameters in a calibration ("gemm.launch").

@@ -69,8 +69,7 @@ class Completer {
 
   /// Reports a key that is not one of `names` and returns the one that was probably meant.
   std::string refuse_key(const Node::Entry& entry, const std::string& where,
-                         const std::vector<std::string>& names) {
-    std::vector<std::string> notes = {allowed(names)};
+                         const std::vector<std::string>& names, std::vector<std::string> notes) {
     if (entry.key == "extends") {
       notes.emplace_back("'extends' works at the top of a file and where a name may stand");
     }
@@ -85,7 +84,7 @@ class Completer {
     std::vector<std::string> meant;
     for (const Node::Entry& entry : node.entries()) {
       if (record.find(entry.key) == nullptr) {
-        meant.push_back(refuse_key(entry, record.name(), names));
+        meant.push_back(refuse_key(entry, record.name(), names, record.notes_on(entry.key)));
       }
     }
     return meant;
@@ -160,7 +159,8 @@ class Completer {
     Node completed = Node::map(node.origin());
     for (const Node::Entry& entry : node.entries()) {
       if (type.names != nullptr && !find_enumerator(*type.names, entry.key)) {
-        refuse_key(entry, name, names_of(*type.names));
+        const std::vector<std::string> names = names_of(*type.names);
+        refuse_key(entry, name, names, {allowed(names)});
       } else if (auto element =
                      value(entry.value, *type.element, entry.key, anchor_of(node, entry.key))) {
         completed.set(entry.key, std::move(*element), entry.key_origin);
@@ -175,7 +175,7 @@ class Completer {
     const std::vector<std::string> names(kFactKeys.begin(), kFactKeys.end());
     for (const Node::Entry& entry : node.entries()) {
       const bool known = std::find(names.begin(), names.end(), entry.key) != names.end();
-      if (!known) refuse_key(entry, name, names);
+      if (!known) refuse_key(entry, name, names, {allowed(names)});
     }
     if (node.find("value") == nullptr) {
       diagnostics_.error(anchor.origin.location(), anchor.length, "missing key 'value' in " + name,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/config/leaf.h"
+#include "sim/config/leaf_value.h"
 #include "sim/config/output.h"
 #include "sim/units/text.h"
 
@@ -32,17 +33,9 @@ void append_leaves(const Node& node, const Record& record, const std::string& pa
   }
 }
 
-void append_leaf(const Node& node, const Type& type, const std::string& path,
-                 std::vector<Leaf>& leaves) {
-  const bool is_quantity = type.kind == TypeKind::kQuantity;
-  leaves.push_back({path, node.text(), number_of(parse_leaf(node, type), type),
-                    is_quantity ? base_unit(type.dimension) : std::string(), node.origin().text(),
-                    &type});
-}
-
 void append_leaves(const Node& node, const Type& type, const std::string& path,
                    std::vector<Leaf>& leaves) {
-  if (is_leaf(type)) return append_leaf(node, type, path, leaves);
+  if (is_leaf(type)) return leaves.push_back(leaf_of(node, type, path));
   switch (type.kind) {
     case TypeKind::kNode:
       return;  // its meaning is known only to who reads it
@@ -66,15 +59,6 @@ void append_leaves(const Node& node, const Type& type, const std::string& path,
   for (const Node::Entry& entry : node.entries()) {
     append_leaves(entry.value, *type.element, below(path, entry.key), leaves);
   }
-}
-
-Json canonical_leaf(const Node& node, const Type& type) {
-  const Scalar scalar = parse_leaf(node, type);
-  if (type.kind == TypeKind::kEnum) return node.text();
-  if (type.kind == TypeKind::kPath) {
-    return std::filesystem::path(node.text()).lexically_normal().string();
-  }
-  return std::visit([](const auto& value) { return Json(value); }, scalar);
 }
 
 /// The scalars of YAML without a type are texts.
@@ -122,6 +106,25 @@ Json canonical_value(const Node& node, const Type& type) {
 }
 
 }  // namespace
+
+Leaf leaf_of(const Node& node, const Type& type, const std::string& path) {
+  const bool is_quantity = type.kind == TypeKind::kQuantity;
+  return {path,
+          node.text(),
+          number_of(parse_leaf(node, type), type),
+          is_quantity ? base_unit(type.dimension) : std::string(),
+          node.origin().text(),
+          &type};
+}
+
+nlohmann::ordered_json canonical_leaf(const Node& node, const Type& type) {
+  const Scalar scalar = parse_leaf(node, type);
+  if (type.kind == TypeKind::kEnum) return node.text();
+  if (type.kind == TypeKind::kPath) {
+    return std::filesystem::path(node.text()).lexically_normal().string();
+  }
+  return std::visit([](const auto& value) { return Json(value); }, scalar);
+}
 
 std::vector<Leaf> flatten(const Node& completed, const Record& record) {
   std::vector<Leaf> leaves;

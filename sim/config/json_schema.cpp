@@ -28,6 +28,13 @@ class JsonSchemaWriter {
     return schema;
   }
 
+  Json document(const Choices& choices, const std::string& title) {
+    Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
+    schema["allOf"] = Json::array({choice_schema(choices, true)});
+    schema["definitions"] = std::move(definitions_);
+    return schema;
+  }
+
  private:
   /// A struct that may have `extends`, which provides the required keys, is another definition than
   /// one that may not.
@@ -115,7 +122,7 @@ class JsonSchemaWriter {
       case TypeKind::kRecord:
         return record_reference(type.record(), false);
       case TypeKind::kChoice:
-        return choice_schema(type.choices());
+        return choice_schema(type.choices(), false);
       case TypeKind::kList:
         return {{"type", "array"}, {"items", type_schema(*type.element, bounds)}};
       case TypeKind::kMap:
@@ -128,12 +135,13 @@ class JsonSchemaWriter {
     return {{"anyOf", Json::array({type_schema(*type.element, bounds), {{"type", "null"}}})}};
   }
 
-  Json choice_schema(const Choices& choices) {
+  Json choice_schema(const Choices& choices, bool extendable) {
     Json any = Json::array();
     for (const auto& [name, record] : choices.records) {
       Json says = {{"properties", {{choices.tag, {{"const", name}}}}}};
-      if (name != choices.fallback) says["required"] = Json::array({choices.tag});
-      any.push_back({{"allOf", Json::array({record_reference(record(), false), std::move(says)})}});
+      if (name != choices.fallback && !extendable) says["required"] = Json::array({choices.tag});
+      any.push_back(
+          {{"allOf", Json::array({record_reference(record(), extendable), std::move(says)})}});
     }
     return {{"anyOf", std::move(any)}};
   }
@@ -187,6 +195,10 @@ class JsonSchemaWriter {
 
 nlohmann::ordered_json json_schema(const Record& record) {
   return JsonSchemaWriter().document(record);
+}
+
+nlohmann::ordered_json json_schema(const Choices& choices, const std::string& title) {
+  return JsonSchemaWriter().document(choices, title);
 }
 
 }  // namespace orrery::config

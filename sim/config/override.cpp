@@ -47,9 +47,10 @@ class Override {
   }
 
   void unknown_key(std::size_t depth, const std::string& where,
-                   const std::vector<std::string>& names) {
+                   const std::vector<std::string>& names, std::vector<std::string> notes = {}) {
+    if (notes.empty()) notes.push_back("allowed: " + joined(names));
     error("unknown key '" + parts_[depth] + "' in " + where, nearest_name(parts_[depth], names),
-          {"allowed: " + joined(names)});
+          std::move(notes));
   }
 
   /// A default on the way becomes the user's, so that its relations are checked.
@@ -73,7 +74,9 @@ class Override {
 
   void into_record(Node& node, const Record& record, std::size_t depth) {
     const Field* field = record.find(parts_[depth]);
-    if (field == nullptr) return unknown_key(depth, record.name(), record.keys());
+    if (field == nullptr) {
+      return unknown_key(depth, record.name(), record.keys(), record.notes_on(parts_[depth]));
+    }
     Node* child = child_of(node, depth);
     if (child == nullptr) return;
     if (depth + 1 < parts_.size() && !field->library.empty() && !load(*child, field->library)) {
@@ -182,15 +185,15 @@ void apply_override(Node& root, const Record& record, const Assignment& assignme
   Override(assignment, diagnostics, library).apply(root, record);
 }
 
-void apply_override(Node& root, const Record& record, const std::string& assignment,
-                    Diagnostics& diagnostics, const Library& library) {
+std::optional<Assignment> parse_assignment(const std::string& assignment,
+                                           Diagnostics& diagnostics) {
   const Origin origin{Origin::Kind::kOverride,
                       std::make_shared<const std::string>("--set " + assignment), 0, 0};
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return diagnostics.error(
-        origin.location(), 1,
-        "expected PATH=VALUE, such as system.accelerator.memory.bandwidth='4 TB/s'");
+    diagnostics.error(origin.location(), 1,
+                      "expected PATH=VALUE, such as system.accelerator.memory.bandwidth='4 TB/s'");
+    return std::nullopt;
   }
   const std::string text = assignment.substr(equals + 1);
   const int errors = diagnostics.error_count();
@@ -198,10 +201,15 @@ void apply_override(Node& root, const Record& record, const std::string& assignm
   if (text.find_first_not_of(' ') != std::string::npos) {
     value = parse_yaml(text, *origin.file, diagnostics);
   }
-  if (diagnostics.error_count() > errors) return;
+  if (diagnostics.error_count() > errors) return std::nullopt;
   value.relocate(origin);
-  apply_override(root, record, Assignment{assignment.substr(0, equals), std::move(value), origin},
-                 diagnostics, library);
+  return Assignment{assignment.substr(0, equals), std::move(value), origin};
+}
+
+void apply_override(Node& root, const Record& record, const std::string& assignment,
+                    Diagnostics& diagnostics, const Library& library) {
+  if (const auto parsed = parse_assignment(assignment, diagnostics))
+    apply_override(root, record, *parsed, diagnostics, library);
 }
 
 }  // namespace orrery::config

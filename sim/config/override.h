@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "sim/config/schema.h"
@@ -18,6 +19,10 @@ struct Assignment {
 /// given by their index. A file or library entry that the path leads through is loaded first.
 void apply_override(Node& root, const Record& record, const Assignment& assignment,
                     Diagnostics& diagnostics, const Library& library);
+
+/// The text of `--set`: "system.accelerator.memory.bandwidth=4 TB/s", the value being YAML. None
+/// after an error.
+std::optional<Assignment> parse_assignment(const std::string& text, Diagnostics& diagnostics);
 
 /// Applies the text of `--set`: "system.accelerator.memory.bandwidth=4 TB/s", the value being YAML.
 void apply_override(Node& root, const Record& record, const std::string& assignment,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/schema.h"
 
+#include "sim/config/leaf.h"
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -32,6 +34,15 @@ const Field* Record::find(std::string_view key) const {
   const auto found =
       std::find_if(fields_.begin(), fields_.end(), [&](const Field& f) { return f.key == key; });
   return found == fields_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Record::notes_on(const std::string& unknown_key) const {
+  std::vector<std::string> notes;
+  const std::vector<std::string> owners =
+      elsewhere_ ? elsewhere_(unknown_key) : std::vector<std::string>();
+  if (!owners.empty()) notes.push_back("'" + unknown_key + "' is a key of: " + joined(owners));
+  notes.push_back("allowed: " + joined(keys()));
+  return notes;
 }
 
 std::vector<std::string> Record::keys() const {

@@ -48,6 +48,9 @@ class Record {
   const std::function<void(void* object)>& derivation() const { return derivation_; }
   const Field* find(std::string_view key) const;
   std::vector<std::string> keys() const;
+  /// What helps who wrote a key that the struct does not have, beside the names of those that it
+  /// has: "'recompute' is a key of: training".
+  std::vector<std::string> notes_on(const std::string& unknown_key) const;
   /// A default-constructed object of the struct.
   std::shared_ptr<void> make() const { return make_(); }
 
@@ -59,6 +62,9 @@ class Record {
   void set_derivation(std::function<void(void*)> derivation) {
     derivation_ = std::move(derivation);
   }
+  void set_elsewhere(std::function<std::vector<std::string>(const std::string&)> elsewhere) {
+    elsewhere_ = std::move(elsewhere);
+  }
 
  private:
   std::string name_;
@@ -67,6 +73,7 @@ class Record {
   std::vector<Field> fields_;
   std::vector<Check> checks_;
   std::function<void(void*)> derivation_;
+  std::function<std::vector<std::string>(const std::string&)> elsewhere_;
 };
 
 /// The one description of a configured struct `T`. From it come reading, checks, defaults (the
@@ -130,6 +137,12 @@ class Schema {
     record_.set_derivation([derivation = std::move(derivation)](void* object) {
       derivation(*static_cast<T*>(object));
     });
+    return *this;
+  }
+
+  /// Names the other structs that have a key which this one lacks.
+  Schema& elsewhere(std::function<std::vector<std::string>(const std::string& key)> owners) {
+    record_.set_elsewhere(std::move(owners));
     return *this;
   }
 

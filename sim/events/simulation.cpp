@@ -35,7 +35,8 @@ class Simulation::Host : public sc_core::sc_module {
     pace_ = pace;
     base_ = sc_core::sc_time_stamp().value();
     now_ = 0;
-    notify(agenda.next_time());
+    // Ahead of SystemC's time all may be done at its present one.
+    notify(pace == Pace::kRunAhead ? 0 : agenda.next_time());
     if (!error_) {
       sc_core::sc_start();
     }
@@ -61,7 +62,7 @@ class Simulation::Host : public sc_core::sc_module {
       }
       if (next != kNever) {
         notify(next);
-      } else if (now_ > systemc_time()) {
+      } else if (now_ > systemc_time() && (pace_ == Pace::kLockstep || fits(now_))) {
         notify(now_);  // nothing is left to do, but SystemC's time has to arrive
       }
     } catch (...) {
@@ -74,13 +75,17 @@ class Simulation::Host : public sc_core::sc_module {
 
   /// When SystemC has something to do that is not ours; our own event is not pending while we run.
   Picoseconds foreign_activity() const {
-    const sc_core::sc_time delay = sc_core::sc_time_to_pending_activity();
-    return delay == sc_core::sc_max_time() ? kNever : systemc_time() + delay.value();
+    if (!sc_core::sc_pending_activity()) return kNever;
+    return systemc_time() + sc_core::sc_time_to_pending_activity().value();
   }
 
+  /// SystemC's time wraps around silently (measured with 2.3.4), so the sum is checked here. What
+  /// ran ahead of it with nobody to wait for needs no place in it: a process may run any number of
+  /// days.
+  bool fits(Picoseconds time) const { return time <= ~std::uint64_t{0} - base_; }
+
   void notify(Picoseconds time) {
-    // SystemC's time wraps around silently (measured with 2.3.4), so the sum is checked here.
-    if (time > ~std::uint64_t{0} - base_) {
+    if (!fits(time)) {
       error_ = std::make_exception_ptr(
           std::overflow_error("the simulated times of this process exceed 2^64 ps"));
       return;

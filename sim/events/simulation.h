@@ -24,8 +24,8 @@ enum class Pace {
   /// Each item executes at its own sc_time_stamp(): for agendas that talk to other SystemC modules.
   kLockstep,
   /// Items execute one after the other up to the next activity that SystemC has pending elsewhere,
-  /// and SystemC's time
-  /// catches up then. Same items, same times, same order; saves some 40 ns for each distinct time.
+  /// and SystemC's time catches up then, at the end as far as it can count (2^64 ps). Same items,
+  /// same times, same order; saves some 40 ns for each distinct time.
   kRunAhead,
 };
 
@@ -46,8 +46,8 @@ class Simulation {
   /// Runs the agenda until nothing is left, and returns the time of its last item. May be called
   /// any number of times; SystemC's time goes on where the previous run ended.
   /// @throws what the agenda throws, with its type; the next run is not affected.
-  /// @throws std::overflow_error when the times of all runs of the process exceed SystemC's 2^64
-  /// ps.
+  /// @throws std::overflow_error when SystemC has to follow (in lockstep, or beside other modules)
+  /// and the times of all runs of the process exceed its 2^64 ps.
   /// @throws std::logic_error when called from within a run.
   Picoseconds run(Agenda& agenda, Pace pace = Pace::kRunAhead);
 

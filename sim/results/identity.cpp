@@ -37,15 +37,20 @@ nlohmann::json canonical(const nlohmann::ordered_json& value) {
 
 std::string canonical_json(const nlohmann::ordered_json& value) { return canonical(value).dump(); }
 
-std::string point_identity(const nlohmann::ordered_json& configuration, std::vector<FileHash> files,
-                           std::string_view engine_version) {
+std::string identity_text(const nlohmann::ordered_json& configuration, std::vector<FileHash> files,
+                          std::string_view engine_version) {
   std::sort(files.begin(), files.end(), [](const FileHash& a, const FileHash& b) {
     return std::tie(a.role, a.sha256) < std::tie(b.role, b.sha256);
   });
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const FileHash& file : files) list.push_back({file.role, file.sha256});
-  return sha256_hex(canonical_json(
-      {{"configuration", configuration}, {"engine", engine_version}, {"files", list}}));
+  return canonical_json(
+      {{"configuration", configuration}, {"engine", engine_version}, {"files", list}});
+}
+
+std::string point_identity(const nlohmann::ordered_json& configuration, std::vector<FileHash> files,
+                           std::string_view engine_version) {
+  return sha256_hex(identity_text(configuration, std::move(files), engine_version));
 }
 
 }  // namespace orrery

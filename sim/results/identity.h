@@ -23,6 +23,10 @@ struct FileHash {
   std::string sha256;
 };
 
+/// What the name of a point is the SHA-256 of.
+std::string identity_text(const nlohmann::ordered_json& configuration, std::vector<FileHash> files,
+                          std::string_view engine_version = kEngineVersion);
+
 /// The name of a point: equal for equal inputs, whatever machine, path or order they came by.
 /// @param configuration resolved: every default filled in, no paths
 /// @param files in any order

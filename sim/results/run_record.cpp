@@ -84,15 +84,6 @@ ordered_json links_to_json(const std::vector<LinkUse>& links) {
   return list;
 }
 
-std::vector<LinkUse> links_from_json(const ordered_json& list) {
-  std::vector<LinkUse> links;
-  for (const ordered_json& item : list) {
-    links.push_back({item.at("name"), item.at("links"), item.at("bytes"), item.at("busy_share"),
-                     item.at("peak_share")});
-  }
-  return links;
-}
-
 ordered_json parameters_to_json(const std::vector<Parameter>& parameters) {
   ordered_json list = ordered_json::array();
   for (const Parameter& p : parameters) {
@@ -103,59 +94,6 @@ ordered_json parameters_to_json(const std::vector<Parameter>& parameters) {
     list.push_back(std::move(item));
   }
   return list;
-}
-
-Metric metric_from_json(const std::string& name, double value, const ordered_json& json) {
-  Metric metric{name, value, json.at("units").value(name, std::string())};
-  const ordered_json& intervals = json.at("intervals");
-  if (const auto found = intervals.find(name); found != intervals.end() && !found->is_null()) {
-    metric.interval = {found->at(0).get<double>(), found->at(1).get<double>()};
-  }
-  return metric;
-}
-
-ClassBreakdown class_from_json(const ordered_json& json) {
-  return {json.at("name"), json.at("count"), json.at("time_s"), json.at("flops"), json.at("bytes")};
-}
-
-Parameter parameter_from_json(const ordered_json& json) {
-  Parameter parameter{json.at("path"), json.at("text"), std::nullopt, json.at("unit"),
-                      json.at("origin")};
-  if (!json.at("value").is_null()) parameter.value = json.at("value").get<double>();
-  return parameter;
-}
-
-RunRecord parse(const ordered_json& json) {
-  if (json.at("schema") != kSchema) {
-    throw std::invalid_argument("schema is " + json.at("schema").dump() + ", expected " + kSchema);
-  }
-  RunRecord record;
-  record.identity = json.at("identity");
-  record.experiment = json.at("experiment");
-  record.name = json.at("name");
-  record.status = run_status_from(json.at("status").get<std::string>());
-  record.reason = json.at("reason");
-  for (const auto& item : json.at("metrics").items()) {
-    if (item.value().is_string()) {
-      record.labels.push_back({item.key(), item.value()});
-    } else {
-      record.metrics.push_back(metric_from_json(item.key(), item.value().get<double>(), json));
-    }
-  }
-  for (const ordered_json& item : json.at("classes")) {
-    record.classes.push_back(class_from_json(item));
-  }
-  for (const ordered_json& item : json.at("components")) {
-    record.components.push_back({item.at("name"), item.at("busy_share"), item.at("sent_bytes")});
-  }
-  record.link_classes = links_from_json(json.at("link_classes"));
-  record.links = links_from_json(json.at("links"));
-  for (const ordered_json& item : json.at("parameters")) {
-    record.parameters.push_back(parameter_from_json(item));
-  }
-  record.provenance = json.at("provenance");
-  record.configuration = json.at("configuration");
-  return record;
 }
 
 }  // namespace
@@ -186,6 +124,23 @@ const Metric* RunRecord::find(std::string_view metric) const {
   return nullptr;
 }
 
+std::vector<Parameter> RunRecord::parameters() const {
+  return base ? parameters_with(*base, varied) : std::vector<Parameter>{};
+}
+
+std::optional<double> RunRecord::parameter(std::string_view path) const {
+  if (!base) return std::nullopt;
+  for (const Variation& other : varied)
+    if (other.parameter.path == path) return other.parameter.value;
+  for (const Parameter& parameter : base->parameters)
+    if (parameter.path == path) return parameter.value;
+  return std::nullopt;
+}
+
+ordered_json RunRecord::configuration() const {
+  return base ? canonical_with(*base, varied) : ordered_json::object();
+}
+
 void require_valid(const RunRecord& record) {
   std::set<std::string_view> names;
   const auto require_new = [&](const std::string& name) {
@@ -205,13 +160,11 @@ void require_valid(const RunRecord& record) {
     require_finite(c.flops, "flops of class " + c.name);
     require_finite(c.bytes, "bytes of class " + c.name);
   }
-  require_finite(links_to_json(record.link_classes), "link_classes");
-  require_finite(links_to_json(record.links), "links");
-  for (const Parameter& parameter : record.parameters) {
-    if (parameter.value) require_finite(*parameter.value, "parameter " + parameter.path);
-  }
+  for (const auto* links : {&record.link_classes, &record.links})
+    for (const LinkUse& use : *links)
+      for (const double number : {use.bytes, use.busy_share, use.peak_share})
+        require_finite(number, "use of " + use.name);
   require_finite(record.provenance, "provenance");
-  require_finite(record.configuration, "configuration");
 }
 
 ordered_json to_json(const RunRecord& record) {
@@ -228,17 +181,9 @@ ordered_json to_json(const RunRecord& record) {
   json["link_classes"] = links_to_json(record.link_classes);
   json["links"] = links_to_json(record.links);
   json["provenance"] = record.provenance;
-  json["configuration"] = record.configuration;
-  json["parameters"] = parameters_to_json(record.parameters);
+  json["configuration"] = record.configuration();
+  json["parameters"] = parameters_to_json(record.parameters());
   return json;
-}
-
-RunRecord run_record_from_json(const ordered_json& json) {
-  try {
-    return parse(json);
-  } catch (const ordered_json::exception& error) {
-    throw std::invalid_argument(std::string("not a run record: ") + error.what());
-  }
 }
 
 }  // namespace orrery

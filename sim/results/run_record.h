@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "sim/results/configuration.h"
 
 namespace orrery {
 
@@ -33,15 +36,6 @@ struct ClassBreakdown {
   double time_s = 0;  ///< sum of durations, overlapped or not
   double flops = 0;
   double bytes = 0;
-};
-
-/// One resolved configuration value, for queries: `system.accelerator.memory.bandwidth = 8e12 B/s`.
-struct Parameter {
-  std::string path;
-  std::string text;             ///< as written or printed: "8 TB/s"
-  std::optional<double> value;  ///< in SI base units where it is a number
-  std::string unit;             ///< "B/s", empty for text and counts
-  std::string origin;           ///< "configs/accelerators/gb200.yaml:12:14", "--set", "default"
 };
 
 /// What one part of the machine did in a run. Printed, not stored.
@@ -83,11 +77,17 @@ struct RunRecord {
   std::vector<ComponentUse> components;
   std::vector<LinkUse> link_classes;
   std::vector<LinkUse> links;  ///< that carried something; where the experiment asks for them
-  std::vector<Parameter> parameters;
   nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
-  nlohmann::ordered_json configuration = nlohmann::ordered_json::object();  ///< resolved, canonical
+  std::shared_ptr<const Configuration> base;  ///< resolved; null: not known
+  std::vector<Variation> varied;              ///< what the point has otherwise than its base
 
   const Metric* find(std::string_view metric) const;
+  /// Every resolved value.
+  std::vector<Parameter> parameters() const;
+  /// Of one path, as a number; none where there is no such parameter, or it is no number.
+  std::optional<double> parameter(std::string_view path) const;
+  /// Resolved, canonical.
+  nlohmann::ordered_json configuration() const;
 };
 
 /// Numbers must be finite and names unique among metrics and labels.
@@ -98,8 +98,5 @@ void require_valid(const RunRecord& record);
 /// breakdown.*_s under their short names. Numbers are printed so that they read back exactly.
 /// @throws std::logic_error as require_valid.
 nlohmann::ordered_json to_json(const RunRecord& record);
-/// The inverse of to_json.
-/// @throws std::invalid_argument when it is no such object.
-RunRecord run_record_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace orrery

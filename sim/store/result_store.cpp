@@ -5,34 +5,23 @@
 #include <array>
 #include <charconv>
 
-#include "sim/results/identity.h"
-#include "sim/store/record_rows.h"
+#include "sim/results/record_bytes.h"
+#include "sim/results/version.h"
+#include "sim/store/old_records.h"
+#include "sim/store/record_reader.h"
+#include "sim/store/record_writer.h"
+#include "sim/store/schema.h"
 #include "sim/store/store_file.h"
 
 namespace orrery {
 namespace {
 
-/// printf's %.17g in the C locale: enough digits to tell any two doubles apart.
-std::string canonical_decimal(double value) {
+/// Enough digits to tell any two doubles apart.
+std::string exact(double value) {
   std::array<char, 32> digits{};
-  value += 0.0;  // -0 is 0: SQLite does not keep the sign
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
                                  std::chars_format::general, 17);
   return {digits.data(), end.ptr};
-}
-
-nlohmann::ordered_json canonical_metrics(const RunRecord& record) {
-  nlohmann::ordered_json metrics = nlohmann::ordered_json::object();
-  for (const Metric& metric : record.metrics) {
-    if (metric.name == kWallTimeMetric) continue;
-    nlohmann::ordered_json entry = {canonical_decimal(metric.value), metric.unit};
-    if (metric.interval) {
-      entry.push_back(canonical_decimal(metric.interval->first));
-      entry.push_back(canonical_decimal(metric.interval->second));
-    }
-    metrics[metric.name] = std::move(entry);
-  }
-  return metrics;
 }
 
 std::string difference(const RunRecord& stored, const RunRecord& computed) {
@@ -42,25 +31,11 @@ std::string difference(const RunRecord& stored, const RunRecord& computed) {
   for (const Metric& metric : computed.metrics) {
     const Metric* other = stored.find(metric.name);
     if (other && other->value != metric.value) {
-      return metric.name + " " + canonical_decimal(other->value) + " and " +
-             canonical_decimal(metric.value) + " " + metric.unit;
+      return metric.name + " " + exact(other->value) + " and " + exact(metric.value) + " " +
+             metric.unit;
     }
   }
   return "the same metrics, but other labels, intervals, classes or provenance";
-}
-
-struct StoredPoint {
-  std::int64_t point;
-  RunStatus status;
-  std::string digest;
-};
-
-std::optional<StoredPoint> stored_point(const Database& database, std::string_view identity) {
-  Statement select =
-      database.prepare("SELECT point, status, digest FROM points WHERE identity = ?");
-  select.bind(1, identity);
-  if (!select.step()) return std::nullopt;
-  return StoredPoint{select.integer(0), run_status_from(select.text(1)), select.text(2)};
 }
 
 [[noreturn]] void throw_nondeterministic(Database& database, const RunRecord& record) {
@@ -69,36 +44,7 @@ std::optional<StoredPoint> stored_point(const Database& database, std::string_vi
                          ") gave two results: " + difference(stored.value(), record));
 }
 
-nlohmann::ordered_json canonical_links(const std::vector<LinkUse>& links) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const LinkUse& use : links) {
-    list.push_back({use.name, use.links, canonical_decimal(use.bytes),
-                    canonical_decimal(use.busy_share), canonical_decimal(use.peak_share)});
-  }
-  return list;
-}
-
 }  // namespace
-
-std::string result_digest(const RunRecord& record) {
-  nlohmann::ordered_json labels = nlohmann::ordered_json::object();
-  for (const Label& label : record.labels) labels[label.name] = label.value;
-  nlohmann::ordered_json classes = nlohmann::ordered_json::array();
-  for (const ClassBreakdown& c : record.classes) {
-    classes.push_back({c.name, c.count, canonical_decimal(c.time_s), canonical_decimal(c.flops),
-                       canonical_decimal(c.bytes)});
-  }
-  nlohmann::ordered_json results = {{"status", to_string(record.status)},
-                                    {"reason", record.reason},
-                                    {"metrics", canonical_metrics(record)},
-                                    {"labels", labels},
-                                    {"classes", classes},
-                                    {"provenance", record.provenance}};
-  // Results of store versions 1 and 2 have none.
-  if (!record.link_classes.empty()) results["link_classes"] = canonical_links(record.link_classes);
-  if (!record.links.empty()) results["links"] = canonical_links(record.links);
-  return sha256_hex(canonical_json(results));
-}
 
 ResultStore::ResultStore(std::filesystem::path path, bool may_write, std::uint64_t max_bytes)
     : path_(std::move(path)),
@@ -109,6 +55,8 @@ ResultStore::ResultStore(std::filesystem::path path, bool may_write, std::uint64
 ResultStore::ResultStore(ResultStore&&) noexcept = default;
 
 ResultStore::~ResultStore() {
+  reader_.reset();
+  writer_.reset();
   if (writing_ && database_) settle_store(*database_);
 }
 
@@ -132,43 +80,85 @@ ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
 void ResultStore::begin_writing() {
   if (!may_write_) throw std::logic_error(path_.string() + " was opened to be read");
   if (writing_) return;
+  reader_.reset();
   database_ = open_store_to_write(path_, max_bytes_);
+  writer_ = std::make_unique<RecordWriter>(*database_);
   writing_ = true;
+}
+
+ResultStore::Batch::Batch(ResultStore& store) : store_(store), transaction_(*store.database_) {}
+
+ResultStore::Batch::~Batch() {
+  if (!committed_) store_.writer_->forget();
+}
+
+void ResultStore::Batch::commit() {
+  transaction_.commit();
+  committed_ = true;
+}
+
+SaveOutcome ResultStore::Batch::save(const RunRecord& record, const RunTimes& times,
+                                     const std::vector<TileRow>& tiles) {
+  require_valid(record);
+  if (record.identity.empty()) throw std::logic_error("a result without identity");
+  Database& database = *store_.database_;
+  const std::string digest = result_digest(record);
+  std::optional<RecordWriter::Stored> stored = store_.writer_->find(record.identity);
+  SaveOutcome outcome = SaveOutcome::kAdded;
+  if (stored && stored->digest != digest) {
+    if (stored->status == RunStatus::kFailed) {
+      database.prepare("DELETE FROM points WHERE point = ?").bind(1, stored->point).run();
+      stored.reset();
+      outcome = SaveOutcome::kReplacedFailure;
+    } else if (record.status != RunStatus::kFailed) {
+      throw_nondeterministic(database, record);
+    }
+  }
+  if (stored) outcome = SaveOutcome::kAlreadyThere;
+  const std::int64_t point =
+      stored ? stored->point
+             : store_.writer_->insert(record, digest, {kEngineVersion, false, times.exit_code});
+  store_.writer_->insert_run(point, times);
+  insert_tiles(database, tiles);
+  return outcome;
+}
+
+ResultStore::Batch ResultStore::begin() {
+  begin_writing();
+  return Batch(*this);
 }
 
 SaveOutcome ResultStore::save(const RunRecord& record, const RunTimes& times,
                               const std::vector<TileRow>& tiles) {
-  require_valid(record);
-  if (record.identity.empty()) throw std::logic_error("a result without identity");
-  begin_writing();
-  Transaction transaction(*database_);
-  std::optional<StoredPoint> stored = stored_point(*database_, record.identity);
-  SaveOutcome outcome = SaveOutcome::kAdded;
-  if (stored && stored->digest != result_digest(record)) {
-    if (stored->status == RunStatus::kFailed) {
-      database_->prepare("DELETE FROM points WHERE point = ?").bind(1, stored->point).run();
-      stored.reset();
-      outcome = SaveOutcome::kReplacedFailure;
-    } else if (record.status != RunStatus::kFailed) {
-      throw_nondeterministic(*database_, record);
-    }
-  }
-  if (stored) outcome = SaveOutcome::kAlreadyThere;
-  insert_run(*database_, stored ? stored->point : insert_record(*database_, record), times);
-  insert_tiles(*database_, tiles);
-  transaction.commit();
+  require_valid(record);  // before anything is created
+  Batch batch = begin();
+  const SaveOutcome outcome = batch.save(record, times, tiles);
+  batch.commit();
   return outcome;
 }
 
+bool ResultStore::is_old() const {
+  return database_->integer("PRAGMA user_version") < kStoreVersion;
+}
+
+RecordReader& ResultStore::reader() const {
+  if (!reader_) reader_ = std::make_unique<RecordReader>(*database_);
+  return *reader_;
+}
+
 std::optional<RunStatus> ResultStore::status(std::string_view identity) const {
-  if (!database_) return std::nullopt;
-  const std::optional<StoredPoint> stored = stored_point(*database_, identity);
-  return stored ? std::optional(stored->status) : std::nullopt;
+  if (!database_ || (!reader_ && is_old())) return std::nullopt;
+  return reader().status(identity);
 }
 
 std::optional<RunRecord> ResultStore::find(std::string_view identity) const {
-  if (!database_) return std::nullopt;
-  return RecordReader(*database_).find(identity);
+  if (!status(identity)) return std::nullopt;
+  try {
+    return reader().find(identity);
+  } catch (...) {
+    reader_.reset();  // with what it had open
+    throw;
+  }
 }
 
 std::vector<RunTimes> ResultStore::times(std::string_view identity) const {
@@ -182,14 +172,24 @@ std::vector<RunTimes> ResultStore::times(std::string_view identity) const {
   return times;
 }
 
-void ResultStore::for_each(const std::function<void(const RunRecord&)>& visit) const {
-  if (!database_) return;
-  // From identity to identity rather than one long SELECT, which would keep writers waiting while
-  // the visitor works.
-  RecordReader reader(*database_);
+namespace {
+
+// From identity to identity rather than one long SELECT, which would keep writers waiting while
+// the visitor works.
+template <class Reader>
+void visit_all(Reader& reader, const std::function<void(const RunRecord&)>& visit) {
   for (auto next = reader.next_identity(""); next; next = reader.next_identity(*next)) {
     if (const std::optional<RunRecord> record = reader.find(*next)) visit(*record);
   }
+}
+
+}  // namespace
+
+void ResultStore::for_each(const std::function<void(const RunRecord&)>& visit) const {
+  if (!database_) return;
+  if (!is_old()) return visit_all(reader(), visit);
+  OldRecordReader old(*database_, "");
+  visit_all(old, visit);
 }
 
 std::vector<RunRecord> ResultStore::all() const {

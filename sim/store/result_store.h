@@ -27,18 +27,43 @@ struct RunTimes {
   std::string started;  ///< UTC, ISO 8601: "2025-11-03T09:12:44.120Z"
   double wall_s = 0;
   std::string host;
+  int exit_code = 0;  ///< of a failure, as the program would have returned it
 };
 
 enum class SaveOutcome { kAdded, kReplacedFailure, kAlreadyThere };
 
-/// SHA-256 over what was computed: status, reason, metrics, labels, classes, provenance; numbers in
-/// canonical decimal. Not over inputs (the identity has them), names or wall time.
-std::string result_digest(const RunRecord& record);
+class RecordReader;
+class RecordWriter;
 
 /// Results by point identity, in one SQLite file (tables: schema.h). Each read checks the digest.
 /// Every function throws StoreError when the file is damaged, foreign, newer, full or out of reach.
 class ResultStore {
  public:
+  /// Results that are saved together, in one transaction: all of them after commit(), none without.
+  class Batch {
+   public:
+    ~Batch();
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+
+    /// The same result again adds no result. A failure is no result: it gives way to one and never
+    /// replaces one.
+    /// @param tiles results of thread blocks that were played for it, kept for later runs
+    /// @throws DeterminismError when another result is stored for the identity.
+    SaveOutcome save(const RunRecord& record, const RunTimes& times,
+                     const std::vector<TileRow>& tiles = {});
+    /// After it the results survive the end of this process, however it ends.
+    void commit();
+
+   private:
+    friend class ResultStore;
+    explicit Batch(ResultStore& store);
+
+    ResultStore& store_;
+    Transaction transaction_;
+    bool committed_ = false;
+  };
+
   /// For saving. The file need not exist: the first save creates it, so bad input leaves no trace.
   /// An existing file is checked at once and only read until then.
   /// @param max_bytes a save that would grow the file beyond it fails as on a full disk; 0: no
@@ -51,14 +76,13 @@ class ResultStore {
   ResultStore& operator=(ResultStore&&) = delete;
   ~ResultStore();
 
-  /// One transaction: after a return the result survives the end of this process, however it ends.
-  /// The same result again adds no result. A failure is no result: it gives way to one and never
-  /// replaces one.
-  /// @param tiles results of thread blocks that were played for it, kept for later runs
-  /// @throws DeterminismError when another result is stored for the identity.
+  /// Takes the lock for writing until the end of the batch, of which there may be one at a time.
+  Batch begin();
+  /// A batch of one result.
   SaveOutcome save(const RunRecord& record, const RunTimes& times,
                    const std::vector<TileRow>& tiles = {});
 
+  // Points that an older store had are in all() and for_each(), but no answer to their identity.
   bool contains(std::string_view identity) const { return status(identity).has_value(); }
   std::optional<RunStatus> status(std::string_view identity) const;
   std::optional<RunRecord> find(std::string_view identity) const;
@@ -80,12 +104,16 @@ class ResultStore {
  private:
   ResultStore(std::filesystem::path path, bool may_write, std::uint64_t max_bytes);
   void begin_writing();
+  bool is_old() const;
+  RecordReader& reader() const;
 
   std::filesystem::path path_;
   bool may_write_;
   std::uint64_t max_bytes_;
   bool writing_ = false;
   std::unique_ptr<Database> database_;
+  mutable std::unique_ptr<RecordReader> reader_;  ///< made with the first question
+  std::unique_ptr<RecordWriter> writer_;          ///< null until something is saved
 };
 
 }  // namespace orrery

@@ -8,7 +8,7 @@ namespace orrery {
 /// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
 inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 /// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
-inline constexpr std::int64_t kStoreVersion = 3;
+inline constexpr std::int64_t kStoreVersion = 4;
 
 /// Times of kernels' thread blocks, kept from run to run (tile_rows.h); since version 2. Rows
 /// belong to no point: any number of points may rest on one.
@@ -29,24 +29,21 @@ CREATE TABLE tiles (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-/// What links carried; since version 3. Points of older stores have no rows.
-inline constexpr const char* kLinkSchema = R"sql(
-CREATE TABLE links (
-  point      INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
-  scope      TEXT NOT NULL CHECK (scope IN ('class', 'link')),
-  position   INTEGER NOT NULL,
-  name       TEXT NOT NULL,             -- accelerator->leaf, or that of the link
-  links      INTEGER NOT NULL,          -- physical ones, one way
-  bytes      REAL NOT NULL,             -- payload, on all of them
-  busy_share REAL NOT NULL,             -- of the run, at full rate; mean of the links
-  peak_share REAL NOT NULL,             -- of the busiest link
-  PRIMARY KEY (point, scope, position)
-) STRICT, WITHOUT ROWID;
-)sql";
-
-/// The tables of a result store. A point is one resolved experiment, a run one execution of it. The
-/// view v_runs has one row a point with every metric as a column; store_file.cpp makes it.
+/// The tables of a result store. A point is one resolved experiment, a run one execution of it. For
+/// each kind of experiment there is a table `metrics_<kind>` with a column for each metric and
+/// label that a result of it had (record_writer.cpp adds them). Views for people: views.h.
 inline constexpr const char* kStoreSchema = R"sql(
+CREATE TABLE configurations (
+  base INTEGER PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,            -- SHA-256 of the json
+  json TEXT NOT NULL CHECK (json_valid(json))  -- {canonical: {...}, parameters: [[path, text, unit, origin, value], ...]}
+) STRICT;
+
+CREATE TABLE layouts (                  -- which metrics and labels a result has, in the order of printing
+  layout INTEGER PRIMARY KEY,
+  json   TEXT NOT NULL UNIQUE           -- {metrics: [[name, unit], ...], labels: [name, ...]}
+) STRICT;
+
 CREATE TABLE points (
   point          INTEGER PRIMARY KEY,   -- short key for the tables below; differs between stores
   identity       TEXT NOT NULL UNIQUE,  -- SHA-256 of inputs and engine version: the lasting key
@@ -54,25 +51,33 @@ CREATE TABLE points (
   name           TEXT NOT NULL,
   status         TEXT NOT NULL CHECK (status IN ('ok', 'infeasible', 'failed')),
   reason         TEXT NOT NULL,         -- why infeasible or failed
-  configuration  TEXT NOT NULL CHECK (json_valid(configuration)),
+  exit_code      INTEGER NOT NULL,      -- of a failure, as the program would have returned it; else 0
+  base           INTEGER REFERENCES configurations,
+  layout         INTEGER NOT NULL REFERENCES layouts,
   provenance     TEXT NOT NULL CHECK (json_valid(provenance)),
   engine_version TEXT NOT NULL,
-  digest         TEXT NOT NULL          -- SHA-256 of the results: equal points must agree in it
+  digest         TEXT NOT NULL,         -- SHA-256 of the results: equal points must agree in it
+  old_identity   TEXT                   -- of points that an older store had: they are kept, and
+                                        -- never taken for a point of today
 ) STRICT;
 
-CREATE TABLE metrics (
+CREATE TABLE varied (                   -- what a point has otherwise than its base
   point    INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
-  name     TEXT NOT NULL,
-  position INTEGER NOT NULL,            -- order in which it was printed
-  value    REAL,                        -- a number in the unit, or
-  text     TEXT,                        -- a word ("ring")
-  unit     TEXT NOT NULL,
-  p10      REAL,                        -- interval; NULL where nothing was fitted
-  p90      REAL,
-  PRIMARY KEY (point, name),
-  CHECK ((value IS NULL) <> (text IS NULL))
+  position INTEGER NOT NULL,
+  axis     TEXT NOT NULL,               -- parallel.tp
+  value    ANY,                         -- in SI base units, where it is a number; NULL: a flag
+  text     TEXT NOT NULL,               -- as written
+  origin   TEXT NOT NULL,               -- file:line:column, --set
+  PRIMARY KEY (point, position)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX metrics_by_value ON metrics (name, value);  -- best, pareto
+
+CREATE TABLE intervals (                -- of metrics where something was fitted
+  point  INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  metric TEXT NOT NULL,
+  p10    REAL NOT NULL,
+  p90    REAL NOT NULL,
+  PRIMARY KEY (point, metric)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE classes (                  -- by class of operators, on the rank that ends last
   point    INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
@@ -85,17 +90,17 @@ CREATE TABLE classes (                  -- by class of operators, on the rank th
   PRIMARY KEY (point, position)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE parameters (               -- the resolved configuration, value by value
-  point    INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
-  position INTEGER NOT NULL,
-  path     TEXT NOT NULL,               -- parallel.tp
-  value    REAL,                        -- SI base units, where it is a number
-  unit     TEXT NOT NULL,
-  text     TEXT NOT NULL,               -- as written
-  origin   TEXT NOT NULL,               -- file:line:column, --set, default
-  PRIMARY KEY (point, position)
+CREATE TABLE links (                    -- what links carried
+  point      INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  scope      TEXT NOT NULL CHECK (scope IN ('class', 'link')),
+  position   INTEGER NOT NULL,
+  name       TEXT NOT NULL,             -- accelerator->leaf, or that of the link
+  links      INTEGER NOT NULL,          -- physical ones, one way
+  bytes      REAL NOT NULL,             -- payload, on all of them
+  busy_share REAL NOT NULL,             -- of the run, at full rate; mean of the links
+  peak_share REAL NOT NULL,             -- of the busiest link
+  PRIMARY KEY (point, scope, position)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX parameters_by_path ON parameters (path, value);
 
 CREATE TABLE runs (
   point   INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,

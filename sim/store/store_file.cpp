@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "sim/results/metric_table.h"
-#include "sim/results/run_record.h"
+#include "sim/store/migration.h"
 #include "sim/store/schema.h"
+#include "sim/store/views.h"
 
 namespace orrery {
 namespace {
@@ -39,46 +39,6 @@ Content check_content(const Database& database, const fs::path& path) {
                          std::to_string(kStoreVersion) + "); use that version to open it");
   }
   return Content::kStore;
-}
-
-/// Scalar subqueries rather than a pivot with GROUP BY: SQLite evaluates only those that a question
-/// names, each one look-up in the primary key.
-std::string view_of_runs() {
-  std::string sql =
-      "CREATE VIEW v_runs AS SELECT identity, experiment, name, status, reason, engine_version";
-  for (const MetricInfo& metric : metric_table()) {
-    if (metric.name == kWallTimeMetric) continue;
-    sql += std::string(", (SELECT ") + (metric.unit.empty() ? "text" : "value") +
-           " FROM metrics WHERE metrics.point = points.point AND metrics.name = '" + metric.name +
-           "') AS \"" + metric.name + "\"";
-  }
-  sql += ", (SELECT min(wall_s) FROM runs WHERE runs.point = points.point) AS wall_time_s";
-  return sql + " FROM points";
-}
-
-/// Made again when there are new metrics, which need no change of the tables.
-void update_view(Database& database) {
-  const std::string sql = view_of_runs();
-  if (database.text("SELECT sql FROM sqlite_schema WHERE name = 'v_runs'") == sql) return;
-  database.execute("DROP VIEW IF EXISTS v_runs");
-  database.execute(sql.c_str());
-}
-
-void create_tables(Database& database) {
-  database.execute(kStoreSchema);
-  database.execute(kTileSchema);
-  database.execute(kLinkSchema);
-  database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
-  database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
-}
-
-/// Brings an older version up to date.
-void update_tables(Database& database) {
-  const std::int64_t version = database.integer("PRAGMA user_version");
-  if (version >= kStoreVersion) return;
-  if (version < 2) database.execute(kTileSchema);
-  if (version < 3) database.execute(kLinkSchema);
-  database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
 }
 
 /// WAL needs memory shared between all processes that have the file open, which file systems of
@@ -223,7 +183,7 @@ std::unique_ptr<Database> open_store_to_write(const fs::path& path, std::uint64_
   // Again, under the lock: another process may have created the tables meanwhile.
   if (checked_content(*database, path) == Content::kNothing) create_tables(*database);
   update_tables(*database);
-  update_view(*database);
+  update_views(*database);
   creation.commit();
   return database;
 }

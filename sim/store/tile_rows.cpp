@@ -51,21 +51,23 @@ std::vector<TileRow> read_tiles(const Database& database) {
   return rows;
 }
 
-nlohmann::ordered_json to_json(const std::vector<TileRow>& rows) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+void add(ByteWriter& bytes, const std::vector<TileRow>& rows) {
+  bytes.add(std::uint64_t{rows.size()});
   for (const TileRow& row : rows) {
-    json.push_back({row.key, row.device, row.kernel, row.precision, row.shape, row.units,
-                    row.memory, row.duration_us, row.events});
+    for (const std::string* text : {&row.key, &row.device, &row.kernel, &row.precision, &row.shape})
+      bytes.add(*text);
+    for (const double number : {row.units, row.memory, row.duration_us}) bytes.add(number);
+    bytes.add(static_cast<std::uint64_t>(row.events));
   }
-  return json;
 }
 
-std::vector<TileRow> tile_rows_from_json(const nlohmann::ordered_json& json) {
-  std::vector<TileRow> rows;
-  rows.reserve(json.size());
-  for (const nlohmann::ordered_json& row : json) {
-    rows.push_back({row.at(0), row.at(1), row.at(2), row.at(3), row.at(4), row.at(5), row.at(6),
-                    row.at(7), row.at(8)});
+std::vector<TileRow> read_tiles(ByteReader& bytes) {
+  std::vector<TileRow> rows(bytes.number());
+  for (TileRow& row : rows) {
+    for (std::string* text : {&row.key, &row.device, &row.kernel, &row.precision, &row.shape})
+      *text = bytes.text();
+    for (double* number : {&row.units, &row.memory, &row.duration_us}) *number = bytes.real();
+    row.events = static_cast<std::int64_t>(bytes.number());
   }
   return rows;
 }

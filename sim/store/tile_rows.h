@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "sim/results/record_bytes.h"
 #include "sim/store/sqlite.h"
 
 namespace orrery {
@@ -32,8 +32,8 @@ void insert_tiles(Database& database, const std::vector<TileRow>& rows);
 /// @throws StoreError when a row is not what was written.
 std::vector<TileRow> read_tiles(const Database& database);
 
-/// Between processes: an array of arrays, and back.
-nlohmann::ordered_json to_json(const std::vector<TileRow>& rows);
-std::vector<TileRow> tile_rows_from_json(const nlohmann::ordered_json& json);
+/// Between processes: rows as bytes, and back.
+void add(ByteWriter& bytes, const std::vector<TileRow>& rows);
+std::vector<TileRow> read_tiles(ByteReader& bytes);
 
 }  // namespace orrery

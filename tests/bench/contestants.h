@@ -17,5 +17,7 @@ void add_prediction_contest();
 void add_tile_contest();
 /// N1 to N3: collectives of whole clusters.
 void add_network_contest();
+/// S1 to S3: steps of inference priced without a graph.
+void add_step_contest();
 
 }  // namespace orrery::bench

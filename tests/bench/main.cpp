@@ -10,5 +10,6 @@ int main(int argc, char** argv) {
   orrery::bench::add_prediction_contest();
   orrery::bench::add_tile_contest();
   orrery::bench::add_network_contest();
+  orrery::bench::add_step_contest();
   return orrery::bench::run_contest(argc, argv);
 }

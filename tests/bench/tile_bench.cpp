@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/kernels/tiles/block_schedule.h"
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/inference.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/tile_store.h"
 #include "tests/bench/contest.h"
@@ -87,8 +87,8 @@ Step llama_step() {
       {"system=dgx_h100", "system.accelerator=h200_sxm", "model=llama_3_1_70b", "parallel.tp=4",
        "parallel.dp=1", "parallel.ep=1", "batch.micro=64", "precision=bf16"},
       library);
-  const Experiment& e = loaded.experiment;
-  return {build_inference(e.model.build(), inference_config(e)), e.system.accelerator};
+  const auto& e = loaded.as<InferenceExperiment>();
+  return {build_inference(e.model.build(), e.inference()), e.system.accelerator};
 }
 
 /// Per step: all kernels of it that differ.

@@ -221,17 +221,17 @@ TEST_F(Cli, AChipOfOnesOwnIsTenLines) {
 
 TEST_F(Cli, ExplainNamesTheOriginOfEveryValueAndIdleInputs) {
   const Outcome run =
-      orrery("explain " + small_experiment() + " --set recompute=full --json", false);
+      orrery("explain " + small_experiment() + " --set memory_reserve=0.2 --json", false);
   ASSERT_EQ(run.code, 0);
   const auto json = nlohmann::json::parse(run.out);
   std::map<std::string, std::string> origins;
   for (const auto& row : json.at("configuration")) origins[row.at("path")] = row.at("origin");
   EXPECT_THAT(origins.at("batch.micro"), HasSubstr("small.yaml:8:16"));
   EXPECT_THAT(origins.at("system.accelerator.memory.bandwidth"), HasSubstr("h100_sxm.yaml:"));
-  EXPECT_EQ(origins.at("recompute"), "--set");
+  EXPECT_EQ(origins.at("memory_reserve"), "--set");
   EXPECT_EQ(origins.at("seed"), "default");
-  // A decode step has no backward pass: what it recomputes cannot matter.
-  EXPECT_THAT(json.at("no_effect"), testing::Contains("recompute"));
+  // A small model fits whatever is left free.
+  EXPECT_THAT(json.at("no_effect"), testing::Contains("memory_reserve"));
   EXPECT_FALSE(json.at("kernels").empty());
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 using integration::orrery;
 using integration::Outcome;
+using integration::shell;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -162,6 +163,59 @@ TEST_F(Sweeps, CollectivesHaveColumnsAndAHintOfTheirOwn) {
   EXPECT_THAT(run.out, ::testing::ContainsRegex("table, bytes 1 GiB +all_reduce "));
   EXPECT_THAT(run.out, HasSubstr("SELECT name, time_s, algorithm, bus_bytes_per_s FROM v_runs"));
   EXPECT_THAT(run.out, Not(HasSubstr("tokens/s")));
+}
+
+constexpr const char* kGemms =
+    "{experiment: operator, system: dgx_h100, operator: {kind: gemm, m: 64, n: 64, k: 64}}";
+constexpr const char* kManyGemms =
+    "    axes: {grid: {operator.m: [64, 128, 192, 256, 320, 384, 448, 512, 576, 640], operator.n: "
+    "[64, 128, 192, 256, 320, 384, 448, 512, 576, 640], operator.k: [64, 128, 256, 512, 1024]}}\n";
+
+TEST_F(Sweeps, AnyNumberOfWorkersPrintsTheSameBytes) {
+  write("many.yaml", "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) +
+                         "\n" + kManyGemms);
+  std::string first;
+  for (const char* jobs : {"1", "2", "5"}) {
+    std::filesystem::remove(path("m.db"));
+    const Outcome run = orrery(
+        "sweep run " + path("many.yaml") + " --json --db " + path("m.db") + " --jobs " + jobs,
+        false);
+    ASSERT_EQ(run.code, 0);
+    if (first.empty()) first = run.out;
+    EXPECT_EQ(run.out, first) << jobs;
+  }
+}
+
+TEST_F(Sweeps, AKilledSweepGoesOnWhereItWas) {
+  write("many.yaml", "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) +
+                         "\n" + kManyGemms);
+  const std::string run = "sweep run " + path("many.yaml") + " --json --db ";
+  const std::string whole = orrery(run + path("whole.db"), false).out;
+  for (const char* time : {"0.1", "0.2", "0.25", "0.3", "0.4"}) {
+    shell("cd " ORRERY_SOURCE_DIR " && timeout -s KILL " + std::string(time) +
+          " " ORRERY_BINARY " " + run + path("whole2.db"));
+    if (!std::filesystem::exists(path("whole2.db"))) continue;
+    EXPECT_EQ(shell("sqlite3 " + path("whole2.db") + " 'PRAGMA integrity_check'").out, "ok\n");
+  }
+  // Workers die with the sweep, and a killed one costs its point until the next run.
+  shell("cd " ORRERY_SOURCE_DIR " && (" ORRERY_BINARY " " + run + path("whole2.db") +
+        " & sleep 0.2; kill -KILL $(ps -o pid= --ppid $!); wait)");
+  EXPECT_EQ(shell("sqlite3 " + path("whole2.db") +
+                  " \"SELECT count(*) FROM points WHERE (status = "
+                  "'failed') <> (exit_code = 6)\"")
+                .out,
+            "0\n");
+  const Outcome last = orrery(run + path("whole2.db"), false);
+  EXPECT_EQ(last.code, 0);
+  const auto points = [](const std::string& text) {
+    return nlohmann::json::parse(text).at("cases").dump();
+  };
+  EXPECT_EQ(points(last.out), points(whole));
+  EXPECT_EQ(shell("sqlite3 " + path("whole2.db") +
+                  " \"SELECT count(*) FROM v_runs WHERE status = "
+                  "'ok' AND time_s > 0\"")
+                .out,
+            "500\n");
 }
 
 }  // namespace

@@ -173,8 +173,10 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        training("dgx_h100",
                 "parallel: {pp: 2, vpp: 2}, schedule: interleaved, batch: {global: 8, "
                 "sequence: 512}")},
-      {{"experiment", "phase", "kv_precision", "kv_length"},
-       decode("batch: {micro: 2, sequence: 512}")},
+      {{"phase", "kv_precision", "kv_length"}, decode("batch: {micro: 2, sequence: 512}")},
+      {{"mixed"},
+       "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: mixed, mixed: "
+       "{chunks: [{tokens: 512, context: 512, count: 2}], decodes: [{context: 4096, count: 8}]}}"},
       {{"memory_reserve"},
        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
        "8192, batch: {micro: 52}}"},
@@ -194,6 +196,10 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "faults: [{link: \"*nvswitch7*\", at: 40 ms, capacity: 0.5}]}"},
   };
   const std::vector<Change> changes = {
+      {"experiment",
+       "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {tp: 8}, batch: "
+       "{micro: 1, sequence: 512}}",
+       {"experiment=inference", "phase=prefill"}},
       {"calibration", op("dgx_h100", small_gemm), {"calibration=none"}},
       {"measured", op("dgx_h100", small_gemm), {"measured=[" + table.path() + "]"}},
       {"model.hf",

@@ -6,11 +6,9 @@
 
 #include "sim/app/experiments/components.h"
 #include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
-#include "sim/app/pricing/intervals.h"
-#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
-#include "sim/app/pricing/transfer_draws.h"
 #include "sim/app/sweeps/isolate.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/machine/draws.h"
@@ -42,20 +40,21 @@ struct Widths {
   double first_order = 0, replayed = 0;
 };
 
-Widths widths_of(const Experiment& e, const Program& program) {
-  const auto model = kernel_model(e);
+Widths widths_of(const ModelExperiment& e, const Program& program) {
+  const Machine& machine = e.machine();
+  const auto model = machine.kernels({});
   const StepOutcome outcome = replay_step(e, *model, program);
-  const auto [p10, p90] = p10_p90(step_draws(e, *model, program, outcome).step);
+  const auto [p10, p90] = p10_p90(step_draws({machine, *model, program, outcome, e.seed}).step);
   std::vector<std::vector<double>> factors;
   for (const Kernel& kernel : program.kernels)
     factors.push_back(model->draws(kernel, e.system.accelerator, e.seed));
   std::vector<std::vector<double>> waits;
   for (std::size_t id = 0; id < program.transfers.size(); ++id) {
     waits.push_back(
-        transfer_draws(e, program.transfers[id], outcome.priced.transfers[id].isolated_time));
+        machine.draws(program.transfers[id], outcome.priced.transfers[id].isolated_time, e.seed));
   }
   std::vector<double> times;
-  KernelSlowdowns slowdowns(e, program, nullptr);
+  KernelSlowdowns slowdowns(machine, e.fidelity, program, nullptr);
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     Costs costs = outcome.priced.costs;
     for (std::size_t id = 0; id < costs.kernels.size(); ++id) {
@@ -77,9 +76,9 @@ Widths widths_of(const Experiment& e, const Program& program) {
 }
 
 /// In a process of its own: one process holds one machine.
-Widths isolated_widths(const Experiment& e, const std::function<Program()>& program) {
+Widths isolated_widths(const ModelExperiment& e) {
   const auto outcome = run_isolated([&] {
-    const Widths w = widths_of(e, program());
+    const Widths w = widths_of(e, e.step(e.model.build()).program);
     return std::to_string(w.first_order) + " " + std::to_string(w.replayed);
   });
   Widths widths;
@@ -89,40 +88,36 @@ Widths isolated_widths(const Experiment& e, const std::function<Program()>& prog
 
 TEST(Intervals, FirstOrderIsWhatReplaysOfDrawnPricesGive) {
   const LoadedExperiment train = training();
-  const Widths t = isolated_widths(train.experiment, [&train] {
-    return build_training(train.experiment.model.build(), training_config(train.experiment))
-        .program;
-  });
+  const Widths t = isolated_widths(train.as<ModelExperiment>());
   EXPECT_GT(t.replayed, 0.01);
   EXPECT_NEAR(t.first_order, t.replayed, 0.1 * t.replayed);
   const LoadedExperiment decode = load("deepseek_r1_decode", {});
-  const Widths d = isolated_widths(decode.experiment, [&decode] {
-    return build_inference(decode.experiment.model.build(), inference_config(decode.experiment));
-  });
+  const Widths d = isolated_widths(decode.as<ModelExperiment>());
   EXPECT_GT(d.replayed, 0.01);
   EXPECT_NEAR(d.first_order, d.replayed, 0.1 * d.replayed);
 }
 
 TEST(Intervals, WaitsForMeasuredCollectivesWidenAStep) {
   // Half of the step is waits for collectives of 8 GPUs.
-  const Experiment e =
+  const LoadedExperiment loaded =
       load("llama_405b_training",
            {"system=dgx_h100", "nodes=1", "model=llama_3_1_8b", "parallel.tp=8", "parallel.pp=1",
-            "parallel.dp=1", "batch.global=8", "batch.sequence=512"})
-          .experiment;
+            "parallel.dp=1", "batch.global=8", "batch.sequence=512"});
+  const auto& e = loaded.as<ModelExperiment>();
   const auto text = run_isolated([&e] {
-    const Program program = build_training(e.model.build(), training_config(e)).program;
-    const auto model = kernel_model(e);
+    const Program program = e.step(e.model.build()).program;
+    const auto model = e.machine().kernels({});
     const StepOutcome outcome = replay_step(e, *model, program);
-    Experiment kernels_alone = e;
-    kernels_alone.network.reset();
-    const auto with = p10_p90(step_draws(e, *model, program, outcome).step);
-    const auto without = p10_p90(step_draws(kernels_alone, *model, program, outcome).step);
+    SystemConfig unmeasured = e.system;
+    unmeasured.scale_up.calibration.clear();
+    const Machine kernels_alone(unmeasured, e.nodes);
+    const auto with = p10_p90(step_draws({e.machine(), *model, program, outcome, e.seed}).step);
+    const auto without =
+        p10_p90(step_draws({kernels_alone, *model, program, outcome, e.seed}).step);
     return std::to_string((with.second - with.first) / (without.second - without.first));
   });
   EXPECT_GT(std::stod(std::get<std::string>(text)), 1.02);
-  const Widths w = isolated_widths(
-      e, [&e] { return build_training(e.model.build(), training_config(e)).program; });
+  const Widths w = isolated_widths(e);
   EXPECT_NEAR(w.first_order, w.replayed, 0.1 * w.replayed);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/step_power.h"
 #include "sim/app/sweeps/isolate.h"
@@ -62,7 +63,7 @@ const std::vector<std::string> kOperators = {
 std::vector<std::string> changes(Random& random, const std::string& system) {
   const PowerConfig power =
       load("{experiment: operator, system: " + system + ", operator: {" + kOperators[0] + "}}")
-          .experiment.system.accelerator.power;
+          .experiment->system.accelerator.power;
   const double idle = power.idle.value.base(), tdp = power.tdp.value.base();
   const double share = 0.03 + 0.97 * random.share();
   std::vector<std::string> set = {
@@ -80,10 +81,10 @@ std::string text(const std::vector<std::string>& set) {
 /// What a rank's device may draw, from a record: empty where all is well.
 std::string fault(const LoadedExperiment& loaded, const RunRecord& record) {
   if (record.status != RunStatus::kOk) return {};
-  const Experiment& e = loaded.experiment;
+  const Experiment& e = *loaded.experiment;
   const double cap = e.system.accelerator.power.cap().base() * (1 + 1e-9);
-  const bool step = e.kind != ExperimentKind::kOperator;
-  const double devices = step ? e.accelerators() : 1.0 / e.system.accelerator.dies;
+  const auto* step = dynamic_cast<const ModelExperiment*>(&e);
+  const double devices = step ? step->accelerators() : 1.0 / e.system.accelerator.dies;
   const double average = record.find("average_power_w")->value / devices;
   if (average > cap) return "averages " + std::to_string(average) + " W";
   const double window = step ? record.find("window_power_w")->value : average;
@@ -136,7 +137,7 @@ TEST(PowerLaws, ProductsTakeAsManyClocksUnderEveryCap) {
           "{experiment: operator, system: " + system + ", operator: {" + op + "}}";
       const std::string steady = "system.accelerator.power.state=steady";
       const LoadedExperiment sold = load(experiment, {steady});
-      const PowerConfig& power = sold.experiment.system.accelerator.power;
+      const PowerConfig& power = sold.experiment->system.accelerator.power;
       const auto clocks = [](const RunRecord& record) {
         return record.find("time_s")->value * record.find("clock_hz")->value;
       };

@@ -66,7 +66,7 @@ inline void add_facts(const Record& record, const std::string& path, FactTypes& 
 inline const FactTypes& all_facts() {
   static const FactTypes facts = [] {
     FactTypes all;
-    add_facts(Experiment::schema().record(), "", all);
+    for (const auto& [kind, info] : experiment_kinds()) add_facts(info.record(), "", all);
     return all;
   }();
   return facts;
@@ -119,7 +119,7 @@ inline std::string part_of(const std::string& fact) {
 /// The fact that a value of a configuration is one of.
 inline std::string fact_of(const std::string& leaf, const config::Node& node) {
   const Type* type = nullptr;
-  const Record* record = &Experiment::schema().record();
+  const Record* record = Experiment::choices().record_of(node);
   const config::Node* here = &node;
   std::string fact, key;
   for (std::istringstream keys(leaf); std::getline(keys, key, '.');) {
@@ -193,7 +193,7 @@ inline std::set<std::string> answering(Trials::Answer answer, const Probe& probe
     Trials trials(loaded);
     std::set<std::string> found;
     std::string text;
-    for (const config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
+    for (const config::Leaf& leaf : loaded.leaves()) {
       const std::string fact = fact_of(leaf.path, loaded.node);
       if (!wanted.contains(fact) || found.contains(fact) || !is_about(fact)) continue;
       if (trials.examine(leaf) != answer) continue;
@@ -212,8 +212,7 @@ inline std::string result_of(const std::string& text, const std::vector<std::str
       RunRecord record = simulate(loaded);
       record.identity.clear();
       record.name.clear();
-      record.parameters.clear();
-      record.configuration = nlohmann::ordered_json::object();
+      record.base = nullptr;
       return to_json(record).dump();
     } catch (const config::ConfigError& error) {
       return std::string(error.what());

@@ -3,13 +3,12 @@
 // it is compared with is the changed experiment over the one as it stands.
 #include <gtest/gtest.h>
 
+#include <exception>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "sim/app/experiments/simulate.h"
-#include "sim/app/sweeps/isolate.h"
 #include "sim/config/load.h"
 
 namespace orrery {
@@ -43,18 +42,15 @@ const std::string kStep =
     "kv_length: 4096, parallel: {tp: 8}, batch: {micro: 64}}";
 
 RunRecord run(const std::string& text, const Set& set) {
-  const auto outcome = run_isolated([&] {
-    static const config::Library library(ORRERY_SOURCE_DIR "/configs");
-    config::Diagnostics diagnostics;
-    return to_json(simulate(load_experiment(config::parse_yaml(text, "what_if.yaml", diagnostics),
-                                            set, diagnostics, library)))
-        .dump();
-  });
-  if (const Failure* failure = std::get_if<Failure>(&outcome)) {
-    ADD_FAILURE() << text << ": " << failure->message;
+  static const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  config::Diagnostics diagnostics;
+  try {
+    return simulate(load_experiment(config::parse_yaml(text, "what_if.yaml", diagnostics), set,
+                                    diagnostics, library));
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << text << ": " << error.what();
     return {};
   }
-  return run_record_from_json(nlohmann::ordered_json::parse(std::get<std::string>(outcome)));
 }
 
 double metric(const RunRecord& record, const std::string& name) {
@@ -247,7 +243,7 @@ TEST(WhatIfs, TwoRatesWrittenBesideTheUnitsAreTheUnits) {
   const AcceleratorConfig device =
       load_experiment(config::parse_yaml(wide, "what_if.yaml", diagnostics), {}, diagnostics,
                       config::Library(ORRERY_SOURCE_DIR "/configs"))
-          .experiment.system.accelerator;
+          .experiment->system.accelerator;
   EXPECT_NEAR(device.compute.vector.value.base(), 81.09e12, 0.01e12);
   EXPECT_NEAR(device.compute.special->value.base(), 5.069e12, 0.001e12);
   EXPECT_NEAR(device.compute.matrix.at(Precision::kTf32).value.base(), 599.6e12, 0.1e12);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/settings.h"
 #include "sim/config/csv.h"
 #include "sim/config/load.h"
@@ -108,7 +109,7 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   const MetricInfo* metric = find_metric(point.row.metric);
   if (metric == nullptr) {
     std::vector<std::string> known;
-    for (const MetricInfo& other : metric_table()) known.emplace_back(other.name);
+    for (const auto& [other_name, other] : metric_table()) known.emplace_back(other.name);
     config::report(config::KeyError(
                        "metric", "unknown metric '" + point.row.metric + "'",
                        {nearest_name(point.row.metric, known), {"see `orrery describe metrics`"}}),
@@ -123,7 +124,7 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   const config::Node* set = node.find("set");
   const SettingList settings = set != nullptr ? settings_of(*set) : SettingList{};
   point.loaded = load_with_settings(*node.find("experiment"), settings, path, library);
-  point.loaded.experiment.name = point.row.id;
+  point.loaded.experiment->name = point.row.id;
   return point;
 }
 
@@ -147,6 +148,20 @@ std::vector<PublishedPoint> load_published(const std::string& path,
   return points;
 }
 
-void check_published(const std::string& path) { load_published(path); }
+namespace {
+
+const RegisterFileKind registered_published("published", {"a list of published rows",
+                                                          "validate published",
+                                                          {},
+                                                          [](const config::Node& own) {
+                                                            return own.is_sequence() ? 100 : 0;
+                                                          },
+                                                          [](const std::string& path) {
+                                                            load_published(path);
+                                                            return std::string();
+                                                          },
+                                                          {}});
+
+}  // namespace
 
 }  // namespace orrery

@@ -36,6 +36,5 @@ struct PublishedPoint {
 /// @throws config::ConfigError with everything that is wrong.
 std::vector<PublishedPoint> load_published(
     const std::string& path, const config::Library& library = config::default_library());
-void check_published(const std::string& path);
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
 #include "workloads/parallelism/program_builder.h"
@@ -40,14 +41,101 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const Layer
   return block.finish(std::string(to_string(work.phase)) + " " + std::to_string(stage));
 }
 
+/// All decodes of a batch: attention is one kernel, whatever their contexts.
+AttentionPart decode_part(const MixedBatch& batch) {
+  AttentionPart part{Phase::kDecode, batch.decoding(), 1, 1, {}, true};
+  bool equal = true;
+  for (const DecodeGroup& group : batch.decodes) {
+    equal = equal && group.context == batch.decodes.front().context;
+    part.contexts.insert(part.contexts.end(), static_cast<std::size_t>(group.count),
+                         group.context + 1);
+  }
+  part.context = mean_length(part.contexts);
+  if (equal) part.contexts.clear();
+  return part;
+}
+
+std::vector<AttentionPart> parts_of(const MixedBatch& batch) {
+  std::vector<AttentionPart> parts;
+  for (const PrefillChunk& chunk : batch.chunks) {
+    parts.push_back({Phase::kPrefill,
+                     chunk.count,
+                     chunk.tokens,
+                     chunk.context + chunk.tokens,
+                     {},
+                     chunk.samples});
+  }
+  if (!batch.decodes.empty()) parts.push_back(decode_part(batch));
+  return parts;
+}
+
+/// What a batch has for a layer to do.
+void set_batch(LayerWork& work, const MixedBatch& batch) {
+  std::vector<AttentionPart> parts = parts_of(batch);
+  const AttentionPart& first = parts.front();
+  if (parts.size() == 1 && first.contexts.empty() && first.samples) {
+    work.phase = first.phase;
+    work.sequences = first.sequences;
+    work.query = first.query;
+    work.context = first.context;
+    return;
+  }
+  work.phase = batch.chunks.empty() ? Phase::kDecode : Phase::kMixed;
+  work.sequences = batch.tokens();
+  work.query = 1;
+  work.context = batch.longest();
+  work.parts = std::move(parts);
+}
+
+void require_batch(const LlmConfig& model, const MixedBatch& batch) {
+  require(!batch.empty(), "mixed", "a mixed step needs mixed.chunks or mixed.decodes");
+  for (const PrefillChunk& chunk : batch.chunks) {
+    require(chunk.tokens > 0 && chunk.context >= 0 && chunk.count > 0, "mixed.chunks",
+            "tokens and count must be at least 1, context at least 0");
+  }
+  for (const DecodeGroup& group : batch.decodes) {
+    require(group.context >= 0 && group.count > 0, "mixed.decodes",
+            "count must be at least 1, context at least 0");
+  }
+  require(model.positions == 0 || batch.longest() <= model.positions, "mixed",
+          "model '" + model.name + "' has " + std::to_string(model.positions) +
+              " positions, got " + std::to_string(batch.longest()));
+}
+
+void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
+  require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0, "batch",
+          "micro and sequence must be at least 1, kv_length at least 0");
+  const std::int64_t context = layer_work(config).context;
+  require(model.positions == 0 || context <= model.positions,
+          config.phase == Phase::kDecode ? "kv_length" : "batch.sequence",
+          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
+              std::to_string(context),
+          {std::to_string(model.positions - (config.phase == Phase::kDecode ? 1 : 0)), {}});
+}
+
 }  // namespace
+
+std::int64_t step_tokens(const InferenceConfig& config) {
+  switch (config.phase) {
+    case Phase::kMixed:
+      return config.batch.tokens();
+    case Phase::kPrefill:
+      return config.micro_batch * config.sequence;
+    default:
+      return config.micro_batch;
+  }
+}
 
 LayerWork layer_work(const InferenceConfig& config) {
   LayerWork work;
-  work.phase = config.phase;
-  work.sequences = config.micro_batch;
-  work.query = config.phase == Phase::kPrefill ? config.sequence : 1;
-  work.context = config.kv_length + work.query;
+  if (config.phase == Phase::kMixed) {
+    set_batch(work, config.batch);
+  } else {
+    work.phase = config.phase;
+    work.sequences = config.micro_batch;
+    work.query = config.phase == Phase::kPrefill ? config.sequence : 1;
+    work.context = config.kv_length + work.query;
+  }
   work.tp = config.parallel.tp;
   work.sp = config.parallel.sp;
   work.ep = config.parallel.ep;
@@ -58,18 +146,15 @@ LayerWork layer_work(const InferenceConfig& config) {
 }
 
 void require_supported(const LlmConfig& model, const InferenceConfig& config) {
-  require(config.phase != Phase::kTraining, "phase", "expected prefill or decode");
+  require(config.phase != Phase::kTraining, "phase", "expected prefill, decode or mixed");
   require_supported(config.parallel);
   require(config.parallel.vpp == 1, "parallel.vpp", "inference has one chunk per stage", {"1", {}});
   require_divisible(model, config.parallel);
-  require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0, "batch",
-          "micro and sequence must be at least 1, kv_length at least 0");
-  const std::int64_t context = layer_work(config).context;
-  require(model.positions == 0 || context <= model.positions,
-          config.phase == Phase::kDecode ? "kv_length" : "batch.sequence",
-          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
-              std::to_string(context),
-          {std::to_string(model.positions - (config.phase == Phase::kDecode ? 1 : 0)), {}});
+  if (config.phase == Phase::kMixed) {
+    require_batch(model, config.batch);
+  } else {
+    require_sequences(model, config);
+  }
   require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
           "more experts per token than experts");
   layer_ranges(model.layer_count(), config.parallel);

@@ -4,24 +4,30 @@
 #include <cstdint>
 
 #include "sim/graph/program.h"
+#include "workloads/inference/batch.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
 
-/// One prefill or decode step of a fixed batch.
+/// One step of a fixed batch: a prefill, a decode, or both mixed.
 struct InferenceConfig {
   ParallelConfig parallel;
   Phase phase = Phase::kDecode;
   std::int64_t micro_batch = 1;               ///< sequences per data parallel rank
   std::int64_t sequence = 1;                  ///< new tokens of each sequence in prefill
   std::int64_t kv_length = 0;                 ///< tokens in the KV cache before the step
+  MixedBatch batch;                           ///< of kMixed, which asks for none of the last three
   Precision precision = Precision::kBf16;     ///< of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< of the KV cache
 };
 
-/// What the step does on one rank in a layer.
+/// New tokens of the step on one data parallel rank.
+std::int64_t step_tokens(const InferenceConfig& config);
+
+/// What the step does on one rank in a layer. A mixed batch of decodes alone, or of prompts of one
+/// kind, is a decode or a prefill.
 LayerWork layer_work(const InferenceConfig& config);
 
 /// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.

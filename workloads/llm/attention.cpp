@@ -61,7 +61,7 @@ void grouped_attention_forward(StepList& steps, const LayerTask& task) {
                       rotated_width(task), {bytes, bytes, vector_cost::kRmsNorm}));
   }
   rotary_forward(steps, task);
-  attention_core_forward(steps, task);
+  for (const AttentionPart& part : w.attention_parts()) attention_core_forward(steps, task, part);
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }

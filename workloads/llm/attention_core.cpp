@@ -10,13 +10,13 @@ namespace orrery {
 namespace {
 
 /// Latent attention gets here with its keys and values expanded, whatever the phase.
-KernelClass kind_of(const LayerTask& task) {
+KernelClass kind_of(const LayerTask& task, const AttentionPart& part) {
   if (task.model.attention.kind == AttentionKind::kLatent) return KernelClass::kMlaPrefill;
-  return task.work.phase == Phase::kDecode ? KernelClass::kAttentionDecode
-                                           : KernelClass::kAttentionPrefill;
+  return part.phase == Phase::kDecode ? KernelClass::kAttentionDecode
+                                      : KernelClass::kAttentionPrefill;
 }
 
-AttentionCore core_of(const LayerTask& task) {
+AttentionCore core_of(const LayerTask& task, const AttentionPart& part) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
   // Latent attention expands earlier keys and values from the cache before a prefill: they are
@@ -24,15 +24,16 @@ AttentionCore core_of(const LayerTask& task) {
   const bool cached = task.model.attention.kind == AttentionKind::kGrouped;
   const double bytes = activation_bytes(w.precision);
   AttentionCore core;
-  core.kind = kind_of(task);
+  core.kind = kind_of(task, part);
   const bool narrow = cached && w.phase != Phase::kTraining && element_bytes(w.kv_precision) < 2;
   core.precision = attention_precision(core.kind, unquantised(w.precision), narrow);
   core.wide_queries = narrow;
-  core.sequences = w.sequences;
+  core.sequences = part.sequences;
   core.heads = shape.query_heads;
   core.kv_heads = shape.kv_heads;
-  core.query = w.query;
-  core.context = w.context;
+  core.query = part.query;
+  core.context = part.context;
+  core.contexts = part.contexts;
   core.window = task.layer.window;
   core.qk_dim = shape.qk_dim;
   core.v_dim = shape.v_dim;
@@ -42,10 +43,13 @@ AttentionCore core_of(const LayerTask& task) {
   return core;
 }
 
+/// Of a pass in which all sequences are alike.
+AttentionPart only_part(const LayerTask& task) { return task.work.attention_parts().front(); }
+
 /// Five products against two: scores again, then the gradients of softmax, values, queries and
 /// keys.
 void flash_backward(StepList& steps, const LayerTask& task) {
-  const AttentionCore core = core_of(task);
+  const AttentionCore core = core_of(task, only_part(task));
   const CoreSize size = core_size(core);
   Kernel kernel = flash_attention("attention backward", core);
   kernel.attention.backward = true;
@@ -102,17 +106,19 @@ CoreShape core_shape(const LayerTask& task) {
   return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.head_dim};
 }
 
-void attention_core_forward(StepList& steps, const LayerTask& task) {
+void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+  const AttentionCore core = core_of(task, part);
   if (task.work.flash_attention) {
-    steps.then(flash_attention("attention", core_of(task)));
+    steps.then(flash_attention("attention", core));
     return;
   }
-  for (const Kernel& kernel : kernels_of(stored_attention(core_of(task), task.work.dropout)))
+  for (const Kernel& kernel : kernels_of(stored_attention(core, task.work.dropout)))
     steps.then(kernel);
 }
 
 void attention_core_backward(StepList& steps, const LayerTask& task) {
-  if (task.work.recompute == Recompute::kSelective) attention_core_forward(steps, task);
+  if (task.work.recompute == Recompute::kSelective)
+    attention_core_forward(steps, task, only_part(task));
   task.work.flash_attention ? flash_backward(steps, task) : stored_backward(steps, task);
 }
 

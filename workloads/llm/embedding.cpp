@@ -77,10 +77,9 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
 StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   const LayerConfig none;
   const bool training = work.phase == Phase::kTraining;
-  const std::int64_t rows = training                        ? work.row_tokens()
-                            : work.phase == Phase::kPrefill ? work.sequences
-                                                            : work.tokens();
+  const std::int64_t rows = work.logit_rows();
   StepList steps;
+  if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
   if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
   const Linear head = head_of(model, work);
   if (training) {

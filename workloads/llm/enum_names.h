@@ -23,6 +23,7 @@ struct EnumNames<Phase> {
   static constexpr std::pair<Phase, const char*> values[] = {
       {Phase::kPrefill, "prefill"},
       {Phase::kDecode, "decode"},
+      {Phase::kMixed, "mixed"},
   };
 };
 

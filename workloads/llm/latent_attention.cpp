@@ -58,16 +58,16 @@ void down_forward(StepList& steps, const LayerTask& task) {
 
 /// Rotates its part of queries and keys and writes both out with the part that is not rotated, for
 /// the core to read as one; in inference it also writes the latents to the cache.
-Kernel assemble(const LayerTask& task) {
+Kernel assemble(const LayerTask& task, std::int64_t tokens) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.precision);
-  Kernel kernel = stream("rotary", KernelClass::kElementwise, w.tokens(),
+  Kernel kernel = stream("rotary", KernelClass::kElementwise, tokens,
                          2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
-  kernel.vector_flops = Flops(real(w.tokens() * 2 * shape.query_heads) *
+  kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
                               real(task.model.attention.qk_rope_head_dim) * vector_cost::kRotary);
   if (w.phase != Phase::kTraining) {
-    kernel.written += Bytes(real(w.tokens() * task.model.attention.kv_elements_per_token()) *
+    kernel.written += Bytes(real(tokens * task.model.attention.kv_elements_per_token()) *
                             element_bytes(w.kv_precision));
   }
   return kernel;
@@ -77,29 +77,31 @@ Kernel assemble(const LayerTask& task) {
 /// is absorbed into them), all heads attend to one shared latent key of kv_lora + rope columns
 /// whose first kv_lora columns are the value, and the result is brought back by the value
 /// up-projection.
-void absorbed_core(StepList& steps, const LayerTask& task) {
+void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
   const std::int64_t heads = core_shape(task).query_heads;
   const std::int64_t key = a.kv_lora_rank + a.qk_rope_head_dim;
   const double bytes = activation_bytes(w.precision);
   const Precision precision = unquantised(w.precision);
+  const std::int64_t tokens = part.sequences * part.query;
   steps.then(
-      gemm("query absorb", precision, {w.tokens(), a.kv_lora_rank, a.qk_nope_head_dim, heads}));
-  Kernel rotary = stream("rotary", KernelClass::kElementwise, w.tokens(),
+      gemm("query absorb", precision, {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
+  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens,
                          (heads + 1) * a.qk_rope_head_dim, {bytes, bytes, vector_cost::kRotary});
-  rotary.read += Bytes(real(w.tokens() * a.kv_lora_rank) * bytes);
-  rotary.written += Bytes(real(w.tokens() * key) * element_bytes(w.kv_precision));
+  rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
+  rotary.written += Bytes(real(tokens * key) * element_bytes(w.kv_precision));
   steps.then(rotary);
 
   AttentionCore core;
   core.kind = KernelClass::kMlaDecode;
   core.precision = precision;
-  core.sequences = w.sequences;
+  core.sequences = part.sequences;
   core.heads = heads;
   core.kv_heads = 1;
-  core.query = w.query;
-  core.context = w.context;
+  core.query = part.query;
+  core.context = part.context;
+  core.contexts = part.contexts;
   core.window = task.layer.window;
   core.qk_dim = key;
   core.v_dim = a.kv_lora_rank;
@@ -108,25 +110,30 @@ void absorbed_core(StepList& steps, const LayerTask& task) {
   core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
   core.wide_queries = core.cache_bytes < element_bytes(precision);
   steps.then(flash_attention("attention", core));
-  steps.then(gemm("value up", precision, {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads}));
+  steps.then(gemm("value up", precision, {tokens, a.v_head_dim, a.kv_lora_rank, heads}));
 }
 
-void expanded_core(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const Linear up = key_value_of(task);
   // Earlier tokens of a prefill are expanded from the cache as well.
-  steps.then(gemm(up.name, up.precision, {w.sequences * w.context, up.out, up.in}, up.weights));
-  steps.then(assemble(task));
-  attention_core_forward(steps, task);
+  steps.then(
+      gemm(up.name, up.precision, {part.sequences * part.context, up.out, up.in}, up.weights));
+  steps.then(assemble(task, part.sequences * part.query));
+  attention_core_forward(steps, task, part);
 }
 
 }  // namespace
+
+void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+  part.phase == Phase::kDecode ? absorbed_core(steps, task, part)
+                               : expanded_core(steps, task, part);
+}
 
 void latent_attention_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   down_forward(steps, task);
   column_forward(steps, w, {query_of(task)}, latent_width(task));
-  w.phase == Phase::kDecode ? absorbed_core(steps, task) : expanded_core(steps, task);
+  for (const AttentionPart& part : w.attention_parts()) latent_core_forward(steps, task, part);
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
@@ -137,7 +144,7 @@ void latent_attention_backward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(w.precision);
   row_backward(steps, w, output_of(task));
   attention_core_backward(steps, task);
-  Kernel rotary = assemble(task);
+  Kernel rotary = assemble(task, w.tokens());
   rotary.name = "rotary backward";
   steps.then(rotary);
   column_backward(steps, w, {query_of(task), key_value_of(task)}, latent_width(task));

@@ -30,16 +30,19 @@ struct CoreShape {
 };
 CoreShape core_shape(const LayerTask& task);
 
-/// Scores, softmax and values. FlashAttention (Dao 2023) computes only what causal masks leave;
-/// without it Megatron-LM computes and stores the whole square. 16-bit even where weights are
+/// Scores, softmax and values of one part. FlashAttention (Dao 2023) computes only what causal masks
+/// leave; without it Megatron-LM computes and stores the whole square. 16-bit even where weights are
 /// quantised.
-void attention_core_forward(StepList& steps, const LayerTask& task);
+void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void attention_core_backward(StepList& steps, const LayerTask& task);
 
 // From the normed input of a layer to its output before the residual, and back.
 void grouped_attention_forward(StepList& steps, const LayerTask& task);
 void grouped_attention_backward(StepList& steps, const LayerTask& task);
 void latent_attention_forward(StepList& steps, const LayerTask& task);
+/// Of latent attention, what belongs to one part between the projections of all tokens: absorbed
+/// for new tokens of decodes, else with keys and values expanded.
+void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void latent_attention_backward(StepList& steps, const LayerTask& task);
 void mlp_forward(StepList& steps, const LayerTask& task);
 void mlp_backward(StepList& steps, const LayerTask& task);

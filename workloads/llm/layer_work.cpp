@@ -26,8 +26,22 @@ const char* to_string(Phase phase) {
       return "prefill";
     case Phase::kDecode:
       return "decode";
+    case Phase::kMixed:
+      return "mixed";
   }
   return "?";
+}
+
+std::int64_t LayerWork::logit_rows() const {
+  if (phase == Phase::kTraining) return row_tokens();
+  std::int64_t rows = 0;
+  for (const AttentionPart& part : attention_parts()) rows += part.samples ? part.sequences : 0;
+  return rows;
+}
+
+std::vector<AttentionPart> LayerWork::attention_parts() const {
+  if (parts) return *parts;
+  return {{phase, sequences, query, context, {}, true}};
 }
 
 const char* to_string(Recompute recompute) {

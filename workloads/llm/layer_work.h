@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
@@ -9,7 +11,12 @@
 
 namespace orrery {
 
-enum class Phase : std::uint8_t { kTraining, kPrefill, kDecode };
+enum class Phase : std::uint8_t {
+  kTraining,
+  kPrefill,
+  kDecode,
+  kMixed,  ///< prompts, or pieces of them, and decodes in one step
+};
 const char* to_string(Phase phase);
 
 /// What the backward pass computes again instead of keeping it (Korthikanti et al. 2022, section
@@ -21,12 +28,28 @@ enum class Recompute : std::uint8_t {
 };
 const char* to_string(Recompute recompute);
 
+/// Sequences that attention works on by kernels of their own: of one phase, with equal numbers of
+/// new tokens.
+struct AttentionPart {
+  Phase phase = Phase::kPrefill;
+  std::int64_t sequences = 1;
+  std::int64_t query = 1;              ///< new tokens of each sequence
+  std::int64_t context = 1;            ///< keys that the last new token of each sees; their mean
+  std::vector<std::int64_t> contexts;  ///< the same of each sequence, where they differ
+  bool samples = true;                 ///< a next token is chosen for each of the sequences
+
+  bool operator==(const AttentionPart&) const = default;
+};
+
 /// What one rank does in a layer: its tokens, and how the layer is split.
 struct LayerWork {
   Phase phase = Phase::kTraining;
   std::int64_t sequences = 1;  ///< in this micro-batch, on this data parallel rank
   std::int64_t query = 0;      ///< new tokens of each sequence
   std::int64_t context = 0;  ///< keys that the last new token sees: earlier tokens and the new ones
+  /// What attention works on, one after the other; none: all sequences at once. With parts,
+  /// `sequences` are the tokens of all of them and `query` is 1.
+  std::optional<std::vector<AttentionPart>> parts;
   int tp = 1;
   bool sp = false;
   int ep = 1;
@@ -46,6 +69,10 @@ struct LayerWork {
   std::int64_t split_tokens() const { return (tokens() + tp - 1) / tp; }
   /// Tokens of norms, residuals and dropout: split under sequence parallelism.
   std::int64_t row_tokens() const { return sp ? split_tokens() : tokens(); }
+  /// Rows of logits on one rank: in training all tokens, else one for each sequence that samples.
+  std::int64_t logit_rows() const;
+  /// `parts`, or the one part that all sequences are.
+  std::vector<AttentionPart> attention_parts() const;
 };
 
 /// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new

@@ -97,7 +97,20 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
   return {};
 }
 
-StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const LayerWork& work, const AttentionPart& part) {
+  LayerWork of_attention = work;
+  of_attention.precision = LayerTask{model, layer, work}.precision(layer.attention);
+  const LayerTask attention{model, layer, of_attention};
+  StepList steps;
+  model.attention.kind == AttentionKind::kLatent
+      ? latent_core_forward(steps, attention, part)
+      : attention_core_forward(steps, attention, part);
+  return steps;
+}
+
+StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const LayerWork& work) {
   const LayerTask task{model, layer, work};
   LayerWork of_attention = work;
   of_attention.precision = task.precision(layer.attention);
@@ -108,11 +121,25 @@ StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const L
   attention_forward(steps, attention);
   output_norm_forward(steps, "attention output norm", task, second);
   residual_forward(steps, "attention residual", task, second);
+  return steps;
+}
+
+StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
+                           const LayerWork& work) {
+  const LayerTask task{model, layer, work};
+  StepList steps;
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
-  if (model.norms_per_layer > 1) steps.then(norm_forward("mlp norm", task, second));
+  if (model.norms_per_layer > 1)
+    steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
   feed_forward(steps, task);
   output_norm_forward(steps, "mlp output norm", task, work.row_tokens());
   residual_forward(steps, "mlp residual", task, work.row_tokens());
+  return steps;
+}
+
+StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  StepList steps = attention_half_forward(model, layer, work);
+  steps.append(feed_half_forward(model, layer, work));
   return steps;
 }
 

@@ -7,6 +7,16 @@
 
 namespace orrery {
 
+/// What attention does for one part of a layer's sequences by kernels of its own, between the
+/// projections of all tokens. No collectives.
+StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const LayerWork& work, const AttentionPart& part);
+
+/// The two halves of a layer: attention with its norms, and MLP or experts with theirs.
+StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const LayerWork& work);
+StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+
 /// One transformer layer on one rank: attention, then MLP or experts.
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
 /// Its backward pass, with what `work.recompute` computes again.
@@ -17,7 +27,7 @@ StepList embedding_forward(const LlmConfig& model, const LayerWork& work);
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work);
 
 /// Final norm, output projection and, in training, the loss; in inference the choice of the next
-/// token, for which prefill projects only the last token of every sequence.
+/// token, for which prefill projects only the last token of every sequence. Without logits: nothing.
 StepList head_forward(const LlmConfig& model, const LayerWork& work);
 StepList head_backward(const LlmConfig& model, const LayerWork& work);
 

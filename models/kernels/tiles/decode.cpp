@@ -181,4 +181,12 @@ std::optional<ResidualPoint> DecodeFamily::residual_point(const Kernel& kernel,
   return point;
 }
 
+namespace {
+
+const DecodeFamily decode_family;
+const RegisterTileFamily registered_decode_tiles(KernelClass::kAttentionDecode,
+                                                 "attention of new tokens by splits of the cache",
+                                                 decode_family);
+
+}  // namespace
 }  // namespace orrery

@@ -120,4 +120,14 @@ std::optional<BlockPlan> GemmFamily::blocks(const Kernel& kernel,
   return plan;
 }
 
+namespace {
+
+const GemmFamily gemm_family;
+const RegisterTileFamily registered_gemm_tiles(
+    KernelClass::kGemm,
+    "products by tiles of the library's menu: waves of blocks on units, steps along the depth, "
+    "splits of it",
+    gemm_family);
+
+}  // namespace
 }  // namespace orrery

@@ -223,4 +223,13 @@ std::optional<ResidualPoint> GroupedGemmFamily::residual_point(
   return point;
 }
 
+namespace {
+
+const GroupedGemmFamily grouped_gemm_family;
+const RegisterTileFamily registered_grouped_gemm_tiles(
+    KernelClass::kGroupedGemm,
+    "products of experts: tiles of every expert's rows, waves, weights that are read once",
+    grouped_gemm_family);
+
+}  // namespace
 }  // namespace orrery

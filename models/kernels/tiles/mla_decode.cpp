@@ -306,4 +306,12 @@ std::optional<ResidualPoint> MlaDecodeFamily::residual_point(const Kernel& kerne
   return point;
 }
 
+namespace {
+
+const MlaDecodeFamily mla_decode_family;
+const RegisterTileFamily registered_mla_decode_tiles(
+    KernelClass::kMlaDecode, "latent attention of new tokens by splits of the cache",
+    mla_decode_family);
+
+}  // namespace
 }  // namespace orrery

@@ -260,4 +260,12 @@ std::optional<ResidualPoint> MlaPrefillFamily::residual_point(const Kernel& kern
   return point;
 }
 
+namespace {
+
+const MlaPrefillFamily mla_prefill_family;
+const RegisterTileFamily registered_mla_prefill_tiles(
+    KernelClass::kMlaPrefill, "latent attention over prompts by tiles, steps and waves",
+    mla_prefill_family);
+
+}  // namespace
 }  // namespace orrery

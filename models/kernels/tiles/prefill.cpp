@@ -384,4 +384,12 @@ std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
   return plan;
 }
 
+namespace {
+
+const PrefillFamily prefill_family;
+const RegisterTileFamily registered_prefill_tiles(
+    KernelClass::kAttentionPrefill, "attention over prompts by tiles, steps and waves",
+    prefill_family);
+
+}  // namespace
 }  // namespace orrery

@@ -66,4 +66,12 @@ std::vector<double> QuantizeFamily::transferred(const std::vector<double>& value
   return moved;
 }
 
+namespace {
+
+const QuantizeFamily quantize_family;
+const RegisterTileFamily registered_quantize_tiles(KernelClass::kQuantize,
+                                                   "quantisation of rows by blocks",
+                                                   quantize_family);
+
+}  // namespace
 }  // namespace orrery

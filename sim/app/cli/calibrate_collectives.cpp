@@ -4,7 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/calibrate.h"
 #include "sim/app/sweeps/clock.h"
 #include "sim/config/load.h"
 #include "sim/results/table.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "models/kernels/parameter_limits.h"
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/calibrate.h"
 #include "sim/app/experiments/progress.h"
 #include "sim/app/questions/describe_calibration.h"
 #include "sim/app/sweeps/clock.h"
@@ -221,40 +221,63 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
 
 }  // namespace
 
-ExitCode calibrate_command(const CalibrateArguments& arguments) {
-  if (!arguments.systems.empty()) return calibrate_collectives_command(arguments);
-  const std::vector<Calibration> calibrations = fit_all(arguments);
-  if (arguments.output.ends_with(".yaml") && calibrations.size() > 1)
+void CalibrateArguments::take(Options& options) {
+  options.positionals("FILE", files, "tables of measurements (CSV, plain or gzip)");
+  options.options("--accelerator", accelerators,
+                  "only these devices; default: all that the tables have");
+  options.options("--system", systems,
+                  "fit the collective protocols of these systems instead, such as dgx_h200");
+  options.option("-o,--output", output,
+                 "folder or file to write; default: configs/calibrations, for systems "
+                 "configs/network_calibrations");
+  options.option("--source", source, "who measured, and with what");
+  options.option("--date", date, "of the measurement; default: today");
+  options.option("--model", model, "kernel model: tiles (default) or roofline");
+  options.flag("--check", check, "fit again and tell what moved; writes nothing");
+  options.json(json);
+}
+
+ExitCode CalibrateArguments::run() const {
+  if (!systems.empty()) return calibrate_collectives_command(*this);
+  const std::vector<Calibration> calibrations = fit_all(*this);
+  if (output.ends_with(".yaml") && calibrations.size() > 1)
     throw UsageError("one output file for " + std::to_string(calibrations.size()) + " devices");
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  nlohmann::ordered_json written = nlohmann::ordered_json::array();
   bool any_moved = false;
   for (const Calibration& calibration : calibrations) {
-    const fs::path path = output_path(arguments, calibration.accelerator);
-    if (arguments.check) {
+    const fs::path path = output_path(*this, calibration.accelerator);
+    if (check) {
       const std::vector<Move> moved = moves(load_calibration(path.string()), calibration);
       any_moved = any_moved || !moved.empty();
-      files.push_back(moves_json(path.string(), moved));
-      if (!arguments.json) print_moves(path.string(), moved);
+      written.push_back(moves_json(path.string(), moved));
+      if (!json) print_moves(path.string(), moved);
       continue;
     }
     fs::create_directories(path.parent_path());
     AtomicFile file(path);
     file.stream() << to_yaml(calibration);
     file.commit();
-    files.push_back({{"file", path.string()}});
+    written.push_back({{"file", path.string()}});
     std::cerr << "written: " << path.string() << "\n";
   }
-  if (arguments.json) {
+  if (json) {
     std::cout << nlohmann::ordered_json{{"schema", "orrery.calibration/1"},
                                         {"errors", errors_json(calibrations)},
                                         {"left_out", left_out_json(calibrations)},
-                                        {"files", std::move(files)}}
+                                        {"files", std::move(written)}}
                      .dump(2)
               << "\n";
-  } else if (!arguments.check) {
+  } else if (!check) {
     print_errors(calibrations);
   }
   return any_moved ? ExitCode::kPartial : ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerb<CalibrateArguments> registered_calibrate(
+    "calibrate", "fit the kernel model to measurements of a device");
+
+}  // namespace
 
 }  // namespace orrery

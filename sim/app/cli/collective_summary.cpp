@@ -190,13 +190,14 @@ ordered_json to_json(const std::vector<PublishedSummary>& sources) {
 
 }  // namespace
 
-ExitCode summarise_collectives(const CollectivesArguments& arguments) {
+ExitCode summarise_collectives(const std::vector<std::string>& files, bool json) {
   std::vector<CollectiveTable> tables;
-  for (const std::string& file : arguments.files) tables.push_back(read_collective_table(file));
+  tables.reserve(files.size());
+  for (const std::string& file : files) tables.push_back(read_collective_table(file));
   const std::vector<Line> lines = lines_of(tables);
   const std::vector<PublishedSummary> sources = by_source(compare_published(published_files()));
   const std::size_t parameters = protocol_parameters().size();
-  if (arguments.json) {
+  if (json) {
     std::cout << ordered_json{{"schema", "orrery.collectives_summary/1"},
                               {"entries", to_json(lines)},
                               {"parameters_of_a_system", parameters},

@@ -4,8 +4,9 @@
 #include <optional>
 
 #include "models/collectives/algorithm.h"
+#include "models/kernels/family.h"
 #include "models/topologies/fabric.h"
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/verb.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/questions/describe.h"
 #include "sim/app/questions/describe_collective.h"
@@ -16,10 +17,22 @@
 #include "sim/results/table.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
+#include "workloads/llm/model_config.h"
+#include "workloads/operators/operator.h"
 #include "workloads/schedules/schedule.h"
 
 namespace orrery {
 namespace {
+
+struct DescribeArguments {
+  std::vector<std::string> words;
+  int nodes = 1;     ///< of `topology SYSTEM`: copies of the system
+  bool dot = false;  ///< of `topology SYSTEM`: its links in Graphviz's language
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 ModelConfig load_model(const std::string& name) {
   const config::Library& library = config::default_library();
@@ -130,12 +143,16 @@ Catalog catalog() {
         {kind, info.help, [&described] { return operator_details(described); }});
   }
   add_registry<ScheduleRegistry>(catalog.schedules);
-  catalog.kernels = {
-      {"tiles", "attention over prompts by tiles, steps and waves; other kernels as roofline"},
+  for (const auto& [kind, tiled] : tile_families())
+    catalog.kernels.push_back({to_string(kind), "tiles: " + tiled.help});
+  catalog.kernels.push_back(
       {"roofline",
-       "p-norm roofline: launch + (t_matrix^p + t_vector^p + t_memory^p)^(1/p), "
-       "rates times efficiency"}};
-  catalog.schemas = {&Experiment::schema().record(), &SweepConfig::schema().record()};
+       "all other kernels, and all of calibrations of that model: p-norm roofline, launch + "
+       "(t_matrix^p + t_vector^p + t_memory^p)^(1/p), rates times efficiency"});
+  for (const auto& [kind, info] : experiment_kinds())
+    catalog.schemas.push_back({"experiment", "one simulation", kind, &info.record()});
+  catalog.schemas.push_back(
+      {"sweep", SweepConfig::schema().record().help(), "sweep", &SweepConfig::schema().record()});
   return catalog;
 }
 
@@ -152,26 +169,43 @@ std::optional<SystemConfig> named_system(const DescribeArguments& arguments) {
 
 }  // namespace
 
-ExitCode describe_command(const DescribeArguments& arguments) {
-  if (const auto system = named_system(arguments)) {
-    if (arguments.dot) {
-      std::cout << topology_dot(*system, arguments.nodes);
+void DescribeArguments::take(Options& options) {
+  options.optional_positionals(
+      "KIND", words,
+      "a kind (accelerators, systems, models, topologies, collectives, operators, "
+      "schedules, kernels, calibrations, metrics, keys), then names");
+  options.number("--nodes", nodes, "topology SYSTEM: copies of the system", 1, 1000000);
+  options.flag("--dot", dot, "topology SYSTEM: physical links for Graphviz");
+  options.json(json);
+}
+
+ExitCode DescribeArguments::run() const {
+  if (const auto system = named_system(*this)) {
+    if (dot) {
+      std::cout << topology_dot(*system, nodes);
       return ExitCode::kOk;
     }
-    const Description links = describe_topology(*system, arguments.nodes);
-    std::cout << (arguments.json ? links.json.dump(2) + "\n" : links.text);
+    const Description links = describe_topology(*system, nodes);
+    std::cout << (json ? links.json.dump(2) + "\n" : links.text);
     return ExitCode::kOk;
   }
-  if (arguments.dot || arguments.nodes != 1) {
+  if (dot || nodes != 1) {
     throw UsageError("--dot and --nodes are of `describe topology SYSTEM`");
   }
-  const Description description = describe(arguments.words, catalog());
-  if (arguments.json) {
+  const Description description = describe(words, catalog());
+  if (json) {
     std::cout << description.json.dump(2) << "\n";
   } else {
     std::cout << description.text;
   }
   return ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerb<DescribeArguments> registered_describe("describe",
+                                                          "what exists; systems side by side");
+
+}  // namespace
 
 }  // namespace orrery

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/verb.h"
 #include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"
 #include "sim/units/spelling.h"
@@ -11,6 +11,15 @@
 
 namespace orrery {
 namespace {
+
+struct ImportArguments {
+  std::string kind, output, system, collective;
+  std::vector<std::string> files;
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 constexpr std::size_t kMostRowsShown = 20;
 constexpr std::size_t kWidestCell = 40;
@@ -131,10 +140,20 @@ std::string import_kinds() {
   return kinds;
 }
 
-ExitCode import_command(const ImportArguments& arguments) {
-  const ImportedTable table = import_files(find_importer(arguments.kind), arguments);
-  if (!arguments.output.empty()) {
-    AtomicFile file(arguments.output);
+void ImportArguments::take(Options& options) {
+  options.positional("KIND", kind, import_kinds());
+  options.positionals("FILE", files, "files of that kind; text may be gzip");
+  options.option("-o,--output", output, "CSV file; without it only the summary");
+  options.option("--system", system, "accelerator that was measured (nccl-tests)");
+  options.option("--collective", collective,
+                 "collective, where the text does not name the program (nccl-tests)");
+  options.json(json);
+}
+
+ExitCode ImportArguments::run() const {
+  const ImportedTable table = import_files(find_importer(kind), *this);
+  if (!output.empty()) {
+    AtomicFile file(output);
     if (table.document.empty()) {
       write_csv(table, file.stream());
     } else {
@@ -142,12 +161,19 @@ ExitCode import_command(const ImportArguments& arguments) {
     }
     file.commit();
   }
-  if (arguments.json) {
-    print_json(table, arguments);
+  if (json) {
+    print_json(table, *this);
   } else {
-    print_summary(table, arguments);
+    print_summary(table, *this);
   }
   return ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerb<ImportArguments> registered_import(
+    "import", "measurements of other tools as one CSV file");
+
+}  // namespace
 
 }  // namespace orrery

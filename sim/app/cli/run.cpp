@@ -5,7 +5,7 @@
 #include <iostream>
 #include <optional>
 
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/plan_check.h"
@@ -16,6 +16,15 @@
 
 namespace orrery {
 namespace {
+
+struct RunArguments {
+  std::string file, db, trace;
+  std::vector<std::string> set;
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 std::string cell(double value, const std::string& unit) {
   return format_si(value, unit == "1" ? "" : unit);
@@ -107,15 +116,23 @@ class RunStore {
 
 }  // namespace
 
-ExitCode run_command(const RunArguments& arguments) {
-  expect_kind(arguments.file, FileKind::kExperiment);
-  const LoadedExperiment loaded = load_experiment(arguments.file, arguments.set);
+void RunArguments::take(Options& options) {
+  options.positional("EXPERIMENT", file, "experiment file (YAML)");
+  options.set(set);
+  options.option("--db", db, "append the result to this store (SQLite)");
+  options.option("--trace", trace, "write a timeline for ui.perfetto.dev");
+  options.json(json);
+}
+
+ExitCode RunArguments::run() const {
+  expect_kind(file, "experiment");
+  const LoadedExperiment loaded = load_experiment(file, set);
   std::cerr << loaded.warnings << check_plan(loaded);
-  RunStore store(arguments.db);
+  RunStore store(db);
   TileStore tiles = TileStore(store.known());
-  const TimedRecord run = simulate_timed(loaded, {arguments.trace, &tiles});
+  const TimedRecord run = simulate_timed(loaded, {trace, &tiles});
   store.save(run, tiles.played());
-  if (arguments.json) {
+  if (json) {
     std::cout << to_json(run).dump(2) << "\n";
   } else {
     print_summary(run);
@@ -123,5 +140,11 @@ ExitCode run_command(const RunArguments& arguments) {
   if (store.failure()) return *store.failure();
   return run.record.status == RunStatus::kInfeasible ? ExitCode::kInfeasible : ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerb<RunArguments> registered_run("run", "simulate one experiment");
+
+}  // namespace
 
 }  // namespace orrery

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
-#include "sim/app/cli/commands.h"
 #include "sim/app/cli/published_table.h"
+#include "sim/app/cli/verb.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
 #include "validation/checks/published_comparison.h"
 
 namespace orrery {
 namespace {
+
+struct PublishedArguments {
+  std::vector<std::string> files;
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 using Align = Table::Align;
 
@@ -68,15 +76,28 @@ nlohmann::ordered_json report(const std::vector<PublishedComparison>& comparison
 
 }  // namespace
 
-ExitCode validate_published_command(const PublishedArguments& arguments) {
-  const std::vector<PublishedComparison> comparisons = compare_published(arguments.files);
+void PublishedArguments::take(Options& options) {
+  options.positionals("FILE", files, "lists of published rows (YAML)");
+  options.json(json);
+}
+
+ExitCode PublishedArguments::run() const {
+  const std::vector<PublishedComparison> comparisons = compare_published(files);
   const PublishedSummary summary = summarise(comparisons);
-  if (arguments.json) {
+  if (json) {
     std::cout << report(comparisons, summary).dump(2) << "\n";
   } else {
     print(comparisons, summary);
   }
   return summary.off > 0 ? ExitCode::kPartial : ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerbGroup registered_validate("validate", "predicted against measured");
+const RegisterVerb<PublishedArguments> registered_published("validate published",
+                                                            "published figures of real systems");
+
+}  // namespace
 
 }  // namespace orrery

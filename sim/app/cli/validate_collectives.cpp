@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "sim/app/cli/collective_summary.h"
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/verb.h"
 #include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"
 #include "sim/units/text.h"
@@ -18,6 +18,18 @@
 
 namespace orrery {
 namespace {
+
+struct CollectivesArguments {
+  std::vector<std::string> files;
+  std::string rows;                  ///< file for the rows with their predictions; empty: none
+  std::string calibration = "auto";  ///< of the network: auto, none, a name or a path
+  bool held_out = false;             ///< only rows that fits leave out
+  bool summary = false;              ///< what the model is good for, in one table
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 using Key = CollectiveValidation::Key;
 using GroupOf = std::map<Key, CollectiveValidation::Group>::const_iterator;
@@ -123,11 +135,25 @@ nlohmann::ordered_json report(const CollectiveValidation& validation) {
 
 }  // namespace
 
-ExitCode validate_collectives_command(const CollectivesArguments& arguments) {
-  if (arguments.summary) return summarise_collectives(arguments);
-  CollectiveValidation validation(arguments.calibration, arguments.held_out);
-  RowsFile rows_file(arguments.rows);
-  for (const std::string& file : arguments.files) {
+void CollectivesArguments::take(Options& options) {
+  options.positionals("FILE", files, "tables (CSV, plain or gzip)");
+  options.option("--rows", rows, "write the rows with predictions to this CSV");
+  options.option("--calibration,--from", calibration,
+                 "auto (default: of the system itself), none (priors), that of another system "
+                 "such as dgx_h100, or a path");
+  options.flag("--held-out", held_out, "only rows that no fit has seen");
+  options.flag("--summary", summary,
+               "held-out rows of all systems and of siblings, published rows by source, each "
+               "beside what is demanded");
+  options.excludes("--summary", {"--held-out", "--rows", "--calibration"});
+  options.json(json);
+}
+
+ExitCode CollectivesArguments::run() const {
+  if (summary) return summarise_collectives(files, json);
+  CollectiveValidation validation(calibration, held_out);
+  RowsFile rows_file(rows);
+  for (const std::string& file : files) {
     const CollectiveTable table = read_collective_table(file);
     rows_file.header(table.header);
     validation.add(
@@ -137,12 +163,19 @@ ExitCode validate_collectives_command(const CollectivesArguments& arguments) {
   }
   validation.check_rows();
   rows_file.commit();
-  if (arguments.json) {
+  if (json) {
     std::cout << report(validation).dump(2) << "\n";
   } else {
     print(validation);
   }
   return ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerb<CollectivesArguments> registered_collectives("validate collectives",
+                                                                "tables of measured collectives");
+
+}  // namespace
 
 }  // namespace orrery

@@ -12,7 +12,7 @@
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/roofline.h"
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/verb.h"
 #include "sim/app/experiments/progress.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
@@ -26,6 +26,19 @@
 
 namespace orrery {
 namespace {
+
+struct OperatorsArguments {
+  std::vector<std::string> files;
+  std::string rows;                  ///< file for the rows with their predictions; empty: none
+  std::string calibration = "auto";  ///< as the key of an experiment
+  std::string baseline;              ///< a calibration to compare with, or a folder; empty: none
+  std::string fidelity = "auto";     ///< likewise
+  bool held_out = false;             ///< only shape groups that fits leave out
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
 
 constexpr double kMicro = 1e6;
 
@@ -332,13 +345,27 @@ nlohmann::ordered_json report(const Validation& validation) {
 
 }  // namespace
 
-ExitCode validate_operators_command(const OperatorsArguments& arguments) {
+void OperatorsArguments::take(Options& options) {
+  options.positionals("FILE", files, "tables (CSV, plain or gzip)");
+  options.option("--rows", rows, "write the rows with predictions to this CSV");
+  options.option("--calibration", calibration,
+                 "auto (default), none (priors), a calibration of the library, or a path");
+  options.option("--baseline", baseline,
+                 "a calibration to compare with, or a folder of them by device (such as of "
+                 "calibrate --model roofline)");
+  options.choice("--fidelity", fidelity, "auto (default), closed or tile",
+                 {"auto", "closed", "tile"});
+  options.flag("--held-out", held_out, "only shape groups that no fit has seen");
+  options.json(json);
+}
+
+ExitCode OperatorsArguments::run() const {
   Validation validation;
-  RowsFile rows_file(arguments.rows);
+  RowsFile rows_file(rows);
   {
-    Progress progress("tables", arguments.files.size());
-    for (const std::string& file : arguments.files) {
-      validate_table(read_operator_table(file), arguments, rows_file, validation);
+    Progress progress("tables", files.size());
+    for (const std::string& file : files) {
+      validate_table(read_operator_table(file), *this, rows_file, validation);
       progress.step(file);
     }
   }
@@ -348,12 +375,19 @@ ExitCode validate_operators_command(const OperatorsArguments& arguments) {
     throw UsageError(reasons);
   }
   rows_file.commit();
-  if (arguments.json) {
+  if (json) {
     std::cout << report(validation).dump(2) << "\n";
   } else {
     print(validation);
   }
   return ExitCode::kOk;
 }
+
+namespace {
+
+const RegisterVerb<OperatorsArguments> registered_operators("validate operators",
+                                                            "tables of measured kernel times");
+
+}  // namespace
 
 }  // namespace orrery

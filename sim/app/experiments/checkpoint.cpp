@@ -11,46 +11,49 @@ namespace orrery {
 namespace {
 
 /// Whether nobody wrote a key, or it came from the model's file the last time that this was loaded.
-bool is_open(const LoadedExperiment& loaded, const std::string& key) {
-  const config::Origin& written = loaded.node.at_path(key)->origin();
+bool is_open(const config::Node& node, const std::string& key, const std::string& file) {
+  const config::Origin& written = node.at_path(key)->origin();
   return written.kind == config::Origin::Kind::kDefault ||
-         (written.kind == config::Origin::Kind::kFile &&
-          *written.file == loaded.experiment.model.hf.path);
+         (written.kind == config::Origin::Kind::kFile && *written.file == file);
 }
 
 /// The key then says which file it comes from.
-void take(LoadedExperiment& loaded, const std::string& key, const std::string& text) {
+void take(config::Node& node, const std::string& key, const std::string& text,
+          const std::string& file) {
   const config::Origin origin{config::Origin::Kind::kFile,
-                              std::make_shared<const std::string>(loaded.experiment.model.hf.path),
-                              1, 1};
-  loaded.node.set(key, config::Node::scalar(text, origin), origin);
-}
-
-void take_checkpoint_precisions(LoadedExperiment& loaded) {
-  Experiment& e = loaded.experiment;
-  if (e.kind != ExperimentKind::kInference || e.model.hf.empty()) return;
-  const std::optional<Quantization> stored = load_quantization(e.model.hf.path);
-  if (!stored) return;
-  if (is_open(loaded, "precision")) {
-    e.precision = stored->precision;
-    take(loaded, "precision", to_string(e.precision));
-  }
-  if (stored->kv_cache == Precision::kFp8 && is_open(loaded, "kv_precision")) {
-    e.kv_precision = CacheFormat::kFp8;
-    take(loaded, "kv_precision", "fp8");
-  }
+                              std::make_shared<const std::string>(file), 1, 1};
+  node.set(key, config::Node::scalar(text, origin), origin);
 }
 
 }  // namespace
 
-void read_checkpoint(LoadedExperiment& loaded, config::Diagnostics& diagnostics) {
-  const Experiment& e = loaded.experiment;
-  if (e.model.hf.empty()) return;
+void warn_of_checkpoint(const ModelConfig& model, const config::Node& node,
+                        config::Diagnostics& diagnostics) {
+  if (model.hf.empty()) return;
   try {
-    const LlmConfig model = e.model.build();
-    for (const std::string& warning : model.warnings)
-      diagnostics.warning(loaded.node.at_path("model")->where(), 1, model.name + ": " + warning);
-    take_checkpoint_precisions(loaded);
+    const LlmConfig llm = model.build();
+    for (const std::string& warning : llm.warnings)
+      diagnostics.warning(node.at_path("model")->where(), 1, llm.name + ": " + warning);
+  } catch (const config::ConfigError&) {
+    return;
+  }
+}
+
+void take_checkpoint_precisions(InferenceExperiment& experiment, config::Node& node) {
+  const std::string& file = experiment.model.hf.path;
+  if (file.empty()) return;
+  try {
+    experiment.model.build();
+    const std::optional<Quantization> stored = load_quantization(file);
+    if (!stored) return;
+    if (is_open(node, "precision", file)) {
+      experiment.precision = stored->precision;
+      take(node, "precision", to_string(experiment.precision), file);
+    }
+    if (stored->kv_cache == Precision::kFp8 && is_open(node, "kv_precision", file)) {
+      experiment.kv_precision = CacheFormat::kFp8;
+      take(node, "kv_precision", "fp8", file);
+    }
   } catch (const config::ConfigError&) {
     return;
   }

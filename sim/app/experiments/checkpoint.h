@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/inference.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
 
-/// What the Hugging Face file of an experiment's model brings: its warnings and, where nobody wrote
-/// the precision of inference or of its KV cache, that of the checkpoint, which then stands in the
-/// configuration with the file as its origin. A KV cache whose scales it does not bring stays. A
-/// model that cannot be built is reported where it is built.
-void read_checkpoint(LoadedExperiment& loaded, config::Diagnostics& diagnostics);
+/// Warns of what the Hugging Face file of a model says and is not modelled. A model that cannot be
+/// built is reported where it is built.
+/// @param node the configuration that has the model under `model`
+void warn_of_checkpoint(const ModelConfig& model, const config::Node& node,
+                        config::Diagnostics& diagnostics);
+
+/// Where nobody wrote the precision of inference or of its KV cache, takes that of the checkpoint
+/// of the model, which then stands in the configuration with the model's file as its origin. A KV
+/// cache whose scales it does not bring stays.
+void take_checkpoint_precisions(InferenceExperiment& experiment, config::Node& node);
 
 }  // namespace orrery

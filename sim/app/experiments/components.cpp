@@ -6,15 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/events/structure.h"
-
 namespace orrery {
 namespace {
-
-/// A module costs a kilobyte and microseconds. Machines with more ranks have modules down to their
-/// host boards, those with more host boards are one module.
-constexpr int kMostRanksWithModules = 1024;
-constexpr std::size_t kMostNodesWithModules = 8192;
 
 /// "system0/node1" of "system0/node1/accelerator3/die0".
 std::string_view node_of(std::string_view rank) {
@@ -45,19 +38,6 @@ NodeCounts count_nodes(const Topology& topology) {
   return nodes;
 }
 
-std::vector<std::string> modules_of(const Topology& topology) {
-  std::vector<std::string> names;
-  if (topology.ranks() <= kMostRanksWithModules) {
-    for (std::size_t vertex = 0; vertex < topology.vertices(); ++vertex)
-      names.push_back(topology.vertex_name(vertex));
-    return names;
-  }
-  const NodeCounts nodes = count_nodes(topology);
-  if (nodes.uses.size() > kMostNodesWithModules) return {"machine"};
-  for (const ComponentUse& use : nodes.uses) names.push_back(use.name);
-  return names;
-}
-
 /// Counts on the links that start at a rank: what passes through a rank of another message's way
 /// counts there too.
 void count_sent(const Topology& topology, const ReplayResult& replay, NodeCounts& nodes) {
@@ -71,8 +51,6 @@ void count_sent(const Topology& topology, const ReplayResult& replay, NodeCounts
 }
 
 }  // namespace
-
-void elaborate(const Topology& topology) { Structure::elaborate(modules_of(topology)); }
 
 std::vector<ComponentUse> component_use(const Topology& topology, const Program& program,
                                         const ReplayResult& replay) {

@@ -11,10 +11,6 @@
 
 namespace orrery {
 
-/// Makes the machine stand as SystemC modules, before time runs.
-/// @throws std::logic_error when another machine stands in this process (see simulate_isolated()).
-void elaborate(const Topology& topology);
-
 /// What every node did: share of the run in which its accelerators ran kernels, and bytes that left
 /// them. Ranks that were folded into a role did what the role did.
 std::vector<ComponentUse> component_use(const Topology& topology, const Program& program,

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
-#include "sim/app/experiments/experiment.h"
 #include "sim/config/type.h"
+#include "sim/graph/costs.h"
 #include "sim/machine/precision_names.h"
 #include "sim/machine/transfer_names.h"
 #include "workloads/llm/enum_names.h"
 
-/// The names of the experiment's enumerations in YAML.
-namespace orrery::config {
+namespace orrery {
 
-template <>
-struct EnumNames<ExperimentKind> {
-  static constexpr std::pair<ExperimentKind, const char*> values[] = {
-      {ExperimentKind::kOperator, "operator"},
-      {ExperimentKind::kCollective, "collective"},
-      {ExperimentKind::kTraining, "training"},
-      {ExperimentKind::kInference, "inference"}};
-};
+/// What of the links a result has: their classes, or each link that carried something as well.
+enum class Recorded : std::uint8_t { kClasses, kLinks };
+
+}  // namespace orrery
+
+/// The names of the enumerations of experiments in YAML.
+namespace orrery::config {
 
 template <>
 struct EnumNames<Recorded> {

@@ -2,146 +2,153 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sim/app/experiments/input_file.h"
+#include "sim/app/experiments/table_columns.h"
+#include "sim/app/pricing/machine.h"
+#include "sim/config/diagnostics.h"
+#include "sim/config/node.h"
 #include "sim/config/output.h"
+#include "sim/config/override.h"
 #include "sim/config/schema.h"
-#include "sim/graph/costs.h"
-#include "sim/machine/network_calibration.h"
-#include "sim/machine/system_config.h"
-#include "sim/results/identity.h"
 #include "sim/results/run_record.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/model_config.h"
-#include "workloads/operators/cache_format.h"
-#include "workloads/operators/operator.h"
-#include "workloads/training/training.h"
 
 namespace orrery {
 
-enum class ExperimentKind : std::uint8_t { kOperator, kCollective, kTraining, kInference };
+struct SimulateOptions;
+class KnownReplay;
 
-/// What of the links a result has: their classes, or each link that carried something as well.
-enum class Recorded : std::uint8_t { kClasses, kLinks };
-
-/// Sequences of a step; 0 means derived: global = micro * dp, or micro = global / dp.
-struct BatchConfig {
-  std::int64_t global = 0;
-  std::int64_t micro = 0;
-  std::int64_t sequence = 0;  ///< tokens of each sequence (training, prefill)
-  static const config::Schema<BatchConfig>& schema();
-};
-
-/// What runs beside kernels and what it leaves to them.
-struct ContentionConfig {
-  double units = 1;       ///< operator: share of the SMs
-  double memory = 1;      ///< operator: share of the memory bandwidth
-  bool transfers = true;  ///< training, inference: transfers slow the kernels beside them
-  static const config::Schema<ContentionConfig>& schema();
-};
-
-struct CollectiveConfig {
-  TransferKind kind = TransferKind::kAllReduce;
-  Bytes bytes;             ///< as nccl-tests counts them: see Transfer
-  std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
-  std::string algorithm = "auto";
-  std::string protocol = "auto";
-  Precision precision = Precision::kBf16;  ///< of the elements; int8: sums of bytes
-  /// all_to_all with parts of different sizes: from rank i to rank j at [i][j]; here or in a CSV
-  /// file without a header, in bytes.
-  std::vector<std::vector<Bytes>> matrix;
-  FilePath matrix_file;
-  /// send_receive: a rank (0 and 1 where neither is given), "host" or "storage"; "all" ranks at
-  /// once with one of those.
-  std::string from, to;
-  // Dispatch and combine have tokens instead of bytes; see ExpertRouting.
-  std::int64_t tokens = 0;  ///< of each rank
-  std::int64_t hidden = 0;
-  int experts = 0;
-  int top_k = 0;
-  int expert_groups = 0;
-  int top_groups = 0;
-  ExpertRouting::Router router = ExpertRouting::Router::kUniform;
-  ExpertRouting::Mode mode = ExpertRouting::Mode::kNormal;
-  double skew = 1;  ///< of an all_to_all, too
-  static const config::Schema<CollectiveConfig>& schema();
-
-  bool exchanges_tokens() const {
-    return kind == TransferKind::kDispatch || kind == TransferKind::kCombine;
-  }
-  /// The transfer among these ranks.
-  Transfer transfer(std::vector<int> group) const;
-
-  bool byte_sums() const { return precision == Precision::kInt8; }
-};
-
-/// Links that degrade, fail or come back.
-struct FaultConfig {
-  std::string link;     ///< name, glob or class: see LinkStates
-  Seconds at;           ///< from when on
-  double capacity = 0;  ///< share of the healthy capacity that is then left; 0: down, 1: whole
-  static const config::Schema<FaultConfig>& schema();
-};
-
-/// One experiment as the user writes it.
+/// One simulation as a user writes it: what all kinds of experiment have. Each kind is a struct
+/// that derives from it, with its own keys, in a file of its own, registered by one object.
 struct Experiment {
-  ExperimentKind kind = ExperimentKind::kTraining;
-  std::string name;
+  virtual ~Experiment() = default;
+
+  std::string kind;  ///< "training": the name that it is registered by
+  std::string name;  ///< what the user calls it; not part of the identity
   SystemConfig system;
-  int nodes = 1;  ///< copies of the system
-  ModelConfig model;
-  ParallelConfig parallel;
-  std::string schedule = kAutoSchedule;
-  BatchConfig batch;
-  Phase phase = Phase::kDecode;
-  std::int64_t kv_length = 0;
-  int layers_only = 0;
-  Precision precision = Precision::kBf16;
-  CacheFormat kv_precision = CacheFormat::kBf16;
-  CacheFormat activation_precision = CacheFormat::kBf16;
-  Recompute recompute = Recompute::kNone;
-  bool flash_attention = true;
-  bool dropout = false;
-  Fidelity fidelity = Fidelity::kAuto;
+  int nodes = 1;                     ///< copies of the system
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
-  std::vector<FilePath> measured;    ///< operator tables whose times override the model
-  ContentionConfig contention;
-  double memory_reserve = 0.1;  ///< share of the device memory that the job cannot use
-  std::int64_t seed = 0;
-  std::optional<config::OneOf<OperatorConfig>> op;
-  std::optional<CollectiveConfig> collective;
-  std::vector<FaultConfig> faults;  ///< those of one time apply in order
-  Recorded record = Recorded::kClasses;
-  /// Of the collectives of the system, already applied to it; none: not calibrated.
-  std::shared_ptr<const NetworkCalibration> network;
-  static const config::Schema<Experiment>& schema();
+  std::int64_t seed = 0;             ///< of the draws behind intervals
 
-  int ranks() const { return parallel.ranks(); }
-  /// Accelerators that the experiment uses (a rank is a die).
-  double accelerators() const { return static_cast<double>(ranks()) / system.accelerator.dies; }
+  /// The machine that it runs on; there once the experiment is loaded.
+  const Machine& machine() const { return *machine_; }
+  void bind(std::shared_ptr<const Machine> machine) { machine_ = std::move(machine); }
+
+  /// What of the machine it uses.
+  virtual Machine::Part part() const { return Machine::Part::kWhole; }
+  /// What comes from files that keys name, where nobody wrote it: done before anything is checked.
+  /// `node`, the completed configuration, gets it too.
+  virtual void complete(config::Node& node, config::Diagnostics& diagnostics);
+  /// Complains about what keys say together and must not. There is no machine yet.
+  virtual void check(const config::Node& node, config::Diagnostics& diagnostics) const = 0;
+  /// The same of what needs the machine: links that faults name.
+  virtual void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const;
+  /// The files that a result rests on beside the configuration, read and hashed; those that it does
+  /// not use stay unread.
+  /// @throws config::ConfigError for what is wrong with one
+  virtual std::vector<InputFile> input_files() const = 0;
+  /// Takes what only names things, or stands in a hashed file, out of its canonical configuration.
+  virtual void strip_names(nlohmann::ordered_json& configuration) const;
+
+  /// Whether what is asked for can run, short of simulating it; warnings go to `diagnostics`.
+  /// @throws config::KeyError for what cannot be
+  virtual void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const = 0;
+  /// Whether its network can be built. @throws config::KeyError where it cannot
+  virtual void check_network() const {}
+
+  /// Fills metrics, labels, classes and provenance of the record.
+  /// @throws config::KeyError for what only shows here
+  virtual void run(const SimulateOptions& options, RunRecord& record) const = 0;
+  /// Adds what the experiment is made of to an explanation: sizes, kernels, transfers, energy.
+  /// @param replay of the experiment; not begun where it has none
+  virtual void explain(const KnownReplay& replay, nlohmann::ordered_json& explanation) const;
+
+  /// How tables of sweeps show its results.
+  virtual TableView table() const = 0;
+
+  /// For config::OneOf and loading: the kinds by the key `experiment`.
+  static const config::Choices& choices();
+  static const Experiment* view(const std::string& kind, void* object);
+
+ protected:
+  Experiment() = default;
+
+ private:
+  std::shared_ptr<const Machine> machine_;
 };
 
-/// What a result rests on beside the configuration.
-struct ExperimentFile {
-  std::string role;    ///< "calibration", "network_calibration", "measured", "model", ...
-  std::string path;    ///< empty: its values count (the device of a calibration), not its bytes
-  std::string sha256;  ///< of the bytes, or of the values
+/// A kind of experiment: what it is, and where its keys are described.
+struct ExperimentKind {
+  std::string help;  ///< one line
+  const config::Record& (*record)() = nullptr;
+  Experiment* (*view)(void* object) = nullptr;
 };
+const std::map<std::string, ExperimentKind>& experiment_kinds();
+
+void register_experiment(const std::string& kind, const ExperimentKind& info);
+
+/// A file adds a kind with one such object: `const RegisterExperiment<Training>
+/// registered_training( "training", "one line of help");`. `T` derives from Experiment and has
+/// `static const config::Schema<T>& schema()`, begun with experiment_schema().
+template <class T>
+class RegisterExperiment {
+ public:
+  RegisterExperiment(const std::string& kind, const std::string& help) {
+    register_experiment(kind,
+                        {help, []() -> const config::Record& { return T::schema().record(); },
+                         [](void* object) -> Experiment* { return static_cast<T*>(object); }});
+  }
+};
+
+/// The kinds that have a top-level key.
+std::vector<std::string> kinds_with_key(const std::string& key);
+
+/// A schema with the keys that all kinds have.
+template <class T>
+config::Schema<T> experiment_schema(const std::string& kind, const std::string& help) {
+  config::Schema<T> schema("experiment " + kind, help);
+  schema
+      .required("experiment", static_cast<std::string T::*>(&Experiment::kind), "what is simulated")
+      .optional("name", static_cast<std::string T::*>(&Experiment::name),
+                "what you call it; not part of the point's identity")
+      .reference("system", static_cast<SystemConfig T::*>(&Experiment::system), "systems",
+                 "the machine")
+      .optional("nodes", static_cast<int T::*>(&Experiment::nodes),
+                "copies of the system, joined by its scale-out network", config::between(1, 100000))
+      .optional("calibration", static_cast<std::string T::*>(&Experiment::calibration),
+                "parameters of the kernel model: auto (what the accelerator names), none (priors), "
+                "a calibration of the library, or a path")
+      .optional("seed", static_cast<std::int64_t T::*>(&Experiment::seed),
+                "of the draws behind intervals", config::at_least(0))
+      .elsewhere(kinds_with_key);
+  return schema;
+}
 
 /// A checked experiment with all that identifies it.
 struct LoadedExperiment {
-  Experiment experiment;
-  config::Node node;                     ///< completed: every value with its origin
-  nlohmann::ordered_json configuration;  ///< canonical: what the identity is made of
-  std::vector<ExperimentFile> files;     ///< part of the identity too
-  std::string identity;                  ///< SHA-256 point identity
-  std::string warnings;                  ///< rendered, for stderr
+  std::shared_ptr<Experiment> experiment;
+  const config::Record* record = nullptr;  ///< of its kind
+  config::Node node;                       ///< completed: every value with its origin
+  nlohmann::ordered_json configuration;    ///< canonical: what the identity is made of
+  std::vector<InputFile> files;            ///< part of the identity too
+  std::string identity;                    ///< SHA-256 point identity
+  std::string warnings;                    ///< rendered, for stderr
   /// Why the values cannot stand together (tp 7 of 32 heads), rendered; then there is no identity.
   std::string contradiction;
+
+  /// The experiment as one of a kind. @throws std::bad_cast where it is of another
+  template <class Kind>
+  const Kind& as() const {
+    return dynamic_cast<const Kind&>(*experiment);
+  }
+  /// Every value with its path and origin.
+  std::vector<config::Leaf> leaves() const { return config::flatten(node, *record); }
 };
 
 /// Completes and checks an experiment. Values that are right one by one, but not together, are
@@ -160,7 +167,10 @@ LoadedExperiment load_experiment(config::Node node, const std::vector<std::strin
                                  config::Diagnostics& diagnostics,
                                  const config::Library& library = config::default_library());
 
-TrainingConfig training_config(const Experiment& experiment);
-InferenceConfig inference_config(const Experiment& experiment);
+/// The keys of the kind that a configuration and assignments over it name, the last one of them.
+/// @throws config::ConfigError where they name none, or one that does not exist
+const config::Record& record_of(const config::Node& node,
+                                const std::vector<config::Assignment>& settings,
+                                config::Diagnostics& diagnostics);
 
 }  // namespace orrery

@@ -3,39 +3,36 @@
 
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "sim/config/input_files.h"
+#include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
 
-std::optional<FileKind> kind_of(const config::Node& node) {
-  if (node.is_sequence()) return FileKind::kPublished;
-  const auto has = [&node](const char* key) { return node.find(key) != nullptr; };
-  if (has("calibration") && has("fits")) return FileKind::kCalibration;
-  if (has("network_calibration")) return FileKind::kNetworkCalibration;
-  if (has("protocols")) return FileKind::kProtocols;
-  if (has("collective") && has("steps")) return FileKind::kAlgorithm;
-  if (has("sweep")) return FileKind::kSweep;
-  if (has("experiment")) return FileKind::kExperiment;
-  if (has("scale_out") && has("accelerator") && has("accelerators")) return FileKind::kSystem;
-  if (has("compute") || has("kernel") || has("energy") || has("architecture"))
-    return FileKind::kAccelerator;
-  if (has("hf") || has("dimensions")) return FileKind::kModel;
-  if (has("system") && (has("scale_up") || has("scale_out") || has("host") || has("accelerators") ||
-                        has("all_in_power")))
-    return FileKind::kSystem;
-  const config::Node* base = node.find("extends");
-  const bool extends_library =
-      base != nullptr && base->is_scalar() && !config::Library::is_path(base->text());
-  if (has("system") && !has("accelerator") && !extends_library) return FileKind::kExperiment;
-  if (has("system")) return FileKind::kSystem;
-  if (has("accelerator")) return FileKind::kAccelerator;
-  if (has("model")) return FileKind::kModel;
-  return std::nullopt;
+using Kinds = std::map<std::string, FileKind>;
+
+/// Made at its first use, because kinds of other files register while statics are initialised.
+Kinds& registry() {
+  static Kinds registered;
+  return registered;
+}
+
+std::optional<std::string> kind_of(const config::Node& node) {
+  std::optional<std::string> best;
+  int most = 0;
+  for (const auto& [name, kind] : registry()) {
+    const int certainty = kind.certainty ? kind.certainty(node) : 0;
+    if (certainty <= most) continue;
+    most = certainty;
+    best = name;
+  }
+  return best;
 }
 
 /// The file without what it extends: only its own keys are wanted, and the kind decides where names
@@ -77,12 +74,11 @@ std::string base_file(const config::Node& base, const std::string& from,
 
 /// Says that a file is of no kind, and which key was probably meant to tell it.
 [[noreturn]] void refuse(const std::string& path, config::Diagnostics& diagnostics) {
-  const std::vector<std::string> telling = {"experiment",          "sweep",     "system",
-                                            "accelerator",         "model",     "calibration",
-                                            "network_calibration", "protocols", "collective"};
-  const std::string message =
-      "cannot tell what this is: expected one of the top-level keys experiment, sweep, system, "
-      "accelerator, model, calibration, steps of a collective, or a list of published rows";
+  std::vector<std::string> telling;
+  for (const auto& [name, kind] : registry())
+    telling.insert(telling.end(), kind.telling.begin(), kind.telling.end());
+  const std::string message = "cannot tell what this is: expected one of the top-level keys " +
+                              config::joined(telling) + ", or a list of published rows";
   const config::Node node = own_keys(path, diagnostics);
   for (const config::Node::Entry& entry : node.entries()) {
     const std::string meant = nearest_name(entry.key, telling);
@@ -94,54 +90,30 @@ std::string base_file(const config::Node& base, const std::string& from,
   throw config::ConfigError(path + ": " + message);
 }
 
-struct KindName {
-  const char* name;
-  const char* command;
-};
-
-KindName name_of(FileKind kind) {
-  switch (kind) {
-    case FileKind::kExperiment:
-      return {"an experiment", "run"};
-    case FileKind::kSweep:
-      return {"a sweep", "sweep run"};
-    case FileKind::kPublished:
-      return {"a list of published rows", "validate published"};
-    case FileKind::kSystem:
-      return {"a system", "describe system"};
-    case FileKind::kAccelerator:
-      return {"an accelerator", "describe accelerator"};
-    case FileKind::kModel:
-      return {"a model", "describe model"};
-    case FileKind::kCalibration:
-      return {"a calibration", "describe calibration"};
-    case FileKind::kProtocols:
-      return {"protocols of a collective library", "check"};
-    case FileKind::kNetworkCalibration:
-      return {"a network calibration", "check"};
-    case FileKind::kAlgorithm:
-      return {"a collective algorithm", "check"};
-    case FileKind::kHuggingFace:
-      return {"a model", "describe model"};
-  }
-  return {"?", "check"};
-}
-
 }  // namespace
 
-void expect_kind(const std::string& path, FileKind expected) {
-  const FileKind kind = file_kind(path);
-  if (kind == expected) return;
-  throw config::ConfigError(path + ": this is " + name_of(kind).name + "; try: orrery " +
-                            name_of(kind).command + " " + path);
+const std::map<std::string, FileKind>& file_kinds() { return registry(); }
+
+RegisterFileKind::RegisterFileKind(const std::string& name, FileKind kind) {
+  if (!registry().emplace(name, std::move(kind)).second)
+    throw std::logic_error("kind of file registered twice: " + name);
 }
 
-FileKind file_kind(const std::string& path) {
+void expect_kind(const std::string& path, const std::string& expected) {
+  const std::string name = file_kind(path);
+  if (name == expected) return;
+  const FileKind& kind = registry().at(name);
+  throw config::ConfigError(path + ": this is " + kind.what + "; try: orrery " + kind.command +
+                            " " + path);
+}
+
+std::string file_kind(const std::string& path) {
   config::Diagnostics diagnostics;
   if (!config::input_files().read(path).fault.empty())
     config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
-  if (path.ends_with(".json")) return FileKind::kHuggingFace;
+  for (const auto& [name, kind] : registry())
+    if (!kind.ending.empty() && path.ends_with(kind.ending)) return name;
   std::string current = path;
   for (int depth = 0; depth < 16; ++depth) {
     const config::Node node = own_keys(current, diagnostics);

@@ -1,32 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
+#include <vector>
+
+#include "sim/config/node.h"
 
 namespace orrery {
 
-/// What a file describes: JSON a model, YAML told by its top-level keys.
-enum class FileKind : std::uint8_t {
-  kExperiment,
-  kSweep,
-  kPublished,
-  kSystem,
-  kAccelerator,
-  kModel,
-  kCalibration,
-  kProtocols,
-  kNetworkCalibration,
-  kAlgorithm,
-  kHuggingFace  ///< a config.json
+/// A kind of file that users write.
+struct FileKind {
+  std::string what;                  ///< "a sweep"
+  std::string command;               ///< of `orrery`, which takes such a file: "sweep run"
+  std::vector<std::string> telling;  ///< top-level keys that tell it
+  /// How surely a map or list, without what it extends, is one; 0: it is none. The surest kind is
+  /// taken. None given: files are told by their ending.
+  std::function<int(const config::Node& own)> certainty;
+  /// Everything short of simulating; gives warnings as text.
+  /// @throws config::ConfigError with everything that is wrong
+  std::function<std::string(const std::string& path)> check;
+  std::string ending;  ///< ".json": whatever is in it; may be empty
 };
 
-/// Follows `extends:` where the file alone does not tell.
-/// @throws config::ConfigError when the file cannot be read or is none of them.
-FileKind file_kind(const std::string& path);
+/// All kinds by name: "experiment", "sweep", ...
+const std::map<std::string, FileKind>& file_kinds();
+
+/// A file of ours adds a kind with one such object.
+class RegisterFileKind {
+ public:
+  RegisterFileKind(const std::string& name, FileKind kind);
+};
+
+/// The name of the kind that a file is of. Follows `extends:` where the file alone does not tell.
+/// @throws config::ConfigError when the file cannot be read or is of no kind.
+std::string file_kind(const std::string& path);
 
 /// @throws config::ConfigError naming the command for what `path` is, when it is not of the
 /// expected kind.
-void expect_kind(const std::string& path, FileKind expected);
+void expect_kind(const std::string& path, const std::string& expected);
 
 }  // namespace orrery

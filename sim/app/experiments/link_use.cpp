@@ -41,8 +41,7 @@ std::vector<LinkUse> by_name(
 
 }  // namespace
 
-MachineLinkUse link_use(const Experiment& experiment, const Topology& topology,
-                        const ReplayResult& replay) {
+MachineLinkUse link_use(const Topology& topology, const ReplayResult& replay, Recorded recorded) {
   MachineLinkUse result;
   const double time = to_seconds(replay.end).base();
   const std::vector<std::uint32_t> class_of = end_classes(topology.names());
@@ -59,7 +58,7 @@ MachineLinkUse link_use(const Experiment& experiment, const Topology& topology,
     all.bytes += replay.link_payload[i];
     all.busy_share += share * bundle.links;  // divided by all links at the end
     all.peak_share = std::max(all.peak_share, share);
-    if (experiment.record == Recorded::kLinks && replay.link_payload[i] > 0)
+    if (recorded == Recorded::kLinks && replay.link_payload[i] > 0)
       result.links.push_back(
           {topology.bundle_name(i), count, replay.link_payload[i], share, share});
   }

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/enum_names.h"
 #include "sim/graph/topology.h"
 #include "sim/replay/replay.h"
 #include "sim/results/run_record.h"
@@ -14,10 +14,9 @@ namespace orrery {
 /// What the links of a machine carried.
 struct MachineLinkUse {
   std::vector<LinkUse> classes;
-  std::vector<LinkUse> links;  ///< that carried something; where the experiment records them
+  std::vector<LinkUse> links;  ///< that carried something; where they are recorded
 };
-MachineLinkUse link_use(const Experiment& experiment, const Topology& topology,
-                        const ReplayResult& replay);
+MachineLinkUse link_use(const Topology& topology, const ReplayResult& replay, Recorded recorded);
 void add_link_use(const MachineLinkUse& use, RunRecord& record);
 
 /// A table of the classes; nothing where there are none.

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/model_step.h"
 
+#include "sim/app/experiments/common_metrics.h"
+
 #include <iostream>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
-#include "sim/app/experiments/experiment_network.h"
 #include "sim/app/experiments/plan_check.h"
-#include "sim/app/pricing/intervals.h"
-#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/executions.h"
@@ -21,17 +20,95 @@
 namespace orrery {
 namespace {
 
+const DeclaredMetric kStepTime{
+    {"step_time_s", "s", "one step", "training, inference", Follows::kTime}};
+const DeclaredMetric kTokensPerS{{"tokens_per_s", "1/s", "tokens of the step over its time",
+                                  "training, inference", Follows::kRate}};
+const DeclaredMetric kTokensPerSPerAccelerator{
+    {"tokens_per_s_per_accelerator", "1/s",
+     "tokens of the step over its time and the accelerator packages", "training, inference",
+     Follows::kRate}};
+const DeclaredMetric kModelFlopsUtilization{
+    {"model_flops_utilization", "1",
+     "model FLOPs (no recomputation, causal attention) over the dense peak", "training, inference",
+     Follows::kRate}};
+const DeclaredMetric kHardwareFlopsUtilization{{"hardware_flops_utilization", "1",
+                                                "FLOPs executed over the dense peak",
+                                                "training, inference", Follows::kRate}};
+const DeclaredMetric kPeakMemoryBytes{
+    {"peak_memory_bytes", "B", "device memory of the fullest rank", "training, inference"}};
+const DeclaredMetric kMemoryShortfallBytes{
+    {"memory_shortfall_bytes", "B", "of a point that does not fit: what the fullest rank lacks",
+     "training, inference"}};
+const DeclaredMetric kMemoryWeightsBytes{{"memory.weights_bytes", "B",
+                                          "weights in the memory of the fullest rank",
+                                          "training, inference"}};
+const DeclaredMetric kMemoryGradientsBytes{{"memory.gradients_bytes", "B",
+                                            "gradients in the memory of the fullest rank",
+                                            "training, inference"}};
+const DeclaredMetric kMemoryOptimizerBytes{{"memory.optimizer_bytes", "B",
+                                            "optimizer states in the memory of the fullest rank",
+                                            "training, inference"}};
+const DeclaredMetric kMemoryActivationsBytes{
+    {"memory.activations_bytes", "B",
+     "activations kept from forward to backward in the memory of the fullest rank",
+     "training, inference"}};
+const DeclaredMetric kMemoryWorkingBytes{
+    {"memory.working_bytes", "B",
+     "tensors alive while one layer runs in the memory of the fullest rank",
+     "training, inference"}};
+const DeclaredMetric kMemoryKvCacheBytes{{"memory.kv_cache_bytes", "B",
+                                          "KV cache in the memory of the fullest rank",
+                                          "training, inference"}};
+const DeclaredMetric kMemoryLogitsBytes{
+    {"memory.logits_bytes", "B", "logits of one micro-batch in the memory of the fullest rank",
+     "training, inference"}};
+const DeclaredMetric kBreakdownStage{
+    {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
+     "training, inference"}};
+const DeclaredMetric kBreakdownCompute{
+    {"breakdown.compute_s", "s", "kernels, on the rank that ends last", "training, inference"}};
+const DeclaredMetric kBreakdownContention{{"breakdown.contention_s", "s",
+                                           "time that transfers beside kernels slow them down by",
+                                           "training, inference"}};
+const DeclaredMetric kBreakdownExposedCommunication{{"breakdown.exposed_communication_s", "s",
+                                                     "waiting for transfers in flight",
+                                                     "training, inference"}};
+const DeclaredMetric kBreakdownBubble{{"breakdown.bubble_s", "s",
+                                       "waiting for other ranks to start a transfer",
+                                       "training, inference"}};
+const DeclaredMetric kBreakdownOptimizer{
+    {"breakdown.optimizer_s", "s", "kernels of the optimizer", "training, inference"}};
+const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s", "launches", "training, inference"}};
+const DeclaredMetric kBreakdownIdle{
+    {"breakdown.idle_s", "s", "time after the last operator", "training, inference"}};
+const DeclaredMetric kTokensPerJoule{{"tokens_per_joule", "1/J",
+                                      "tokens over the energy of all accelerators used",
+                                      "training, inference"}};
+const DeclaredMetric kWindowPower{
+    {"window_power_w", "W",
+     "the most that one accelerator averages over a window of power.response",
+     "training, inference"}};
+const DeclaredMetric kSystemPower{
+    {"system_power_w", "W",
+     "average power of all systems: their accelerators', those without a rank idle, and what "
+     "all-in power leaves beside the design power of accelerators",
+     "training, inference"}};
+const DeclaredMetric kSystemTokensPerJoule{{"system_tokens_per_joule", "1/J",
+                                            "tokens over the energy of all systems",
+                                            "training, inference"}};
+
 struct MemoryPart {
-  const char* metric;
+  const DeclaredMetric& metric;
   Bytes MemoryUse::*member;
 };
-constexpr MemoryPart kMemoryParts[] = {{"memory.weights_bytes", &MemoryUse::weights},
-                                       {"memory.gradients_bytes", &MemoryUse::gradients},
-                                       {"memory.optimizer_bytes", &MemoryUse::optimizer},
-                                       {"memory.activations_bytes", &MemoryUse::activations},
-                                       {"memory.working_bytes", &MemoryUse::working},
-                                       {"memory.kv_cache_bytes", &MemoryUse::kv_cache},
-                                       {"memory.logits_bytes", &MemoryUse::logits}};
+const MemoryPart kMemoryParts[] = {{kMemoryWeightsBytes, &MemoryUse::weights},
+                                   {kMemoryGradientsBytes, &MemoryUse::gradients},
+                                   {kMemoryOptimizerBytes, &MemoryUse::optimizer},
+                                   {kMemoryActivationsBytes, &MemoryUse::activations},
+                                   {kMemoryWorkingBytes, &MemoryUse::working},
+                                   {kMemoryKvCacheBytes, &MemoryUse::kv_cache},
+                                   {kMemoryLogitsBytes, &MemoryUse::logits}};
 
 /// Sum of durations by class on one rank of the role that ends last; transfers as if alone on the
 /// machine.
@@ -63,22 +140,22 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
 
 void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord& record) {
   const auto last = static_cast<std::size_t>(replay.last_role);
-  record.labels.push_back({"breakdown.stage", program.roles[last].name});
+  add_label(record, kBreakdownStage, program.roles[last].name);
   const TimeBreakdown& time = replay.roles[last].breakdown;
-  const auto add = [&record](const char* name, Picoseconds part) {
-    add_metric(record, name, to_seconds(part).base());
+  const auto add = [&record](const DeclaredMetric& metric, Picoseconds part) {
+    add_metric(record, metric, to_seconds(part).base());
   };
-  add("breakdown.compute_s", time.compute);
-  add("breakdown.contention_s", time.contention);
-  add("breakdown.exposed_communication_s", time.exposed_communication);
-  add("breakdown.bubble_s", time.bubble);
-  add("breakdown.optimizer_s", time.optimizer);
-  add("breakdown.host_s", time.host);
-  add("breakdown.idle_s", time.idle);
+  add(kBreakdownCompute, time.compute);
+  add(kBreakdownContention, time.contention);
+  add(kBreakdownExposedCommunication, time.exposed_communication);
+  add(kBreakdownBubble, time.bubble);
+  add(kBreakdownOptimizer, time.optimizer);
+  add(kBreakdownHost, time.host);
+  add(kBreakdownIdle, time.idle);
 }
 
 /// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
-std::string states_against_machine(const Experiment& experiment,
+std::string states_against_machine(const ModelExperiment& experiment,
                                    const std::vector<MemoryUse>& stages) {
   Bytes states;
   for (const MemoryUse& stage : stages) states += stage.weights + stage.gradients + stage.optimizer;
@@ -88,27 +165,22 @@ std::string states_against_machine(const Experiment& experiment,
   return "weights, gradients and optimizer states of all ranks are " +
          format_si(states.base(), "B") + ", the machine has " + format_si(nameplate.base(), "B") +
          " by its nameplate and " +
-         format_si((usable_memory(experiment) * experiment.ranks()).base(), "B") + " usable";
+         format_si((experiment.usable_memory() * experiment.ranks()).base(), "B") + " usable";
 }
 
 }  // namespace
 
-Bytes usable_memory(const Experiment& experiment) {
-  const AcceleratorConfig& accelerator = experiment.system.accelerator;
-  return accelerator.memory.capacity.value * ((1 - experiment.memory_reserve) / accelerator.dies);
-}
-
-bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages,
+bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record) {
   const MemoryUse& worst = worst_stage(stages);
-  add_metric(record, "peak_memory_bytes", worst.total().base());
+  add_metric(record, kPeakMemoryBytes, worst.total().base());
   for (const MemoryPart& part : kMemoryParts) {
     add_metric(record, part.metric, (worst.*part.member).base());
   }
-  const Bytes usable = usable_memory(experiment);
+  const Bytes usable = experiment.usable_memory();
   if (worst.total() <= usable) return true;
   record.status = RunStatus::kInfeasible;
-  add_metric(record, "memory_shortfall_bytes", (worst.total() - usable).base());
+  add_metric(record, kMemoryShortfallBytes, (worst.total() - usable).base());
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much";
@@ -119,30 +191,32 @@ bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& st
   return false;
 }
 
-StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
+StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& model,
                         const Program& program, const SimulateOptions& simulate_options) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
-  const ExperimentNetwork states(experiment);
+  const MachineNetwork states(experiment.machine(), experiment.faults);
   const FlowModel& network = states.start();
   StepOutcome outcome;
-  const AcceleratorConfig accelerator =
-      priced_accelerator(experiment.system.accelerator, power_state(experiment));
-  outcome.priced = price(program, accelerator, model, network);
+  const AcceleratorConfig& accelerator = experiment.machine().accelerator();
+  const PowerState state = experiment.machine().power_state(PowerState::kSteady);
+  outcome.priced = price(program, priced_accelerator(accelerator, state), model, network);
   states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
-  KernelSlowdowns slowdowns(experiment, program, simulate_options.tiles);
+  KernelSlowdowns slowdowns(experiment.machine(), experiment.fidelity, program,
+                            simulate_options.tiles);
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   const ReplayInputs inputs{network.topology(), program, outcome.priced.costs,
                             experiment.contention.transfers ? &slowdowns : nullptr,
-                            power_figures(experiment, program, outcome.priced)};
+                            power_figures(accelerator, state, program, outcome.priced)};
   const Replayer replayer = [&](SlowdownModel* slowed) {
     ReplayOptions options;
     options.timeline = timeline.get();
     options.slowdowns = slowed;
     options.topology = &network.topology();
     ReplayOutcome played;
-    played.power = replay_under_cap(experiment, program, options, outcome.priced, played.replay);
+    played.power =
+        replay_under_cap(accelerator, state, program, options, outcome.priced, played.replay);
     played.kernels = outcome.priced.costs.kernels;
     return played;
   };
@@ -151,7 +225,7 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   outcome.power = played.outcome.power;
   outcome.priced.costs.kernels = std::move(played.outcome.kernels);
   outcome.components = std::move(played.components);
-  outcome.links = link_use(experiment, network.topology(), outcome.replay);
+  outcome.links = link_use(network.topology(), outcome.replay, experiment.recorded);
   if (timeline) {
     timeline->close();
     if (timeline->left_out() > 0) {
@@ -162,8 +236,8 @@ StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
   return outcome;
 }
 
-void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,
-                 RunRecord& record) {
+void report_step(const ModelExperiment& experiment, const ModelStep& step,
+                 const StepOutcome& outcome, RunRecord& record) {
   const Seconds time = to_seconds(outcome.replay.end);
   const double seconds = time.base();
   const double accelerators = experiment.accelerators();
@@ -172,41 +246,27 @@ void report_step(const Experiment& experiment, const ModelStep& step, const Step
   const EnergyUse energy =
       step_energy(step.program, outcome.priced, experiment.system.accelerator, time);
 
-  add_metric(record, "step_time_s", seconds);
-  add_metric(record, "tokens_per_s", step.tokens / seconds);
-  add_metric(record, "tokens_per_s_per_accelerator", step.tokens / seconds / accelerators);
-  add_metric(record, "model_flops_utilization", step.model_flops.base() / seconds / peak);
-  add_metric(record, "hardware_flops_utilization",
-             executed_matrix_flops(step.program).base() / seconds / peak);
+  add_metric(record, kStepTime, seconds);
+  add_metric(record, kTokensPerS, step.tokens / seconds);
+  add_metric(record, kTokensPerSPerAccelerator, step.tokens / seconds / accelerators);
+  add_metric(record, kModelFlopsUtilization, step.model_flops.base() / seconds / peak);
+  add_metric(record, kHardwareFlopsUtilization, executed_matrix_flops(step.program).base() / seconds / peak);
   add_breakdown(step.program, outcome.replay, record);
-  add_metric(record, "energy_j", energy.total().base());
-  add_metric(record, "average_power_w", energy.total().base() / seconds);
-  add_metric(record, "tokens_per_joule", step.tokens / energy.total().base());
-  add_metric(record, "clock_hz", outcome.power.clock.base());
-  add_metric(record, "window_power_w", outcome.power.window.base());
-  if (const auto power = system_power(experiment, energy.total() / time)) {
-    add_metric(record, "system_power_w", power->base());
-    add_metric(record, "system_tokens_per_joule", step.tokens / (*power * time).base());
+  add_metric(record, kEnergy, energy.total().base());
+  add_metric(record, kAveragePower, energy.total().base() / seconds);
+  add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());
+  add_metric(record, kClock, outcome.power.clock.base());
+  add_metric(record, kWindowPower, outcome.power.window.base());
+  if (const auto power = experiment.machine().system_power(energy.total() / time, accelerators)) {
+    add_metric(record, kSystemPower, power->base());
+    add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());
   }
-  record.labels.push_back({"power_state", to_string(power_state(experiment))});
-  add_metric(record, "simulated_time_s", seconds);
-  add_metric(record, "events", static_cast<double>(outcome.replay.events));
+  add_label(record, kPowerState, to_string(experiment.machine().power_state(PowerState::kSteady)));
+  add_metric(record, kSimulatedTime, seconds);
+  add_metric(record, kEvents, static_cast<double>(outcome.replay.events));
   add_classes(step.program, outcome, record);
   record.components = outcome.components;
   add_link_use(outcome.links, record);
-}
-
-void report_trust(const Experiment& experiment, const KernelModel& model, const Program& program,
-                  const StepOutcome& outcome, RunRecord& record) {
-  const ProvenanceTime time = step_provenance(experiment, program, outcome);
-  record.provenance = provenance_json(time, model.calibration());
-  if (!time.fitted()) return;
-  const StepDraws draws = step_draws(experiment, model, program, outcome);
-  add_time_intervals(record, draws.step);
-  add_interval(record, "breakdown.compute_s", draws.compute);
-  const EnergyUse energy = step_energy(program, outcome.priced, experiment.system.accelerator,
-                                       to_seconds(outcome.replay.end));
-  add_energy_intervals(record, draws.step, energy.idle / energy.total());
 }
 
 }  // namespace orrery

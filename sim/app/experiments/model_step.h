@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/link_use.h"
+#include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/pricing.h"
 #include "sim/app/pricing/step_power.h"
@@ -30,25 +30,18 @@ struct StepOutcome {
   MachineLinkUse links;
 };
 
-/// Bytes of device memory that a rank may use.
-Bytes usable_memory(const Experiment& experiment);
-
 /// Adds peak_memory_bytes and its components; marks the record infeasible, with the shortfall, if
 /// the worst stage does not fit. @return whether it fits
-bool check_memory(const Experiment& experiment, const std::vector<MemoryUse>& stages,
+bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record);
 
 /// Prices a program on the experiment's machine and replays it at the clock of the power state,
 /// kernels slowed by the transfers beside them unless `contention.transfers` is off.
-StepOutcome replay_step(const Experiment& experiment, const KernelModel& model,
+StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& model,
                         const Program& program, const SimulateOptions& options = {});
 
 /// Adds the metrics that every experiment with a model has, and the breakdown by operator class.
-void report_step(const Experiment& experiment, const ModelStep& step, const StepOutcome& outcome,
-                 RunRecord& record);
-
-/// Adds what the metrics rest on, and the intervals of those that are there. Comes last.
-void report_trust(const Experiment& experiment, const KernelModel& model, const Program& program,
-                  const StepOutcome& outcome, RunRecord& record);
+void report_step(const ModelExperiment& experiment, const ModelStep& step,
+                 const StepOutcome& outcome, RunRecord& record);
 
 }  // namespace orrery

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/collective_config.h"
 #include "sim/config/diagnostics.h"
+#include "sim/machine/system_config.h"
 
 namespace orrery {
 

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/app/experiments/experiment_network.h"
-#include "sim/app/experiments/model_step.h"
 #include "sim/config/load.h"
-#include "sim/machine/kernel_model.h"
 #include "sim/results/table.h"
 #include "workloads/parallelism/mesh.h"
 
@@ -36,9 +33,10 @@ std::string fitting_extents(int extent, int system_ranks) {
                         : std::to_string(below) + " or " + std::to_string(above);
 }
 
-/// Groups that fit into one system and lie on two, where every message pays the network between.
-void warn_of_straddling(const LoadedExperiment& loaded, config::Diagnostics& diagnostics) {
-  const Experiment& e = loaded.experiment;
+}  // namespace
+
+void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
+                        config::Diagnostics& diagnostics) {
   const ParallelConfig& p = e.parallel;
   const Mesh mesh(p);
   const int system_ranks = e.system.ranks();
@@ -64,13 +62,13 @@ void warn_of_straddling(const LoadedExperiment& loaded, config::Diagnostics& dia
                        {{},
                         {"groups of " + fitting_extents(kind.extent, system_ranks) +
                          " ranks stay inside; the step waits for the network between systems"}}),
-                   loaded.node, diagnostics, config::Diagnostic::Severity::kWarning);
+                   node, diagnostics, config::Diagnostic::Severity::kWarning);
   }
 }
 
-void warn_of_copies(const LoadedExperiment& loaded, const LlmConfig& model,
+void warn_of_copies(const ModelExperiment& e, const LlmConfig& model, const config::Node& node,
                     config::Diagnostics& diagnostics) {
-  const int ep = loaded.experiment.parallel.ep;
+  const int ep = e.parallel.ep;
   if (!model.has_moe() || model.moe.experts >= ep) return;
   config::report(
       config::KeyError("parallel.ep",
@@ -78,56 +76,13 @@ void warn_of_copies(const LoadedExperiment& loaded, const LlmConfig& model,
                            " ranks: " + std::to_string(ep - model.moe.experts) +
                            " ranks hold copies of experts (redundant experts)",
                        {{}, {"a copy takes the memory of an expert and its share of the tokens"}}),
-      loaded.node, diagnostics, config::Diagnostic::Severity::kWarning);
+      node, diagnostics, config::Diagnostic::Severity::kWarning);
 }
-
-void require_plan(const Experiment& e, const LlmConfig& model) {
-  if (e.kind == ExperimentKind::kTraining) {
-    require_supported(model, training_config(e));
-  } else {
-    require_supported(model, inference_config(e));
-  }
-  matrix_peak(e.system.accelerator, e.precision);
-  const bool fp8_prefill = e.kind == ExperimentKind::kInference && e.phase == Phase::kPrefill &&
-                           e.kv_precision == CacheFormat::kFp8 &&
-                           model.attention.kind == AttentionKind::kGrouped;
-  if (fp8_prefill && !find_precision(e.system.accelerator.compute.matrix, Precision::kFp8)) {
-    throw config::KeyError("kv_precision",
-                           "a prefill over an fp8 cache runs its attention in fp8, for which " +
-                               e.system.accelerator.name + " has no matrix rate",
-                           {"bf16", {}});
-  }
-}
-
-/// What a rank needs at most.
-Bytes peak_memory(const Experiment& e, const LlmConfig& model) {
-  return worst_stage(e.kind == ExperimentKind::kTraining
-                         ? training_memory(model, training_config(e))
-                         : inference_memory(model, inference_config(e)))
-      .total();
-}
-
-}  // namespace
 
 std::string check_plan(const LoadedExperiment& loaded) {
-  const Experiment& e = loaded.experiment;
   config::Diagnostics diagnostics;
   try {
-    switch (e.kind) {
-      case ExperimentKind::kOperator:
-        for (const Kernel& kernel : (*e.op)->kernels(e.precision)) {
-          if (kernel.matrix_flops.base() > 0) matrix_peak(e.system.accelerator, kernel.precision);
-        }
-        break;
-      case ExperimentKind::kCollective:
-        break;
-      default: {
-        const LlmConfig model = e.model.build();
-        require_plan(e, model);
-        warn_of_straddling(loaded, diagnostics);
-        warn_of_copies(loaded, model, diagnostics);
-      }
-    }
+    loaded.experiment->check_plan(loaded.node, diagnostics);
   } catch (const config::KeyError& error) {
     config::throw_located(error, loaded.node);
   }
@@ -135,24 +90,23 @@ std::string check_plan(const LoadedExperiment& loaded) {
 }
 
 void check_network(const LoadedExperiment& loaded) {
-  if (loaded.experiment.kind == ExperimentKind::kOperator) return;
   try {
-    const ExperimentNetwork network(loaded.experiment);
+    loaded.experiment->check_network();
   } catch (const config::KeyError& error) {
     config::throw_located(error, loaded.node);
   }
 }
 
-std::string expert_parallel_hint(const Experiment& experiment) {
+std::string expert_parallel_hint(const ModelExperiment& experiment) {
   const LlmConfig model = experiment.model.build();
   const ParallelConfig& p = experiment.parallel;
   if (!model.has_moe() || p.ep * p.etp > 1) return {};
-  const Bytes usable = usable_memory(experiment);
-  Experiment shared = experiment;
+  const Bytes usable = experiment.usable_memory();
+  ParallelConfig shared = p;
   for (int ep = 2; ep <= p.tp * p.dp; ++ep) {
     if (p.tp * p.dp % ep != 0 || model.moe.experts % ep != 0) continue;
-    shared.parallel.ep = ep;
-    const Bytes peak = peak_memory(shared, model);
+    shared.ep = ep;
+    const Bytes peak = worst_stage(experiment.memory(model, shared)).total();
     if (peak > usable) continue;
     return "every rank holds all " + std::to_string(model.moe.experts) +
            " experts; ep: " + std::to_string(ep) + " holds it: " + format_si(peak.base(), "B") +

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/model_experiment.h"
 
 namespace orrery {
 
@@ -18,8 +18,16 @@ std::string check_plan(const LoadedExperiment& loaded);
 /// @throws config::ConfigError with the place of what cannot be
 void check_network(const LoadedExperiment& loaded);
 
+/// Warns of groups that fit into one system and lie on two, where every message pays the network
+/// between.
+void warn_of_straddling(const ModelExperiment& experiment, const config::Node& node,
+                        config::Diagnostics& diagnostics);
+/// Warns of ranks that hold copies of experts.
+void warn_of_copies(const ModelExperiment& experiment, const LlmConfig& llm,
+                    const config::Node& node, config::Diagnostics& diagnostics);
+
 /// Of a plan that does not fit and whose ranks all hold every expert: the fewest ranks that would
 /// share them and fit, "ep: 8 holds it: 12.8 GB a rank". Empty where there are none.
-std::string expert_parallel_hint(const Experiment& experiment);
+std::string expert_parallel_hint(const ModelExperiment& experiment);
 
 }  // namespace orrery

@@ -6,9 +6,7 @@
 namespace orrery {
 
 Played play(const ReplayInputs& inputs, const Replayer& replayer, ReplayStandIn* stand_in) {
-  // Modules are elaborated once in a process, so that machines that are only tried have none.
   if (stand_in != nullptr) return {stand_in->replay(inputs, replayer), {}};
-  elaborate(inputs.topology);
   Played played{replayer(inputs.slowdowns), {}};
   played.components = component_use(inputs.topology, inputs.program, played.outcome.replay);
   return played;

@@ -43,9 +43,9 @@ struct Played {
   std::vector<ComponentUse> components;  ///< none where something stood in for the replay
 };
 
-/// Makes the machine stand, replays the program on it and reads its counters.
+/// Replays the program and reads what the nodes did.
 /// @param stand_in may be null
-/// @throws as replay() and elaborate()
+/// @throws as replay()
 Played play(const ReplayInputs& inputs, const Replayer& replayer, ReplayStandIn* stand_in);
 
 }  // namespace orrery

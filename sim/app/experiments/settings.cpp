@@ -23,7 +23,7 @@ LoadedExperiment load_point_with_settings(const config::Node& experiment,
     node = config::resolve_extends(experiment, "experiments", diagnostics, library);
   }
   diagnostics.throw_if_errors();
-  const config::Record& record = Experiment::schema().record();
+  const config::Record& record = record_of(node, settings, diagnostics);
   for (const config::Assignment& setting : settings) {
     config::apply_override(node, record, setting, diagnostics, library);
   }

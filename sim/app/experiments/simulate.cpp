@@ -2,80 +2,44 @@
 #include "sim/app/experiments/simulate.h"
 
 #include <stdexcept>
+#include <utility>
 
-#include "sim/app/experiments/experiment_identity.h"
-#include "sim/app/pricing/intervals.h"
+#include "sim/app/experiments/intervals.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/replay/replay.h"
-#include "sim/results/metric_table.h"
 #include "sim/units/printable.h"
 
 namespace orrery {
-namespace {
 
-std::vector<Parameter> parameters_of(const LoadedExperiment& loaded) {
-  std::vector<Parameter> parameters;
-  for (config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
-    parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
-                          std::move(leaf.unit), std::move(leaf.origin)});
-  }
-  return parameters;
+void add_metric(RunRecord& record, const DeclaredMetric& metric, double value) {
+  record.metrics.push_back({metric.info().name, value, metric.info().unit});
 }
 
-const char* name_of(ExperimentKind kind) {
-  switch (kind) {
-    case ExperimentKind::kOperator:
-      return "operator";
-    case ExperimentKind::kCollective:
-      return "collective";
-    case ExperimentKind::kTraining:
-      return "training";
-    case ExperimentKind::kInference:
-      return "inference";
-  }
-  return "?";
+void add_label(RunRecord& record, const DeclaredMetric& metric, std::string text) {
+  record.labels.push_back({metric.info().name, std::move(text)});
 }
 
-/// Fills in what the experiment gives.
-void run(const Experiment& experiment, const SimulateOptions& options, RunRecord& record) {
-  switch (experiment.kind) {
-    case ExperimentKind::kOperator:
-      run_operator(experiment, options, record);
-      break;
-    case ExperimentKind::kCollective:
-      run_collective(experiment, options, record);
-      break;
-    case ExperimentKind::kTraining:
-      run_training(experiment, options, record);
-      break;
-    case ExperimentKind::kInference:
-      run_inference(experiment, options, record);
-      break;
+std::shared_ptr<const Configuration> configuration_of(const LoadedExperiment& loaded) {
+  auto configuration = std::make_shared<Configuration>();
+  for (config::Leaf& leaf : loaded.leaves()) {
+    configuration->parameters.push_back({std::move(leaf.path), std::move(leaf.text), leaf.value,
+                                         std::move(leaf.unit), std::move(leaf.origin)});
   }
-}
-
-}  // namespace
-
-void add_metric(RunRecord& record, std::string_view name, double value) {
-  const MetricInfo* metric = find_metric(name);
-  if (metric == nullptr) {
-    throw std::logic_error("metric '" + std::string(name) + "' is not in the table");
-  }
-  record.metrics.push_back({metric->name, value, metric->unit});
+  configuration->canonical = std::make_shared<const nlohmann::ordered_json>(loaded.configuration);
+  return configuration;
 }
 
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options) {
-  const Experiment& experiment = loaded.experiment;
+  const Experiment& experiment = *loaded.experiment;
   RunRecord record;
   record.identity = loaded.identity;
-  record.experiment = name_of(experiment.kind);
+  record.experiment = experiment.kind;
   record.name = printable(experiment.name);
-  record.parameters = parameters_of(loaded);
-  record.configuration = loaded.configuration;
+  if (options.configuration) record.base = configuration_of(loaded);
   record.provenance = provenance_json({}, {});  // until a kind of experiment knows better
   try {
-    run(experiment, options, record);
+    experiment.run(options, record);
   } catch (const config::KeyError& error) {
     config::throw_located(error, loaded.node);
   } catch (const LinkDownError& error) {

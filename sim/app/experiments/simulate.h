@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "models/kernels/tiles/tile_model.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/play.h"
+#include "sim/results/metric_table.h"
 #include "sim/results/run_record.h"
 
 namespace orrery {
@@ -14,22 +16,19 @@ struct SimulateOptions {
   std::string trace;                  ///< file for a Perfetto timeline; empty: none
   TileMemo* tiles = nullptr;          ///< where tile results are looked up and kept; null: nowhere
   ReplayStandIn* stand_in = nullptr;  ///< of the replay; null: it is done
+  bool configuration = true;          ///< in the record; else the caller has it
 };
+
+/// The resolved configuration of an experiment as records have it.
+std::shared_ptr<const Configuration> configuration_of(const LoadedExperiment& loaded);
 
 /// Runs one experiment. A point that does not fit, or that a dead link holds up, is a result too:
 /// status kInfeasible with the reason.
 /// @throws config::ConfigError for what only shows when the model is built.
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 
-// One function per kind of experiment; each fills metrics, labels and classes of the record.
-void run_operator(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
-void run_collective(const Experiment& experiment, const SimulateOptions& options,
-                    RunRecord& record);
-void run_training(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
-void run_inference(const Experiment& experiment, const SimulateOptions& options, RunRecord& record);
-
-/// Adds a metric; its unit comes from the table of metrics.
-/// @throws std::logic_error for a name that the table does not have.
-void add_metric(RunRecord& record, std::string_view name, double value);
+/// Adds a number, or a word, to a result.
+void add_metric(RunRecord& record, const DeclaredMetric& metric, double value);
+void add_label(RunRecord& record, const DeclaredMetric& metric, std::string text);
 
 }  // namespace orrery

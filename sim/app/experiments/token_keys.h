@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/collective_config.h"
 
 namespace orrery {
 

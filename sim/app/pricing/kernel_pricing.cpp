@@ -8,7 +8,6 @@
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/units/spelling.h"
-#include "validation/calibration/measured_kernels.h"
 
 namespace orrery {
 
@@ -79,25 +78,6 @@ std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           Contention contention, TileMemo* memo) {
   return std::make_unique<TileModel>(loaded_model(calibration_file(choice, accelerator)), fidelity,
                                      contention, memo);
-}
-
-std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo) {
-  const AcceleratorConfig& accelerator = experiment.system.accelerator;
-  Contention contention;
-  if (experiment.kind == ExperimentKind::kOperator)
-    contention = {experiment.contention.units, experiment.contention.memory};
-  auto model =
-      kernel_model(experiment.calibration, accelerator, experiment.fidelity, contention, memo);
-  std::vector<MeasuredKernel> measured;
-  for (const FilePath& table : experiment.measured) {
-    const auto more = measured_kernels(loaded_table(table.path), accelerator, *model);
-    if (more.empty())
-      throw config::KeyError(
-          "measured", table.path + " has no row of the accelerator '" + accelerator.id + "'");
-    measured.insert(measured.end(), more.begin(), more.end());
-  }
-  if (measured.empty()) return model;
-  return std::make_unique<MeasuredModel>(std::move(model), measured);
 }
 
 }  // namespace orrery

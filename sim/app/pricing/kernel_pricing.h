@@ -5,7 +5,6 @@
 #include <string>
 
 #include "models/kernels/tiles/tile_model.h"
-#include "sim/app/experiments/experiment.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
 #include "validation/importers/operator_table.h"
@@ -36,6 +35,5 @@ std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           const AcceleratorConfig& accelerator,
                                           Fidelity fidelity = Fidelity::kAuto,
                                           Contention contention = {}, TileMemo* memo = nullptr);
-std::unique_ptr<KernelModel> kernel_model(const Experiment& experiment, TileMemo* memo = nullptr);
 
 }  // namespace orrery

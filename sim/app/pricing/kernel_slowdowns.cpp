@@ -8,28 +8,26 @@
 
 namespace orrery {
 
-KernelSlowdowns::KernelSlowdowns(const Experiment& experiment, const Program& program,
-                                 TileMemo* tiles)
-    : experiment_(experiment), program_(program), tiles_(tiles), alone_(program.kernels.size()) {}
+DeviceSlowdowns::DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles)
+    : machine_(machine), fidelity_(fidelity), tiles_(tiles) {}
 
-KernelSlowdowns::~KernelSlowdowns() = default;
+DeviceSlowdowns::~DeviceSlowdowns() = default;
 
-double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
+double DeviceSlowdowns::slowdown(const Kernel& kernel, const DeviceLoad& taken, double& alone) {
   const Contention contention = left(taken);
   if (contention.none()) return 1;
   const auto time = [&](Contention c) {
-    return static_cast<double>(
-        model(c).cost(program_.kernels[kernel], experiment_.system.accelerator).duration);
+    return static_cast<double>(model(c).cost(kernel, machine_.accelerator()).duration);
   };
-  if (alone_[kernel] == 0) alone_[kernel] = time(Contention());
+  if (alone == 0) alone = time(Contention());
   // A kernel of no time at all takes none beside transfers either.
-  return alone_[kernel] > 0 ? std::max(1.0, time(contention) / alone_[kernel]) : 1;
+  return alone > 0 ? std::max(1.0, time(contention) / alone) : 1;
 }
 
 /// Of a rank's part of the accelerator. Something is always left: a kernel that shares an SM, and
 /// requests that take turns.
-Contention KernelSlowdowns::left(const DeviceLoad& taken) const {
-  const AcceleratorConfig& accelerator = experiment_.system.accelerator;
+Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
+  const AcceleratorConfig& accelerator = machine_.accelerator();
   const double dies = accelerator.dies;
   const double units = accelerator.compute.units.value / dies;
   const double bandwidth = accelerator.memory.bandwidth.value.base() / dies;
@@ -39,15 +37,22 @@ Contention KernelSlowdowns::left(const DeviceLoad& taken) const {
           std::max(least, 1 - share)};
 }
 
-const TileModel& KernelSlowdowns::model(Contention contention) {
-  if (!closed_) closed_ = structure_model(experiment_.calibration, experiment_.system.accelerator);
+const TileModel& DeviceSlowdowns::model(Contention contention) {
+  if (!closed_) closed_ = structure_model(machine_.calibration(), machine_.accelerator());
   std::unique_ptr<TileModel>& known = models_[{contention.units, contention.memory}];
   if (!known) {
-    const Fidelity tier =
-        experiment_.fidelity == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
+    const Fidelity tier = fidelity_ == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
     known = std::make_unique<TileModel>(closed_, tier, contention, tiles_);
   }
   return *known;
+}
+
+KernelSlowdowns::KernelSlowdowns(const Machine& machine, Fidelity fidelity, const Program& program,
+                                 TileMemo* tiles)
+    : program_(program), device_(machine, fidelity, tiles), alone_(program.kernels.size()) {}
+
+double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
+  return device_.slowdown(program_.kernels[kernel], taken, alone_[kernel]);
 }
 
 }  // namespace orrery

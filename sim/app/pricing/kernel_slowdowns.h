@@ -7,23 +7,24 @@
 #include <vector>
 
 #include "models/kernels/tiles/tile_model.h"
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/pricing/machine.h"
 #include "sim/graph/program.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
 
-/// What the kernels of a program take on what transfers leave of the device, over what they take
-/// alone. Both are priced by the parameters of the calibration without its measured ratios, which
-/// hold for whole devices, and in the same tier: `auto` plays thread blocks where the kernel has
-/// them, because no measurement speaks for the closed form here.
-class KernelSlowdowns final : public SlowdownModel {
+/// What kernels take on what transfers leave of a device, over what they take alone. Both are
+/// priced by the parameters of the calibration without its measured ratios, which hold for whole
+/// devices, and in the same tier: `auto` plays thread blocks where the kernel has them, because no
+/// measurement speaks for the closed form here.
+class DeviceSlowdowns {
  public:
-  /// @param experiment, program, tiles have to outlive it; tiles may be null
-  KernelSlowdowns(const Experiment& experiment, const Program& program, TileMemo* tiles);
-  ~KernelSlowdowns() override;
+  /// @param machine, tiles have to outlive it; tiles may be null
+  DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles);
+  ~DeviceSlowdowns();
 
-  double slowdown(KernelId kernel, const DeviceLoad& taken) override;
+  /// @param alone picoseconds that the kernel takes alone, as this found them; 0: not yet
+  double slowdown(const Kernel& kernel, const DeviceLoad& taken, double& alone);
 
  private:
   /// Shares of the memory bandwidth are told apart in steps of 1 / kSteps.
@@ -32,11 +33,25 @@ class KernelSlowdowns final : public SlowdownModel {
   Contention left(const DeviceLoad& taken) const;
   const TileModel& model(Contention contention);
 
-  const Experiment& experiment_;
-  const Program& program_;
+  const Machine& machine_;
+  Fidelity fidelity_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer
   std::map<std::pair<double, double>, std::unique_ptr<TileModel>> models_;  ///< by what is left
+};
+
+/// The same for the kernels of a program.
+class KernelSlowdowns final : public SlowdownModel {
+ public:
+  /// @param machine, program, tiles have to outlive it; tiles may be null
+  KernelSlowdowns(const Machine& machine, Fidelity fidelity, const Program& program,
+                  TileMemo* tiles);
+
+  double slowdown(KernelId kernel, const DeviceLoad& taken) override;
+
+ private:
+  const Program& program_;
+  DeviceSlowdowns device_;
   std::vector<double> alone_;  ///< picoseconds by kernel; 0: not priced yet
 };
 

@@ -2,6 +2,7 @@
 #include "sim/app/pricing/power_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -94,6 +95,19 @@ Watts PowerTrace::highest(Picoseconds end) const {
                     static_cast<double>(repeats) * sum(bins) + most_in(bins, end, window_ % end));
   }
   return Joules(most) / Seconds(static_cast<double>(window_) * 1e-12);
+}
+
+double even_window_energy(double energy, double busy, double period, double window) {
+  const double bin = window / static_cast<double>(kBinsOfWindow);
+  const double repeats = std::floor(window / period);
+  const double rest = window - repeats * period;
+  if (!(rest > 0)) return repeats * energy;
+  // Bins that a window touches are counted whole; over the end of the run one of them is cut.
+  const double count = std::ceil(period / bin);
+  const double touched = std::ceil(rest / bin) + 1;
+  if (touched + 1 >= count) return (repeats + 1) * energy;
+  const double cut = busy < period ? 0 : period / bin - (count - 1);
+  return energy * (repeats + std::min(1.0, (touched + cut) * bin / busy));
 }
 
 }  // namespace orrery

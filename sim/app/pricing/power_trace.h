@@ -41,4 +41,8 @@ class PowerTrace final : public UseObserver {
   Picoseconds width_;  ///< of a bin
 };
 
+/// The most energy that highest() would find in a window, of a run of `period`, repeated, that uses
+/// `energy` evenly over `busy` of it without a break. All times in picoseconds.
+double even_window_energy(double energy, double busy, double period, double window);
+
 }  // namespace orrery

@@ -40,27 +40,10 @@ Hertz mean_clock(const Program& program, const PricedProgram& priced, const Repl
 
 }  // namespace
 
-PowerState power_state(const Experiment& experiment) {
-  const PowerState state = experiment.system.accelerator.power.state;
-  if (state != PowerState::kByKind) return state;
-  return experiment.kind == ExperimentKind::kOperator ? PowerState::kBurst : PowerState::kSteady;
-}
-
-std::optional<Watts> system_power(const Experiment& experiment, Watts accelerators) {
-  const SystemConfig& system = experiment.system;
-  if (!system.all_in_power) return std::nullopt;
-  const PowerConfig& power = system.accelerator.power;
-  const double packages = system.accelerators.value;
-  const Watts beside = std::max(Watts(0), system.all_in_power->value - power.tdp.value * packages);
-  const double unused = std::max(0.0, packages * experiment.nodes - experiment.accelerators());
-  return accelerators + power.idle.value * unused + beside * experiment.nodes;
-}
-
-std::vector<double> power_figures(const Experiment& experiment, const Program& program,
-                                  const PricedProgram& priced) {
-  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+std::vector<double> power_figures(const AcceleratorConfig& accelerator, PowerState state,
+                                  const Program& program, const PricedProgram& priced) {
   const PowerConfig& power = accelerator.power;
-  std::vector<double> figures = {static_cast<double>(power_state(experiment)),
+  std::vector<double> figures = {static_cast<double>(state),
                                  power.cap().base(),
                                  power.tdp.value.base(),
                                  power.idle.value.base(),
@@ -79,10 +62,9 @@ std::vector<double> power_figures(const Experiment& experiment, const Program& p
   return figures;
 }
 
-PowerUse replay_under_cap(const Experiment& experiment, const Program& program,
-                          const ReplayOptions& options, PricedProgram& priced,
-                          ReplayResult& result) {
-  const AcceleratorConfig& accelerator = experiment.system.accelerator;
+PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
+                          const Program& program, const ReplayOptions& options,
+                          PricedProgram& priced, ReplayResult& result) {
   std::vector<KernelCost>& kernels = priced.costs.kernels;
   const std::vector<Joules> transfers = transfer_energies(program, priced, accelerator);
   ReplayOptions observed = options;
@@ -97,7 +79,7 @@ PowerUse replay_under_cap(const Experiment& experiment, const Program& program,
            trace.highest(result.end) * static_cast<double>(accelerator.dies);
   };
   Watts window;
-  if (power_state(experiment) == PowerState::kSteady) {
+  if (state == PowerState::kSteady) {
     const SteadyClock steady(program.kernels, accelerator, kernels);
     steady_share(accelerator.power, steady.highest(), [&](double share) {
       kernels = steady.at(share);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/kernels/tiles/tile_model.h"
@@ -22,6 +23,8 @@ class TileStore final : public TileMemo {
 
   /// What was played here and no store has: to be saved with the result that rests on it.
   const std::vector<TileRow>& played() const { return played_; }
+  /// The same of what was played since the last call.
+  std::vector<TileRow> take_played() { return std::exchange(played_, {}); }
 
  private:
   std::map<std::string, TileResult> results_;  ///< by key

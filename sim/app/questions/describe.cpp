@@ -2,6 +2,7 @@
 #include "sim/app/questions/describe.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "sim/app/experiments/exit_codes.h"
@@ -271,22 +272,53 @@ Description describe_named_calibrations(const Words& names, const Context& conte
 
 std::vector<CatalogEntry> list_metrics(const Context&) {
   std::vector<CatalogEntry> entries;
-  for (const MetricInfo& metric : metric_table()) {
+  for (const auto& [name, metric] : metric_table()) {
     const std::string unit = metric.unit.empty() ? "" : " [" + metric.unit + "]";
     entries.push_back({metric.name, metric.meaning + unit + " (" + metric.experiments + ")"});
   }
   return entries;
 }
 
+std::string key_text(const config::KeyHelp& key) {
+  const std::string fallback = key.fallback.empty() ? "" : ", default: " + key.fallback;
+  return key.help + " (" + key.type + (key.fallback == "required" ? ", required" : fallback) + ")";
+}
+
+/// One key of a kind of file, and which kinds of them have it.
+struct ListedKey {
+  CatalogEntry entry;
+  std::vector<std::string> kinds;
+};
+
+/// The keys of all kinds of one file; a key that several have stands once, unless they say
+/// something else of it.
+std::vector<ListedKey> keys_of(const std::vector<KeySource>& kinds) {
+  std::vector<ListedKey> keys;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;
+  for (const KeySource& source : kinds) {
+    for (const config::KeyHelp& key : config::describe_keys(*source.record)) {
+      const std::pair<std::string, std::string> id = {source.file + "." + key.path, key_text(key)};
+      const auto [at, added] = known.try_emplace(id, keys.size());
+      if (added) keys.push_back({{id.first, id.second}, {}});
+      keys[at->second].kinds.push_back(source.kind);
+    }
+  }
+  return keys;
+}
+
 std::vector<CatalogEntry> list_keys(const Context& context) {
+  std::map<std::string, std::vector<KeySource>> files;
+  for (const KeySource& source : context.catalog.schemas) files[source.file].push_back(source);
   std::vector<CatalogEntry> entries;
-  for (const config::Record* record : context.catalog.schemas) {
-    entries.push_back({record->name(), record->help()});
-    for (const config::KeyHelp& key : config::describe_keys(*record)) {
-      const std::string fallback = key.fallback.empty() ? "" : ", default: " + key.fallback;
-      entries.push_back({record->name() + "." + key.path,
-                         key.help + " (" + key.type +
-                             (key.fallback == "required" ? ", required" : fallback) + ")"});
+  for (const auto& [file, kinds] : files) {
+    entries.push_back({file, kinds.front().help});
+    for (ListedKey& key : keys_of(kinds)) {
+      if (key.kinds.size() < kinds.size()) {
+        std::string names;
+        for (const std::string& kind : key.kinds) names += (names.empty() ? "" : ", ") + kind;
+        key.entry.help = names + ": " + key.entry.help;
+      }
+      entries.push_back(std::move(key.entry));
     }
   }
   return entries;

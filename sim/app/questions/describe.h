@@ -18,13 +18,21 @@ struct CatalogEntry {
   std::function<std::string()> details = nullptr;  ///< more than that line; none: the line is all
 };
 
+/// A struct whose keys can be described.
+struct KeySource {
+  std::string file;  ///< what its files are called: "experiment"
+  std::string help;  ///< of such a file
+  std::string kind;  ///< which of several kinds of such files it is: "training"
+  const config::Record* record = nullptr;
+};
+
 /// What `describe` cannot find out by itself: the lists of the registries and the top-level
 /// schemas.
 struct Catalog {
   /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
   std::function<CatalogEntry(const std::string& path)> model_file;
   std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
-  std::vector<const config::Record*> schemas;  ///< for the configuration keys
+  std::vector<KeySource> schemas;  ///< for the configuration keys
 };
 
 /// A description for people and for programs.

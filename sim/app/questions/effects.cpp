@@ -91,12 +91,11 @@ std::string Trials::result_of(const LoadedExperiment& loaded, ReplayStandIn& rep
   SimulateOptions options;
   options.tiles = &tiles_;
   options.stand_in = &replay;
+  options.configuration = false;
   record = simulate(loaded, options);
   RunRecord result = record;
   result.identity.clear();
   result.name.clear();
-  result.parameters.clear();
-  result.configuration = nlohmann::ordered_json::object();
   return to_json(result).dump();
 }
 
@@ -127,7 +126,7 @@ Trials::Answer Trials::examine(const config::Leaf& leaf) {
 
 Effects Trials::effects() {
   Effects effects;
-  for (const config::Leaf& leaf : config::flatten(loaded_.node, Experiment::schema().record())) {
+  for (const config::Leaf& leaf : loaded_.leaves()) {
     if (is_label(leaf.path)) continue;
     const Answer answer = examine(leaf);
     if (answer == Answer::kSame) effects.none.push_back(leaf.path);

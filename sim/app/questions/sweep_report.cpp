@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <ostream>
 
-#include "sim/app/questions/sweep_columns.h"
 #include "sim/config/library.h"
 #include "sim/results/table.h"
 
@@ -32,8 +31,8 @@ std::vector<Row> rows_of(const Sweep& sweep, const SweepResults& results, std::s
     const SweepPoint& point = sweep.points[i];
     if (point.case_index != case_index) continue;
     auto row = rows.begin();
-    while (row != rows.end() && row->name != point.name) ++row;
-    if (row == rows.end()) row = rows.insert(rows.end(), {point.name, {}, {}});
+    while (row != rows.end() && row->name != *point.name) ++row;
+    if (row == rows.end()) row = rows.insert(rows.end(), {*point.name, {}, {}});
     row->records.push_back(&results.records[i]);
     row->points.push_back(&point);
   }
@@ -58,8 +57,9 @@ const SweepPoint& point_of(const Row& row, const RunRecord* chosen) {
 /// Whether the points of a row differ in the number of nodes, so that the chosen one is worth
 /// saying.
 bool nodes_vary(const Row& row) {
-  return std::any_of(row.points.begin(), row.points.end(), [&row](const SweepPoint* point) {
-    return point->loaded.experiment.nodes != row.points.front()->loaded.experiment.nodes;
+  const auto nodes = row.records.front()->parameter("nodes");
+  return std::any_of(row.records.begin(), row.records.end(), [&nodes](const RunRecord* record) {
+    return record->parameter("nodes") != nodes;
   });
 }
 
@@ -78,11 +78,12 @@ std::vector<const RunRecord*> shown(const ChooseConfig& choice, const Row& row) 
   return records;
 }
 
-std::string title(const Row& row, const SweepPoint& point, bool one_of_many) {
-  std::string name = row.name;
-  if (one_of_many && !point.axes.empty()) return name + ", " + point.axes;
-  if (nodes_vary(row)) name += " (" + std::to_string(point.loaded.experiment.nodes) + ")";
-  return name;
+std::string title(const Row& row, const RunRecord& record, bool one_of_many) {
+  const std::string axes = Sweep::axes(point_of(row, &record));
+  if (one_of_many && !axes.empty()) return row.name + ", " + axes;
+  if (!nodes_vary(row)) return row.name;
+  return row.name + " (" + std::to_string(static_cast<int>(record.parameter("nodes").value_or(1))) +
+         ")";
 }
 
 /// Reasons of what the table shows without a result, and of points that cannot be.
@@ -96,35 +97,35 @@ std::string notes_of(const ChooseConfig& choice, const Row& row,
     if (record.status == RunStatus::kOk || (none && row.records.size() == 1)) continue;
     const bool listed = std::find(shown.begin(), shown.end(), &record) != shown.end();
     if (listed || cannot_be(record))
-      notes += "  " + title(row, *row.points[i], true) + ": " + record.reason + "\n";
+      notes += "  " + title(row, record, true) + ": " + record.reason + "\n";
   }
   return notes;
 }
 
 /// A result that breaks the limits of the table stands there as "none".
-std::string cell(const SweepColumn& column, const Experiment& e, const RunRecord& record,
-                 bool fits) {
-  if (!fits && record.status == RunStatus::kOk && column.title.title != "plan" &&
-      column.title.title != "batch")
+std::string cell(const SweepColumn& column, const RunRecord& record, bool fits) {
+  if (!fits && record.status == RunStatus::kOk && !column.of_input)
     return column.title.title == "step" || column.title.title == "time" ? "none" : "-";
-  return column.cell(e, record);
+  return column.cell(record);
 }
 
-void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows,
-                std::ostream& out) {
-  const auto& columns = sweep_columns(rows.front().points.front()->loaded.experiment.kind);
+void print_case(const Sweep& sweep, const SweepCaseConfig& description,
+                const std::vector<Row>& rows, std::ostream& out) {
+  const LoadedExperiment first = sweep.load(*rows.front().points.front());
+  const TableView view = first.experiment->table();
   std::vector<Table::Column> titles = {{"system"}};
-  for (const SweepColumn& column : columns) titles.push_back(column.title);
+  for (const SweepColumn& column : view.columns) titles.push_back(column.title);
   Table table(std::move(titles));
   std::string notes;
   for (const Row& row : rows) {
     const auto records = shown(description.choose, row);
     for (const RunRecord* record : records) {
-      const SweepPoint& point = point_of(row, record);
-      const Experiment& e = point.loaded.experiment;
+      const LoadedExperiment loaded = sweep.load(point_of(row, record));
       const bool fits = keeps_limits(description.choose, *record);
-      std::vector<std::string> cells = {title(row, point, records.size() > 1)};
-      for (const SweepColumn& column : columns) cells.push_back(cell(column, e, *record, fits));
+      std::vector<std::string> cells = {title(row, *record, records.size() > 1)};
+      const TableView of_point = loaded.experiment->table();
+      for (const SweepColumn& column : of_point.columns)
+        cells.push_back(cell(column, *record, fits));
       table.add_row(std::move(cells));
     }
     notes += notes_of(description.choose, row, records);
@@ -137,23 +138,20 @@ void print_case(const SweepCaseConfig& description, const std::vector<Row>& rows
 /// What to try next with a sweep of this kind.
 void print_hints(const Sweep& sweep, const std::string& file, const std::string& store,
                  std::ostream& out) {
-  const ExperimentKind kind = sweep.points.front().loaded.experiment.kind;
-  const std::string question = sweep_question(kind);
+  const LoadedExperiment first = sweep.load(sweep.points.front());
+  const TableView view = first.experiment->table();
+  const std::string& question = view.question;
   const auto asked = 2 + std::count(question.begin(), question.end(), ',');
   out << "Every point is a row of " << store << ". Try:\n"
       << "  sqlite3 -box " << store << " \"SELECT name, " << question << " FROM v_runs ORDER BY "
       << asked << " DESC LIMIT 10\"\n";
   const config::Node& base = sweep.config.cases.front().base;
   if (!base.is_scalar()) return;
-  const bool links = kind == ExperimentKind::kCollective;
   out << "  build/release/orrery run " << config::relative_to(base.text(), file) << " --set '"
-      << (links ? "collective.algorithm=ring" : "system.accelerator.memory.bandwidth=4 TB/s")
-      << "'\n";
+      << view.setting << "'\n";
 }
 
 }  // namespace
-
-bool cannot_be(const RunRecord& record) { return record.reason.starts_with(kCannotBe); }
 
 std::string counts_of(const SweepResults& results) {
   std::string text = std::to_string(results.records.size()) +
@@ -169,16 +167,12 @@ std::string counts_of(const SweepResults& results) {
 void print_sweep(const Sweep& sweep, const SweepResults& results, const SweepFiles& files,
                  std::ostream& out) {
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
-    print_case(sweep.config.cases[i], rows_of(sweep, results, i), out);
+    print_case(sweep, sweep.config.cases[i], rows_of(sweep, results, i), out);
   }
   out << counts_of(results) << "\n";
-  const ExperimentKind kind = sweep.points.front().loaded.experiment.kind;
-  const bool folded = kind == ExperimentKind::kTraining || kind == ExperimentKind::kInference;
-  if (folded) out << "Ranks that do the same at the same time are folded into one, exactly. ";
-  if (folded)
-    out << "Power is that of the accelerators; system power adds what all_in_power leaves beside "
-           "them.\n";
-  out << "p10 to p90: what the calibrations of" << (folded ? "\n" : " ")
+  const LoadedExperiment first = sweep.load(sweep.points.front());
+  const TableView view = first.experiment->table();
+  out << view.remark << "p10 to p90: what the calibrations of" << (view.remark.empty() ? " " : "\n")
       << "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
          "and priors.\n";
   for (const RunRecord& record : results.records) {

@@ -7,22 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/sweep_config.h"
+#include "sim/app/sweeps/run_sweep.h"
 
 namespace orrery {
-
-/// What a sweep found; records in the order of its points.
-struct SweepResults {
-  std::vector<RunRecord> records;
-  std::size_t from_store = 0;
-  std::size_t simulated = 0;
-  std::size_t failed = 0;
-  double seconds = 0;
-};
-
-/// How the reason of a point begins whose values cannot stand together.
-inline constexpr const char* kCannotBe = "cannot be";
-bool cannot_be(const RunRecord& record);
 
 /// Where a sweep comes from and goes to.
 struct SweepFiles {

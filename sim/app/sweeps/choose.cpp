@@ -34,10 +34,7 @@ std::optional<double> metric_of(const RunRecord& record, const std::string& name
 /// The value of a metric or, failing that, of a numeric configuration path.
 std::optional<double> value_of(const RunRecord& record, const std::string& name) {
   if (const auto metric = metric_of(record, name)) return metric;
-  for (const Parameter& parameter : record.parameters) {
-    if (parameter.path == name) return parameter.value;
-  }
-  return std::nullopt;
+  return record.parameter(name);
 }
 
 std::optional<Dimension> dimension_of(const std::string& unit) {
@@ -86,7 +83,7 @@ bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRec
 /// Metrics that are numbers.
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
-  for (const MetricInfo& metric : metric_table())
+  for (const auto& [metric_name, metric] : metric_table())
     if (!metric.unit.empty()) names.push_back(metric.name);
   return names;
 }

@@ -9,10 +9,8 @@
 
 namespace orrery {
 
-/// Runs `work` in a forked child and returns the text it returned, or how it failed. SystemC allows
-/// one elaborated model per process (`sim/events/README.md`), so each point of a sweep gets a
-/// process of its own; a crash costs one point. Fork from a process that is still small and has not
-/// started SystemC.
+/// Runs `work` in a process of its own and returns the text it returned, or how it failed: a crash
+/// costs one piece of work. For many pieces of work see LocalWorkers.
 std::variant<std::string, Failure> run_isolated(const std::function<std::string()>& work);
 
 }  // namespace orrery

@@ -6,13 +6,16 @@
 #include <array>
 #include <chrono>
 
-#include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/clock.h"
 #include "sim/app/sweeps/isolate.h"
 #include "sim/results/metric_table.h"
+#include "sim/results/record_bytes.h"
 
 namespace orrery {
 namespace {
+
+const DeclaredMetric kWallTime{
+    {std::string(kWallTimeMetric), "s", "time that the simulation took", "all"}};
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -21,10 +24,14 @@ std::string host_name() {
 
 }  // namespace
 
+RunTimes times_now() {
+  static const std::string host = host_name();
+  return {utc_now(), 0, host};
+}
+
 TimedRecord simulate_timed(const LoadedExperiment& loaded, const SimulateOptions& options) {
   TimedRecord run;
-  run.times.started = utc_now();
-  run.times.host = host_name();
+  run.times = times_now();
   const auto begin = std::chrono::steady_clock::now();
   run.record = simulate(loaded, options);
   run.times.wall_s =
@@ -32,29 +39,38 @@ TimedRecord simulate_timed(const LoadedExperiment& loaded, const SimulateOptions
   return run;
 }
 
-TimedRecord simulate_isolated(const LoadedExperiment& loaded, std::vector<TileRow>* known) {
-  const auto outcome = run_isolated([&loaded, known] {
-    TileStore tiles = known ? TileStore(*known) : TileStore();
-    const TimedRecord run = simulate_timed(loaded, {"", &tiles});
-    const nlohmann::ordered_json json = {{"record", orrery::to_json(run.record)},
-                                         {"started", run.times.started},
-                                         {"wall_s", run.times.wall_s},
-                                         {"host", run.times.host},
-                                         {"tiles", orrery::to_json(tiles.played())}};
-    return json.dump();
-  });
+std::string to_bytes(const TimedRecord& run) {
+  ByteWriter bytes;
+  add(bytes, run.record);
+  bytes.add(run.times.started);
+  bytes.add(run.times.wall_s);
+  bytes.add(run.times.host);
+  add(bytes, run.tiles);
+  return bytes.bytes();
+}
+
+TimedRecord timed_record(std::string_view text) {
+  ByteReader bytes(text);
+  TimedRecord run;
+  run.record = read_record(bytes);
+  run.times.started = bytes.text();
+  run.times.wall_s = bytes.real();
+  run.times.host = bytes.text();
+  run.tiles = read_tiles(bytes);
+  return run;
+}
+
+TimedRecord simulate_isolated(const LoadedExperiment& loaded) {
+  const auto outcome = run_isolated([&loaded] { return to_bytes(simulate_timed(loaded)); });
   if (const auto* failure = std::get_if<Failure>(&outcome)) throw PointFailure(*failure);
-  const auto json = nlohmann::ordered_json::parse(std::get<std::string>(outcome));
-  TimedRecord run{run_record_from_json(json.at("record")),
-                  {json.at("started"), json.at("wall_s"), json.at("host")},
-                  tile_rows_from_json(json.at("tiles"))};
-  if (known) known->insert(known->end(), run.tiles.begin(), run.tiles.end());
+  TimedRecord run = timed_record(std::get<std::string>(outcome));
+  run.record.base = configuration_of(loaded);
   return run;
 }
 
 nlohmann::ordered_json to_json(const TimedRecord& run) {
   RunRecord record = run.record;
-  add_metric(record, kWallTimeMetric, run.times.wall_s);
+  add_metric(record, kWallTime, run.times.wall_s);
   return to_json(record);
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/experiment.h"
@@ -18,14 +20,19 @@ struct TimedRecord {
   std::vector<TileRow> tiles = {};  ///< played in a process of its own, to be stored
 };
 
+/// From one process to another: all but the configuration, which both have.
+std::string to_bytes(const TimedRecord& run);
+TimedRecord timed_record(std::string_view bytes);
+
+/// Here and now, of a run that begins.
+RunTimes times_now();
+
 /// simulate(), with a stop-watch.
 TimedRecord simulate_timed(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 
 /// simulate() in a process of its own; a failure there is thrown here with its exit code.
-/// @param known tile results that it may use; gains those that it played. May be null
 /// @throws PointFailure
-TimedRecord simulate_isolated(const LoadedExperiment& loaded,
-                              std::vector<TileRow>* known = nullptr);
+TimedRecord simulate_isolated(const LoadedExperiment& loaded);
 
 /// The interface's JSON object, with the wall time of this run.
 nlohmann::ordered_json to_json(const TimedRecord& run);

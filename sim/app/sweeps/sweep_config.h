@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/app/experiments/experiment.h"
+#include "sim/app/sweeps/point_group.h"
+#include "sim/config/library.h"
 #include "sim/config/schema.h"
 #include "sim/results/run_record.h"
 
@@ -47,26 +52,51 @@ struct SweepConfig {
   static const config::Schema<SweepConfig>& schema();
 };
 
-/// One point of a sweep, checked.
+/// One point of a sweep: what is set, and what tells it from others; its experiment is made when it
+/// is asked for.
 struct SweepPoint {
-  std::size_t case_index = 0;
-  std::string name;         ///< of its variant: the row of the table
-  std::string axes;         ///< what tells it from the others of the row: "tp 8, micro 4"
-  LoadedExperiment loaded;  ///< with a `contradiction` where the point cannot be
+  static constexpr std::uint32_t kNoGroup = ~std::uint32_t{0};
+
+  std::uint32_t case_index = 0;
+  std::uint32_t group = kNoGroup;     ///< in Sweep::groups; none: it cannot be
+  std::uint32_t of_variant = 0;       ///< of the settings; those of the axes follow
+  const std::string* name = nullptr;  ///< of its variant: the row of the table
+  PointSettings settings;
+  std::string identity;  ///< empty where it cannot be
+};
+
+/// A point that was found not to be while the sweep was read.
+struct ImpossiblePoint {
+  std::string contradiction;
+  std::shared_ptr<const Configuration> configuration;
 };
 
 /// All points in a fixed order: cases, variants, grid (last key fastest), list.
-/// @throws config::ConfigError with everything that is wrong in any of them, points that cannot be
-/// left out unless none can.
 struct Sweep {
   SweepConfig config;
+  std::string path;
+  config::Node node;
+  config::Diagnostics texts;  ///< without messages: to quote the file
+  config::Library library;
+  std::deque<std::string> names;
+  std::deque<config::Assignment> settings;  ///< of all points
+  std::vector<std::unique_ptr<PointGroup>> groups;
   std::vector<SweepPoint> points;
+  std::map<std::size_t, ImpossiblePoint> impossible;  ///< by place in `points`
+
+  /// The experiment of a point, ready to be simulated, read the long way.
+  /// @throws config::ConfigError for mistakes; what cannot stand together is its `contradiction`
+  LoadedExperiment load_whole(const SweepPoint& point) const;
+  /// The same the short way where there is one; then without `node` and `configuration`.
+  LoadedExperiment load(const SweepPoint& point) const;
+  /// What tells a point from the others of its row: "tp 8, micro 4".
+  static std::string axes(const SweepPoint& point);
 };
+
+/// @throws config::ConfigError with everything that is wrong in any of the points, those that
+/// cannot be left out unless none can.
 Sweep load_sweep(const std::string& path,
                  const config::Library& library = config::default_library());
-
-/// load_sweep() without the result.
-void check_sweep(const std::string& path);
 
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);

@@ -186,8 +186,7 @@ RandomExperiment RandomExperiment::with(const std::vector<std::string>& more) co
 
 std::optional<std::string> scaled(const LoadedExperiment& loaded, const std::string& path,
                                   double factor) {
-  static const config::Record& record = Experiment::schema().record();
-  for (const config::Leaf& leaf : config::flatten(loaded.node, record)) {
+  for (const config::Leaf& leaf : loaded.leaves()) {
     if (leaf.path != path || !leaf.value || *leaf.value == 0) continue;
     const double value = *leaf.value * factor;
     if (leaf.unit.empty()) return path + "=" + std::to_string(std::llround(value));

@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "sim/app/experiments/collective.h"
+#include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/training.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/machine/clock.h"
 #include "sim/units/text.h"
@@ -90,13 +93,13 @@ class Inspection {
   }
 
   void power_stays_below_the_cap() {
-    const Experiment& e = loaded_.experiment;
-    const bool one = e.kind == ExperimentKind::kOperator;
+    const Experiment& e = *loaded_.experiment;
+    const auto* step = dynamic_cast<const ModelExperiment*>(&e);
     const double power = value("average_power_w");
-    if (std::isnan(power) || (one && e.system.accelerator.power.state != PowerState::kSteady))
+    if (std::isnan(power) || (!step && e.system.accelerator.power.state != PowerState::kSteady))
       return;  // one kernel after a pause may draw more
     const double cap =
-        e.system.accelerator.power.cap().base() * (one ? 1 : std::ceil(e.accelerators()));
+        e.system.accelerator.power.cap().base() * (step ? std::ceil(step->accelerators()) : 1);
     require(power <= cap * (1 + 1e-6), "power stays below the cap",
             figures("power", power, "cap", cap));
   }
@@ -109,7 +112,7 @@ class Inspection {
   void tokens_are_conserved() {
     const double rate = value("tokens_per_s"), each = value("tokens_per_s_per_accelerator");
     if (std::isnan(rate)) return;
-    require(std::abs(each * loaded_.experiment.accelerators() - rate) <= 1e-6 * rate,
+    require(std::abs(each * loaded_.as<ModelExperiment>().accelerators() - rate) <= 1e-6 * rate,
             "accelerators share the tokens", figures("all", rate, "each", each));
   }
 
@@ -148,7 +151,7 @@ std::vector<std::string> what_the_clock_took_along(const Experiment& e) {
 /// Rates of all units together that the experiment writes: they do not follow the units, and each
 /// of twice as many would have half.
 std::vector<std::string> rates_of_twice_the_units(const LoadedExperiment& loaded) {
-  const ComputeConfig& compute = loaded.experiment.system.accelerator.compute;
+  const ComputeConfig& compute = loaded.experiment->system.accelerator.compute;
   std::vector<std::string> all;
   const auto add = [&](bool written, const char* path) {
     const auto twice = scaled(loaded, std::string("system.accelerator.") + path, 2);
@@ -172,16 +175,16 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
   // A part keeps its units, and has the less of the power the more there are beside it.
-  if (!loaded.experiment.system.accelerator.partition) {
+  if (!loaded.experiment->system.accelerator.partition) {
     if (const auto units = scaled(loaded, "system.accelerator.compute.units", 2)) {
-      std::vector<std::string> assignments = what_the_clock_took_along(loaded.experiment);
+      std::vector<std::string> assignments = what_the_clock_took_along(*loaded.experiment);
       for (std::string& rate : rates_of_twice_the_units(loaded))
         assignments.push_back(std::move(rate));
       assignments.push_back(*units);
       all.push_back({"more units are not slower", assignments, false});
     }
   }
-  const PowerConfig& power = loaded.experiment.system.accelerator.power;
+  const PowerConfig& power = loaded.experiment->system.accelerator.power;
   const bool lowered = power.cap() < power.tdp.value;
   add(kHigherCap, lowered ? "accelerator.power.limit" : "accelerator.power.tdp", 1.3);
   add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);
@@ -197,8 +200,7 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
 bool one_clock_for_many_windows(const Experiment& e, const RunRecord& record) {
   const AcceleratorConfig& a = e.system.accelerator;
   const bool held = metric(record, "clock_hz") < boost_clock(a).base() * (1 - 1e-9);
-  return e.kind != ExperimentKind::kOperator && held &&
-         duration(record) > a.power.response.value.base();
+  return e.kind != "operator" && held && duration(record) > a.power.response.value.base();
 }
 
 std::vector<std::string> without_cap(const Experiment& e) {
@@ -208,27 +210,27 @@ std::vector<std::string> without_cap(const Experiment& e) {
 }
 
 /// More work on the same hardware.
-std::vector<Comparison> more_work(const Experiment& e) {
+std::vector<Comparison> more_work(const Experiment& experiment) {
   std::vector<Comparison> all;
   const auto add = [&](const char* law, const std::string& path, std::int64_t value) {
     all.push_back({law, {path + "=" + std::to_string(value)}, true});
   };
-  if (e.kind == ExperimentKind::kInference) {
-    add("twice the batch is not faster", "batch.micro", 2 * e.batch.micro);
-    if (e.phase == Phase::kDecode) {
-      add("a longer cache is not faster", "kv_length", 2 * e.kv_length);
+  if (const auto* e = dynamic_cast<const InferenceExperiment*>(&experiment)) {
+    add("twice the batch is not faster", "batch.micro", 2 * e->batch.micro);
+    if (e->phase == Phase::kDecode) {
+      add("a longer cache is not faster", "kv_length", 2 * e->kv_length);
     } else {
-      add("longer prompts are not faster", "batch.sequence", 2 * e.batch.sequence);
+      add("longer prompts are not faster", "batch.sequence", 2 * e->batch.sequence);
     }
   }
-  if (e.kind == ExperimentKind::kTraining)
-    add("twice the batch is not faster", "batch.global", 2 * e.batch.global);
-  if (e.kind == ExperimentKind::kCollective)
+  if (const auto* e = dynamic_cast<const TrainingExperiment*>(&experiment))
+    add("twice the batch is not faster", "batch.global", 2 * e->batch.global);
+  if (const auto* e = dynamic_cast<const CollectiveExperiment*>(&experiment))
     all.push_back({"more bytes are not faster",
                    {"collective.bytes=" +
-                    std::to_string(std::llround(2 * e.collective->bytes.base())) + " B"},
+                    std::to_string(std::llround(2 * e->collective->bytes.base())) + " B"},
                    true,
-                   e.accelerators()});
+                   1.0 / e->system.accelerator.dies});
   return all;
 }
 
@@ -289,13 +291,13 @@ Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
     Inspection(loaded, record, trial.violations).inspect();
     std::vector<Comparison> comparisons = better_hardware(loaded);
     const Comparison& better = draw.of(comparisons);
-    if (one_clock_for_many_windows(loaded.experiment, record) && better.law != kHigherCap) {
-      const RandomExperiment free = experiment.with(without_cap(loaded.experiment));
+    if (one_clock_for_many_windows(*loaded.experiment, record) && better.law != kHigherCap) {
+      const RandomExperiment free = experiment.with(without_cap(*loaded.experiment));
       compare(free, simulate_again(free), better, trial.violations);
     } else {
       compare(experiment, record, better, trial.violations);
     }
-    comparisons = more_work(loaded.experiment);
+    comparisons = more_work(*loaded.experiment);
     if (!comparisons.empty()) compare(experiment, record, draw.of(comparisons), trial.violations);
   } catch (const config::ConfigError&) {
     trial.outcome = Trial::Outcome::kRefused;

@@ -21,7 +21,9 @@ RunRecord record(double step, double batch, RunStatus status = RunStatus::kOk) {
   RunRecord r;
   r.status = status;
   r.metrics.push_back({"step_time_s", step, "s"});
-  r.parameters.push_back({"batch.micro", "", batch, "", ""});
+  Configuration configuration;
+  configuration.parameters.push_back({"batch.micro", "", batch, "", ""});
+  r.base = std::make_shared<const Configuration>(configuration);
   return r;
 }
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <sstream>
 
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/command_line.h"
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/plan_check.h"
@@ -82,7 +82,7 @@ Answer ask(const std::string& file, const std::optional<std::string>& set) {
       std::cerr << failure.message;
     }
   } else {
-    answer.code = check_command({.files = {file}});
+    answer.code = run_command_line({"check", file});
   }
   testing::internal::GetCapturedStdout();
   answer.text = testing::internal::GetCapturedStderr();

@@ -28,8 +28,7 @@ std::string result_of(const LoadedExperiment& loaded) {
   RunRecord record = simulate_isolated(loaded).record;
   record.identity.clear();
   record.name.clear();
-  record.parameters.clear();
-  record.configuration = nlohmann::ordered_json::object();
+  record.base = nullptr;
   return to_json(record).dump();
 }
 
@@ -82,7 +81,7 @@ bool refused(const std::string& text, const std::string& path, const std::string
 void agrees_with_whole_simulations(const std::string& text, std::size_t first, std::size_t step) {
   const LoadedExperiment loaded = load(text);
   const std::string before = result_of(loaded);
-  const std::vector<config::Leaf> all = config::flatten(loaded.node, Experiment::schema().record());
+  const std::vector<config::Leaf> all = loaded.leaves();
   std::vector<config::Leaf> leaves;
   for (std::size_t i = first; i < all.size(); i += step) leaves.push_back(all[i]);
   const std::vector<Answer> answers = answers_of(loaded, leaves);
@@ -134,7 +133,7 @@ TEST(Effects, AnExperimentThatDoesNotFitHasThemToo) {
       "{experiment: inference, system: dgx_h100, model: llama_3_1_70b, phase: decode, "
       "kv_length: 512, batch: {micro: 1}}");
   std::vector<config::Leaf> leaves;
-  for (const config::Leaf& leaf : config::flatten(loaded.node, Experiment::schema().record())) {
+  for (const config::Leaf& leaf : loaded.leaves()) {
     if (leaf.path == "system.accelerator.memory.capacity" || leaf.path == "seed")
       leaves.push_back(leaf);
   }

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/app/experiments/inference.h"
+
 namespace orrery {
 namespace {
 
@@ -50,16 +52,16 @@ TEST(Identity, DependsOnEveryInputThatChangesTheResult) {
 }
 
 TEST(Experiment, BatchPerRankAndGlobalBatchAreTwoWaysToSayTheSame) {
-  const InferenceConfig micro = inference_config(load({"batch.micro=4"}).experiment);
+  const InferenceConfig micro = load({"batch.micro=4"}).as<InferenceExperiment>().inference();
   const InferenceConfig global =
-      inference_config(load({"batch.micro=0", "batch.global=288"}).experiment);
+      load({"batch.micro=0", "batch.global=288"}).as<InferenceExperiment>().inference();
   EXPECT_EQ(micro.micro_batch, 4);
   EXPECT_EQ(global.micro_batch, 4);
 }
 
 TEST(Experiment, AGlobalBatchThatDoesNotDivideIsAnError) {
   const LoadedExperiment loaded = load({"batch.micro=0", "batch.global=100"});
-  EXPECT_THROW(inference_config(loaded.experiment), config::ConfigError);
+  EXPECT_THROW(loaded.as<InferenceExperiment>().inference(), config::ConfigError);
 }
 
 TEST(Experiment, APlanLargerThanTheMachineSaysSo) {
@@ -75,8 +77,8 @@ TEST(Experiment, APlanLargerThanTheMachineSaysSo) {
 TEST(Experiment, AcceleratorsArePackagesNotDies) {
   const LoadedExperiment loaded =
       load({"system=cm384", "parallel.dp=768", "parallel.ep=256", "precision=int8"});
-  EXPECT_EQ(loaded.experiment.ranks(), 768);
-  EXPECT_EQ(loaded.experiment.accelerators(), 384);
+  EXPECT_EQ(loaded.as<InferenceExperiment>().ranks(), 768);
+  EXPECT_EQ(loaded.as<InferenceExperiment>().accelerators(), 384);
 }
 
 }  // namespace

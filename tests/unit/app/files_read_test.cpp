@@ -28,11 +28,11 @@ std::string files_of(const std::string& experiment, const std::vector<std::strin
     simulate(loaded);
     std::set<std::string> known;
     add_origins(loaded.node, known);
-    for (const ExperimentFile& file : loaded.files) {
+    for (const InputFile& file : loaded.files) {
       known.insert(file.path);
       if (file.role == "calibrated_device")
-        add_origins(loaded_calibration(calibration_file(loaded.experiment.calibration,
-                                                        loaded.experiment.system.accelerator))
+        add_origins(loaded_calibration(calibration_file(loaded.experiment->calibration,
+                                                        loaded.experiment->system.accelerator))
                         ->device_configuration,
                     known);
     }

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/cli/commands.h"
+#include "sim/app/cli/command_line.h"
 
 namespace orrery {
 namespace {
@@ -22,9 +22,9 @@ std::string data(const std::string& name) {
   return ORRERY_SOURCE_DIR "/tests/unit/importers/data/" + name;
 }
 
-std::string output_of(const ImportArguments& arguments) {
+std::string output_of(const std::vector<std::string>& words) {
   testing::internal::CaptureStdout();
-  const ExitCode code = import_command(arguments);
+  const ExitCode code = run_command_line(words);
   std::string out = testing::internal::GetCapturedStdout();
   EXPECT_EQ(code, ExitCode::kOk);
   return out;
@@ -33,11 +33,8 @@ std::string output_of(const ImportArguments& arguments) {
 TEST(Import, WritesOneCsvOfAllFilesAndSaysWhatItHolds) {
   const fs::path file =
       fs::temp_directory_path() / ("orrery_import_" + std::to_string(::getpid()) + ".csv");
-  ImportArguments arguments;
-  arguments.kind = "sglang";
-  arguments.files = {data("sglang.jsonl"), data("sglang.jsonl")};
-  arguments.output = file.string();
-  const std::string out = output_of(arguments);
+  const std::string out = output_of(
+      {"import", "sglang", data("sglang.jsonl"), data("sglang.jsonl"), "-o", file.string()});
   EXPECT_THAT(out, HasSubstr("total_token_throughput"));
   EXPECT_THAT(out, testing::Not(HasSubstr("p90_ttft_ms")));  // in no row
   EXPECT_THAT(out, HasSubstr("4 rows in " + file.string() + "\n"));
@@ -51,11 +48,8 @@ TEST(Import, WritesOneCsvOfAllFilesAndSaysWhatItHolds) {
 }
 
 TEST(Import, JsonHasNumbersNotesAndNullsAndWritesNothingWithoutOutput) {
-  ImportArguments arguments;
-  arguments.kind = "nccl-tests";
-  arguments.files = {data("all_reduce.log")};
-  arguments.json = true;
-  const auto json = nlohmann::json::parse(output_of(arguments));
+  const auto json =
+      nlohmann::json::parse(output_of({"import", "nccl-tests", data("all_reduce.log"), "--json"}));
   EXPECT_EQ(json.at("schema"), "orrery.import/1");
   EXPECT_EQ(json.at("kind"), "nccl-tests");
   ASSERT_EQ(json.at("rows").size(), 3U);
@@ -63,24 +57,18 @@ TEST(Import, JsonHasNumbersNotesAndNullsAndWritesNothingWithoutOutput) {
   EXPECT_EQ(json.at("rows")[0].at("ranks"), 2);
   EXPECT_EQ(json.at("rows")[0].at("file"), data("all_reduce.log"));
   EXPECT_EQ(json.at("notes").size(), 2U);
-  arguments.kind = "ncu";
-  arguments.files = {data("ncu_details.csv")};
-  EXPECT_TRUE(
-      nlohmann::json::parse(output_of(arguments)).at("rows")[1].at("sm_clock_hz").is_null());
+  const auto ncu =
+      nlohmann::json::parse(output_of({"import", "ncu", data("ncu_details.csv"), "--json"}));
+  EXPECT_TRUE(ncu.at("rows")[1].at("sm_clock_hz").is_null());
 }
 
 TEST(Import, AnUnknownKindListsThoseThatThereAre) {
-  ImportArguments arguments;
-  arguments.kind = "ncll-tests";
-  arguments.files = {"x"};
-  try {
-    import_command(arguments);
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("no importer 'ncll-tests'; did you mean 'nccl-tests'?\nthere are:\n"));
-    EXPECT_THAT(error.what(), HasSubstr("\n  sglang: results of "));
-  }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_command_line({"import", "ncll-tests", "x"}), ExitCode::kUsage);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said,
+              HasSubstr("no importer 'ncll-tests'; did you mean 'nccl-tests'?\nthere are:\n"));
+  EXPECT_THAT(said, HasSubstr("\n  sglang: results of "));
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/app/experiments/experiment_network.h"
-#include "sim/app/experiments/model_step.h"
+#include "sim/app/experiments/collective.h"
+#include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/training.h"
+#include "sim/app/pricing/machine_network.h"
 #include "sim/config/load.h"
 
 namespace orrery {
@@ -53,18 +55,21 @@ TEST(PlanCheck, TellsHowManyRanksWouldHoldTheExperts) {
   // 256 experts of 58 layers, 3 x 7168 x 2048 bytes each: 654 GB on every rank. Over 4 ranks 163 GB
   // and the 19 GB of the rest are too many for nine tenths of 198.7 GB; over 8 they are 82 GB.
   const LoadedExperiment all = load(decode("{dp: 8}"));
-  EXPECT_THAT(expert_parallel_hint(all.experiment),
+  EXPECT_THAT(expert_parallel_hint(all.as<ModelExperiment>()),
               HasSubstr("every rank holds all 256 experts; ep: 8 holds it: "));
-  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 8, ep: 8}")).experiment), "");
-  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 8}", "llama_3_1_70b")).experiment), "");
-  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 2}")).experiment), "");  // two are not enough
+  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 8, ep: 8}")).as<ModelExperiment>()), "");
+  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 8}", "llama_3_1_70b")).as<ModelExperiment>()),
+            "");
+  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 2}")).as<ModelExperiment>()),
+            "");  // two are not enough
 }
 
 TEST(Experiment, SaysTheFormatOfTheCacheAndOfKeptInputs) {
   const std::string cache = decode("{tp: 8}", "llama_3_1_70b");
   const auto kv_bytes = [](const std::string& text) {
-    const Experiment e = load(text).experiment;
-    return worst_stage(inference_memory(e.model.build(), inference_config(e))).kv_cache.base();
+    const LoadedExperiment loaded = load(text);
+    const auto& e = loaded.as<InferenceExperiment>();
+    return worst_stage(e.memory(e.model.build(), e.parallel)).kv_cache.base();
   };
   // One KV head of 8 a rank: 2 x 128 elements x 80 layers x 1025 tokens.
   EXPECT_DOUBLE_EQ(kv_bytes(cache), 2.0 * 128 * 80 * 1025 * 2);
@@ -72,12 +77,13 @@ TEST(Experiment, SaysTheFormatOfTheCacheAndOfKeptInputs) {
   const std::string step =
       "experiment: training\nsystem: dgx_h100\nmodel: llama_3_1_8b\nprecision: fp8\n"
       "batch: {micro: 1, sequence: 1024}\n";
-  EXPECT_FALSE(training_config(load(step).experiment).narrow_inputs);
-  EXPECT_TRUE(training_config(load(step + "activation_precision: fp8\n").experiment).narrow_inputs);
+  EXPECT_FALSE(load(step).as<TrainingExperiment>().training().narrow_inputs);
+  EXPECT_TRUE(
+      load(step + "activation_precision: fp8\n").as<TrainingExperiment>().training().narrow_inputs);
 }
 
 /// Eight H100 as a torus of 2 x 2 x 2, on which the tuner of the DGX has no say.
-TEST(ExperimentNetwork, ATopologyThatTheLibraryIsNotTunedForTakesTheFastestAlgorithm) {
+TEST(MachineNetwork, ATopologyThatTheLibraryIsNotTunedForTakesTheFastestAlgorithm) {
   const auto collective = [](const std::string& algorithm) {
     return load(
         "experiment: collective\n"
@@ -86,8 +92,9 @@ TEST(ExperimentNetwork, ATopologyThatTheLibraryIsNotTunedForTakesTheFastestAlgor
         algorithm + "}\n");
   };
   const auto time = [&](const std::string& algorithm) {
-    const Experiment e = collective(algorithm).experiment;
-    const ExperimentNetwork network(e, algorithm);
+    const LoadedExperiment loaded = collective(algorithm);
+    const auto& e = loaded.as<CollectiveExperiment>();
+    const MachineNetwork network(e.machine(), {}, {algorithm, "auto"});
     return network.start().price(e.collective->transfer({0, 1, 2, 3, 4, 5, 6, 7})).isolated_time;
   };
   for (const char* algorithm : {"torus", "tree", "ring"}) EXPECT_LE(time("auto"), time(algorithm));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -28,6 +29,20 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+inline std::shared_ptr<const Configuration> example_configuration(const std::string& tp = "8") {
+  auto configuration = std::make_shared<Configuration>();
+  configuration->parameters = {{"parallel.tp", tp, std::stod(tp), "", "a.yaml:3:7"},
+                               {"bandwidth", "8 TB/s", 8e12, "B/s", "a.yaml:4:7"},
+                               {"flash", "true", std::nullopt, "", "default"},
+                               {"precision", "bf16", std::nullopt, "", "default"}};
+  configuration->canonical = std::make_shared<const nlohmann::ordered_json>(
+      nlohmann::ordered_json{{"parallel", {{"tp", std::stoi(tp)}}},
+                             {"bandwidth", 8e12},
+                             {"flash", true},
+                             {"precision", "bf16"}});
+  return configuration;
+}
+
 /// A record with something in every field, and numbers that have no short decimal form.
 inline RunRecord example_record(const std::string& identity = "id", double step_time_s = 0.1) {
   RunRecord record;
@@ -42,10 +57,8 @@ inline RunRecord example_record(const std::string& identity = "id", double step_
   record.classes = {{"gemm", 12, 0.25, 1e15, 3e9}, {"all_reduce tp", 4, 0.125, 0, 1e9}};
   record.link_classes = {{"accelerator->leaf", 8, 1e9 / 3, 0.1, 0.3}};
   record.links = {{"a0->leaf0", 1, 1e8, 0.1, 0.1}, {"a1->leaf1", 1, 1e8 / 7, 0.3, 0.3}};
-  record.parameters = {{"parallel.tp", "8", 8.0, "", "a.yaml:3:7"},
-                       {"precision", "bf16", std::nullopt, "", "default"}};
   record.provenance = {{"measured", 0.1}, {"analytic", 0.9}};
-  record.configuration = {{"parallel", {{"tp", 8}}}, {"bandwidth", 8e12}};
+  record.base = example_configuration();
   return record;
 }
 

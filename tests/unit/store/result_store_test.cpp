@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/result_store.h"
+#include "sim/results/metric_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "sim/results/record_bytes.h"
 #include "sim/store/schema.h"
 #include "tests/unit/results/example.h"
 
@@ -149,8 +151,7 @@ TEST(ResultStore, DigestCoversResultsAndNothingElse) {
   const std::string digest = result_digest(example_record());
   RunRecord same = example_record();
   same.name = "x";
-  same.parameters.clear();
-  same.configuration = {{"other", 1}};
+  same.base = nullptr;
   std::swap(same.metrics[0], same.metrics[1]);
   same.provenance = {{"analytic", 0.9}, {"measured", 0.1}};
   same.metrics.push_back({"wall_time_s", 1, "s"});
@@ -214,7 +215,7 @@ TEST(ResultStore, NoticesAChangedNumber) {
   { ResultStore::open(folder / "r.db").save(example_record(), example_times()); }
   {
     Database database(folder / "r.db", Database::Mode::kWrite);
-    database.execute("UPDATE metrics SET value = value * 2 WHERE name = 'step_time_s'");
+    database.execute("UPDATE metrics_training SET step_time_s = step_time_s * 2");
   }
   const ResultStore store = ResultStore::open_read_only(folder / "r.db");
   EXPECT_EQ(fault_of([&] { store.find("id"); }), StoreFault::kCorrupt);
@@ -237,7 +238,12 @@ TEST(ResultStore, KeepsTileResultsToTheBit) {
   EXPECT_EQ(rows[0].key, "a");
   EXPECT_EQ(rows[1].duration_us, 1.0 / 3);
   EXPECT_EQ(rows[1].events, 17);
-  EXPECT_EQ(to_json(tile_rows_from_json(to_json(rows))).dump(), to_json(rows).dump());
+  ByteWriter bytes;
+  add(bytes, rows);
+  ByteReader reader(bytes.bytes());
+  const std::vector<TileRow> back = read_tiles(reader);
+  EXPECT_EQ(back[1].key, rows[1].key);
+  EXPECT_EQ(back[1].duration_us, rows[1].duration_us);
   store.verify();
 }
 
@@ -265,29 +271,135 @@ TEST(ResultStore, NoticesAChangedTileResult) {
   EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
 }
 
-/// As results were before version 3.
-RunRecord without_links(const std::string& identity) {
-  RunRecord record = example_record(identity);
-  record.link_classes.clear();
-  record.links.clear();
-  return record;
+/// A store as older programs wrote it.
+void make_old_store(const std::filesystem::path& path, const std::string& changes = "") {
+  Database old(path, Database::Mode::kCreate);
+  old.execute(content(ORRERY_SOURCE_DIR "/tests/unit/store/versions/3.sql").c_str());
+  old.execute(changes.c_str());
 }
 
-TEST(ResultStore, AStoreOfVersionTwoKeepsItsResultsAndGainsTheTableOfLinks) {
+constexpr const char* kOldGemm = "857bb3733c59a2cc3bf9a6dc79046c96e8294fff3eaea2de7211db207aec808f";
+
+TEST(ResultStore, AStoreOfVersionThreeIsMigratedAndServesNoPointOfToday) {
   const TemporaryFolder folder;
-  { ResultStore::open(folder / "r.db").save(without_links("old"), example_times()); }
-  {
-    Database old(folder / "r.db", Database::Mode::kWrite);
-    old.execute("DROP TABLE links; PRAGMA user_version = 2");
-  }
-  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").find("old")->link_classes.empty());
+  make_old_store(folder / "r.db");
+  const ResultStore before = ResultStore::open_read_only(folder / "r.db");
+  const std::vector<RunRecord> old = before.all();
+  ASSERT_EQ(old.size(), 2U);
+  EXPECT_FALSE(before.contains(kOldGemm));
   ResultStore store = ResultStore::open(folder / "r.db");
   store.save(example_record("new"), example_times(), {example_tile("k")});
-  EXPECT_EQ(to_json(*store.find("old")), to_json(without_links("old")));
-  EXPECT_EQ(store.find("new")->links.size(), 2U);
-  EXPECT_EQ(store.tiles().size(), 1U);
   EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+  EXPECT_FALSE(store.contains(kOldGemm));
+  EXPECT_FALSE(store.find(kOldGemm).has_value());
   store.verify();
+  const std::vector<RunRecord> all = store.all();
+  ASSERT_EQ(all.size(), 3U);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(to_json(all[i]).dump(), to_json(old[i]).dump()) << "to the bit";
+  EXPECT_EQ(store.times(kOldGemm).size(), 1U);
+  EXPECT_EQ(store.database()->text("SELECT group_concat(engine_version) FROM points WHERE "
+                                   "old_identity = identity"),
+            "5,5");
+  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM v_runs WHERE time_s > 0"), 2);
+  EXPECT_EQ(store.database()->integer(
+                "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old_%' OR name = 'metrics'"),
+            0);
+}
+
+TEST(ResultStore, StoresOfVersionsOneAndTwoLackTablesAndAreMigratedToo) {
+  const std::string two =
+      "DELETE FROM points WHERE experiment = 'collective'; DROP TABLE links; "
+      "PRAGMA user_version = 2";
+  for (const std::string& changes : {two, two + "; DROP TABLE tiles; PRAGMA user_version = 1"}) {
+    const TemporaryFolder folder;
+    make_old_store(folder / "r.db", changes);
+    EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").tiles().empty());
+    EXPECT_EQ(ResultStore::open_read_only(folder / "r.db").all().size(), 1U);
+    ResultStore store = ResultStore::open(folder / "r.db");
+    store.save(example_record("new"), example_times(), {example_tile("k")});
+    EXPECT_EQ(store.all().size(), 2U);
+    EXPECT_EQ(store.tiles().size(), 1U);
+    EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+    store.verify();
+  }
+}
+
+TEST(ResultStore, ADamagedOldStoreIsLeftAsItIs) {
+  const TemporaryFolder folder;
+  make_old_store(folder / "r.db", "UPDATE metrics SET value = value * 2 WHERE name = 'time_s'");
+  ResultStore store = ResultStore::open(folder / "r.db");
+  EXPECT_EQ(fault_of([&] { store.save(example_record(), example_times()); }), StoreFault::kCorrupt);
+  EXPECT_EQ(Database(folder / "r.db", Database::Mode::kRead).integer("PRAGMA user_version"), 3);
+}
+
+TEST(ResultStore, SavesManyPointsInOneBatchOrNone) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  {
+    auto batch = store.begin();
+    for (const char* id : {"a", "b"}) batch.save(example_record(id), example_times());
+  }
+  EXPECT_TRUE(store.all().empty());
+  {
+    auto batch = store.begin();
+    for (const char* id : {"a", "b", "c"}) batch.save(example_record(id), example_times());
+    batch.commit();
+  }
+  EXPECT_EQ(store.all().size(), 3U);
+  store.verify();
+}
+
+TEST(ResultStore, PointsShareTheirConfigurationAndSayWhatDiffers) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("a"), example_times());
+  RunRecord planned = example_record("b");  // as a sweep has it
+  planned.base = example_configuration("8");
+  planned.varied = {{{"flash", "false", std::nullopt, "", "s.yaml:1:1"}, "false"},
+                    {{"bandwidth", "9 TB/s", 9e12, "B/s", "s.yaml:1:2"}, "9000000000000.0"}};
+  RunRecord whole = example_record("c");  // as a run has it
+  whole.base = example_configuration("16");
+  const std::vector<RunRecord> records = {planned, whole};
+  for (const RunRecord& record : records) store.save(record, example_times());
+  for (const RunRecord& record : records)
+    EXPECT_EQ(to_json(*store.find(record.identity)).dump(), to_json(record).dump());
+  const ResultStore again = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_EQ(to_json(*again.find("b")).dump(), to_json(planned).dump());
+  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM configurations"), 1);
+  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM varied"), 3);
+  EXPECT_EQ(store.database()->integer("SELECT value FROM v_parameters WHERE identity = 'c' AND "
+                                      "path = 'parallel.tp'"),
+            16);
+}
+
+TEST(ResultStore, APointTakesLessThanTwoKilobytesBesideItsMetrics) {
+  const TemporaryFolder folder;
+  constexpr int kPoints = 1000;
+  const auto size = [&](const char* file, int points) {
+    {
+      ResultStore store = ResultStore::open(folder / file);
+      auto batch = store.begin();
+      for (int i = 0; i < points; ++i) {
+        RunRecord record = example_record(std::string(60, 'x') + std::to_string(i + 1000), i);
+        record.varied = {{{"parallel.tp", std::to_string(i), 1.0 * i, "", "a_sweep.yaml:12:34"},
+                          std::to_string(i)}};
+        batch.save(record, example_times());
+      }
+      batch.commit();
+    }
+    return static_cast<double>(std::filesystem::file_size(folder / file));
+  };
+  EXPECT_LT((size("many.db", kPoints + 1) - size("one.db", 1)) / kPoints, 2048);
+}
+
+TEST(ResultStore, AFailureKeepsItsExitCode) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  RunRecord failed = example_record();
+  failed.status = RunStatus::kFailed;
+  store.save(failed, {"2025-11-03T09:12:44.120Z", 1.5, "node1", 6});
+  EXPECT_EQ(store.database()->integer("SELECT exit_code FROM points"), 6);
 }
 
 TEST(ResultStore, NoticesAChangedLink) {
@@ -297,22 +409,6 @@ TEST(ResultStore, NoticesAChangedLink) {
       .execute("UPDATE links SET bytes = bytes + 1 WHERE scope = 'link' AND position = 1");
   const ResultStore store = ResultStore::open_read_only(folder / "r.db");
   EXPECT_EQ(fault_of([&] { store.find("r"); }), StoreFault::kCorrupt);
-}
-
-TEST(ResultStore, AStoreOfVersionOneGainsTheTableOfTiles) {
-  const TemporaryFolder folder;
-  { ResultStore::open(folder / "r.db").save(without_links("old"), example_times()); }
-  {
-    Database old(folder / "r.db", Database::Mode::kWrite);
-    old.execute("DROP TABLE tiles; DROP TABLE links; PRAGMA user_version = 1");
-  }
-  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").tiles().empty());
-  ResultStore store = ResultStore::open(folder / "r.db");
-  EXPECT_TRUE(store.tiles().empty());
-  store.save(example_record("new"), example_times(), {example_tile("k")});
-  EXPECT_EQ(store.tiles().size(), 1U);
-  EXPECT_TRUE(store.contains("old"));
-  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
 }
 
 TEST(ResultStore, TwoWritersTakeTurns) {
@@ -326,6 +422,9 @@ TEST(ResultStore, TwoWritersTakeTurns) {
   EXPECT_EQ(a.all().size(), 10u);
   EXPECT_EQ(b.all().size(), 10u);
 }
+
+/// Documented, and in no result here: still a column.
+const DeclaredMetric kEnergy{{"energy_j", "J", "energy", "operator"}};
 
 TEST(ResultStore, AnswersOneLineQuestions) {
   const TemporaryFolder folder;
@@ -357,13 +456,8 @@ TEST(ResultStore, QuestionsUseIndexes) {
   EXPECT_THAT(plan("SELECT digest FROM points WHERE identity = 'x'"), HasSubstr("USING INDEX"));
   EXPECT_THAT(plan("SELECT min(identity) FROM points WHERE identity > 'x'"),
               HasSubstr("USING COVERING INDEX"));
-  EXPECT_THAT(plan("SELECT * FROM metrics WHERE point = 1"), HasSubstr("USING PRIMARY KEY"));
-  const std::string best =
-      plan("SELECT point, value FROM metrics WHERE name = 'x' ORDER BY value LIMIT 9");
-  EXPECT_THAT(best, HasSubstr("metrics_by_value"));
-  EXPECT_THAT(best, Not(HasSubstr("TEMP B-TREE")));
-  EXPECT_THAT(plan("SELECT point FROM parameters WHERE path = 'x' AND value = 8"),
-              HasSubstr("parameters_by_path"));
+  EXPECT_THAT(plan("SELECT * FROM metrics_training WHERE point = 1"),
+              HasSubstr("USING INTEGER PRIMARY KEY"));
   EXPECT_THAT(plan("SELECT step_time_s FROM v_runs WHERE identity = 'x'"), Not(HasSubstr("SCAN")));
 }
 

@@ -103,8 +103,8 @@ TEST(KilledWriter, LeavesAJournalThatTheNextReaderPlaysBack) {
     database.execute("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN IMMEDIATE");
     for (int i = 0; i < 200; ++i) {
       database.execute(
-          "UPDATE metrics SET value = 7, unit = unit || 'xxxxxxxxxxxxxxxxxxxxxxxxx' "
-          "WHERE value IS NOT NULL");
+          "UPDATE metrics_training SET step_time_s = 7, bound = bound || "
+          "'xxxxxxxxxxxxxxxxxxxxxxxxx'");
     }
     self.report();
     ::pause();

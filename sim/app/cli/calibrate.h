@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/cli/verb.h"
+
+namespace orrery {
+
+/// What `orrery calibrate` is asked for.
+struct CalibrateArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> systems;  ///< fit protocols of these; empty: kernels of accelerators
+  std::vector<std::string> accelerators;  ///< empty: all that the tables have
+  std::string output;                     ///< empty: a folder of the library
+  std::string source, date;
+  std::string model = "tiles";  ///< of kernels
+  bool check = false;           ///< compare with the file that is there, write nothing
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
+
+/// Fits the protocols of systems.
+ExitCode calibrate_collectives_command(const CalibrateArguments& arguments);
+
+}  // namespace orrery

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+
+#include "sim/app/cli/verb.h"
+#include "sim/results/version.h"
+#include "sim/units/spelling.h"
+
+namespace orrery {
+namespace {
+
+using Verbs = std::map<std::string, Verb>;
+
+/// Made at its first use, because verbs of other files register while statics are initialised.
+Verbs& registry() {
+  static Verbs registered;
+  return registered;
+}
+
+/// The options of a verb in the library that parses them.
+class ParsedOptions final : public Options {
+ public:
+  explicit ParsedOptions(CLI::App& app) : app_(app) {}
+
+  void positional(const std::string& name, std::string& value, const std::string& help) override {
+    app_.add_option(name, value, help)->required();
+  }
+  void positionals(const std::string& name, std::vector<std::string>& values,
+                   const std::string& help) override {
+    app_.add_option(name, values, help)->required();
+  }
+  void optional_positional(const std::string& name, std::string& value,
+                           const std::string& help) override {
+    app_.add_option(name, value, help);
+  }
+  void optional_positionals(const std::string& name, std::vector<std::string>& values,
+                            const std::string& help) override {
+    app_.add_option(name, values, help);
+  }
+  void option(const std::string& names, std::string& value, const std::string& help) override {
+    app_.add_option(names, value, help);
+  }
+  void options(const std::string& names, std::vector<std::string>& values,
+               const std::string& help) override {
+    app_.add_option(names, values, help);
+  }
+  void repeatable(const std::string& names, std::vector<std::string>& values,
+                  const std::string& help) override {
+    app_.add_option(names, values, help)->allow_extra_args(false);
+  }
+  void number(const std::string& names, int& value, const std::string& help, int low,
+              int high) override {
+    app_.add_option(names, value, help)->check(CLI::Range(low, high));
+  }
+  void choice(const std::string& names, std::string& value, const std::string& help,
+              const std::vector<std::string>& words) override {
+    app_.add_option(names, value, help)->check(CLI::IsMember(words));
+  }
+  void flag(const std::string& names, bool& value, const std::string& help) override {
+    app_.add_flag(names, value, help);
+  }
+  void excludes(const std::string& name, const std::vector<std::string>& others) override {
+    for (const std::string& other : others) app_.get_option(name)->excludes(app_.get_option(other));
+  }
+
+ private:
+  CLI::App& app_;
+};
+
+/// Adds the verbs to the parser, groups before what is in them: "validate" sorts before "validate
+/// operators". Each sets `chosen` when it is the one that was parsed.
+void add_verbs(CLI::App& app, Command& chosen) {
+  for (const auto& [name, verb] : registry()) {
+    const std::size_t space = name.find(' ');
+    CLI::App& parent =
+        space == std::string::npos ? app : *app.get_subcommand(name.substr(0, space));
+    CLI::App* parsed = parent.add_subcommand(
+        space == std::string::npos ? name : name.substr(space + 1), verb.help);
+    if (!verb.take) {
+      parsed->require_subcommand(1);
+      continue;
+    }
+    ParsedOptions options(*parsed);
+    parsed->callback([command = verb.take(options), &chosen] { chosen = command; });
+  }
+}
+
+/// Says what `verb` may have meant, if it is none. The library itself only says that a subcommand
+/// is missing.
+bool is_unknown(const CLI::App& app, const std::string& verb) {
+  std::vector<std::string> names;
+  for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
+  if (verb.starts_with('-') || std::find(names.begin(), names.end(), verb) != names.end())
+    return false;
+  const std::string meant = nearest_name(verb, names);
+  std::cerr << "error: unknown command '" << verb << "'"
+            << (meant.empty() ? "" : "; did you mean '" + meant + "'?") << "\nthere are:";
+  for (const std::string& known : names) std::cerr << " " << known;
+  std::cerr << "\n";
+  return true;
+}
+
+/// Parses the words into `chosen`. @return an exit code when the process is to end at once
+std::optional<ExitCode> parse(std::vector<std::string> words, Command& chosen) {
+  CLI::App app{"Orrery simulates AI accelerators and clusters running language models."};
+  app.name("orrery");
+  app.set_version_flag("--version", "orrery " + std::string(kEngineVersion));
+  app.require_subcommand(1);
+  add_verbs(app, chosen);
+  if (!words.empty() && is_unknown(app, words.front())) return ExitCode::kUsage;
+  std::reverse(words.begin(), words.end());  // as the library takes a vector
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for_help = error.get_exit_code() == 0;
+    app.exit(error, std::cout, std::cerr);
+    return asked_for_help ? ExitCode::kOk : ExitCode::kUsage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const std::map<std::string, Verb>& verbs() { return registry(); }
+
+void register_verb(const std::string& name, Verb verb) {
+  if (!registry().emplace(name, std::move(verb)).second)
+    throw std::logic_error("verb registered twice: " + name);
+}
+
+ExitCode run_command_line(std::vector<std::string> words) {
+  try {
+    Command chosen;
+    if (const auto ended = parse(std::move(words), chosen)) return *ended;
+    const ExitCode code = chosen();
+    std::cout.flush();
+    if (!std::cout) throw ResourceError("cannot write to standard output");
+    return code;
+  } catch (...) {
+    const Failure failure = classify(std::current_exception());
+    std::cerr << failure.message << (failure.message.ends_with('\n') ? "" : "\n");
+    return failure.code;
+  }
+}
+
+}  // namespace orrery

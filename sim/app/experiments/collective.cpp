@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/collective.h"
+
+#include <algorithm>
+
+#include "models/collectives/algorithm.h"
+#include "models/collectives/limit.h"
+#include "models/collectives/user_algorithm.h"
+#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/link_use.h"
+#include "sim/app/experiments/part_keys.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/config/leaf.h"
+#include "sim/config/place.h"
+#include "sim/units/spelling.h"
+
+namespace orrery {
+
+const config::Schema<CollectiveExperiment>& CollectiveExperiment::schema() {
+  using E = CollectiveExperiment;
+  static const config::Schema<E> schema =
+      with_link_keys(experiment_schema<E>("collective", "one collective on part of a machine"))
+          .optional("collective", &E::collective, "what is sent");
+  return schema;
+}
+
+namespace {
+
+const DeclaredMetric kAlgorithm{{"algorithm", "", "algorithm of the collective", "collective"}};
+const DeclaredMetric kProtocol{{"protocol", "", "protocol of the collective", "collective"}};
+const DeclaredMetric kAlgorithmBytesPerS{
+    {"algorithm_bytes_per_s", "B/s", "bytes over time, as nccl-tests counts them", "collective"}};
+const DeclaredMetric kBusBytesPerS{{"bus_bytes_per_s", "B/s",
+                                    "bytes that a ring puts on the busiest link over time",
+                                    "collective"}};
+const DeclaredMetric kBottleneck{
+    {"bottleneck", "", "link that limits the collective", "collective"}};
+
+const RegisterExperiment<CollectiveExperiment> registered_collective(
+    "collective", "one collective on part of a system");
+
+/// nccl-tests' bus bandwidth over algorithm bandwidth (its PERFORMANCE.md).
+double bus_factor(TransferKind kind, double ranks) {
+  switch (kind) {
+    case TransferKind::kAllReduce:
+      return 2 * (ranks - 1) / ranks;
+    case TransferKind::kAllGather:
+    case TransferKind::kReduceScatter:
+    case TransferKind::kAllToAll:
+    case TransferKind::kDispatch:
+    case TransferKind::kCombine:
+    case TransferKind::kGather:
+    case TransferKind::kScatter:
+      return (ranks - 1) / ranks;
+    case TransferKind::kBroadcast:
+    case TransferKind::kReduce:
+    case TransferKind::kBarrier:
+    case TransferKind::kSendReceive:
+      return 1;
+  }
+  return 1;
+}
+
+Program one_transfer(Transfer transfer) {
+  Program program;
+  program.streams = {"communication"};
+  std::vector<int> ranks;
+  for (const std::vector<int>& group : transfer.groups)
+    ranks.insert(ranks.end(), group.begin(), group.end());
+  program.ranks = *std::max_element(ranks.begin(), ranks.end()) + 1;
+  OperatorGraph graph;
+  graph.add({to_string(transfer.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
+  program.transfers.push_back(std::move(transfer));
+  program.blocks.push_back(std::move(graph));
+  program.block_names = {"collective"};
+  program.roles.push_back({"all ranks", {0}, std::move(ranks)});
+  return program;
+}
+
+void add_provenance(const CollectiveExperiment& e, const Transfer& transfer, RunRecord& record) {
+  const double time = record.find("time_s")->value;
+  const Machine& machine = e.machine();
+  const Provenance provenance = machine.provenance(transfer);
+  ProvenanceTime rests;
+  rests.add(provenance, time);
+  record.provenance = provenance_json(
+      rests, provenance == Provenance::kAnalytic ? std::string() : machine.collectives()->id);
+  const std::vector<double> factors = machine.draws(transfer, Seconds(time), e.seed);
+  if (!factors.empty()) add_time_intervals(record, factors);
+}
+
+/// What else could be asked for where the algorithm asked for does not do.
+[[noreturn]] void refuse_algorithm(const std::string& algorithm, const Collective& collective) {
+  std::string known;
+  for (const auto& [name, item] : AlgorithmRegistry::items()) {
+    if (item.entry->serves(collective)) known += (known.empty() ? "" : ", ") + name;
+  }
+  throw config::KeyError("collective.algorithm",
+                         algorithm + " does not serve " + to_string(collective.kind) + " among " +
+                             std::to_string(collective.size()) + " ranks " +
+                             (collective.spans_systems() ? "of several systems" : "of one system") +
+                             "; these do: " + known);
+}
+
+/// What the heaviest port of an all_to_all with parts of different sizes carries.
+Bytes heaviest_port(const Collective& group) {
+  Bytes most;
+  for (int member = 0; member < group.size(); ++member) {
+    Bytes sent, received;
+    for (int other = 0; other < group.size(); ++other) {
+      if (other == member) continue;
+      sent += group.between(member, other);
+      received += group.between(other, member);
+    }
+    most = std::max({most, sent, received});
+  }
+  return most;
+}
+
+void add_figures(const Collective& group, const PortRates& ports, double time, RunRecord& record) {
+  const double rate = time > 0 ? group.bytes.base() / time : 0;
+  const bool parts = !group.pair_bytes.empty() && time > 0;
+  add_metric(record, kTime, time);
+  add_metric(record, kAlgorithmBytesPerS, rate);
+  add_metric(
+      record, kBusBytesPerS,
+      parts ? heaviest_port(group).base() / time : rate * bus_factor(group.kind, group.size()));
+  add_metric(record, kShareOfLimit, time > 0 ? least_time(group, ports).base() / time : 0);
+}
+
+/// Of copies to or from host boards: what each rank gets, and all links allow.
+void add_copy_figures(const Transfer& transfer, Seconds limit, double time, RunRecord& record) {
+  add_metric(record, kTime, time);
+  add_metric(record, kAlgorithmBytesPerS, transfer.bytes.base() / time);
+  add_metric(record, kBusBytesPerS, transfer.bytes.base() / time);
+  add_metric(record, kShareOfLimit, limit.base() / time);
+}
+
+/// Copies of all ranks of a system lie in the memory of its hosts, at either end of their way.
+bool fits_hosts(const Transfer& transfer, const SystemConfig& system, RunRecord& record) {
+  if (!transfer.host || transfer.host->end != HostEnd::kHost) return true;
+  const auto ranks = std::min(transfer.groups.size(), static_cast<std::size_t>(system.ranks()));
+  const Bytes copied = transfer.bytes * static_cast<double>(ranks);
+  if (copied <= system.host.memory.value) return true;
+  record.status = RunStatus::kInfeasible;
+  record.reason = "does not fit: the copies of a system have " + format_si(copied.base(), "B") +
+                  ", the memory of its hosts " + format_si(system.host.memory.value.base(), "B");
+  return false;
+}
+
+void check_choice(const CollectiveConfig& collective, const PricedTransfer& priced,
+                  const Collective& group, const std::string& system) {
+  if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
+    refuse_algorithm(collective.algorithm, group);
+  if (collective.protocol != "auto" && priced.protocol != collective.protocol) {
+    throw config::KeyError("collective.protocol", collective.protocol + " carries no " +
+                                                      to_string(collective.kind) + " by " +
+                                                      priced.algorithm + " on " + system + "; " +
+                                                      priced.protocol + " does");
+  }
+}
+
+/// Points at what was written of a key, or at what holds it.
+void complain(config::Diagnostics& diagnostics, const config::Node& node, const char* key,
+              std::string message, config::Advice advice = {}) {
+  const config::Place place = config::place_of(node, {key});
+  diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
+                    std::move(advice.notes));
+}
+
+/// A key whose value is one of a list of names.
+struct NamedKey {
+  const char* path;
+  const char* what;
+};
+void check_name(NamedKey key, const std::string& name, const std::vector<std::string>& known,
+                const config::Node& node, config::Diagnostics& diagnostics) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  complain(diagnostics, node, key.path, "unknown " + std::string(key.what) + " '" + name + "'",
+           {nearest_name(name, known), {"there are: " + config::joined(known)}});
+}
+
+}  // namespace
+
+/// A user-written algorithm is named relative to the file that names it.
+void CollectiveExperiment::complete(config::Node& node, config::Diagnostics&) {
+  if (!collective || !config::Library::is_path(collective->algorithm)) return;
+  const config::Origin& origin = node.at_path("collective.algorithm")->origin();
+  if (origin.kind == config::Origin::Kind::kFile)
+    collective->algorithm = config::relative_to(collective->algorithm, *origin.file);
+}
+
+void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  if (!collective)
+    return complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
+  const CollectiveConfig& c = *collective;
+  const int available = system.ranks() * nodes;
+  if (c.ranks > available) {
+    complain(diagnostics, node, "collective.ranks",
+             "the machine has " + std::to_string(available) + " ranks",
+             {std::to_string(available), {}});
+  }
+  check_parts(c, system, available, node, diagnostics);
+  const bool barrier = c.kind == TransferKind::kBarrier;
+  if (!c.exchanges_tokens() && !has_matrix(c) && (c.bytes.base() == 0) != barrier) {
+    complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
+             barrier ? "a barrier has no bytes" : "collective.bytes must be given");
+  }
+  check_name({"collective.protocol", "protocol"}, c.protocol, {"auto", "ll", "ll128", "simple"},
+             node, diagnostics);
+  if (config::Library::is_path(c.algorithm)) return;
+  std::vector<std::string> known = {"auto"};
+  for (const auto& [algorithm, item] : AlgorithmRegistry::items()) known.push_back(algorithm);
+  check_name({"collective.algorithm", "collective algorithm"}, c.algorithm, known, node,
+             diagnostics);
+}
+
+void CollectiveExperiment::check_machine(const config::Node& node,
+                                         config::Diagnostics& diagnostics) const {
+  check_faults(machine(), faults, node, diagnostics);
+}
+
+std::vector<InputFile> CollectiveExperiment::input_files() const {
+  std::vector<InputFile> files;
+  add_collective_files(machine(), files);
+  if (config::Library::is_path(collective->algorithm)) {
+    find_algorithm(collective->algorithm);
+    files.push_back(file_as_read("algorithm", collective->algorithm));
+  }
+  if (!collective->matrix_file.empty())
+    files.push_back(file_read_now("matrix", collective->matrix_file.path));
+  return files;
+}
+
+void CollectiveExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  nlohmann::ordered_json& written = configuration["collective"];
+  if (config::Library::is_path(collective->algorithm)) erase_keys(written, {"algorithm"});
+  erase_keys(written, {"matrix_file"});
+}
+
+void CollectiveExperiment::check_network() const {
+  const MachineNetwork network(machine(), faults);
+}
+
+void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+  const CollectiveConfig& wanted = *collective;
+  const Program program = one_transfer(collective_transfer(wanted, machine().ranks()));
+  const Transfer& transfer = program.transfers[0];
+  const std::size_t members = transfer.groups[0].size();
+  if (members < 2 && !transfer.host)
+    throw config::KeyError("collective.ranks", "a collective needs at least 2 ranks");
+  if (wanted.kind == TransferKind::kSendReceive && members != 2 && !transfer.host)
+    throw config::KeyError("collective.ranks", "send_receive needs 2 ranks, or from and to");
+  if (!fits_hosts(transfer, machine().system(), record)) return;
+  const Machine placed = transfer.host ? machine().with_host_links() : machine();
+  const MachineNetwork states(placed, faults, {wanted.algorithm, wanted.protocol});
+  const FlowModel& network = states.start();
+  const Collective group = network.collective(transfer, transfer.groups[0]);
+  const std::vector<PricedTransfer> taken(1, network.price(transfer));
+  const PricedTransfer& priced = taken.front();
+  if (!transfer.host) check_choice(wanted, priced, group, system.name);
+  Costs costs;
+  costs.transfers = {priced.cost};
+  network.fill_links(costs);
+  states.add_link_events(program, taken, costs);
+  const Replayer replayer = [&](SlowdownModel*) {
+    return ReplayOutcome{replay(program, costs, {nullptr, nullptr, &network.topology()}), {}, {}};
+  };
+  const Played played = play({network.topology(), program, costs}, replayer, options.stand_in);
+  const ReplayResult& result = played.outcome.replay;
+  record.components = played.components;
+  add_link_use(link_use(network.topology(), result, recorded), record);
+
+  const double time = to_seconds(result.end).base();
+  if (transfer.host) {
+    add_copy_figures(transfer, priced.limit, time, record);
+  } else {
+    add_figures(group, port_rates(placed.system()), time, record);
+  }
+  add_label(record, kAlgorithm, priced.algorithm);
+  add_label(record, kProtocol, priced.protocol);
+  add_label(record, kBottleneck,
+            priced.bottleneck ? network.topology().bundle_name(*priced.bottleneck) : "latency");
+  add_metric(record, kSimulatedTime, time);
+  add_metric(record, kEvents, static_cast<double>(result.events));
+  add_provenance(*this, transfer, record);
+}
+
+TableView CollectiveExperiment::table() const {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  using R = RunRecord;
+  return {{{{"collective"},
+            [this](const R&) { return std::string(to_string(collective->kind)); },
+            true},
+           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
+           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
+           {{"algorithm"}, [](const R& r) { return label_cell(r, "algorithm"); }},
+           {{"protocol"}, [](const R& r) { return label_cell(r, "protocol"); }},
+           {{"of bytes", kRight},
+            [](const R& r) { return metric_cell(r, "algorithm_bytes_per_s", "B/s"); }},
+           {{"bus", kRight}, [](const R& r) { return metric_cell(r, "bus_bytes_per_s", "B/s"); }},
+           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
+           {{"bottleneck"}, [](const R& r) { return label_cell(r, "bottleneck"); }}},
+          "time_s, algorithm, bus_bytes_per_s",
+          "collective.algorithm=ring",
+          {}};
+}
+
+}  // namespace orrery

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/config/file_path.h"
+#include "sim/config/schema.h"
+#include "sim/graph/kernel.h"
+#include "sim/graph/transfer.h"
+
+namespace orrery {
+
+/// One collective operation as a user writes it.
+struct CollectiveConfig {
+  TransferKind kind = TransferKind::kAllReduce;
+  Bytes bytes;             ///< as nccl-tests counts them: see Transfer
+  std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
+  std::string algorithm = "auto";
+  std::string protocol = "auto";
+  Precision precision = Precision::kBf16;  ///< of the elements; int8: sums of bytes
+  /// all_to_all with parts of different sizes: from rank i to rank j at [i][j]; here or in a CSV
+  /// file without a header, in bytes.
+  std::vector<std::vector<Bytes>> matrix;
+  FilePath matrix_file;
+  /// send_receive: a rank (0 and 1 where neither is given), "host" or "storage"; "all" ranks at
+  /// once with one of those.
+  std::string from, to;
+  // Dispatch and combine have tokens instead of bytes; see ExpertRouting.
+  std::int64_t tokens = 0;  ///< of each rank
+  std::int64_t hidden = 0;
+  int experts = 0;
+  int top_k = 0;
+  int expert_groups = 0;
+  int top_groups = 0;
+  ExpertRouting::Router router = ExpertRouting::Router::kUniform;
+  ExpertRouting::Mode mode = ExpertRouting::Mode::kNormal;
+  double skew = 1;  ///< of an all_to_all, too
+  static const config::Schema<CollectiveConfig>& schema();
+
+  bool exchanges_tokens() const {
+    return kind == TransferKind::kDispatch || kind == TransferKind::kCombine;
+  }
+  /// The transfer among these ranks.
+  Transfer transfer(std::vector<int> group) const;
+
+  bool byte_sums() const { return precision == Precision::kInt8; }
+};
+
+}  // namespace orrery

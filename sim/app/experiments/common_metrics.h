@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/results/metric_table.h"
+
+/// Metrics that several kinds of experiment have. Those of one kind are declared in its file.
+namespace orrery {
+
+inline const DeclaredMetric kTime{
+    {"time_s", "s", "duration", "operator, collective", Follows::kTime}};
+inline const DeclaredMetric kShareOfLimit{
+    {"share_of_limit", "1",
+     "time at the nearest limit over the time taken; of a collective: the least time that the "
+     "ports of ranks and systems allow",
+     "operator, collective", Follows::kRate}};
+inline const DeclaredMetric kClock{{"clock_hz", "Hz",
+                                    "clock of the units, mean over the time of the kernels (of a "
+                                    "step: on the rank that ends last)",
+                                    "operator, training, inference"}};
+inline const DeclaredMetric kPowerState{
+    {"power_state", "",
+     "burst (after a few replays, as tables are measured) or steady (repeated without end)",
+     "operator, training, inference"}};
+inline const DeclaredMetric kEnergy{
+    {"energy_j", "J", "energy of all accelerators used", "operator, training, inference"}};
+inline const DeclaredMetric kAveragePower{
+    {"average_power_w", "W", "energy of all accelerators used over the time", "operator, training, inference"}};
+inline const DeclaredMetric kSimulatedTime{
+    {"simulated_time_s", "s", "simulated time", "all", Follows::kTime}};
+inline const DeclaredMetric kEvents{{"events", "1", "events of the simulation", "all"}};
+
+}  // namespace orrery

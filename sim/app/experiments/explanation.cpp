@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/explanation.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sim/app/experiments/model_experiment.h"
+#include "sim/app/experiments/model_step.h"
+#include "sim/graph/executions.h"
+#include "sim/machine/clock.h"
+#include "sim/machine/limits.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json explain_memory(const std::vector<MemoryUse>& stages, const ModelExperiment& e) {
+  const MemoryUse& worst = worst_stage(stages);
+  ordered_json memory = {
+      {"weights", worst.weights.base()},     {"gradients", worst.gradients.base()},
+      {"optimizer", worst.optimizer.base()}, {"activations", worst.activations.base()},
+      {"working", worst.working.base()},     {"kv_cache", worst.kv_cache.base()},
+      {"logits", worst.logits.base()},       {"total", worst.total().base()},
+      {"usable", e.usable_memory().base()},  {"fits", worst.total() <= e.usable_memory()}};
+  return memory;
+}
+
+/// The slowest link of a transfer; what stands still on a link that is down never ends.
+std::string bound_of(const PricedTransfer& price, const Topology& topology) {
+  if (!price.bottleneck) return "latency";
+  const std::string link = topology.bundle_name(*price.bottleneck);
+  return std::isfinite(price.isolated_time.base()) ? link : link + " is down";
+}
+
+}  // namespace
+
+ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost, std::uint64_t count,
+                            const AcceleratorConfig& accelerator) {
+  const double time = to_seconds(cost.duration).base();
+  const Seconds limit = limit_of(kernel, cost, accelerator).time;
+  return {{"name", kernel.name},
+          {"class", to_string(kernel.kind)},
+          {"count", count},
+          {"flops", (kernel.matrix_flops + kernel.vector_flops).base()},
+          {"bytes", (kernel.read + kernel.written).base()},
+          {"bound", to_string(cost.bound)},
+          {"share_of_limit", limit.base() / time},
+          {"fidelity", to_string(cost.fidelity)},
+          {"clock_hz", (boost_clock(accelerator) * cost.clock).base()},
+          {"time_s", time},
+          {"total_s", time * static_cast<double>(count)}};
+}
+
+ordered_json explain_kernels(const Program& program, const Role& role, const Costs& costs,
+                             const AcceleratorConfig& accelerator) {
+  const ExecutionCounts counts = count_executions(program, role);
+  ordered_json rows = ordered_json::array();
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
+    rows.push_back(explain_kernel(program.kernels[id], costs.kernels[id], runs, accelerator));
+  });
+  return rows;
+}
+
+ordered_json explain_transfers(const Program& program, const Role& role,
+                               const PricedProgram& priced, const Topology& topology) {
+  const ExecutionCounts counts = count_executions(program, role);
+  ordered_json rows = ordered_json::array();
+  each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
+    const Transfer& transfer = program.transfers[id];
+    const PricedTransfer& price = priced.transfers[id];
+    rows.push_back(
+        {{"name", transfer.name},
+         {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
+         {"count", runs},
+         {"bytes", transfer.bytes.base()},
+         {"algorithm", price.algorithm},
+         {"bound", bound_of(price, topology)},
+         {"time_s", price.isolated_time.base()},
+         {"total_s", price.isolated_time.base() * static_cast<double>(runs)}});
+  });
+  return rows;
+}
+
+ordered_json explain_sizes(const ModelExperiment& e, const LlmConfig& llm, const ModelStep& step) {
+  const ParameterCount count = count_parameters(llm);
+  const ProgramStatistics statistics = program_statistics(step.program);
+  Bytes traffic;
+  for (const auto& [name, kernels] : statistics.kernels) traffic += kernels.bytes;
+  return {{"parameters", count.total},
+          {"active_parameters", count.active},
+          {"ranks", e.ranks()},
+          {"accelerators", e.accelerators()},
+          {"model_flops", step.model_flops.base()},
+          {"executed_matrix_flops", statistics.matrix_flops().base()},
+          {"device_memory_traffic_bytes", traffic.base()},
+          {"memory_per_rank_bytes", explain_memory(e.memory(llm, e.parallel), e)}};
+}
+
+}  // namespace orrery

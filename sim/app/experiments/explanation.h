@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+#include "sim/app/pricing/pricing.h"
+#include "sim/graph/topology.h"
+#include "workloads/llm/llm_config.h"
+
+namespace orrery {
+
+struct ModelExperiment;
+struct ModelStep;
+
+/// One kernel: how often, what limits it and how close it comes to that, how long, at which clock.
+/// A clock that power took away makes no other limit.
+nlohmann::ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost,
+                                      std::uint64_t count, const AcceleratorConfig& accelerator);
+
+/// Kernels of one role.
+nlohmann::ordered_json explain_kernels(const Program& program, const Role& role, const Costs& costs,
+                                       const AcceleratorConfig& accelerator);
+
+/// Transfers of one role, as if each were alone on the machine.
+nlohmann::ordered_json explain_transfers(const Program& program, const Role& role,
+                                         const PricedProgram& priced, const Topology& topology);
+
+/// Parameters, FLOPs, bytes and the memory of a rank.
+nlohmann::ordered_json explain_sizes(const ModelExperiment& experiment, const LlmConfig& llm,
+                                     const ModelStep& step);
+
+}  // namespace orrery

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/inference.h"
+
+#include <algorithm>
+
+#include "sim/app/experiments/checkpoint.h"
+#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/model_step.h"
+#include "workloads/require.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+
+const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
+  using E = InferenceExperiment;
+  static const config::Schema<E> schema =
+      model_schema<E>("inference", "one step of a fixed batch: prefill, decode or mixed")
+          .optional("phase", &E::phase, "prefill, decode, or mixed: both in one step")
+          .optional("kv_length", &E::kv_length, "tokens in the KV cache before the step",
+                    config::between(0, 1e8))
+          .optional("mixed", &E::mixed,
+                    "what a data-parallel rank does in a step of phase mixed, in the place of batch "
+                    "and kv_length")
+          .optional("kv_precision", &E::kv_precision,
+                    "of the KV cache; where none is given, that of the checkpoint, which may bring "
+                    "scales for fp8");
+  return schema;
+}
+
+namespace {
+
+const DeclaredMetric kTokensPerSPerUser{{"tokens_per_s_per_user", "1/s",
+                                         "output tokens of one sequence over time", "inference",
+                                         Follows::kRate}};
+
+const RegisterExperiment<InferenceExperiment> registered_inference(
+    "inference", "one step of a fixed batch: prefill, decode or mixed");
+
+}  // namespace
+
+InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const {
+  InferenceConfig config;
+  config.parallel = plan;
+  config.phase = phase;
+  config.batch = mixed;
+  config.micro_batch = batch.micro;
+  if (batch.global > 0) {
+    const std::int64_t dp = plan.dp;
+    const std::int64_t micro =
+        batch.micro > 0 ? batch.micro : std::max<std::int64_t>(1, batch.global / dp);
+    require(batch.global == micro * dp, "batch.global",
+            std::to_string(batch.global) + " sequences are not batch.micro times the " +
+                std::to_string(dp) + " data-parallel ranks",
+            {std::to_string(micro * dp), {}});
+    config.micro_batch = batch.global / dp;
+  }
+  config.sequence = phase == Phase::kPrefill ? batch.sequence : 1;
+  config.kv_length = phase == Phase::kDecode ? kv_length : 0;
+  config.precision = precision;
+  config.kv_precision = kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
+  return config;
+}
+
+std::vector<MemoryUse> InferenceExperiment::memory(const LlmConfig& llm,
+                                                   const ParallelConfig& plan) const {
+  return inference_memory(llm, inference(plan));
+}
+
+void InferenceExperiment::require_plan(const LlmConfig& llm) const {
+  require_supported(llm, inference());
+  const AcceleratorConfig& accelerator = system.accelerator;
+  matrix_peak(accelerator, precision);
+  const bool prefills =
+      phase == Phase::kPrefill || (phase == Phase::kMixed && !mixed.chunks.empty());
+  const bool fp8_prefill = prefills && kv_precision == CacheFormat::kFp8 &&
+                           llm.attention.kind == AttentionKind::kGrouped;
+  if (fp8_prefill && !find_precision(accelerator.compute.matrix, Precision::kFp8)) {
+    throw config::KeyError("kv_precision",
+                           "a prefill over an fp8 cache runs its attention in fp8, for which " +
+                               accelerator.name + " has no matrix rate",
+                           {"bf16", {}});
+  }
+}
+
+ModelStep InferenceExperiment::step(const LlmConfig& llm) const {
+  const InferenceConfig config = inference();
+  // A decode step yields one token a sequence, a prefill works through the whole prompt.
+  return {build_inference(llm, config),
+          static_cast<double>(step_tokens(config) * config.parallel.dp), model_flops(llm, config)};
+}
+
+bool InferenceExperiment::has_batch() const {
+  return phase == Phase::kMixed || ModelExperiment::has_batch();
+}
+
+std::string InferenceExperiment::batch_text() const {
+  if (phase == Phase::kMixed) return std::to_string(mixed.tokens()) + " tokens/rank";
+  return std::to_string(batch.micro) + "/rank";
+}
+
+void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  ModelExperiment::complete(node, diagnostics);
+  take_checkpoint_precisions(*this, node);
+}
+
+void InferenceExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  ModelExperiment::check(node, diagnostics);
+  if (phase == Phase::kPrefill && batch.sequence == 0)
+    complain(diagnostics, node, {"batch"}, "batch.sequence must be given (tokens of a sequence)");
+  if (phase == Phase::kDecode && kv_length == 0)
+    complain(diagnostics, node, {"kv_length", "phase", "experiment"},
+             "a decode step needs kv_length");
+  if (phase == Phase::kMixed && mixed.empty())
+    complain(diagnostics, node, {"mixed", "phase"},
+             "a mixed step needs mixed.chunks or mixed.decodes");
+  if (phase == Phase::kMixed && (ModelExperiment::has_batch() || batch.sequence > 0))
+    complain(diagnostics, node, {"batch"}, "a mixed step has its sequences under 'mixed'");
+  if (phase == Phase::kMixed && kv_length > 0)
+    complain(diagnostics, node, {"kv_length"}, "a mixed step has its contexts under 'mixed'");
+  if (phase != Phase::kMixed && !mixed.empty())
+    complain(diagnostics, node, {"mixed"}, "only a step of phase mixed has chunks and decodes",
+             {{}, {"phase: mixed"}});
+}
+
+void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+  const LlmConfig llm = model.build();
+  const InferenceConfig config = inference();
+  require_supported(llm, config);
+  if (!check_memory(*this, inference_memory(llm, config), record)) return;
+
+  const ModelStep whole = step(llm);
+  const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
+  const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
+  report_step(*this, whole, outcome, record);
+  add_metric(record, kTokensPerSPerUser,
+             static_cast<double>(config.sequence) / to_seconds(outcome.replay.end).base());
+  report_trust({machine(), *kernels, whole.program, outcome, seed}, record);
+}
+
+}  // namespace orrery

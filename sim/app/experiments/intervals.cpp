@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/intervals.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "sim/graph/executions.h"
+#include "sim/machine/draws.h"
+#include "sim/results/metric_table.h"
+
+namespace orrery {
+namespace {
+
+const Role& last_role(const Program& program, const StepOutcome& outcome) {
+  return program.roles[static_cast<std::size_t>(outcome.replay.last_role)];
+}
+
+/// Seconds of each kernel in the given calls of blocks.
+std::vector<double> kernel_seconds(const Program& program, const StepOutcome& outcome,
+                                   const Role& role) {
+  const ExecutionCounts counts = count_executions(program, role);
+  std::vector<double> seconds(counts.kernels.size());
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
+    seconds[id] = static_cast<double>(runs) *
+                  to_seconds(outcome.priced.costs.kernels[id].duration).base();
+  });
+  return seconds;
+}
+
+/// Seconds that the kernels take longer, by draw.
+std::vector<double> longer(const StepSource& source, const std::vector<double>& seconds) {
+  std::vector<double> sum(kDraws);
+  for (std::size_t id = 0; id < seconds.size(); ++id) {
+    if (seconds[id] == 0) continue;
+    const std::vector<double> drawn =
+        source.model.draws(source.program.kernels[id], source.machine.accelerator(), source.seed);
+    for (std::size_t i = 0; i < kDraws; ++i) sum[i] += seconds[id] * (drawn[i] - 1);
+  }
+  return sum;
+}
+
+/// Seconds of each transfer in the given calls of blocks, alone.
+std::vector<double> transfer_seconds(const Program& program, const StepOutcome& outcome,
+                                     const Role& role) {
+  const ExecutionCounts counts = count_executions(program, role);
+  std::vector<double> seconds(counts.transfers.size());
+  each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
+    seconds[id] = static_cast<double>(runs) * outcome.priced.transfers[id].isolated_time.base();
+  });
+  return seconds;
+}
+
+double total(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum;
+}
+
+/// How much of the transfers of the rank that ends last its kernels do not hide.
+double exposure(const Program& program, const StepOutcome& outcome) {
+  const auto& breakdown =
+      outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
+  const double all = total(transfer_seconds(program, outcome, last_role(program, outcome)));
+  const double exposed = to_seconds(breakdown.exposed_communication).base();
+  return all > 0 ? std::min(1.0, exposed / all) : 0;
+}
+
+/// Seconds that the rank waits longer for its transfers, by draw.
+std::vector<double> waits_longer(const StepSource& source, const Role& role) {
+  const auto& [machine, model, program, outcome, seed] = source;
+  std::vector<double> sum(kDraws);
+  const double exposed = exposure(program, outcome);
+  const std::vector<double> seconds = transfer_seconds(program, outcome, role);
+  for (std::size_t id = 0; id < seconds.size(); ++id) {
+    if (seconds[id] == 0) continue;
+    const std::vector<double> drawn =
+        machine.draws(program.transfers[id], outcome.priced.transfers[id].isolated_time, seed);
+    if (drawn.empty()) continue;
+    for (std::size_t i = 0; i < kDraws; ++i) sum[i] += exposed * seconds[id] * (drawn[i] - 1);
+  }
+  return sum;
+}
+
+/// 1 + kernels / busy + waits / whole for each draw.
+std::vector<double> relative(std::vector<double> kernels, double busy,
+                             const std::vector<double>& waits = {}, double whole = 0) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    kernels[i] = busy > 0 ? 1 + kernels[i] / busy : 1;
+    if (whole > 0) kernels[i] += waits[i] / whole;
+  }
+  return kernels;
+}
+
+}  // namespace
+
+void ProvenanceTime::add(Provenance provenance, double time) {
+  switch (provenance) {
+    case Provenance::kMeasured:
+      measured += time;
+      break;
+    case Provenance::kCalibrated:
+      calibrated += time;
+      break;
+    case Provenance::kAnalytic:
+      analytic += time;
+      break;
+    case Provenance::kExtrapolated:
+      extrapolated += time;
+      break;
+  }
+}
+
+nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::string& calibration) {
+  const double total = time.total();
+  const auto share = [total](double part) { return total > 0 ? part / total : 0; };
+  return {{"measured", share(time.measured)},
+          {"calibrated", share(time.calibrated)},
+          {"analytic", total > 0 ? share(time.analytic) : 1.0},
+          {"extrapolated", share(time.extrapolated)},
+          {"calibration", calibration.empty() ? nlohmann::ordered_json(nullptr)
+                                              : nlohmann::ordered_json(calibration)},
+          {"note", time.fitted() ? "intervals cover what rests on measurements"
+                                 : "datasheets and published priors; no measurement of this "
+                                   "has been fitted"}};
+}
+
+StepDraws step_draws(const StepSource& source) {
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
+  const std::vector<double> seconds = kernel_seconds(program, outcome, last_role(program, outcome));
+  const std::vector<double> sum = longer(source, seconds);
+  const TimeBreakdown& time =
+      outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
+  const double busy =
+      to_seconds(time.compute + time.contention + time.optimizer + time.host).base();
+  const double working = busy + to_seconds(time.exposed_communication).base();
+  const double all = total(seconds);
+  // Kernels on other streams of the rank overlap: only as much counts as the rank was busy.
+  const double overlap = all > busy ? all / busy : 1;
+  const std::vector<double> waits = waits_longer(source, last_role(program, outcome));
+  return {relative(sum, working * overlap, waits, working), relative(sum, all)};
+}
+
+std::vector<double> block_draws(const StepSource& source, const std::vector<BlockId>& blocks,
+                                Seconds time) {
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
+  Role part;
+  for (const BlockId call : last_role(program, outcome).calls)
+    if (std::find(blocks.begin(), blocks.end(), call) != blocks.end()) part.calls.push_back(call);
+  const std::vector<double> seconds = kernel_seconds(program, outcome, part);
+  const double all = total(seconds);
+  const double overlap = std::max(1.0, all / time.base());
+  return relative(longer(source, seconds), time.base() * overlap, waits_longer(source, part),
+                  time.base());
+}
+
+ProvenanceTime step_provenance(const StepSource& source) {
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
+  const Role& role = last_role(program, outcome);
+  const std::vector<double> kernels = kernel_seconds(program, outcome, role);
+  ProvenanceTime time;
+  for (std::size_t id = 0; id < kernels.size(); ++id)
+    time.add(outcome.priced.costs.kernels[id].provenance, kernels[id]);
+  const bool fitted = time.fitted();
+  const double exposed = exposure(program, outcome);
+  const std::vector<double> transfers = transfer_seconds(program, outcome, role);
+  for (std::size_t id = 0; id < transfers.size(); ++id) {
+    time.add(fitted ? source.machine.provenance(program.transfers[id]) : Provenance::kAnalytic,
+             exposed * transfers[id]);
+  }
+  return time;
+}
+
+void report_trust(const StepSource& source, RunRecord& record) {
+  const ProvenanceTime time = step_provenance(source);
+  record.provenance = provenance_json(time, source.model.calibration());
+  if (!time.fitted()) return;
+  const StepDraws draws = step_draws(source);
+  add_time_intervals(record, draws.step);
+  add_interval(record, "breakdown.compute_s", draws.compute);
+  const EnergyUse energy =
+      step_energy(source.program, source.outcome.priced, source.machine.accelerator(),
+                  to_seconds(source.outcome.replay.end));
+  add_energy_intervals(record, draws.step, energy.idle / energy.total());
+}
+
+void add_time_intervals(RunRecord& record, const std::vector<double>& factors) {
+  const auto [p10, p90] = p10_p90(factors);
+  for (Metric& metric : record.metrics) {
+    const Follows follows = find_metric(metric.name)->follows;
+    if (follows == Follows::kTime) {
+      metric.interval = {metric.value * p10, metric.value * p90};
+    } else if (follows == Follows::kRate) {
+      metric.interval = {metric.value / p90, metric.value / p10};
+    }
+  }
+}
+
+void add_interval(RunRecord& record, std::string_view metric, std::vector<double> factors) {
+  const auto [p10, p90] = p10_p90(std::move(factors));
+  for (Metric& candidate : record.metrics)
+    if (candidate.name == metric)
+      candidate.interval = {candidate.value * p10, candidate.value * p90};
+}
+
+void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double idle_share) {
+  std::vector<double> energy, power, per_joule, system, system_per_joule;
+  // What a system draws beside its accelerators' work it draws as long as the step lasts.
+  const Metric* accelerators = record.find("average_power_w");
+  const Metric* all = record.find("system_power_w");
+  const double work = all != nullptr ? (1 - idle_share) * accelerators->value / all->value : 0;
+  for (const double factor : step) {
+    energy.push_back(1 + idle_share * (factor - 1));
+    power.push_back(energy.back() / factor);
+    per_joule.push_back(1 / energy.back());
+    system.push_back(1 - work + work / factor);
+    system_per_joule.push_back(1 / (system.back() * factor));
+  }
+  add_interval(record, "energy_j", std::move(energy));
+  add_interval(record, "average_power_w", std::move(power));
+  add_interval(record, "tokens_per_joule", std::move(per_joule));
+  add_interval(record, "system_power_w", std::move(system));
+  add_interval(record, "system_tokens_per_joule", std::move(system_per_joule));
+}
+
+}  // namespace orrery

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "sim/app/experiments/model_step.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+
+/// How much of a time rests on what: seconds, or any unit, by provenance.
+struct ProvenanceTime {
+  double measured = 0, calibrated = 0, analytic = 0, extrapolated = 0;
+
+  void add(Provenance provenance, double time);
+  double total() const { return measured + calibrated + analytic + extrapolated; }
+  /// Whether anything was fitted: only then is there an interval.
+  bool fitted() const { return measured + calibrated + extrapolated > 0; }
+};
+
+/// The `provenance` of a result: shares of the time, and what they rest on.
+/// @param calibration id of the calibration in use; empty: none
+nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::string& calibration);
+
+/// A replayed step with what its draws come from.
+struct StepSource {
+  const Machine& machine;
+  const KernelModel& model;
+  const Program& program;
+  const StepOutcome& outcome;
+  std::int64_t seed;
+};
+
+/// A step on kDraws equally likely machines, relative to the predicted one.
+struct StepDraws {
+  std::vector<double> step;     ///< how many times longer the whole takes
+  std::vector<double> compute;  ///< how many times longer its kernels take
+};
+
+/// First order: a kernel that takes x longer on the rank that ends last lengthens what that rank
+/// does by x, a transfer by as much of x as its kernels do not hide of all transfers, and bubbles,
+/// which are the work of others, in proportion. tests/properties compares this with replays of
+/// drawn prices.
+StepDraws step_draws(const StepSource& source);
+
+/// The same for the time `total` that the rank which ends last spends on some blocks.
+std::vector<double> block_draws(const StepSource& source, const std::vector<BlockId>& blocks,
+                                Seconds total);
+
+/// Where the time of the rank that ends last comes from: its kernels and its waits for transfers,
+/// by provenance.
+ProvenanceTime step_provenance(const StepSource& source);
+
+/// Adds what the metrics of a step rest on, and the intervals of those that are there. Comes last.
+void report_trust(const StepSource& source, RunRecord& record);
+
+/// Gives an interval to every metric that is a time of the whole run, or so much per time of it.
+/// @param factors how many times longer the run takes, by draw
+void add_time_intervals(RunRecord& record, const std::vector<double>& factors);
+
+/// Gives an interval to one metric, if the record has it.
+/// @param factors how many times larger it is, by draw
+void add_interval(RunRecord& record, std::string_view metric, std::vector<double> factors);
+
+/// Energy, power and tokens per joule: only the idle part follows the time.
+/// @param idle_share of the energy
+void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double idle_share);
+
+}  // namespace orrery

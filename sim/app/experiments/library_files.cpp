@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that experiments rest on: machines, models, what was fitted and what was measured.
+#include <initializer_list>
+
+#include "models/collectives/user_algorithm.h"
+#include "models/kernels/calibrated_model.h"
+#include "models/transfers/flow_model.h"
+#include "sim/app/experiments/file_kind.h"
+#include "sim/config/load.h"
+#include "sim/machine/network_calibration.h"
+#include "sim/machine/system_config.h"
+#include "workloads/llm/huggingface.h"
+#include "workloads/llm/model_config.h"
+
+namespace orrery {
+namespace {
+
+using config::Node;
+
+bool has_all(const Node& own, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (own.find(key) == nullptr) return false;
+  return true;
+}
+
+bool has_any(const Node& own, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (own.find(key) != nullptr) return true;
+  return false;
+}
+
+/// One system, and two where it has a network to others.
+std::string check_system(const std::string& file) {
+  config::Diagnostics diagnostics;
+  const config::Library& library = config::default_library();
+  const Node node = config::load_file(file, diagnostics, library, "systems");
+  diagnostics.throw_if_errors();
+  const auto system = config::read<SystemConfig>(node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  try {
+    const FlowModel network(system, system.accelerator.scale_out.present() ? 2 : 1);
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, node, "system");
+  }
+  return {};
+}
+
+std::string warnings_of(const LlmConfig& model) {
+  std::string text;
+  for (const std::string& warning : model.warnings)
+    text += "warning: " + model.name + ": " + warning + "\n";
+  return text;
+}
+
+const RegisterFileKind registered_system(
+    "system",
+    {"a system",
+     "describe system",
+     {"system"},
+     [](const Node& own) {
+       if (has_all(own, {"scale_out", "accelerator", "accelerators"})) return 45;
+       if (!has_all(own, {"system"})) return 0;
+       return has_any(own, {"scale_up", "scale_out", "host", "accelerators", "all_in_power"}) ? 30
+                                                                                              : 15;
+     },
+     check_system,
+     {}});
+
+const RegisterFileKind registered_accelerator(
+    "accelerator", {"an accelerator",
+                    "describe accelerator",
+                    {"accelerator"},
+                    [](const Node& own) {
+                      if (has_any(own, {"compute", "kernel", "energy", "architecture"})) return 40;
+                      return has_all(own, {"accelerator"}) ? 10 : 0;
+                    },
+                    [](const std::string& file) {
+                      config::load<AcceleratorConfig>(file, config::default_library(),
+                                                      "accelerators");
+                      return std::string();
+                    },
+                    {}});
+
+const RegisterFileKind registered_model(
+    "model", {"a model",
+              "describe model",
+              {"model"},
+              [](const Node& own) {
+                if (has_any(own, {"hf", "dimensions"})) return 35;
+                return has_all(own, {"model"}) ? 5 : 0;
+              },
+              [](const std::string& file) {
+                return warnings_of(
+                    config::load<ModelConfig>(file, config::default_library(), "models").build());
+              },
+              {}});
+
+const RegisterFileKind registered_huggingface("huggingface",
+                                              {"a model",
+                                               "describe model",
+                                               {},
+                                               nullptr,
+                                               [](const std::string& file) {
+                                                 return warnings_of(load_huggingface(file));
+                                               },
+                                               ".json"});
+
+const RegisterFileKind registered_calibration(
+    "calibration", {"a calibration",
+                    "describe calibration",
+                    {"calibration"},
+                    [](const Node& own) {
+                      return has_all(own, {"calibration", "fits"}) ? 90 : 0;
+                    },
+                    [](const std::string& file) {
+                      const CalibratedModel model(load_calibration(file));
+                      return std::string();
+                    },
+                    {}});
+
+const RegisterFileKind registered_network_calibration(
+    "network_calibration",
+    {"a network calibration",
+     "check",
+     {"network_calibration"},
+     [](const Node& own) { return has_all(own, {"network_calibration"}) ? 80 : 0; },
+     [](const std::string& file) {
+       load_network_calibration(file);
+       return std::string();
+     },
+     {}});
+
+const RegisterFileKind registered_protocols(
+    "protocols", {"protocols of a collective library",
+                  "check",
+                  {"protocols"},
+                  [](const Node& own) { return has_all(own, {"protocols"}) ? 75 : 0; },
+                  [](const std::string& file) {
+                    config::load<ProtocolsConfig>(file, config::default_library(), "protocols");
+                    return std::string();
+                  },
+                  {}});
+
+const RegisterFileKind registered_algorithm(
+    "algorithm", {"a collective algorithm",
+                  "check",
+                  {"collective"},
+                  [](const Node& own) {
+                    return has_all(own, {"collective", "steps"}) ? 70 : 0;
+                  },
+                  [](const std::string& file) {
+                    find_algorithm(file);
+                    return std::string();
+                  },
+                  {}});
+
+}  // namespace
+}  // namespace orrery

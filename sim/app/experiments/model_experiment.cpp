@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/model_experiment.h"
+
+#include <utility>
+
+#include "sim/app/experiments/checkpoint.h"
+#include "sim/app/experiments/explanation.h"
+#include "sim/app/experiments/known_replay.h"
+#include "sim/app/experiments/model_step.h"
+#include "sim/app/experiments/plan_check.h"
+#include "sim/config/place.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+
+using config::between;
+using config::Schema;
+
+const Schema<BatchConfig>& BatchConfig::schema() {
+  static const auto schema =
+      Schema<BatchConfig>("batch", "sequences of one step")
+          .optional("global", &BatchConfig::global, "sequences in a step; 0: micro * dp",
+                    between(0, 1e9))
+          .optional("micro", &BatchConfig::micro,
+                    "sequences of one pass on a data-parallel rank; 0: global / dp",
+                    between(0, 1e9))
+          .optional("sequence", &BatchConfig::sequence, "tokens of a sequence (training, prefill)",
+                    between(0, 1e8));
+  return schema;
+}
+
+const Schema<StepContention>& StepContention::schema() {
+  static const auto schema =
+      Schema<StepContention>("contention", "what runs beside kernels and what it leaves to them")
+          .optional("transfers", &StepContention::transfers,
+                    "whether transfers slow the kernels beside them");
+  return schema;
+}
+
+namespace {
+
+bool is_written(const config::Node& node, std::string_view key) {
+  const config::Node* value = node.find(key);
+  return value != nullptr && !value->is_null() &&
+         value->origin().kind != config::Origin::Kind::kDefault;
+}
+
+std::string plan_text(const ModelExperiment& e) {
+  std::string text = std::to_string(e.ranks()) + " ranks: TP" + std::to_string(e.parallel.tp);
+  const auto add = [&text](const char* name, int size) {
+    if (size > 1) text += std::string(" ") + name + std::to_string(size);
+  };
+  add("PP", e.parallel.pp);
+  add("VPP", e.parallel.vpp);
+  add("DP", e.parallel.dp);
+  add("EP", e.parallel.ep);
+  add("ETP", e.parallel.etp);
+  return text;
+}
+
+std::string exposed_cell(const RunRecord& record) {
+  const Metric* part = record.find("breakdown.exposed_communication_s");
+  const Metric* step = record.find("step_time_s");
+  return part != nullptr && step != nullptr ? format_percent(part->value / step->value) : "-";
+}
+
+}  // namespace
+
+void ModelExperiment::complain(config::Diagnostics& diagnostics, const config::Node& node,
+                               const std::vector<std::string>& keys, std::string message,
+                               config::Advice advice) {
+  const config::Place place = config::place_of(node, keys);
+  diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
+                    std::move(advice.notes));
+}
+
+void ModelExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  warn_of_checkpoint(model, node, diagnostics);
+}
+
+void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  if (!is_written(node, "model")) {
+    complain(diagnostics, node, {"experiment"}, "this experiment needs the key 'model'",
+             {{}, {"a name of `orrery describe models`, a path, or {hf: path of a config.json}"}});
+    return;
+  }
+  const int available = system.ranks() * nodes;
+  if (ranks() > available) {
+    const int needed = (ranks() + system.ranks() - 1) / system.ranks();
+    complain(diagnostics, node, {"parallel", "parallel.tp", "parallel.pp", "parallel.dp", "nodes"},
+             "tp * pp * dp = " + std::to_string(ranks()) + " ranks, but " + std::to_string(nodes) +
+                 " x " + system.name + " has " + std::to_string(available),
+             {{}, {"nodes: " + std::to_string(needed) + " would have them"}});
+  }
+  if (!has_batch()) {
+    complain(diagnostics, node, {"batch"}, "batch.global or batch.micro must be given");
+  }
+}
+
+void ModelExperiment::check_machine(const config::Node& node,
+                                    config::Diagnostics& diagnostics) const {
+  check_faults(machine(), faults, node, diagnostics);
+}
+
+std::vector<InputFile> ModelExperiment::input_files() const {
+  std::vector<InputFile> files;
+  if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
+  add_kernel_files(machine(), measured, files);
+  add_collective_files(machine(), files);
+  return files;
+}
+
+void ModelExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  erase_keys(configuration["model"], {"hf", "source", "model"});
+}
+
+void ModelExperiment::check_plan(const config::Node& node, config::Diagnostics& diagnostics) const {
+  const LlmConfig llm = model.build();
+  require_plan(llm);
+  warn_of_straddling(*this, node, diagnostics);
+  warn_of_copies(*this, llm, node, diagnostics);
+}
+
+void ModelExperiment::check_network() const { const MachineNetwork network(machine(), faults); }
+
+void ModelExperiment::explain(const KnownReplay& replay,
+                              nlohmann::ordered_json& explanation) const {
+  const LlmConfig llm = model.build();
+  const ModelStep built = step(llm);
+  const MachineNetwork network(machine(), faults);
+  PricedProgram priced = price(built.program, system.accelerator,
+                               *machine().kernels({fidelity, {}, measured}), network.start());
+  if (replay.ended()) priced.costs.kernels = replay.outcome().kernels;
+  const std::vector<Role>& roles = built.program.roles;
+  const Role& role =
+      replay.ended() ? roles.at(static_cast<std::size_t>(replay.result().last_role)) : roles.back();
+  explanation["sizes"] = explain_sizes(*this, llm, built);
+  explanation["role"] = role.name;
+  explanation["kernels"] = explain_kernels(built.program, role, priced.costs, system.accelerator);
+  explanation["transfers"] =
+      explain_transfers(built.program, role, priced, network.start().topology());
+}
+
+TableView ModelExperiment::table() const {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  using R = RunRecord;
+  return {
+      {{{"plan"}, [this](const R&) { return plan_text(*this); }, true},
+       {{"batch", kRight}, [this](const R&) { return batch_text(); }, true},
+       {{"step", kRight}, [](const R& r) { return time_cell(r, "step_time_s"); }},
+       {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "step_time_s"); }},
+       {{"tokens/s/acc", kRight},
+        [](const R& r) { return metric_cell(r, "tokens_per_s_per_accelerator", ""); }},
+       {{"MFU", kRight}, [](const R& r) { return percent_cell(r, "model_flops_utilization"); }},
+       {{"memory", kRight}, [](const R& r) { return metric_cell(r, "peak_memory_bytes", "B"); }},
+       {{"exposed comm", kRight}, exposed_cell},
+       {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }},
+       {{"system power", kRight}, [](const R& r) { return metric_cell(r, "system_power_w", "W"); }},
+       {{"system tokens/J", kRight},
+        [](const R& r) { return metric_cell(r, "system_tokens_per_joule", ""); }}},
+      "step_time_s, tokens_per_s_per_accelerator",
+      "system.accelerator.memory.bandwidth=4 TB/s",
+      "Ranks that do the same at the same time are folded into one, exactly. Power is that of the "
+      "accelerators; system power adds what all_in_power leaves beside them.\n"};
+}
+
+}  // namespace orrery

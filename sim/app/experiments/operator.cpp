@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/operator.h"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/explanation.h"
+#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/operator_power.h"
+#include "sim/app/pricing/pricing.h"
+#include "sim/config/place.h"
+#include "sim/machine/draws.h"
+#include "sim/machine/limits.h"
+#include "workloads/fusion.h"
+
+namespace orrery {
+
+using config::between;
+
+const config::Schema<OperatorContention>& OperatorContention::schema() {
+  static const auto schema =
+      config::Schema<OperatorContention>("contention",
+                                         "what runs beside kernels and what it leaves to them")
+          .optional("units", &OperatorContention::units, "share of the SMs", between(0.001, 1))
+          .optional("memory", &OperatorContention::memory, "share of the memory bandwidth",
+                    between(0.001, 1));
+  return schema;
+}
+
+const config::Schema<OperatorExperiment>& OperatorExperiment::schema() {
+  using E = OperatorExperiment;
+  static const config::Schema<E> schema =
+      experiment_schema<E>("operator", "kernels on one accelerator")
+          .optional("operator", &E::op, "one of `orrery describe operators`")
+          .optional("precision", &E::precision, "of weights and matrix operands")
+          .optional(
+              "fidelity", &E::fidelity,
+              "of the kernel model: closed form, tile (thread blocks as discrete events: products, "
+              "experts, attention and latent attention; others in closed form), or auto, whichever "
+              "predicts a kernel better")
+          .optional("measured", &E::measured,
+                    "operator tables (CSV) of this accelerator: kernels that they have take the "
+                    "measured time")
+          .optional("contention", &E::contention, "what kernels beside the operator leave to it");
+  return schema;
+}
+
+namespace {
+
+const DeclaredMetric kFlops{
+    {"flops", "FLOP", "work of the kernels on matrix units, a multiply-add counts 2", "operator"}};
+const DeclaredMetric kFlopsPerS{
+    {"flops_per_s", "FLOP/s", "rate of the kernels", "operator", Follows::kRate}};
+const DeclaredMetric kBytes{{"bytes", "B", "device memory traffic of the kernels", "operator"}};
+const DeclaredMetric kBytesPerS{
+    {"bytes_per_s", "B/s", "rate of the device memory traffic", "operator", Follows::kRate}};
+const DeclaredMetric kBound{{"bound", "",
+                             "what limits the kernels for most of the time: tensor, vector, L2, "
+                             "HBM (device memory of any kind), host (link) or latency (launch, "
+                             "pipelines that fill and drain, steps that wait for each other)",
+                             "operator"}};
+const DeclaredMetric kFidelity{{"fidelity", "",
+                                "how the time was found: closed (form) or tile (blocks as events)",
+                                "operator"}};
+
+const RegisterExperiment<OperatorExperiment> registered_operator("operator",
+                                                                 "kernels on one accelerator");
+
+/// Kernels that run one after the other, with their prices.
+struct PricedOperator {
+  std::vector<Kernel> kernels;
+  OperatorPower power;
+  double time = 0;  ///< s
+
+  const KernelCost& cost(std::size_t i) const { return power.costs[i]; }
+  double seconds(std::size_t i) const { return to_seconds(cost(i).duration).base(); }
+};
+
+PricedOperator price_operator(const OperatorExperiment& e, const KernelModel& model) {
+  PricedOperator priced;
+  priced.kernels = (*e.op)->kernels(e.precision);
+  priced.power = settle_operator(priced.kernels, e.machine().accelerator(),
+                                 e.machine().power_state(PowerState::kBurst), model);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) priced.time += priced.seconds(i);
+  return priced;
+}
+
+/// What limits the operator for the largest part of its time.
+Bound bound_of(const PricedOperator& priced) {
+  std::map<Bound, double> time;
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i)
+    time[priced.cost(i).bound] += priced.seconds(i);
+  return std::max_element(time.begin(), time.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+/// Of the longest kernel.
+Fidelity fidelity_of(const PricedOperator& priced) {
+  const auto longest = std::max_element(
+      priced.power.costs.begin(), priced.power.costs.end(),
+      [](const KernelCost& a, const KernelCost& b) { return a.duration < b.duration; });
+  return longest->fidelity;
+}
+
+/// A row for each name of a kernel, in issue order.
+void add_kernel_rows(const PricedOperator& priced, RunRecord& record) {
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    const Kernel& kernel = priced.kernels[i];
+    auto row = std::find_if(record.classes.begin(), record.classes.end(),
+                            [&](const ClassBreakdown& c) { return c.name == kernel.name; });
+    if (row == record.classes.end()) {
+      record.classes.push_back({kernel.name});
+      row = record.classes.end() - 1;
+    }
+    row->count += 1;
+    row->time_s += priced.seconds(i);
+    row->flops += (kernel.matrix_flops + kernel.vector_flops).base();
+    row->bytes += (kernel.read + kernel.written).base();
+  }
+}
+
+/// How many times longer all kernels take together, by draw.
+std::vector<double> draws_of(const PricedOperator& priced, const KernelModel& model,
+                             const OperatorExperiment& experiment) {
+  std::vector<double> factors(kDraws);
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    const std::vector<double> drawn =
+        model.draws(priced.kernels[i], experiment.system.accelerator, experiment.seed);
+    for (std::size_t d = 0; d < kDraws; ++d)
+      factors[d] += priced.seconds(i) / priced.time * drawn[d];
+  }
+  return factors;
+}
+
+/// What the operator leaves out of the memory that separate kernels would write and read; null
+/// where there is nothing.
+nlohmann::ordered_json explain_fusion(const OperatorExperiment& e) {
+  const std::vector<Kernel> fused = (*e.op)->kernels(e.precision);
+  const std::vector<Kernel> apart = (*e.op)->unfused_kernels(e.precision);
+  if (fused == apart) return nullptr;
+  const auto flops = [](const std::vector<Kernel>& kernels) {
+    double sum = 0;
+    for (const Kernel& kernel : kernels) sum += kernel.matrix_flops.base();
+    return sum;
+  };
+  return {{"bytes", (traffic(apart) - traffic(fused)).base()},
+          {"launches", apart.size() - fused.size()},
+          {"masked_flops", flops(apart) - flops(fused)}};
+}
+
+/// What the user wrote below `operator`: "gemm".
+std::string operator_cell(const OperatorExperiment& e) { return e.op ? e.op->name : "-"; }
+
+}  // namespace
+
+void OperatorExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  if (op) return;
+  const config::Place place = config::place_of(node, {"experiment"});
+  diagnostics.error(place.where, place.length, "this experiment needs the key 'operator'");
+}
+
+std::vector<InputFile> OperatorExperiment::input_files() const {
+  std::vector<InputFile> files;
+  add_kernel_files(machine(), measured, files);
+  return files;
+}
+
+void OperatorExperiment::check_plan(const config::Node&, config::Diagnostics&) const {
+  for (const Kernel& kernel : (*op)->kernels(precision)) {
+    if (kernel.matrix_flops.base() > 0) matrix_peak(system.accelerator, kernel.precision);
+  }
+}
+
+void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+  const AcceleratorConfig& accelerator = machine().accelerator();
+  const auto model = machine().kernels(kernel_choice(), options.tiles);
+  const PricedOperator priced = price_operator(*this, *model);
+  double flops = 0, limit = 0;
+  ProvenanceTime rests;
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    flops += priced.kernels[i].matrix_flops.base();
+    limit += limit_of(priced.kernels[i], priced.cost(i), accelerator).time.base();
+    rests.add(priced.cost(i).provenance, priced.seconds(i));
+  }
+  const double bytes = traffic(priced.kernels).base();
+  const EnergyUse& energy = priced.power.energy;
+  add_metric(record, kTime, priced.time);
+  add_metric(record, kFlops, flops);
+  add_metric(record, kFlopsPerS, flops / priced.time);
+  add_metric(record, kBytes, bytes);
+  add_metric(record, kBytesPerS, bytes / priced.time);
+  add_metric(record, kShareOfLimit, limit / priced.time);
+  add_label(record, kBound, to_string(bound_of(priced)));
+  add_label(record, kFidelity, to_string(fidelity_of(priced)));
+  add_label(record, kPowerState, to_string(machine().power_state(PowerState::kBurst)));
+  add_metric(record, kClock, priced.power.clock.base());
+  add_metric(record, kEnergy, energy.total().base());
+  add_metric(record, kAveragePower, energy.total().base() / priced.time);
+  add_metric(record, kSimulatedTime, priced.time);
+  add_metric(record, kEvents, static_cast<double>(priced.kernels.size()));
+  add_kernel_rows(priced, record);
+  record.provenance = provenance_json(rests, model->calibration());
+  if (!rests.fitted()) return;
+  const std::vector<double> factors = draws_of(priced, *model, *this);
+  add_time_intervals(record, factors);
+  add_energy_intervals(record, factors, energy.idle / energy.total());
+}
+
+void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
+  const PricedOperator priced = price_operator(*this, *machine().kernels(kernel_choice()));
+  const EnergyUse& energy = priced.power.energy;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i)
+    rows.push_back(explain_kernel(priced.kernels[i], priced.cost(i), 1, machine().accelerator()));
+  explanation["operator"] = op->name;
+  explanation["kernels"] = std::move(rows);
+  explanation["energy_j"] = {
+      {"static", energy.idle.base()},   {"matrix", energy.matrix.base()},
+      {"vector", energy.vector.base()}, {"memory", energy.memory.base()},
+      {"cache", energy.cache.base()},   {"shared_memory", energy.shared.base()}};
+  explanation["fusion_saves"] = explain_fusion(*this);
+}
+
+TableView OperatorExperiment::table() const {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  using R = RunRecord;
+  return {{{{"operator"}, [this](const R&) { return operator_cell(*this); }, true},
+           {{"precision"}, [this](const R&) { return std::string(to_string(precision)); }, true},
+           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
+           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
+           {{"work", kRight}, [](const R& r) { return metric_cell(r, "flops_per_s", "FLOP/s"); }},
+           {{"traffic", kRight}, [](const R& r) { return metric_cell(r, "bytes_per_s", "B/s"); }},
+           {{"bound"}, [](const R& r) { return label_cell(r, "bound"); }},
+           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
+           {{"clock", kRight}, [](const R& r) { return metric_cell(r, "clock_hz", "Hz"); }},
+           {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }}},
+          "time_s, bound, flops_per_s",
+          "system.accelerator.memory.bandwidth=4 TB/s",
+          {}};
+}
+
+}  // namespace orrery

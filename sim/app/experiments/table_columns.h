@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/results/run_record.h"
+#include "sim/results/table.h"
+
+namespace orrery {
+
+struct Experiment;
+
+/// One column of the table of a sweep.
+struct SweepColumn {
+  Table::Column title;
+  /// What it says of a result; "-" where the result does not have it.
+  std::function<std::string(const RunRecord& record)> cell;
+  bool of_input = false;  ///< says what was asked for: stands there for points without a result too
+};
+
+/// How tables of sweeps show the results of a kind of experiment.
+struct TableView {
+  /// After that of the name: what was run, its time first among the results, then what people
+  /// compare.
+  std::vector<SweepColumn> columns;
+  /// Metrics that a first question to the store would ask for; the last is what it ranks by.
+  std::string question;
+  std::string setting;  ///< a what-if to try next, as of `--set`
+  std::string remark;   ///< what has to be known to read the table; may be empty
+};
+
+/// A metric with its unit, a share in percent, a label, a metric's interval; "-" without.
+std::string metric_cell(const RunRecord& record, const char* name, const char* unit);
+std::string percent_cell(const RunRecord& record, const char* name);
+std::string label_cell(const RunRecord& record, const char* name);
+std::string interval_cell(const RunRecord& record, const char* name);
+/// The time of a result, or in few words why there is none.
+std::string time_cell(const RunRecord& record, const char* name);
+
+/// How the reason of a point begins whose values cannot stand together.
+inline constexpr const char* kCannotBe = "cannot be";
+
+}  // namespace orrery

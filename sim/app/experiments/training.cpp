@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/training.h"
+
+#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/model_step.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+
+using config::between;
+
+const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
+  using E = TrainingExperiment;
+  static const config::Schema<E> schema =
+      model_schema<E>("training", "one training step of a language model")
+          .optional("schedule", &E::schedule, "pipeline schedule, a name of `orrery describe schedules`, or auto: interleaved with "
+                    "vpp > 1, else 1f1b")
+          .optional("layers_only", &E::layers_only,
+                    "n layers without embedding, head and optimizer; 0: the whole model",
+                    between(0, 10000))
+          .optional("activation_precision", &E::activation_precision,
+                    "of the inputs that matrix products keep for the backward pass; fp8 where "
+                    "they run in 8 bits or less, as Transformer Engine keeps them")
+          .optional("recompute", &E::recompute, "what the backward pass computes again")
+          .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
+          .optional("dropout", &E::dropout, "dropout kernels and masks");
+  return schema;
+}
+
+namespace {
+
+const DeclaredMetric kForwardTime{{"forward_time_s", "s", "forward part of the step", "training"}};
+const DeclaredMetric kBackwardTime{
+    {"backward_time_s", "s", "backward part of the step", "training"}};
+const DeclaredMetric kFlopsPerSPerAccelerator{{"flops_per_s_per_accelerator", "FLOP/s",
+                                               "model FLOPs over time and packages", "training",
+                                               Follows::kRate}};
+
+/// Time that the rank which ends last spends on the given blocks, waits for bytes included, bubbles
+/// not.
+Seconds time_in(const ReplayResult& replay, const std::vector<BlockId>& blocks) {
+  const RoleResult& role = replay.roles[static_cast<std::size_t>(replay.last_role)];
+  Picoseconds total = 0;
+  for (const BlockId block : blocks) total += role.block_time.at(block);
+  return to_seconds(total);
+}
+
+ModelStep sized(const LlmConfig& llm, const TrainingConfig& config, Program program) {
+  return {std::move(program), static_cast<double>(config.global_batch * config.sequence),
+          model_flops(llm, config)};
+}
+
+const RegisterExperiment<TrainingExperiment> registered_training(
+    "training", "training steps, whole or of some layers");
+
+}  // namespace
+
+TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
+  TrainingConfig config;
+  config.parallel = plan;
+  config.micro_batch = batch.micro > 0 ? batch.micro : 1;
+  config.global_batch = batch.global > 0 ? batch.global : config.micro_batch * plan.dp;
+  config.sequence = batch.sequence;
+  config.precision = precision;
+  config.narrow_inputs = activation_precision == CacheFormat::kFp8;
+  config.recompute = recompute;
+  config.schedule = schedule;
+  config.layers_only = layers_only;
+  config.flash_attention = flash_attention;
+  config.dropout = dropout;
+  return config;
+}
+
+std::vector<MemoryUse> TrainingExperiment::memory(const LlmConfig& llm,
+                                                  const ParallelConfig& plan) const {
+  return training_memory(llm, training(plan));
+}
+
+void TrainingExperiment::require_plan(const LlmConfig& llm) const {
+  require_supported(llm, training());
+  matrix_peak(system.accelerator, precision);
+}
+
+ModelStep TrainingExperiment::step(const LlmConfig& llm) const {
+  const TrainingConfig config = training();
+  return sized(llm, config, build_training(llm, config).program);
+}
+
+void TrainingExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  ModelExperiment::check(node, diagnostics);
+  if (batch.sequence == 0)
+    complain(diagnostics, node, {"batch"}, "batch.sequence must be given (tokens of a sequence)");
+}
+
+void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+  const LlmConfig llm = model.build();
+  const TrainingConfig config = training();
+  require_supported(llm, config);
+  if (!check_memory(*this, training_memory(llm, config), record)) return;
+
+  TrainingProgram built = build_training(llm, config);
+  const ModelStep whole = sized(llm, config, std::move(built.program));
+  const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
+  const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
+  report_step(*this, whole, outcome, record);
+
+  const auto stage = static_cast<std::size_t>(outcome.replay.last_role);
+  const Seconds forward = time_in(outcome.replay, built.forward[stage]);
+  const Seconds backward = time_in(outcome.replay, built.backward[stage]);
+  add_metric(record, kForwardTime, forward.base());
+  add_metric(record, kBackwardTime, backward.base());
+  add_metric(record, kFlopsPerSPerAccelerator,
+             whole.model_flops.base() / to_seconds(outcome.replay.end).base() / accelerators());
+  const StepSource source{machine(), *kernels, whole.program, outcome, seed};
+  report_trust(source, record);
+  if (!record.find("step_time_s")->interval) return;
+  add_interval(record, "forward_time_s", block_draws(source, built.forward[stage], forward));
+  add_interval(record, "backward_time_s", block_draws(source, built.backward[stage], backward));
+}
+
+}  // namespace orrery

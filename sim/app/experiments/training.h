@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/experiments/model_experiment.h"
+#include "workloads/operators/cache_format.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+
+/// One training step.
+struct TrainingExperiment final : ModelExperiment {
+  TrainingExperiment() { kind = "training"; }
+
+  std::string schedule = kAutoSchedule;
+  int layers_only = 0;
+  CacheFormat activation_precision = CacheFormat::kBf16;
+  Recompute recompute = Recompute::kNone;
+  bool flash_attention = true;
+  bool dropout = false;
+  static const config::Schema<TrainingExperiment>& schema();
+
+  /// The step under the plan of the experiment.
+  TrainingConfig training() const { return training(parallel); }
+  TrainingConfig training(const ParallelConfig& plan) const;
+
+  std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
+  void require_plan(const LlmConfig& llm) const override;
+  ModelStep step(const LlmConfig& llm) const override;
+  std::string batch_text() const override { return std::to_string(batch.global); }
+  void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
+  void run(const SimulateOptions& options, RunRecord& record) const override;
+};
+
+}  // namespace orrery

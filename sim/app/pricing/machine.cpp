@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/kernels/measured_model.h"
+#include "sim/app/pricing/kernel_pricing.h"
+#include "sim/app/pricing/network_pricing.h"
+#include "sim/config/diagnostics.h"
+#include "sim/machine/draws.h"
+#include "validation/calibration/measured_kernels.h"
+
+namespace orrery {
+namespace {
+
+/// Measured collectives of one size of time: what the calibration left out of its fit. Beyond what
+/// was measured the last class stands for the spread.
+const ResidualClass& residuals_of(const NetworkCalibration& calibration, double time_us) {
+  const auto below = [&](const ResidualClass& r) { return r.below_us > time_us; };
+  const auto at = std::find_if(calibration.residuals.begin(), calibration.residuals.end(), below);
+  return at == calibration.residuals.end() ? calibration.residuals.back() : *at;
+}
+
+bool inside_a_system(const Transfer& transfer, int ranks_per_system) {
+  return std::all_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
+    return std::all_of(group.begin(), group.end(), [&](int rank) {
+      return rank / ranks_per_system == group.front() / ranks_per_system;
+    });
+  });
+}
+
+}  // namespace
+
+Machine::Machine(SystemConfig system, int nodes, std::string calibration, Part part)
+    : system_(std::move(system)), nodes_(nodes), calibration_(std::move(calibration)) {
+  if (part == Part::kAccelerator) return;
+  collectives_file_ = network_calibration_file(calibration_ == "none" ? "none" : "auto", system_);
+  if (collectives_file_.empty()) return;
+  collectives_ = loaded_network_calibration(collectives_file_);
+  collectives_->apply(system_);
+}
+
+Machine Machine::with_host_links() const {
+  Machine machine = *this;
+  machine.system_.host.links = true;
+  return machine;
+}
+
+std::unique_ptr<KernelModel> Machine::kernels(const KernelChoice& choice, TileMemo* memo) const {
+  auto model = kernel_model(calibration_, accelerator(), choice.fidelity, choice.contention, memo);
+  std::vector<MeasuredKernel> measured;
+  for (const FilePath& table : choice.measured) {
+    const auto more = measured_kernels(loaded_table(table.path), accelerator(), *model);
+    if (more.empty())
+      throw config::KeyError(
+          "measured", table.path + " has no row of the accelerator '" + accelerator().id + "'");
+    measured.insert(measured.end(), more.begin(), more.end());
+  }
+  if (measured.empty()) return model;
+  return std::make_unique<MeasuredModel>(std::move(model), measured);
+}
+
+Bytes Machine::usable_memory(double reserve) const {
+  return accelerator().memory.capacity.value * ((1 - reserve) / accelerator().dies);
+}
+
+PowerState Machine::power_state(PowerState of_kind) const {
+  const PowerState state = accelerator().power.state;
+  return state == PowerState::kByKind ? of_kind : state;
+}
+
+std::optional<Watts> Machine::system_power(Watts accelerators, double used) const {
+  if (!system_.all_in_power) return std::nullopt;
+  const PowerConfig& power = accelerator().power;
+  const double packages = system_.accelerators.value;
+  const Watts beside = std::max(Watts(0), system_.all_in_power->value - power.tdp.value * packages);
+  const double unused = std::max(0.0, packages * nodes_ - used);
+  return accelerators + power.idle.value * unused + beside * nodes_;
+}
+
+bool Machine::measured(const Transfer& transfer) const {
+  const bool tokens =
+      transfer.kind == TransferKind::kDispatch || transfer.kind == TransferKind::kCombine;
+  return collectives_ && !tokens && transfer.pair_bytes.empty() && !transfer.host;
+}
+
+Provenance Machine::provenance(const Transfer& transfer) const {
+  if (!measured(transfer)) return Provenance::kAnalytic;
+  const int ranks = static_cast<int>(transfer.groups.front().size());
+  const bool own = collectives_->system == system_.id && inside_a_system(transfer, system_.ranks());
+  return own && collectives_->covers(transfer.bytes, ranks) ? Provenance::kCalibrated
+                                                            : Provenance::kExtrapolated;
+}
+
+std::vector<double> Machine::draws(const Transfer& transfer, Seconds time,
+                                   std::int64_t seed) const {
+  if (!measured(transfer) || collectives_->residuals.empty()) return {};
+  const ResidualClass& spread = residuals_of(*collectives_, time.base() * 1e6);
+  std::vector<double> factors =
+      normal_draws(seed, "collective " + collectives_->id + " " + to_string(transfer.kind));
+  for (double& factor : factors) factor = std::exp(spread.median + spread.sigma * factor);
+  return factors;
+}
+
+}  // namespace orrery

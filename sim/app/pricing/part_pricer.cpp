@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/part_pricer.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "models/transfers/flow_model.h"
+#include "sim/app/pricing/kernel_slowdowns.h"
+#include "sim/app/pricing/power_balance.h"
+#include "sim/app/pricing/pricing.h"
+#include "workloads/parallelism/program_builder.h"
+
+namespace orrery {
+
+/// A transfer that kernels may run beside; picoseconds.
+struct PartPricer::Flight {
+  double begin = 0, end = 0;
+  std::uint32_t transfer = 0;
+};
+
+/// The works of a list with their prices; `work` is that of each step.
+struct PartPricer::Priced {
+  Program program;
+  std::vector<std::uint32_t> work;
+  PricedProgram prices;
+  std::vector<double> joules;  ///< of each transfer, on one rank
+  /// Of kernels beside transfers, by both; the same at every clock.
+  mutable std::map<std::pair<std::uint32_t, std::uint32_t>, double> slowdowns;
+};
+
+namespace {
+
+/// Of each transfer, on one of its ranks.
+std::vector<double> joules_of_transfers(const Program& program, const PricedProgram& prices,
+                                        const AcceleratorConfig& accelerator) {
+  std::vector<double> joules;
+  for (std::size_t id = 0; id < program.transfers.size(); ++id) {
+    std::size_t ranks = 0;
+    for (const std::vector<int>& group : program.transfers[id].groups) ranks += group.size();
+    const Joules all = transfer_energy(prices.transfers[id], accelerator).total();
+    joules.push_back(all.base() / static_cast<double>(std::max<std::size_t>(1, ranks)));
+  }
+  return joules;
+}
+
+double transfer_ps(const PricedTransfer& transfer) {
+  return static_cast<double>(to_picoseconds(transfer.isolated_time));
+}
+
+}  // namespace
+
+StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice,
+                         bool contention) {
+  StepMachine made;
+  made.kernels = machine->kernels(choice);
+  made.network = std::make_shared<const FlowModel>(machine->system(), machine->nodes());
+  made.power = machine->power_state(PowerState::kSteady);
+  if (contention) {
+    const auto slowdowns = std::make_shared<DeviceSlowdowns>(*machine, choice.fidelity, nullptr);
+    made.slowdown = [slowdowns, machine](const Kernel& kernel, const DeviceLoad& taken) {
+      double alone = 0;
+      return slowdowns->slowdown(kernel, taken, alone);
+    };
+  }
+  made.machine = std::move(machine);
+  return made;
+}
+
+PartPricer::PartPricer(StepMachine machine, const ParallelConfig& parallel, Bytes reuse)
+    : machine_(std::move(machine)),
+      parallel_(parallel),
+      reuse_(reuse),
+      priced_on_(priced_accelerator(machine_.accelerator(), machine_.power)) {}
+
+PartPricer::Priced PartPricer::priced(const StepList& steps) const {
+  Priced part;
+  ProgramBuilder builder(parallel_);
+  for (const Step& step : steps.steps()) {
+    part.work.push_back(step.kernel() != nullptr ? builder.kernel(*step.kernel())
+                                                 : builder.collective(*step.collective(), 0));
+  }
+  part.program = builder.finish({});
+  for (Kernel& kernel : part.program.kernels) kernel.reuse = reuse_;
+  part.prices = orrery::price(part.program, priced_on_, *machine_.kernels, *machine_.network);
+  part.joules = joules_of_transfers(part.program, part.prices, machine_.accelerator());
+  return part;
+}
+
+/// A kernel is slower while a transfer is in flight, as the replay has it; transfers do not overlap.
+double PartPricer::kernel_end(const Priced& part, std::uint32_t kernel, double begin,
+                              double duration, const std::vector<Flight>& flights) const {
+  double now = begin, left = duration;
+  for (const Flight& flight : flights) {
+    const DeviceLoad& load = part.prices.transfers[flight.transfer].cost.device;
+    if (flight.end <= now || load.none() || !machine_.slowdown) continue;
+    if (flight.begin > now) {
+      const double alone = std::min(left, flight.begin - now);
+      now += alone;
+      left -= alone;
+    }
+    if (left <= 0) break;
+    double& slowdown = part.slowdowns[{kernel, flight.transfer}];
+    if (slowdown == 0) slowdown = machine_.slowdown(part.program.kernels[kernel], load);
+    const double beside = std::min(left, (flight.end - now) / slowdown);
+    now += beside * slowdown;
+    left -= beside;
+  }
+  return now + left;
+}
+
+double PartPricer::time_of(const StepList& steps, const Priced& part,
+                           const std::vector<KernelCost>& costs) const {
+  std::vector<double> ends;
+  std::vector<Flight> flights;
+  double compute = 0, last = 0;       // ends of the compute stream, and of all
+  std::array<double, 3> streams = {};  // of each scope of collectives
+  for (std::size_t i = 0; i < steps.steps().size(); ++i) {
+    const Step& step = steps.steps()[i];
+    double ready = 0;
+    for (const std::size_t earlier : step.after) ready = std::max(ready, ends[earlier]);
+    if (step.kernel() != nullptr) {
+      const auto duration = static_cast<double>(costs[part.work[i]].duration);
+      compute = kernel_end(part, part.work[i], std::max(ready, compute), duration, flights);
+      ends.push_back(compute);
+    } else {
+      double& stream = streams.at(static_cast<std::size_t>(step.collective()->scope));
+      const PricedTransfer& transfer = part.prices.transfers[part.work[i]];
+      const double begin = std::max(ready, stream);
+      stream = begin + transfer_ps(transfer);
+      flights.push_back({begin, stream, part.work[i]});
+      ends.push_back(stream);
+    }
+    last = std::max(last, ends.back());
+  }
+  return last;
+}
+
+void PartPricer::set_at(StepPrice& price, std::size_t point, const StepList& steps,
+                        const Priced& part, const std::vector<KernelCost>& costs) const {
+  StepPrice::At& at = price.at.at(point);
+  at.time = time_of(steps, part, costs);
+  const std::vector<Joules> joules =
+      run_energies(part.program.kernels, costs, machine_.accelerator());
+  for (std::size_t i = 0; i < part.work.size(); ++i) {
+    const bool kernel = steps.steps()[i].kernel() != nullptr;
+    at.energy += kernel ? joules[part.work[i]].base() : part.joules[part.work[i]];
+  }
+}
+
+StepPrice PartPricer::price(const StepList& steps) const {
+  StepPrice price;
+  const Priced part = priced(steps);
+  const std::vector<Kernel>& kernels = part.program.kernels;
+  for (const Step& step : steps.steps()) price.kernels += step.kernel() != nullptr ? 1 : 0;
+  if (machine_.power == PowerState::kSteady) {
+    const SteadyClock clock(kernels, machine_.accelerator(), part.prices.costs.kernels);
+    price.highest = kernels.empty() ? 0 : clock.highest();
+    for (std::size_t i = 0; i < ClockGrid::kPoints; ++i)
+      set_at(price, i, steps, part, clock.at(ClockGrid::share(i)));
+    return price;
+  }
+  std::vector<KernelCost> costs = part.prices.costs.kernels;
+  balance_burst(kernels, machine_.accelerator(), costs);
+  set_at(price, 0, steps, part, costs);
+  return price;
+}
+
+StepPrice PartPricer::messages(Bytes bytes) const {
+  StepPrice price;
+  const Mesh mesh(parallel_);
+  for (int stage = 0; stage + 1 < parallel_.pp; ++stage) {
+    Transfer message;
+    message.name = "forward";
+    message.kind = TransferKind::kSendReceive;
+    message.bytes = bytes;
+    message.participants = 2;
+    message.groups = mesh.pairs(stage, stage + 1);
+    const PricedTransfer priced = machine_.network->price(message);
+    for (StepPrice::At& at : price.at) at.time += transfer_ps(priced);
+  }
+  return price;
+}
+
+}  // namespace orrery

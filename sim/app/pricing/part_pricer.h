@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/app/pricing/machine.h"
+#include "sim/app/pricing/step_price.h"
+#include "sim/graph/costs.h"
+#include "sim/graph/transfer.h"
+#include "sim/machine/kernel_model.h"
+#include "sim/machine/network.h"
+#include "workloads/llm/step_list.h"
+#include "workloads/parallelism/parallel_config.h"
+
+namespace orrery {
+
+/// What steps are priced on: the prices that a replay of them asks too.
+struct StepMachine {
+  std::shared_ptr<const Machine> machine;
+  std::shared_ptr<const KernelModel> kernels;
+  std::shared_ptr<const Network> network;
+  PowerState power = PowerState::kSteady;  ///< never kByKind
+  /// A kernel beside transfers that take this of its device, over the kernel alone; none: 1.
+  std::function<double(const Kernel& kernel, const DeviceLoad& taken)> slowdown;
+
+  const AcceleratorConfig& accelerator() const { return machine->accelerator(); }
+};
+
+/// Prices on a machine without faults. A power state that follows the kind of an experiment is
+/// steady, as of all steps of models.
+/// @param contention whether transfers slow the kernels beside them
+StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice = {},
+                         bool contention = true);
+
+/// Prices lists of steps that follow each other on the compute stream, with collectives between or
+/// beside them: what a replay of the list alone gives, without a graph. Nothing of one list runs
+/// beside another one, which holds for all steps of inference.
+class PartPricer {
+ public:
+  /// @param reuse of all kernels (Kernel::reuse): what a step touches at least
+  PartPricer(StepMachine machine, const ParallelConfig& parallel, Bytes reuse);
+
+  StepPrice price(const StepList& steps) const;
+  /// A message of activations from one pipeline stage to the next; all of them.
+  StepPrice messages(Bytes bytes) const;
+
+  const StepMachine& machine() const { return machine_; }
+
+ private:
+  struct Flight;
+  struct Priced;
+
+  Priced priced(const StepList& steps) const;
+  double time_of(const StepList& steps, const Priced& priced,
+                 const std::vector<KernelCost>& costs) const;
+  double kernel_end(const Priced& priced, std::uint32_t kernel, double begin, double duration,
+                    const std::vector<Flight>& flights) const;
+  void set_at(StepPrice& price, std::size_t point, const StepList& steps, const Priced& priced,
+              const std::vector<KernelCost>& costs) const;
+
+  StepMachine machine_;
+  ParallelConfig parallel_;
+  Bytes reuse_;
+  AcceleratorConfig priced_on_;  ///< the accelerator as kernels are priced for in the power state
+};
+
+}  // namespace orrery

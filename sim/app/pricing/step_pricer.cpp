@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/step_pricer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/app/pricing/decode_summary.h"
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layers.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMostTokens = 1 << 24;  ///< of a sequence
+
+/// From `first` on: each node by `ratio` or one above the one before, up to `last`.
+std::vector<double> growing_nodes(std::vector<double> first, double ratio, double last) {
+  while (first.back() < last)
+    first.push_back(std::max(first.back() + 1, std::round(first.back() * ratio)));
+  return first;
+}
+
+/// Keys of the longest sequence, which says how kernels split all contexts: between multiples of
+/// 128, which is how many keys a block takes at a time; beyond 2,048 twelve nodes an octave.
+GridAxis longest_axis() {
+  std::vector<double> nodes = {1};
+  for (double keys = 128; keys <= 2048; keys += 128) nodes.insert(nodes.end(), {keys - 1, keys + 1});
+  return GridAxis(growing_nodes(std::move(nodes), 1.0595, kMostTokens));
+}
+/// Mean over longest: at one longest context kernels have the same blocks with less in them.
+GridAxis mean_axis() {
+  return GridAxis({0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1});
+}
+/// Blocks of sequences come in waves, for which every sequence counts.
+RowSteps sequence_steps() { return {.exact = 8, .width = 4, .parity = false}; }
+/// Tiles of attention are 64 rows high or more; latent attention expands keys and values by a
+/// product.
+RowSteps chunk_steps(bool latent) {
+  return {.exact = 4, .width = latent ? 16 : 64, .parity = latent};
+}
+
+/// Even ones.
+GridAxis earlier_axis() {
+  std::vector<double> nodes = growing_nodes({0, 8, 32, 64}, 1.1892, kMostTokens / 2);
+  for (double& node : nodes) node *= 2;
+  return GridAxis(std::move(nodes));
+}
+
+bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
+  return a.window == b.window && a.attention == b.attention;
+}
+
+bool alike(const LayerConfig& a, const LayerConfig& b) {
+  return attends_alike(a, b) && a.moe == b.moe && a.feed == b.feed && a.shared == b.shared;
+}
+
+/// What the smallest step touches of a rank's memory: nearly all of it weights.
+Bytes least_touched(const LlmConfig& model, InferenceConfig plan) {
+  plan.phase = Phase::kMixed;
+  plan.batch = {.chunks = {}, .decodes = {{1, 1}}};
+  const Program program = build_inference(model, plan);
+  Bytes least = program.kernels.front().reuse;
+  for (const Kernel& kernel : program.kernels) least = std::min(least, kernel.reuse);
+  return least;
+}
+
+InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
+  plan.phase = Phase::kMixed;
+  plan.batch = {};
+  for (const Chunk& chunk : shape.chunks)
+    plan.batch.chunks.push_back({chunk.tokens, chunk.context, 1, chunk.samples});
+  plan.batch.decodes = summarised_decodes(shape.sequences, shape.longest, shape.context);
+  return plan;
+}
+
+/// The only part of a step of decodes.
+AttentionPart decodes_alone(InferenceConfig plan, std::int64_t sequences, std::int64_t longest,
+                            std::int64_t context) {
+  plan.phase = Phase::kMixed;
+  plan.batch = {.chunks = {}, .decodes = summarised_decodes(sequences, longest, context)};
+  return layer_work(plan).attention_parts().front();
+}
+
+}  // namespace
+
+StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const InferenceConfig& plan)
+    : model_(std::move(model)),
+      plan_(plan),
+      parts_(machine, plan.parallel, least_touched(model_, plan)),
+      clock_(machine.accelerator(), machine.power, plan.parallel.pp),
+      layers_(kinds(false)),
+      attentions_(kinds(true)),
+      decode_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens); }),
+      mixed_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kMixed, tokens); }),
+      decode_shares_([this](std::int64_t rows) { return price_shares(Phase::kDecode, rows); }),
+      mixed_shares_([this](std::int64_t rows) { return price_shares(Phase::kMixed, rows); }),
+      head_([this](std::int64_t rows) { return price_head(rows); }),
+      decodes_({longest_axis(), mean_axis()}, sequence_steps(),
+               [this](std::int64_t sequences, const ColumnTable::Point& at) {
+                 return price_decodes(sequences, at);
+               }),
+      chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(is_latent()),
+              [this](std::int64_t tokens, const ColumnTable::Point& at) {
+                return price_chunk(tokens, std::llround(at[0]));
+              }),
+      odd_chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(is_latent()),
+                  [this](std::int64_t tokens, const ColumnTable::Point& at) {
+                    return price_chunk(tokens, std::llround(at[0]) + 1);
+                  }) {}
+
+std::vector<StepPricer::LayerKind> StepPricer::kinds(bool attention_alone) const {
+  std::vector<LayerKind> all;
+  for (const LayerConfig& layer : model_.layers) {
+    const auto known = std::find_if(all.begin(), all.end(), [&](const LayerKind& kind) {
+      return attention_alone ? attends_alike(kind.layer, layer) : alike(kind.layer, layer);
+    });
+    if (known == all.end()) {
+      all.push_back({layer, 1});
+    } else {
+      ++known->count;
+    }
+  }
+  return all;
+}
+
+/// So many tokens, without any attention.
+LayerWork StepPricer::work(Phase phase, std::int64_t tokens) const {
+  InferenceConfig one = plan_;
+  one.phase = Phase::kDecode;
+  one.micro_batch = tokens;
+  LayerWork work = layer_work(one);
+  work.phase = phase;
+  work.parts.emplace();
+  return work;
+}
+
+StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens) const {
+  const LayerWork all = work(phase, tokens);
+  StepPrice price = parts_.price(embedding_forward(model_, all));
+  for (const LayerKind& kind : layers_) {
+    StepList layer = attention_half_forward(model_, kind.layer, all);
+    if (!shared_out(kind.layer)) layer.append(feed_half_forward(model_, kind.layer, all));
+    price.add(parts_.price(layer), kind.count);
+  }
+  const Bytes message(static_cast<double>(all.row_tokens() * model_.hidden) *
+                      activation_bytes(all.precision));
+  price.add(parts_.messages(message), 1);
+  return price;
+}
+
+/// Experts whose tokens the tensor parallel ranks share out.
+bool StepPricer::shared_out(const LayerConfig& layer) const {
+  return layer.moe && plan_.parallel.tp > 1;
+}
+
+/// @param rows tokens of one of the ranks that share them out
+StepPrice StepPricer::price_shares(Phase phase, std::int64_t rows) const {
+  const LayerWork all = work(phase, rows * plan_.parallel.tp);
+  StepPrice price;
+  for (const LayerKind& kind : layers_) {
+    if (!shared_out(kind.layer)) continue;
+    price.add(parts_.price(feed_half_forward(model_, kind.layer, all)), kind.count);
+  }
+  return price;
+}
+
+StepPrice StepPricer::price_head(std::int64_t rows) const {
+  LayerWork all = work(Phase::kMixed, rows);
+  all.parts->push_back({Phase::kDecode, rows, 1, 1, {}, true});
+  return parts_.price(head_forward(model_, all));
+}
+
+StepPrice StepPricer::price_attention(const AttentionPart& part) const {
+  const LayerWork all = work(Phase::kMixed, part.sequences * part.query);
+  StepPrice price;
+  for (const LayerKind& kind : attentions_)
+    price.add(parts_.price(attention_part_forward(model_, kind.layer, all, part)), kind.count);
+  return price;
+}
+
+/// @param at keys of the longest, and the mean over them
+StepPrice StepPricer::price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const {
+  const std::int64_t longest = std::llround(at[0]) - 1;
+  const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1]);
+  const auto context = std::clamp<std::int64_t>(keys - sequences, longest, sequences * longest);
+  return price_attention(decodes_alone(plan_, sequences, longest, context));
+}
+
+StepPrice StepPricer::price_chunk(std::int64_t tokens, std::int64_t earlier) const {
+  return price_attention({Phase::kPrefill, 1, tokens, earlier + tokens, {}, true});
+}
+
+bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
+  const bool known = (decodes ? decode_tokens_ : mixed_tokens_).add(tokens, 1, terms_);
+  const bool shares = std::any_of(layers_.begin(), layers_.end(), [this](const LayerKind& kind) {
+    return shared_out(kind.layer);
+  });
+  if (!shares) return known;
+  const std::int64_t tp = plan_.parallel.tp;
+  const std::int64_t rows = (tokens + tp - 1) / tp;
+  return (decodes ? decode_shares_ : mixed_shares_).add(rows, 1, terms_) && known;
+}
+
+bool StepPricer::add_decodes(const BatchShape& shape) {
+  if (shape.sequences == 0) return true;
+  const auto longest = static_cast<double>(shape.longest + 1);
+  const double mean =
+      static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
+  return decodes_.add(shape.sequences, {longest, mean / longest}, 1, terms_);
+}
+
+bool StepPricer::add_chunk(const Chunk& chunk) {
+  const bool odd = is_latent() && chunk.context % 2 == 1;
+  const auto earlier = static_cast<double>(chunk.context - (odd ? 1 : 0));
+  return (odd ? odd_chunks_ : chunks_).add(chunk.tokens, {earlier, 0}, 1, terms_);
+}
+
+Picoseconds StepPricer::time(const BatchShape& shape) {
+  const std::int64_t tokens = shape.tokens();
+  if (tokens == 0) return 0;
+  terms_.clear();
+  bool known = add_tokens(tokens, shape.chunks.empty());
+  known = add_decodes(shape) && known;
+  std::int64_t sampled = shape.sequences;
+  for (const Chunk& chunk : shape.chunks) {
+    sampled += chunk.samples ? 1 : 0;
+    known = add_chunk(chunk) && known;
+  }
+  if (sampled > 0) known = head_.add(sampled, 1, terms_) && known;
+  ++asked_;
+  if (!known) ++missed_;
+  return clock_.time(terms_);
+}
+
+Program StepPricer::program(const BatchShape& shape) const {
+  return build_inference(model_, with_batch(plan_, shape));
+}
+
+std::size_t StepPricer::entries() const {
+  return decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
+         mixed_shares_.entries() + head_.entries() +
+         decodes_.entries() + chunks_.entries() + odd_chunks_.entries();
+}
+
+}  // namespace orrery

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/app/experiments/exit_codes.h"
+
+namespace orrery {
+
+/// Points of a plan by their place in it: `first` to the one before `last`.
+struct PointRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// What became of one point: what its work returned, or why it returned nothing.
+struct PointOutcome {
+  std::size_t point = 0;
+  std::variant<std::string, Failure> result;
+};
+
+/// Runs points elsewhere than in this process. A crash costs the point that it happened in.
+class Executor {
+ public:
+  Executor() = default;
+  virtual ~Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  virtual void submit(PointRange range) = 0;
+  /// Waits until points are done, and gives them in any order. Empty: all that was submitted has
+  /// been given.
+  virtual std::vector<PointOutcome> poll() = 0;
+  /// Ends what runs; what was not given is lost.
+  virtual void cancel() = 0;
+};
+
+}  // namespace orrery

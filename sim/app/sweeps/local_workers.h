@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/app/sweeps/executor.h"
+
+namespace orrery {
+
+/// Processes of this machine, forked from this one when the first points are submitted: fork from a
+/// process that is still small. Each runs many points one after the other, and is replaced when it
+/// dies.
+class LocalWorkers final : public Executor {
+ public:
+  /// @param work returns what becomes of a point, or throws; runs in the workers
+  LocalWorkers(std::size_t jobs, std::function<std::string(std::size_t point)> work);
+  ~LocalWorkers() override;
+
+  void submit(PointRange range) override;
+  std::vector<PointOutcome> poll() override;
+  void cancel() override;
+
+ private:
+  class CurrentPoint;
+  struct Worker;
+
+  void start_workers();
+  void start(Worker& worker);
+  void feed(Worker& worker);
+  void receive(Worker& worker, std::vector<PointOutcome>& outcomes);
+  void bury(Worker& worker, std::vector<PointOutcome>& outcomes);
+  std::size_t waiting() const;
+
+  std::size_t jobs_;
+  std::function<std::string(std::size_t)> work_;
+  std::deque<PointRange> ranges_;  ///< not given to a worker yet
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+/// Processors that this process may use.
+std::size_t available_processors();
+
+}  // namespace orrery

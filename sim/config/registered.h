@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "sim/config/schema.h"
+
+namespace orrery::config {
+
+/// The structs with keys of their own that a map of a configuration may be: what OneOf<Base> asks
+/// for, filled by one object in the file of each. `Base` has a member `std::string` that the tag
+/// fills, and
+/// @code
+/// static const config::Choices& choices() { return config::Registered<Base>::choices("kind", ""); }
+/// static const Base* view(const std::string& name, void* object) {
+///   return config::Registered<Base>::view(name, object);
+/// }
+/// @endcode
+template <class Base>
+class Registered {
+ public:
+  struct Item {
+    std::string help;  ///< one line
+    const Record& (*record)() = nullptr;
+    const Base* (*view)(void* object) = nullptr;
+  };
+
+  /// `const Registered<Base>::Add<T> added("name", "one line of help");`, where T derives from Base
+  /// and has `static const Schema<T>& schema()`.
+  template <class T>
+  struct Add {
+    Add(const std::string& name, std::string help) {
+      const Item item{std::move(help),
+                      []() -> const Record& { return T::schema().record(); },
+                      [](void* object) -> const Base* { return static_cast<T*>(object); }};
+      if (!mutable_items().emplace(name, item).second)
+        throw std::logic_error("registered twice: " + name);
+    }
+  };
+
+  static const std::map<std::string, Item>& items() { return mutable_items(); }
+
+  /// @param tag the key that names the struct
+  /// @param fallback of a map that does not say; may be empty
+  static const Choices& choices(const std::string& tag, const std::string& fallback) {
+    static const Choices all = [&] {
+      Choices made{.tag = tag, .fallback = fallback, .records = {}};
+      for (const auto& [name, item] : items()) made.records.emplace(name, item.record);
+      return made;
+    }();
+    return all;
+  }
+
+  static const Base* view(const std::string& name, void* object) {
+    return items().at(name).view(object);
+  }
+
+ private:
+  /// Made at its first use, because files register while statics are initialised.
+  static std::map<std::string, Item>& mutable_items() {
+    static std::map<std::string, Item> items;
+    return items;
+  }
+};
+
+}  // namespace orrery::config

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "sim/units/time.h"
+
+namespace orrery {
+
+/// A prompt, or a piece of one, that enters the cache in an iteration.
+struct Chunk {
+  std::int64_t tokens = 1;   ///< new ones
+  std::int64_t context = 0;  ///< earlier tokens of the sequence, in the cache before
+  bool samples = true;       ///< the last piece of its prompt: a next token is chosen
+
+  bool operator==(const Chunk&) const = default;
+};
+
+/// What one instance does in an iteration of continuous batching, on each data parallel rank: chunks
+/// of prompts beside sequences that get one more token each. Of the latter only what attention's
+/// time depends on is told: how many there are, what they have in the cache together, and the
+/// longest of them, which all others wait for.
+struct BatchShape {
+  std::int64_t sequences = 0;  ///< that decode
+  std::int64_t longest = 0;    ///< tokens in the cache of the longest of these, before
+  std::int64_t context = 0;    ///< the same of all of these together
+  std::span<const Chunk> chunks{};
+
+  /// New tokens of the iteration.
+  std::int64_t tokens() const {
+    std::int64_t all = sequences;
+    for (const Chunk& chunk : chunks) all += chunk.tokens;
+    return all;
+  }
+};
+
+/// The door through which schedulers see time.
+class IterationPricer {
+ public:
+  IterationPricer() = default;
+  IterationPricer(const IterationPricer&) = delete;
+  IterationPricer& operator=(const IterationPricer&) = delete;
+  virtual ~IterationPricer() = default;
+
+  /// How long an iteration takes on the devices. A function of the shape alone, whatever was asked
+  /// before. An empty batch takes no time.
+  virtual Picoseconds time(const BatchShape& shape) = 0;
+};
+
+}  // namespace orrery

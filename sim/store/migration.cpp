@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/store/migration.h"
+
+#include <string>
+
+#include "sim/results/record_bytes.h"
+#include "sim/store/old_records.h"
+#include "sim/store/record_writer.h"
+#include "sim/store/schema.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kOld = "old_";
+/// Those that refer to others first, so that they can be dropped one after the other.
+constexpr const char* kOldTables[] = {"metrics",    "classes", "links",
+                                      "parameters", "runs",    "points"};
+
+void set_version(Database& database) {
+  database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
+}
+
+bool has_table(const Database& database, const std::string& name) {
+  return database.integer("SELECT count(*) FROM sqlite_schema WHERE name = '" + name + "'") > 0;
+}
+
+void copy_points(Database& database) {
+  OldRecordReader reader(database, kOld);
+  RecordWriter writer(database);
+  for (auto next = reader.next_identity(""); next; next = reader.next_identity(*next)) {
+    const std::optional<RunRecord> record = reader.find(*next);
+    if (!record) continue;
+    const std::int64_t point =
+        writer.insert(*record, result_digest(*record), {reader.engine_version(*next), true, 0});
+    for (const RunTimes& times : reader.times(*next)) writer.insert_run(point, times);
+  }
+}
+
+}  // namespace
+
+void create_tables(Database& database) {
+  database.execute(kStoreSchema);
+  database.execute(kTileSchema);
+  set_version(database);
+  database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
+}
+
+void update_tables(Database& database) {
+  if (database.integer("PRAGMA user_version") >= kStoreVersion) return;
+  database.execute("DROP VIEW IF EXISTS v_runs");
+  for (const char* table : kOldTables) {
+    if (!has_table(database, table)) continue;
+    database.execute((std::string("ALTER TABLE ") + table + " RENAME TO " + kOld + table).c_str());
+  }
+  database.execute(kStoreSchema);
+  if (!has_table(database, "tiles")) database.execute(kTileSchema);
+  copy_points(database);
+  for (const char* table : kOldTables)
+    database.execute((std::string("DROP TABLE IF EXISTS ") + kOld + table).c_str());
+  set_version(database);
+}
+
+}  // namespace orrery

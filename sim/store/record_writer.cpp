@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/store/record_writer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/store/views.h"
+#include "sim/units/sha256.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Values that a point may have otherwise than another one and still be told by them.
+constexpr std::size_t kMostVaried = 24;
+/// Bases of a kind that a record is compared with.
+constexpr std::size_t kMostBases = 4;
+
+std::string json_of(const Configuration& configuration) {
+  ordered_json parameters = ordered_json::array();
+  for (const Parameter& p : configuration.parameters) {
+    parameters.push_back({p.path, p.text, p.unit, p.origin});
+    if (p.value) parameters.back().push_back(*p.value);
+  }
+  return ordered_json{
+      {"canonical", configuration.canonical ? *configuration.canonical : ordered_json::object()},
+      {"parameters", std::move(parameters)}}
+      .dump();
+}
+
+/// What tells results with other metrics or labels, or in another order, apart.
+std::string layout_of(const RunRecord& record) {
+  ordered_json metrics = ordered_json::array(), labels = ordered_json::array();
+  for (const Metric& metric : record.metrics)
+    if (metric.name != kWallTimeMetric) metrics.push_back({metric.name, metric.unit});
+  for (const Label& label : record.labels) labels.push_back(label.name);
+  return ordered_json{{"metrics", std::move(metrics)}, {"labels", std::move(labels)}}.dump();
+}
+
+/// The same without the effort of JSON.
+std::string layout_key(const RunRecord& record) {
+  std::string key = record.experiment;
+  for (const Metric& metric : record.metrics)
+    if (metric.name != kWallTimeMetric) key.append("\n").append(metric.name).append(metric.unit);
+  for (const Label& label : record.labels) key.append("\t").append(label.name);
+  return key;
+}
+
+/// A statement that adds a row, or finds the one that is there; gives its id.
+std::int64_t intern(Database& database, const std::string& table, const std::string& id,
+                    const std::vector<std::pair<std::string, std::string>>& columns) {
+  Statement find = database.prepare("SELECT " + id + " FROM " + table + " WHERE " +
+                                    columns.front().first + " = ?");
+  find.bind(1, columns.front().second);
+  if (find.step()) return find.integer(0);
+  std::string names, places;
+  for (const auto& [name, value] : columns) {
+    names += (names.empty() ? "" : ", ") + name;
+    places += places.empty() ? "?" : ", ?";
+  }
+  Statement insert =
+      database.prepare("INSERT INTO " + table + " (" + names + ") VALUES (" + places + ")");
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    insert.bind(static_cast<int>(i) + 1, columns[i].second);
+  insert.run();
+  return database.last_row();
+}
+
+/// Numbers as what they are, so that they compare; flags are in their text.
+void bind_json(Statement& statement, int parameter, const ordered_json& value) {
+  if (value.is_number_float()) {
+    statement.bind(parameter, value.get<double>());
+  } else if (value.is_number_integer()) {
+    statement.bind(parameter, value.get<std::int64_t>());
+  } else if (value.is_string()) {
+    statement.bind(parameter, value.get<std::string>());
+  } else {
+    statement.bind(parameter, std::nullopt);
+  }
+}
+
+}  // namespace
+
+std::string metrics_table(const std::string& experiment) { return "metrics_" + experiment; }
+
+std::string sql_name(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) text.append(c == '"' ? 2 : 1, c);
+  return text + "\"";
+}
+
+RecordWriter::RecordWriter(Database& database)
+    : database_(database),
+      find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ? "
+                             "AND old_identity IS NULL")),
+      point_(database.prepare("INSERT INTO points (identity, experiment, name, status, reason, "
+                              "exit_code, base, layout, "
+                              "provenance, engine_version, digest, old_identity) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
+      varied_(database.prepare("INSERT INTO varied (point, position, axis, value, text, origin) "
+                               "VALUES (?, ?, ?, ?, ?, ?)")),
+      interval_(
+          database.prepare("INSERT INTO intervals (point, metric, p10, p90) VALUES (?, ?, ?, ?)")),
+      class_(database.prepare("INSERT INTO classes (point, position, name, count, time_s, flops, "
+                              "bytes) VALUES (?, ?, ?, ?, ?, ?, ?)")),
+      link_(database.prepare("INSERT INTO links (point, scope, position, name, links, bytes, "
+                             "busy_share, peak_share) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
+      run_(database.prepare(
+          "INSERT OR IGNORE INTO runs (point, started, wall_s, host) VALUES (?, ?, ?, ?)")) {}
+
+std::optional<RecordWriter::Stored> RecordWriter::find(std::string_view identity) {
+  find_.reset();
+  find_.bind(1, identity);
+  std::optional<Stored> stored;
+  if (find_.step())
+    stored = Stored{find_.integer(0), run_status_from(find_.text(1)), find_.text(2)};
+  find_.reset();
+  return stored;
+}
+
+std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& digest,
+                                  const Source& source) {
+  Values& values = values_of(record);
+  std::vector<Variation> varied;
+  const std::optional<std::int64_t> base = base_of(record, varied);
+  point_.bind(1, record.identity).bind(2, record.experiment).bind(3, record.name);
+  point_.bind(4, to_string(record.status)).bind(5, record.reason);
+  point_.bind(6, std::int64_t{source.exit_code});
+  if (base) {
+    point_.bind(7, *base);
+  } else {
+    point_.bind(7, std::nullopt);
+  }
+  point_.bind(8, values.layout).bind(9, record.provenance.dump());
+  point_.bind(10, source.engine_version).bind(11, digest);
+  if (source.old_store) {
+    point_.bind(12, record.identity);
+  } else {
+    point_.bind(12, std::nullopt);
+  }
+  point_.run();
+  const std::int64_t point = database_.last_row();
+  insert_values(point, record, values);
+  insert_varied(point, varied);
+  insert_classes(point, record);
+  insert_links(point, "class", record.link_classes);
+  insert_links(point, "link", record.links);
+  return point;
+}
+
+std::int64_t RecordWriter::id_of(const Configuration& configuration) {
+  const std::string json = json_of(configuration);
+  return intern(database_, "configurations", "base", {{"hash", sha256_hex(json)}, {"json", json}});
+}
+
+std::optional<std::int64_t> RecordWriter::base_of(const RunRecord& record,
+                                                  std::vector<Variation>& varied) {
+  if (!record.base) return std::nullopt;
+  varied = record.varied;
+  std::vector<Base>& bases = bases_[record.experiment];
+  for (const Base& known : bases)
+    if (known.configuration == record.base) return known.id;
+  // One that stands alone may still be told by what it has otherwise than another one.
+  for (const Base& known : bases) {
+    if (!record.varied.empty()) break;
+    if (auto differs = difference(*known.configuration, *record.base, kMostVaried)) {
+      varied = std::move(*differs);
+      return known.id;
+    }
+  }
+  if (bases.size() == kMostBases) bases.erase(bases.begin());
+  bases.push_back({id_of(*record.base), record.base});
+  return bases.back().id;
+}
+
+RecordWriter::Values& RecordWriter::values_of(const RunRecord& record) {
+  const std::string key = layout_key(record);
+  const auto known = values_.find(key);
+  if (known != values_.end()) return known->second;
+  add_columns(record);
+  std::string columns = "point", places = "?";
+  const auto add = [&](const std::string& name) {
+    columns += ", " + sql_name(name);
+    places += ", ?";
+  };
+  for (const Metric& metric : record.metrics)
+    if (metric.name != kWallTimeMetric) add(metric.name);
+  for (const Label& label : record.labels) add(label.name);
+  const std::int64_t layout = intern(database_, "layouts", "layout", {{"json", layout_of(record)}});
+  return values_
+      .emplace(key, Values{layout, database_.prepare("INSERT INTO " +
+                                                     sql_name(metrics_table(record.experiment)) +
+                                                     " (" + columns + ") VALUES (" + places + ")")})
+      .first->second;
+}
+
+void RecordWriter::add_columns(const RunRecord& record) {
+  const std::string table = metrics_table(record.experiment);
+  bool changed = false;
+  if (columns_of(database_, table).empty()) {
+    database_.execute(("CREATE TABLE " + sql_name(table) +
+                       " (point INTEGER PRIMARY KEY REFERENCES points ON DELETE CASCADE) STRICT")
+                          .c_str());
+    changed = true;
+  }
+  const std::vector<std::string> there = columns_of(database_, table);
+  const auto add = [&](const std::string& name, const char* type) {
+    if (std::find(there.begin(), there.end(), name) != there.end()) return;
+    database_.execute(
+        ("ALTER TABLE " + sql_name(table) + " ADD COLUMN " + sql_name(name) + type).c_str());
+    changed = true;
+  };
+  for (const Metric& metric : record.metrics)
+    if (metric.name != kWallTimeMetric) add(metric.name, " REAL");
+  for (const Label& label : record.labels) add(label.name, " TEXT");
+  if (changed) update_views(database_);
+}
+
+void RecordWriter::insert_values(std::int64_t point, const RunRecord& record, Values& values) {
+  int place = 1;
+  values.insert.bind(place++, point);
+  for (const Metric& metric : record.metrics) {
+    if (metric.name == kWallTimeMetric) continue;
+    values.insert.bind(place++, metric.value);
+    if (!metric.interval) continue;
+    interval_.bind(1, point).bind(2, metric.name);
+    interval_.bind(3, metric.interval->first).bind(4, metric.interval->second);
+    interval_.run();
+  }
+  for (const Label& label : record.labels) values.insert.bind(place++, label.value);
+  values.insert.run();
+}
+
+void RecordWriter::insert_varied(std::int64_t point, const std::vector<Variation>& varied) {
+  std::int64_t position = 0;
+  for (const Variation& other : varied) {
+    varied_.bind(1, point).bind(2, position++).bind(3, other.parameter.path);
+    bind_json(varied_, 4, ordered_json::parse(other.json));
+    varied_.bind(5, other.parameter.text).bind(6, other.parameter.origin);
+    varied_.run();
+  }
+}
+
+void RecordWriter::insert_classes(std::int64_t point, const RunRecord& record) {
+  std::int64_t position = 0;
+  for (const ClassBreakdown& c : record.classes) {
+    class_.bind(1, point).bind(2, position++).bind(3, c.name);
+    class_.bind(4, static_cast<std::int64_t>(c.count));
+    class_.bind(5, c.time_s).bind(6, c.flops).bind(7, c.bytes);
+    class_.run();
+  }
+}
+
+void RecordWriter::insert_links(std::int64_t point, const char* scope,
+                                const std::vector<LinkUse>& links) {
+  std::int64_t position = 0;
+  for (const LinkUse& use : links) {
+    link_.bind(1, point).bind(2, scope).bind(3, position++).bind(4, use.name);
+    link_.bind(5, static_cast<std::int64_t>(use.links)).bind(6, use.bytes);
+    link_.bind(7, use.busy_share).bind(8, use.peak_share);
+    link_.run();
+  }
+}
+
+void RecordWriter::insert_run(std::int64_t point, const RunTimes& times) {
+  run_.bind(1, point).bind(2, times.started).bind(3, times.wall_s).bind(4, times.host);
+  run_.run();
+}
+
+void RecordWriter::forget() {
+  bases_.clear();
+  values_.clear();
+}
+
+}  // namespace orrery

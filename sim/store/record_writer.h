@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/results/run_record.h"
+#include "sim/store/result_store.h"
+#include "sim/store/sqlite.h"
+
+namespace orrery {
+
+/// Writes records as rows of the tables of schema.h, within the caller's transactions. What it
+/// knows of the tables it keeps from one record to the next.
+class RecordWriter {
+ public:
+  explicit RecordWriter(Database& database);
+
+  /// Where a record comes from.
+  struct Source {
+    std::string engine_version;
+    bool old_store = false;  ///< then its identity is that of an older engine
+    int exit_code = 0;
+  };
+
+  /// What is stored for an identity.
+  struct Stored {
+    std::int64_t point;
+    RunStatus status;
+    std::string digest;
+  };
+  std::optional<Stored> find(std::string_view identity);
+  /// Adds the rows of a record that is not there yet; returns its point.
+  std::int64_t insert(const RunRecord& record, const std::string& digest, const Source& source);
+  /// Adds a row to `runs`, unless the same run is there.
+  void insert_run(std::int64_t point, const RunTimes& times);
+  /// To be called where a transaction was rolled back: what it had added is not there.
+  void forget();
+
+ private:
+  struct Base {
+    std::int64_t id = 0;
+    std::shared_ptr<const Configuration> configuration;
+  };
+  struct Values {
+    std::int64_t layout = 0;
+    Statement insert;
+  };
+
+  /// The row of a configuration, and what the record has otherwise.
+  std::optional<std::int64_t> base_of(const RunRecord& record, std::vector<Variation>& varied);
+  std::int64_t id_of(const Configuration& configuration);
+  Values& values_of(const RunRecord& record);
+  void add_columns(const RunRecord& record);
+  void insert_values(std::int64_t point, const RunRecord& record, Values& values);
+  void insert_varied(std::int64_t point, const std::vector<Variation>& varied);
+  void insert_classes(std::int64_t point, const RunRecord& record);
+  void insert_links(std::int64_t point, const char* scope, const std::vector<LinkUse>& links);
+
+  Database& database_;
+  Statement find_, point_, varied_, interval_, class_, link_, run_;
+  std::map<std::string, std::vector<Base>> bases_;  ///< by kind; the last few that records had
+  std::map<std::string, Values> values_;            ///< by kind and layout
+};
+
+/// "metrics_training"
+std::string metrics_table(const std::string& experiment);
+/// In double quotes, for SQL.
+std::string sql_name(const std::string& name);
+
+}  // namespace orrery

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/store/views.h"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/results/metric_table.h"
+#include "sim/results/run_record.h"
+#include "sim/store/record_writer.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kParameters = R"sql(CREATE VIEW v_parameters AS
+SELECT points.identity, points.name, points.experiment,
+  json_extract(p.value, '$[0]') AS path,
+  CASE WHEN varied.point IS NULL THEN json_extract(p.value, '$[4]')
+       WHEN typeof(varied.value) IN ('integer', 'real') THEN varied.value END AS value,
+  json_extract(p.value, '$[2]') AS unit,
+  coalesce(varied.text, json_extract(p.value, '$[1]')) AS text,
+  coalesce(varied.origin, json_extract(p.value, '$[3]')) AS origin
+FROM points JOIN configurations USING (base)
+JOIN json_each(configurations.json, '$.parameters') AS p
+LEFT JOIN varied ON varied.point = points.point AND varied.axis = json_extract(p.value, '$[0]'))sql";
+
+std::vector<std::string> metrics_tables(const Database& database) {
+  std::vector<std::string> tables;
+  Statement select = database.prepare(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'metrics_*' ORDER BY "
+      "name");
+  while (select.step()) tables.push_back(select.text(0));
+  return tables;
+}
+
+/// One look-up by the point in the table of each kind of experiment.
+std::string view_of_runs(const Database& database) {
+  std::map<std::string, std::string> found;  // where a metric is, by its name
+  std::string joins;
+  for (const std::string& table : metrics_tables(database)) {
+    joins += " LEFT JOIN " + sql_name(table) + " USING (point)";
+    for (const std::string& column : columns_of(database, table)) {
+      std::string& places = found[column];
+      places += (places.empty() ? "" : ", ") + sql_name(table) + "." + sql_name(column);
+    }
+  }
+  std::string sql =
+      "CREATE VIEW v_runs AS SELECT identity, experiment, name, status, reason, engine_version";
+  const auto add = [&sql](const std::string& name, const std::string& places) {
+    const bool several = places.find(", ") != std::string::npos;
+    sql += ", " + (several ? "coalesce(" + places + ")" : places) + " AS " + sql_name(name);
+  };
+  found.erase("point");
+  for (const auto& [metric, info] : metric_table()) {
+    if (metric == kWallTimeMetric) continue;
+    const auto places = found.find(metric);
+    add(metric, places == found.end() ? "NULL" : places->second);
+    if (places != found.end()) found.erase(places);
+  }
+  for (const auto& [name, places] : found) add(name, places);
+  sql += ", (SELECT min(wall_s) FROM runs WHERE runs.point = points.point) AS wall_time_s";
+  return sql + " FROM points" + joins;
+}
+
+void update_view(Database& database, const std::string& name, const std::string& sql) {
+  if (database.text("SELECT sql FROM sqlite_schema WHERE name = '" + name + "'") == sql) return;
+  database.execute(("DROP VIEW IF EXISTS " + name).c_str());
+  database.execute(sql.c_str());
+}
+
+}  // namespace
+
+std::vector<std::string> columns_of(const Database& database, const std::string& table) {
+  std::vector<std::string> columns;
+  Statement select = database.prepare("SELECT name FROM pragma_table_info(?)");
+  select.bind(1, table);
+  while (select.step()) columns.push_back(select.text(0));
+  return columns;
+}
+
+void update_views(Database& database) {
+  update_view(database, "v_runs", view_of_runs(database));
+  update_view(database, "v_parameters", kParameters);
+}
+
+}  // namespace orrery

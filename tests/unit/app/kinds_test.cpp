@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of experiment: each has keys of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/app/experiments/collective.h"
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/training.h"
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+LoadedExperiment load(const std::string& text, const std::vector<std::string>& set = {}) {
+  config::Diagnostics diagnostics;
+  config::Node node = config::parse_yaml(text, "test.yaml", diagnostics);
+  diagnostics.throw_if_errors();
+  return load_experiment(std::move(node), set, diagnostics);
+}
+
+std::string error_of(const std::string& text, const std::vector<std::string>& set = {}) {
+  try {
+    load(text, set);
+  } catch (const config::ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+const std::string kReduce =
+    "experiment: collective\nsystem: dgx_h100\ncollective: {kind: all_reduce, bytes: 1 MiB}\n";
+const std::string kStep =
+    "experiment: training\nsystem: dgx_h100\nmodel: llama_3_1_8b\n"
+    "batch: {micro: 1, sequence: 1024}\n";
+
+TEST(Kinds, ACollectiveRefusesAKeyOfTrainingAndSaysWhoHasIt) {
+  EXPECT_THAT(
+      error_of(kReduce + "recompute: full\n"),
+      AllOf(HasSubstr("test.yaml:4:1: error: unknown key 'recompute' in experiment collective"),
+            HasSubstr("'recompute' is a key of: training")));
+  EXPECT_THAT(error_of(kReduce, {"recompute=full"}),
+              AllOf(HasSubstr("--set recompute=full: error: unknown key 'recompute'"),
+                    HasSubstr("'recompute' is a key of: training")));
+}
+
+// A key that is not in its configuration cannot rename its points.
+TEST(Kinds, AConfigurationHasTheKeysOfItsKindAlone) {
+  const LoadedExperiment reduce = load(kReduce);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : reduce.configuration.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("calibration", "collective", "experiment", "faults", "name",
+                                "nodes", "record", "seed", "system"));
+  EXPECT_TRUE(load(kStep).configuration.contains("recompute"));
+  EXPECT_FALSE(load(kStep).configuration.contains("kv_length"));
+}
+
+TEST(Kinds, AnAssignmentMayChangeTheKind) {
+  const LoadedExperiment step =
+      load(kReduce, {"collective.kind=all_gather", "collective.bytes=2 MiB"});
+  EXPECT_EQ(step.as<CollectiveExperiment>().collective->kind, TransferKind::kAllGather);
+  const LoadedExperiment other = load(
+      "experiment: inference\nsystem: dgx_h100\nmodel: llama_3_1_8b\n"
+      "batch: {micro: 1, sequence: 1024}\n",
+      {"experiment=training", "recompute=full"});
+  EXPECT_EQ(other.as<TrainingExperiment>().recompute, Recompute::kFull);
+}
+
+TEST(Kinds, AFileThatSaysNoneIsToldWhichThereAre) {
+  EXPECT_THAT(error_of("system: dgx_h100\n"),
+              AllOf(HasSubstr("missing key 'experiment'"),
+                    HasSubstr("collective, inference, operator, training")));
+  EXPECT_THAT(error_of("experiment: trainning\nsystem: dgx_h100\n"),
+              AllOf(HasSubstr("test.yaml:1:13: error: expected one of"),
+                    HasSubstr("did you mean 'training'")));
+}
+
+TEST(Kinds, KeysThatAllHaveAreNotSaidToBeElsewhere) {
+  EXPECT_THAT(error_of(kReduce + "sede: 1\n"), Not(HasSubstr("is a key of")));
+  EXPECT_EQ(kinds_with_key("seed").size(), experiment_kinds().size());
+}
+
+}  // namespace
+}  // namespace orrery

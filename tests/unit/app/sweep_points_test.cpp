@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Points of sweeps: known without loading them, run in workers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/questions/effects.h"
+#include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/sweep_config.h"
+#include "sim/config/load.h"
+#include "sim/results/record_bytes.h"
+#include "sim/units/sha256.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A sweep file of the test, gone after it.
+class SweepFile {
+ public:
+  explicit SweepFile(const std::string& text)
+      : path_(fs::temp_directory_path() /
+              ("orrery_points_" + std::to_string(::getpid()) + ".yaml")) {
+    std::ofstream(path_) << text;
+  }
+  ~SweepFile() { fs::remove(path_); }
+  SweepFile(const SweepFile&) = delete;
+  SweepFile& operator=(const SweepFile&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+/// Compares a point with what loading it gives. @return whether it can be
+bool same_as_loaded(const Sweep& sweep, const SweepPoint& point) {
+  const LoadedExperiment whole = sweep.load_whole(point);
+  if (point.group == SweepPoint::kNoGroup || !whole.contradiction.empty()) {
+    EXPECT_FALSE(whole.contradiction.empty());
+    return false;
+  }
+  const PointGroup& group = *sweep.groups[point.group];
+  EXPECT_EQ(point.identity, whole.identity) << Sweep::axes(point);
+  const auto varied = group.varied(point.settings);
+  EXPECT_EQ(canonical_with(*group.configuration(), varied).dump(), whole.configuration.dump());
+  EXPECT_EQ(parameters_with(*group.configuration(), varied), configuration_of(whole)->parameters);
+  return true;
+}
+
+TEST(SweepPoints, HaveTheIdentityOfLoadedOnesInEverySweepOfTheLibrary) {
+  constexpr std::size_t kMost = 24;  // of each sweep, as loading takes milliseconds
+  std::size_t compared = 0;
+  for (const auto& file : fs::directory_iterator(ORRERY_SOURCE_DIR "/configs/sweeps")) {
+    if (file.path().extension() != ".yaml") continue;
+    const Sweep sweep = load_sweep(file.path().string());
+    const std::size_t step = std::max<std::size_t>(1, sweep.points.size() / kMost);
+    for (std::size_t i = 0; i < sweep.points.size(); i += step)
+      compared += same_as_loaded(sweep, sweep.points[i]) ? 1 : 0;
+  }
+  EXPECT_GT(compared, 20U);
+}
+
+const std::vector<std::string> kBases = {
+    "{experiment: operator, system: dgx_h100, operator: {kind: gemm, m: 64, n: 64, k: 64}}",
+    "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: 1 MiB}}",
+    "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
+    "1024, "
+    "parallel: {tp: 8}, batch: {micro: 4}}",
+    "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {tp: 8}, batch: "
+    "{global: 4, micro: 1, sequence: 2048}}"};
+
+TEST(SweepPoints, HaveTheIdentityOfLoadedOnesForRandomSettings) {
+  std::mt19937 random(7);
+  std::size_t compared = 0;
+  for (const std::string& base : kBases) {
+    config::Diagnostics diagnostics;
+    const LoadedExperiment loaded =
+        load_experiment(config::parse_yaml(base, "base.yaml", diagnostics), {}, diagnostics);
+    const std::vector<config::Leaf> leaves = loaded.leaves();
+    std::string list;
+    for (int i = 0; i < 50;) {
+      const config::Leaf& leaf = leaves[random() % leaves.size()];
+      const std::vector<std::string> values = other_values(leaf);
+      if (values.empty() || leaf.type->kind == config::TypeKind::kText) continue;
+      // One that the sweep would refuse as a mistake is another test's.
+      const std::string& value = values[random() % values.size()];
+      try {
+        config::Diagnostics one;
+        load_experiment(config::parse_yaml(base, "base.yaml", one), {leaf.path + "=" + value}, one);
+      } catch (const config::ConfigError&) {
+        continue;
+      }
+      list += "      - {" + leaf.path + ": " + value + "}\n";
+      ++i;
+    }
+    const SweepFile file("sweep: random\ncases:\n  - name: a\n    base: " + base +
+                         "\n    axes:\n     list:\n" + list);
+    const Sweep sweep = load_sweep(file.path());
+    for (const SweepPoint& point : sweep.points) compared += same_as_loaded(sweep, point) ? 1 : 0;
+  }
+  EXPECT_EQ(compared, 200U);
+}
+
+TEST(SweepPoints, MadeTheShortWayGiveTheResultsOfLoadedOnes) {
+  const SweepFile file(
+      "sweep: short\ncases:\n  - name: gemm\n    base: " + kBases[0] +
+      "\n    axes: {grid: {operator.m: [64, 128], precision: [bf16, fp8], seed: [0, 3]}}\n"
+      "  - name: decode\n    base: " +
+      kBases[2] + "\n    axes: {grid: {batch.micro: [2, 8], kv_length: [512, 4096]}}\n");
+  const Sweep sweep = load_sweep(file.path());
+  ASSERT_EQ(sweep.points.size(), 12U);
+  EXPECT_EQ(sweep.groups.size(), 2U);
+  std::set<std::string> digests;
+  for (const SweepPoint& point : sweep.points) {
+    const auto quick = sweep.groups[point.group]->load(point.settings);
+    ASSERT_TRUE(quick.has_value());
+    const std::string digest = result_digest(simulate(*quick));
+    EXPECT_EQ(digest, result_digest(simulate(sweep.load_whole(point)))) << Sweep::axes(point);
+    digests.insert(digest);
+  }
+  EXPECT_GT(digests.size(), 10U);
+}
+
+TEST(SweepPoints, OneProcessSimulatesOneMachineAfterTheOther) {
+  const auto load = [](const std::string& text) {
+    config::Diagnostics diagnostics;
+    return load_experiment(config::parse_yaml(text, "base.yaml", diagnostics), {}, diagnostics);
+  };
+  std::string other = kBases[2];
+  other.replace(other.find("dgx_h100"), 8, "gb200_nvl72");
+  const LoadedExperiment first = load(kBases[2]), second = load(other);
+  const std::string fresh = to_json(simulate_isolated(first).record).dump();
+  const std::string fresh_other = to_json(simulate_isolated(second).record).dump();
+  EXPECT_EQ(to_json(simulate(first)).dump(), fresh);
+  EXPECT_EQ(to_json(simulate(second)).dump(), fresh_other);
+  EXPECT_EQ(to_json(simulate(first)).dump(), fresh);
+  EXPECT_NE(fresh, fresh_other);
+}
+
+std::map<std::size_t, std::variant<std::string, Failure>> outcomes_of(LocalWorkers& workers) {
+  std::map<std::size_t, std::variant<std::string, Failure>> all;
+  for (auto some = workers.poll(); !some.empty(); some = workers.poll()) {
+    for (PointOutcome& outcome : some) {
+      EXPECT_EQ(all.count(outcome.point), 0U) << "given twice: " << outcome.point;
+      all.emplace(outcome.point, std::move(outcome.result));
+    }
+  }
+  return all;
+}
+
+TEST(Workers, DoEveryPointOnceWhateverTheirNumber) {
+  for (const std::size_t jobs : {1, 2, 7}) {
+    LocalWorkers workers(
+        jobs, [](std::size_t i) { return std::string(i * 100, 'x') + std::to_string(i); });
+    workers.submit({0, 300});
+    workers.submit({300, 500});
+    const auto all = outcomes_of(workers);
+    ASSERT_EQ(all.size(), 500U);
+    for (const auto& [i, result] : all)
+      EXPECT_EQ(std::get<std::string>(result), std::string(i * 100, 'x') + std::to_string(i));
+  }
+}
+
+TEST(Workers, ADeathCostsThePointItHappenedInAndNoOther) {
+  for (const std::size_t jobs : {1, 3}) {
+    LocalWorkers workers(jobs, [](std::size_t i) -> std::string {
+      if (i == 7) ::kill(::getpid(), SIGKILL);
+      if (i == 20) {
+        ::signal(SIGABRT, SIG_DFL);
+        ::raise(SIGABRT);
+      }
+      if (i == 33) ::_exit(9);
+      if (i == 40) throw config::ConfigError("wrong");
+      return "done";
+    });
+    workers.submit({0, 100});
+    const auto all = outcomes_of(workers);
+    ASSERT_EQ(all.size(), 100U);
+    const std::map<std::size_t, ExitCode> failed = {{7, ExitCode::kResource},
+                                                    {20, ExitCode::kBug},
+                                                    {33, ExitCode::kBug},
+                                                    {40, ExitCode::kUsage}};
+    for (const auto& [i, result] : all) {
+      const auto* failure = std::get_if<Failure>(&result);
+      ASSERT_EQ(failure != nullptr, failed.count(i) > 0) << i;
+      if (failure == nullptr) continue;
+      EXPECT_EQ(failure->code, failed.at(i)) << failure->message;
+    }
+    EXPECT_THAT(std::get<Failure>(all.at(7)).message, testing::HasSubstr("Killed"));
+  }
+}
+
+TEST(Workers, RunManyPointsInOneProcess) {
+  LocalWorkers workers(2, [](std::size_t) { return std::to_string(::getpid()); });
+  workers.submit({0, 200});
+  std::set<std::string> processes;
+  for (const auto& [i, result] : outcomes_of(workers))
+    processes.insert(std::get<std::string>(result));
+  EXPECT_LE(processes.size(), 2U);
+}
+
+}  // namespace
+}  // namespace orrery
