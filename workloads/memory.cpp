@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <utility>
 
+#include "sim/graph/memory_profile.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
+#include "workloads/llm/layers.h"
 #include "workloads/llm/real.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
@@ -14,161 +18,89 @@
 namespace orrery {
 namespace {
 
-/// fp32 probabilities of the loss beside the logits.
-constexpr double kProbabilityBytes = 4;
-
-double local_vocabulary(const LlmConfig& model, int tp) {
-  return real((model.vocabulary + tp - 1) / tp);
-}
-
-/// Of what matrix products read and keep for their weight gradients.
-double input_bytes(const LayerWork& work) {
-  return work.narrow_inputs ? 1 : activation_bytes(work.precision);
-}
-
-/// Kept by latent attention besides what the core keeps: latents before and after their norm, the
-/// rotary key, and (where queries have no latent) nothing more, for the input of the layer's first
-/// matrix is counted by the caller.
-double latent_bytes(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
-  const double latents = real(a.q_lora_rank + a.kv_lora_rank);
-  const double before = latents + real(a.qk_rope_head_dim);
-  return real(task.work.row_tokens()) *
-         (before * activation_bytes(task.work.precision) + latents * input_bytes(task.work));
-}
-
-/// Queries, keys, values and the output of the core, which is the input of the next matrix as well:
-/// a second copy where that is in another format and the core needs its own (FlashAttention does);
-/// with FlashAttention the fp32 log-sum-exp of every row.
-double projection_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const CoreShape c = core_shape(task);
-  const double bytes = activation_bytes(w.precision);
-  const double columns = real(c.query_heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim));
-  const double own = w.flash_attention ? bytes : 0;
-  const double output = w.narrow_inputs ? own + input_bytes(w) : bytes;
-  const double sums = w.flash_attention ? 4 * real(c.query_heads) : 0;
-  const bool normed = task.model.attention.qk_norm;
-  const double unnormed = normed ? real((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
-  return real(w.tokens()) *
-         ((columns + unnormed) * bytes + real(c.query_heads * c.v_dim) * output + sums);
-}
-
-/// Softmax, dropout mask and dropout output; without dropout the softmax alone.
-double square_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  if (w.flash_attention) return 0;
-  const double bytes = activation_bytes(w.precision);
-  const double element = w.dropout ? 2 * bytes + 1 : bytes;
-  return element * real(w.sequences * core_shape(task).query_heads) * real(w.query) *
-         real(w.context);
-}
-
-double attention_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const double input = real(w.row_tokens() * task.model.hidden) * input_bytes(w);
-  const bool latent = task.model.attention.kind == AttentionKind::kLatent;
-  return input + projection_bytes(task) + (latent ? latent_bytes(task) : 0);
-}
-
-/// Of a token, in front of and behind the elementwise function of an MLP of `width`.
-double mlp_columns_bytes(const LayerTask& task, double width) {
-  return width * ((task.model.mlp.gated ? 2 : 1) * activation_bytes(task.work.precision) +
-                  input_bytes(task.work));
-}
-
-double mlp_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const double width = real(task.model.mlp.intermediate) / w.tp;
-  return real(w.row_tokens() * task.model.hidden) * input_bytes(w) +
-         real(w.tokens()) * mlp_columns_bytes(task, width);
-}
-
-/// Input (of the router, which is not quantised, and a copy of shared experts that are), scores,
-/// rows sent to experts, their hidden columns and their outputs (for the gates' gradients). Where
-/// etp ranks share each expert, every one has the rows of all and its part of the columns; with
-/// expert parallelism outputs are reduced before the gates see them.
-double moe_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const MoeConfig& m = task.model.moe;
-  const double bytes = activation_bytes(w.precision);
-  const double hidden = real(task.model.hidden);
-  const double outputs = w.ep == 1 ? w.etp : 1;
-  const double routed = hidden * (w.etp * input_bytes(w) + outputs * bytes) +
-                        mlp_columns_bytes(task, real(m.intermediate));
-  const bool copied = w.narrow_inputs && m.shared_intermediate > 0;
-  return real(w.split_tokens()) * (hidden * (bytes + (copied ? input_bytes(w) : 0)) +
-                                   real(m.experts) * bytes + real(m.experts_per_token) * routed +
-                                   mlp_columns_bytes(task, real(m.shared_intermediate)));
-}
-
-/// Inputs of the norms and masks of hidden dropout.
-double stream_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const double element =
-      task.model.norms_per_layer * activation_bytes(w.precision) + (w.dropout ? 2 : 0);
-  return real(w.row_tokens() * task.model.hidden) * element;
-}
-
-double kept_without_recompute(const LayerTask& task) {
-  return stream_bytes(task) + attention_bytes(task) + square_bytes(task) +
-         (task.layer.moe ? moe_bytes(task) : mlp_bytes(task));
-}
-
-double kept(const LayerTask& task) {
-  switch (task.work.recompute) {
-    case Recompute::kNone:
-      return kept_without_recompute(task);
-    case Recompute::kSelective:
-      return kept_without_recompute(task) - square_bytes(task);
-    case Recompute::kFull:
-      return real(task.work.row_tokens() * task.model.hidden) *
-             activation_bytes(task.work.precision);
+/// What passes do to memory, from the tensors that their steps name.
+class PassMemory {
+ public:
+  PassMemory(const LlmConfig& model, const TrainingConfig& config)
+      : model_(model),
+        config_(config),
+        work_(layer_work(config)),
+        placement_(placement_of(config)),
+        ranges_(layer_ranges(model.layer_count(), config.parallel, placement_)) {
+    work_.tensors = true;
   }
-  return 0;
-}
 
-/// What recomputation brings back while the backward pass of one layer runs.
-double recomputed(const LayerTask& task) {
-  switch (task.work.recompute) {
-    case Recompute::kNone:
-      return 0;
-    case Recompute::kSelective:
-      return square_bytes(task);
-    case Recompute::kFull:
-      return kept_without_recompute(task);
+  /// Over all passes of a stage, in the order of the schedule.
+  MemoryProfile of_stage(int stage) {
+    std::map<std::pair<int, Pass::Kind>, MemoryProfile> known;
+    MemoryProfile all;
+    for (const Pass& pass : schedule_of(config_).passes(pipeline_shape(config_), stage)) {
+      const auto [entry, added] = known.try_emplace({pass.chunk, pass.kind});
+      if (added) entry->second = of_pass({stage, pass.chunk}, pass.kind);
+      all.then(entry->second);
+    }
+    return all;
   }
-  return 0;
-}
 
-/// Activations of a stage at its peak, and the largest working set of its layers.
-struct StageActivations {
-  double kept = 0, working = 0;
+ private:
+  /// Passes through a layer; most layers of a model are alike.
+  struct Layer {
+    LayerConfig config;
+    std::map<Pass::Kind, MemoryProfile> passes;
+  };
+
+  const MemoryProfile& of_layer(std::int64_t index, Pass::Kind kind) {
+    const LayerConfig& config = model_.layers[static_cast<std::size_t>(index)];
+    auto layer = std::find_if(layers_.begin(), layers_.end(),
+                              [&](const Layer& other) { return other.config == config; });
+    if (layer == layers_.end()) layer = layers_.insert(layer, {config, {}});
+    const auto [pass, added] = layer->passes.try_emplace(kind);
+    if (added) {
+      pass->second = kind == Pass::Kind::kForward
+                         ? memory_profile(layer_forward(model_, config, work_))
+                         : of_part(layer_backward(model_, config, work_), kind);
+    }
+    return pass->second;
+  }
+
+  MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind) {
+    const LayerRange range =
+        ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
+    const bool forward = kind == Pass::Kind::kForward;
+    const bool head =
+        config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
+    MemoryProfile all;
+    if (head && !forward) all.then(of_part(head_backward(model_, work_), kind));
+    for (std::int64_t i = 0; i < range.count; ++i)
+      all.then(of_layer(range.first + (forward ? i : range.count - 1 - i), kind));
+    if (head && forward) all.then(memory_profile(head_forward(model_, work_)));
+    return all;
+  }
+
+  static MemoryProfile of_part(const StepList& backward, Pass::Kind kind) {
+    if (kind == Pass::Kind::kBackward) return memory_profile(backward);
+    return memory_profile(backward.part(kind == Pass::Kind::kWeightGradient));
+  }
+
+  const LlmConfig& model_;
+  const TrainingConfig& config_;
+  LayerWork work_;
+  Placement placement_;
+  std::vector<std::vector<LayerRange>> ranges_;
+  std::vector<Layer> layers_;
 };
 
-StageActivations stage_activations(const LlmConfig& model, const TrainingConfig& config,
-                                   int stage) {
-  const LayerWork work = layer_work(config);
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement_of(config));
-  const auto& chunks = ranges[static_cast<std::size_t>(stage)];
-  std::vector<double> chunk_bytes;
-  StageActivations result;
-  for (const LayerRange& range : chunks) {
-    double bytes = 0;
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      const LayerTask task{model, model.layers[static_cast<std::size_t>(i)], work};
-      bytes += kept(task);
-      result.working = std::max(result.working, recomputed(task));
-    }
-    chunk_bytes.push_back(bytes);
-  }
-  double now = 0;
-  for (const Pass& pass : schedule_of(config).passes(pipeline_shape(config), stage)) {
-    now += (pass.kind == Pass::Kind::kForward ? 1 : -1) *
-           chunk_bytes[static_cast<std::size_t>(pass.chunk)];
-    result.kept = std::max(result.kept, now);
-  }
-  return result;
+/// Weights, gradients and the state of the optimizer.
+MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  const bool with_ends = config.layers_only == 0;
+  const RankParameters p =
+      stage_parameters(model, config.parallel, placement_of(config), stage, with_ends);
+  MemoryUse use;
+  use.weights = Bytes(real(p.total()) * kWeightBytes);
+  use.gradients = Bytes(real(p.total()) * kGradientBytes);
+  if (with_ends)
+    use.optimizer = Bytes(optimizer_shard(model, config, stage).total() * kOptimizerBytes);
+  return use;
 }
 
 /// Largest pair of consecutive activations of a layer in inference: input and output of its widest
@@ -227,7 +159,8 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   }
   if (stage == config.parallel.pp - 1) {
     // Gathered on every rank, for prefill only the last token of every sequence.
-    use.logits = Bytes(real(work.logit_rows()) * real(model.vocabulary) * activation_bytes(config.precision));
+    use.logits = Bytes(real(work.logit_rows()) * real(model.vocabulary) *
+                       activation_bytes(config.precision));
   }
   return use;
 }
@@ -236,33 +169,27 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
 
 Bytes layer_activation_bytes(const LlmConfig& model, const LayerConfig& layer,
                              const LayerWork& work) {
-  return Bytes(kept({model, layer, work}));
+  LayerWork told = work;
+  told.tensors = true;
+  return memory_profile(layer_forward(model, layer, told)).left(TensorRole::kActivation);
 }
 
 std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingConfig& config) {
   require_supported(model, config);
   const LlmConfig trained = trained_model(model, config);
-  const bool with_ends = config.layers_only == 0;
-  const Placement placement = placement_of(config);
+  const LayerWork work = layer_work(config);
+  const Bytes layer_input(real(work.row_tokens() * trained.hidden) *
+                          activation_bytes(work.precision));
+  PassMemory memory(trained, config);
   std::vector<MemoryUse> stages;
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
-    const RankParameters p =
-        stage_parameters(trained, config.parallel, placement, stage, with_ends);
-    MemoryUse use;
-    use.weights = Bytes(real(p.total()) * kWeightBytes);
-    use.gradients = Bytes(real(p.total()) * kGradientBytes);
-    if (with_ends) {
-      const OptimizerShard shard = optimizer_shard(trained, config, stage);
-      use.optimizer = Bytes(shard.total() * kOptimizerBytes);
-    }
-    const StageActivations activations = stage_activations(trained, config, stage);
-    use.activations = Bytes(activations.kept);
-    use.working = Bytes(activations.working);
-    if (with_ends && stage == config.parallel.pp - 1) {
-      const double element = activation_bytes(config.precision) + kProbabilityBytes;
-      use.logits = Bytes(real(config.micro_batch * config.sequence) *
-                         local_vocabulary(trained, config.parallel.tp) * element);
-    }
+    const MemoryProfile step = memory.of_stage(stage);
+    MemoryUse use = training_states(trained, config, stage);
+    use.activations = step.peak(TensorRole::kActivation);
+    use.working = step.peak(TensorRole::kWorking);
+    // A layer that is recomputed whole has its input twice, as if the second pass had its own.
+    if (config.recompute == Recompute::kFull) use.working += layer_input;
+    use.logits = step.peak(TensorRole::kLogits);
     stages.push_back(use);
   }
   return stages;

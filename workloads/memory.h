@@ -14,8 +14,8 @@ struct MemoryUse {
   Bytes weights;
   Bytes gradients;
   Bytes optimizer;    ///< fp32 master weights and the two moments of Adam
-  Bytes activations;  ///< kept from forward to backward passes
-  Bytes working;      ///< alive only while one layer runs
+  Bytes activations;  ///< kept from forward to backward passes, at their peak
+  Bytes working;      ///< the most that is alive only while one layer runs
   Bytes kv_cache;
   Bytes logits;  ///< output projection and softmax of one micro-batch, on the last stage
 
@@ -24,7 +24,9 @@ struct MemoryUse {
   }
 };
 
-/// What a rank of every pipeline stage needs at its peak (the ranks of a stage need the same).
+/// What a rank of every pipeline stage needs at its peak (the ranks of a stage need the same). Of
+/// training, activations, working memory and logits are the peaks of the tensors that the steps of
+/// its passes make and free; the three need not meet, so that their sum is an upper bound.
 std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingConfig& config);
 std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config);
 

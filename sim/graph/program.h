@@ -6,6 +6,7 @@
 
 #include "sim/graph/kernel.h"
 #include "sim/graph/operator_graph.h"
+#include "sim/graph/tensors.h"
 #include "sim/graph/transfer.h"
 
 namespace orrery {
@@ -29,6 +30,11 @@ struct Program {
   std::vector<Role> roles;
   std::vector<std::string> streams;  ///< names by StreamId; stream 0 is compute
   int ranks = 0;                     ///< real ranks in total
+  /// Tensors that operators make, use and free, and when, by block in the order of its operators;
+  /// both empty where nobody asked for them (they say what memory holds, never how long work
+  /// takes).
+  std::vector<Tensor> tensors = {};
+  std::vector<std::vector<TensorEvent>> tensor_events = {};
 };
 
 }  // namespace orrery

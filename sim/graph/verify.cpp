@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/graph/frozen_block.h"
+#include "sim/graph/memory_profile.h"
 #include "sim/graph/operator_graph_boost.h"
 #include "sim/graph/verify_transfers.h"
 
@@ -185,6 +186,7 @@ std::vector<std::string> verify(const Program& program) {
     if (findings.empty()) {
       check_order(program, uses, findings);
     }
+    for (std::string& fault : verify_tensors(program)) findings.push_back(std::move(fault));
   }
   return findings;
 }

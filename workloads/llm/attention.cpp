@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
@@ -56,12 +57,15 @@ void grouped_attention_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   column_forward(steps, w, {qkv_of(task)}, task.model.hidden);
+  makes(steps, task, {kept::attention_input});
   if (task.model.attention.qk_norm) {
     steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(),
                       rotated_width(task), {bytes, bytes, vector_cost::kRmsNorm}));
+    makes(steps, task, {kept::unnormed_heads});
   }
   rotary_forward(steps, task);
   for (const AttentionPart& part : w.attention_parts()) attention_core_forward(steps, task, part);
+  makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
@@ -70,13 +74,17 @@ void grouped_attention_backward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   row_backward(steps, w, output_of(task));
+  if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::output_projection_input});
   attention_core_backward(steps, task);
   rotary_backward(steps, task);
   if (task.model.attention.qk_norm) {
     steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(),
                       rotated_width(task), {2 * bytes, bytes, vector_cost::kNormBackward}));
+    frees(steps, task, {kept::unnormed_heads});
   }
   column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
+  frees(steps, task, {kept::attention_input});
 }
 
 }  // namespace orrery

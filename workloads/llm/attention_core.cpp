@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/real.h"
@@ -58,6 +59,7 @@ void flash_backward(StepList& steps, const LayerTask& task) {
   kernel.read = size.query + size.keys + size.values + 2 * size.output;
   kernel.written = size.query + size.keys + size.values;
   steps.then(kernel);
+  frees(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
 }
 
 /// The square of scores of all heads of a rank: [rows, context].
@@ -81,18 +83,23 @@ void stored_backward(StepList& steps, const LayerTask& task) {
   steps.aside(
       gemm("attention value gradient", precision, {s.context, shape.v_dim, s.query, s.heads}),
       {gradient});
+  uses(steps, task, {kept::probabilities});
+  frees(steps, task, {kept::dropped_probabilities});
   if (task.work.dropout) {
     steps.then(stream("attention dropout backward", KernelClass::kElementwise, s.rows(), s.context,
                       {bytes + 1, bytes, 1}));
+    frees(steps, task, {kept::attention_mask});
   }
   Kernel softmax = stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
                           {2 * bytes, bytes, vector_cost::kSoftmax});
   softmax.exponentials = Flops();  // probabilities were kept
   steps.then(softmax);
+  frees(steps, task, {kept::probabilities});
   steps.then(
       gemm("attention query gradient", precision, {s.query, shape.qk_dim, s.context, s.heads}));
   steps.then(
       gemm("attention key gradient", precision, {s.context, shape.qk_dim, s.query, s.heads}));
+  frees(steps, task, {kept::queries_keys_values});
 }
 
 }  // namespace
@@ -106,19 +113,29 @@ CoreShape core_shape(const LayerTask& task) {
   return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.head_dim};
 }
 
-void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
+                            Forward forward) {
   const AttentionCore core = core_of(task, part);
+  const bool first = forward == Forward::kFirst;
   if (task.work.flash_attention) {
     steps.then(flash_attention("attention", core));
+    if (first)
+      makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
     return;
   }
   for (const Kernel& kernel : kernels_of(stored_attention(core, task.work.dropout)))
     steps.then(kernel);
+  if (first) makes(steps, task, {kept::queries_keys_values});
+  makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
+  if (first && task.work.recompute == Recompute::kSelective)
+    frees(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
 
 void attention_core_backward(StepList& steps, const LayerTask& task) {
-  if (task.work.recompute == Recompute::kSelective)
-    attention_core_forward(steps, task, only_part(task));
+  if (task.work.recompute == Recompute::kSelective) {
+    attention_core_forward(steps, task, only_part(task), Forward::kAgain);
+    uses(steps, task, {kept::queries_keys_values});
+  }
   task.work.flash_attention ? flash_backward(steps, task) : stored_backward(steps, task);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layers.h"
@@ -17,7 +18,9 @@ Linear head_of(const LlmConfig& model, const LayerWork& work) {
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
 /// fp32 a token each (Shoeybi et al. 2019, section 3).
 void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+  steps.tell(TensorEvent::What::kMakes, kept::logits(model, work));
   steps.then(cross_entropy("loss", work.precision, work.tokens(), head_of(model, work).out));
+  steps.tell(TensorEvent::What::kMakes, kept::loss_probabilities(model, work));
   if (work.tp == 1) return;
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
     LayerCollective reduce;
@@ -80,6 +83,7 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   const std::int64_t rows = work.logit_rows();
   StepList steps;
   if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
+  steps.tell_tensors(work.tensors);
   if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
   const Linear head = head_of(model, work);
   if (training) {
@@ -104,9 +108,13 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   const Linear head = head_of(model, work);
   StepList steps;
+  steps.tell_tensors(work.tensors);
   steps.then(
       stream("loss backward", KernelClass::kSoftmax, work.tokens(), head.out, {4, bytes, 2}));
+  steps.tell(TensorEvent::What::kFrees, kept::loss_probabilities(model, work));
   column_backward(steps, work, {head}, model.hidden);
+  // Their gradient is in their place.
+  steps.tell(TensorEvent::What::kFrees, kept::logits(model, work));
   if (model.final_norm) {
     steps.then(norm_backward("final norm backward", {model, none, work}, work.row_tokens()));
   }

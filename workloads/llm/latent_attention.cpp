@@ -3,6 +3,7 @@
 // latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
 // up-projections are split by heads.
 #include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
@@ -52,8 +53,10 @@ void down_forward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(w.precision);
   const Linear down = down_of(task);
   steps.then(gemm(down.name, down.precision, {w.row_tokens(), down.out, down.in}, down.weights));
+  makes(steps, task, {kept::attention_input});
   steps.then(stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
                     a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm}));
+  makes(steps, task, {kept::latent_norm_input, kept::latents});
 }
 
 /// Rotates its part of queries and keys and writes both out with the part that is not rotated, for
@@ -85,8 +88,7 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   const double bytes = activation_bytes(w.precision);
   const Precision precision = unquantised(w.precision);
   const std::int64_t tokens = part.sequences * part.query;
-  steps.then(
-      gemm("query absorb", precision, {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
+  steps.then(gemm("query absorb", precision, {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
   Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens,
                          (heads + 1) * a.qk_rope_head_dim, {bytes, bytes, vector_cost::kRotary});
   rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
@@ -134,6 +136,7 @@ void latent_attention_forward(StepList& steps, const LayerTask& task) {
   down_forward(steps, task);
   column_forward(steps, w, {query_of(task)}, latent_width(task));
   for (const AttentionPart& part : w.attention_parts()) latent_core_forward(steps, task, part);
+  makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
@@ -143,15 +146,20 @@ void latent_attention_backward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   row_backward(steps, w, output_of(task));
+  if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::output_projection_input});
   attention_core_backward(steps, task);
   Kernel rotary = assemble(task, w.tokens());
   rotary.name = "rotary backward";
   steps.then(rotary);
   column_backward(steps, w, {query_of(task), key_value_of(task)}, latent_width(task));
+  frees(steps, task, {kept::latents});
   steps.then(stream("latent norm backward", KernelClass::kNormalization, w.row_tokens(),
                     a.q_lora_rank + a.kv_lora_rank,
                     {2 * bytes, bytes, vector_cost::kNormBackward}));
+  frees(steps, task, {kept::latent_norm_input});
   local_backward(steps, down_of(task), w.row_tokens());
+  frees(steps, task, {kept::attention_input});
 }
 
 }  // namespace orrery

@@ -30,10 +30,14 @@ struct CoreShape {
 };
 CoreShape core_shape(const LayerTask& task);
 
-/// Scores, softmax and values of one part. FlashAttention (Dao 2023) computes only what causal masks
-/// leave; without it Megatron-LM computes and stores the whole square. 16-bit even where weights are
-/// quantised.
-void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
+/// Whether a forward pass is the first of its layer, or recomputes what a backward pass needs.
+enum class Forward : std::uint8_t { kFirst, kAgain };
+
+/// Scores, softmax and values of one part. FlashAttention (Dao 2023) computes only what causal
+/// masks leave; without it Megatron-LM computes and stores the whole square. 16-bit even where
+/// weights are quantised.
+void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
+                            Forward forward = Forward::kFirst);
 void attention_core_backward(StepList& steps, const LayerTask& task);
 
 // From the normed input of a layer to its output before the residual, and back.

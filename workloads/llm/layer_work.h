@@ -62,6 +62,7 @@ struct LayerWork {
   bool flash_attention = true;
   bool dropout = false;
   Recompute recompute = Recompute::kNone;
+  bool tensors = false;  ///< training: steps say which tensors they make, use and free
 
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return sequences * query; }

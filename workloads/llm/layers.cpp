@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/layers.h"
 
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 
@@ -16,37 +17,43 @@ std::int64_t second_half_rows(const LayerTask& task) {
 
 /// Adds the block's output to the residual stream. In inference the next norm does it.
 void residual_forward(StepList& steps, const std::string& name, const LayerTask& task,
-                      std::int64_t rows) {
+                      std::int64_t rows, KeptTensor mask) {
   if (!is_training(task)) return;
   const double bytes = activation_bytes(task.work.precision);
   const bool dropout = task.work.dropout;
   steps.then(
       stream(name, KernelClass::kElementwise, rows, task.model.hidden,
              {2 * bytes, bytes + (dropout ? 1 : 0), 1 + (dropout ? vector_cost::kDropout : 0)}));
+  makes(steps, task, {mask});
 }
 
 /// An addition passes its gradient on as it is; dropout masks the block's.
-void residual_backward(StepList& steps, const std::string& name, const LayerTask& task) {
+void residual_backward(StepList& steps, const std::string& name, const LayerTask& task,
+                       KeptTensor mask) {
   if (!task.work.dropout) return;
   const double bytes = activation_bytes(task.work.precision);
   steps.then(stream(name, KernelClass::kElementwise, task.work.row_tokens(), task.model.hidden,
                     {bytes + 1, bytes, 1}));
+  frees(steps, task, {mask});
 }
 
 /// The norm after a block (gemma2), before its residual.
 void output_norm_forward(StepList& steps, const std::string& name, const LayerTask& task,
-                         std::int64_t rows) {
+                         std::int64_t rows, KeptTensor input) {
   if (task.model.norms_per_layer < 4) return;
   const double bytes = activation_bytes(task.work.precision);
   steps.then(stream(name, KernelClass::kNormalization, rows, task.model.hidden,
                     {bytes, bytes, vector_cost::kRmsNorm}));
+  makes(steps, task, {input});
 }
 
-void output_norm_backward(StepList& steps, const std::string& name, const LayerTask& task) {
+void output_norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
+                          KeptTensor input) {
   if (task.model.norms_per_layer < 4) return;
   const double bytes = activation_bytes(task.work.precision);
   steps.then(stream(name, KernelClass::kNormalization, task.work.row_tokens(), task.model.hidden,
                     {2 * bytes, bytes, vector_cost::kNormBackward}));
+  frees(steps, task, {input});
 }
 
 void attention_forward(StepList& steps, const LayerTask& task) {
@@ -65,6 +72,45 @@ void feed_forward(StepList& steps, const LayerTask& task) {
 
 void feed_backward(StepList& steps, const LayerTask& task) {
   task.layer.moe ? moe_backward(steps, task) : mlp_backward(steps, task);
+}
+
+/// Whether steps name what they keep: the first forward pass of a layer that is recomputed whole
+/// keeps nothing but its input.
+bool tells_tensors(const LayerTask& task, Forward forward) {
+  return task.work.tensors &&
+         (forward == Forward::kAgain || task.work.recompute != Recompute::kFull);
+}
+
+StepList attention_half(const LayerTask& task, Forward forward) {
+  LayerWork of_attention = task.work;
+  of_attention.precision = task.precision(task.layer.attention);
+  const LayerTask attention{task.model, task.layer, of_attention};
+  const std::int64_t second = second_half_rows(task);
+  StepList steps;
+  steps.tell_tensors(task.work.tensors);
+  steps.then(norm_forward("attention norm", attention, task.work.row_tokens()));
+  if (forward == Forward::kFirst) makes(steps, task, {kept::layer_input});
+  steps.tell_tensors(tells_tensors(task, forward));
+  attention_forward(steps, attention);
+  output_norm_forward(steps, "attention output norm", task, second,
+                      kept::attention_output_norm_input);
+  residual_forward(steps, "attention residual", task, second, kept::attention_residual_mask);
+  return steps;
+}
+
+StepList feed_half(const LayerTask& task, Forward forward) {
+  const std::int64_t rows = task.work.row_tokens();
+  StepList steps;
+  steps.tell_tensors(tells_tensors(task, forward));
+  // Parallel blocks (one norm) share the first norm, which then is not computed again.
+  if (task.model.norms_per_layer > 1) {
+    steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
+    makes(steps, task, {kept::mlp_norm_input});
+  }
+  feed_forward(steps, task);
+  output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
+  residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
+  return steps;
 }
 
 }  // namespace
@@ -103,38 +149,19 @@ StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer
   of_attention.precision = LayerTask{model, layer, work}.precision(layer.attention);
   const LayerTask attention{model, layer, of_attention};
   StepList steps;
-  model.attention.kind == AttentionKind::kLatent
-      ? latent_core_forward(steps, attention, part)
-      : attention_core_forward(steps, attention, part);
+  model.attention.kind == AttentionKind::kLatent ? latent_core_forward(steps, attention, part)
+                                                 : attention_core_forward(steps, attention, part);
   return steps;
 }
 
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work) {
-  const LayerTask task{model, layer, work};
-  LayerWork of_attention = work;
-  of_attention.precision = task.precision(layer.attention);
-  const LayerTask attention{model, layer, of_attention};
-  const std::int64_t second = second_half_rows(task);
-  StepList steps;
-  steps.then(norm_forward("attention norm", attention, work.row_tokens()));
-  attention_forward(steps, attention);
-  output_norm_forward(steps, "attention output norm", task, second);
-  residual_forward(steps, "attention residual", task, second);
-  return steps;
+  return attention_half({model, layer, work}, Forward::kFirst);
 }
 
 StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
                            const LayerWork& work) {
-  const LayerTask task{model, layer, work};
-  StepList steps;
-  // Parallel blocks (one norm) share the first norm, which then is not computed again.
-  if (model.norms_per_layer > 1)
-    steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
-  feed_forward(steps, task);
-  output_norm_forward(steps, "mlp output norm", task, work.row_tokens());
-  residual_forward(steps, "mlp residual", task, work.row_tokens());
-  return steps;
+  return feed_half({model, layer, work}, Forward::kFirst);
 }
 
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
@@ -147,15 +174,24 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
   const LayerTask task{model, layer, work};
   const std::int64_t rows = work.row_tokens();
   StepList steps;
-  if (work.recompute == Recompute::kFull) steps.append(layer_forward(model, layer, work));
-  residual_backward(steps, "mlp residual backward", task);
-  output_norm_backward(steps, "mlp output norm backward", task);
+  steps.tell_tensors(work.tensors);
+  if (work.recompute == Recompute::kFull) {
+    steps.append(attention_half(task, Forward::kAgain));
+    steps.append(feed_half(task, Forward::kAgain));
+  }
+  residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
+  output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
   feed_backward(steps, task);
-  if (model.norms_per_layer > 1) steps.then(norm_backward("mlp norm backward", task, rows));
-  residual_backward(steps, "attention residual backward", task);
-  output_norm_backward(steps, "attention output norm backward", task);
+  if (model.norms_per_layer > 1) {
+    steps.then(norm_backward("mlp norm backward", task, rows));
+    frees(steps, task, {kept::mlp_norm_input});
+  }
+  residual_backward(steps, "attention residual backward", task, kept::attention_residual_mask);
+  output_norm_backward(steps, "attention output norm backward", task,
+                       kept::attention_output_norm_input);
   attention_backward(steps, task);
   steps.then(norm_backward("attention norm backward", task, rows));
+  frees(steps, task, {kept::layer_input});
   return steps;
 }
 

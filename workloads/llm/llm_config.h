@@ -65,7 +65,9 @@ struct LayerConfig {
   StoredFormat attention = StoredFormat::kPrecision;
   StoredFormat feed = StoredFormat::kPrecision;    ///< of the MLP, or of the routed experts
   StoredFormat shared = StoredFormat::kPrecision;  ///< of shared experts
-  std::int64_t window = 0;  ///< sliding attention window in tokens; 0: all
+  std::int64_t window = 0;                         ///< sliding attention window in tokens; 0: all
+
+  bool operator==(const LayerConfig&) const = default;
 };
 
 /// A decoder-only transformer, from a Hugging Face configuration or from dimensions.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
@@ -23,15 +24,20 @@ Linear down_of(const LayerTask& task) {
 void mlp_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
+  makes(steps, task, {kept::mlp_input});
   steps.then(activation_forward("activation", task, w.tokens(), down_of(task).in));
+  makes(steps, task, {kept::mlp_function_input, kept::down_input});
   row_forward(steps, w, down_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
 }
 
 void mlp_backward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   row_backward(steps, w, down_of(task));
+  frees(steps, task, {kept::down_input});
   steps.then(activation_backward("activation backward", task, w.tokens(), down_of(task).in));
+  frees(steps, task, {kept::mlp_function_input});
   column_backward(steps, w, {up_of(task)}, task.model.hidden);
+  frees(steps, task, {kept::mlp_input});
 }
 
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,

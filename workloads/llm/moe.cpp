@@ -14,6 +14,7 @@
 #include <cmath>
 #include <utility>
 
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layers.h"
@@ -149,7 +150,9 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
   const Linear up = shared_up(task), down = shared_down(task);
   std::size_t last =
       steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights), {input});
+  makes(steps, task, {kept::shared_input});
   last = steps.aside(activation_forward("shared expert activation", task, rows, down.in), {last});
+  makes(steps, task, {kept::shared_function_input, kept::shared_down_input});
   return steps.aside(gemm(down.name, down.precision, {rows, down.out, down.in}, down.weights),
                      {last});
 }
@@ -157,9 +160,13 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
 void shared_backward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
   local_backward(steps, shared_down(task), rows);
+  frees(steps, task, {kept::shared_down_input});
   steps.then(
       activation_backward("shared expert activation backward", task, rows, shared_down(task).in));
+  frees(steps, task, {kept::shared_function_input});
   local_backward(steps, shared_up(task), rows);
+  uses(steps, task, {kept::router_input});
+  frees(steps, task, {kept::shared_input});
 }
 
 void route_forward(StepList& steps, const LayerTask& task) {
@@ -169,6 +176,7 @@ void route_forward(StepList& steps, const LayerTask& task) {
   const double copies = real(task.model.moe.experts_per_token);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
+  makes(steps, task, {kept::router_input, kept::router_scores});
   for (Kernel& kernel : expert_choice(rows, router.out, task.model.moe.experts_per_token, bytes))
     steps.then(std::move(kernel));
   if (gathers_tokens(task)) gather(steps, "expert tokens", task, unquantised(task.work.precision));
@@ -192,8 +200,11 @@ void experts_forward(StepList& steps, const LayerTask& task) {
   const double tokens = real(task.work.split_tokens() * task.work.ep * task.work.etp);
   up.load.choices = std::min(up.rows, tokens) * up.load.experts;
   steps.then(expert_product("expert up", task, up));
+  makes(steps, task, {kept::expert_input});
   steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
+  makes(steps, task, {kept::expert_function_input, kept::expert_down_input});
   steps.then(expert_product("expert down", task, expert_down(task)));
+  makes(steps, task, {kept::expert_outputs});
 }
 
 /// The copies of each token, and what the shared experts gave beside them.
@@ -220,13 +231,16 @@ void experts_backward(StepList& steps, const LayerTask& task) {
   steps.then(grouped_data_gradient("expert down", precision, expert_down(task)));
   steps.for_weights(grouped_weight_gradient("expert down", precision, expert_down(task)),
                     {gradient});
+  frees(steps, task, {kept::expert_down_input});
   steps.then(activation_backward("expert activation backward", task, expert_rows(task),
                                  split_width(task)));
+  frees(steps, task, {kept::expert_function_input});
   gradient = steps.cursor();
   steps.then(grouped_data_gradient("expert up", precision, expert_up(task)));
   combine(steps, "dispatch backward", task);
   // After the exchange in issue order, so that it runs beside it.
   steps.for_weights(grouped_weight_gradient("expert up", precision, expert_up(task)), {gradient});
+  frees(steps, task, {kept::expert_input});
 }
 
 }  // namespace
@@ -268,12 +282,15 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   // Gradients of the gates need the experts' outputs.
   steps.then(move_rows("combine add backward", task,
                        {bytes + copies * bytes, copies * bytes, 2 * copies}));
+  frees(steps, task, {kept::expert_outputs});
   dispatch(steps, "combine backward", task, unquantised(task.work.precision));
   experts_backward(steps, task);
   if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);
   steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
+  frees(steps, task, {kept::router_scores});
   if (gathers_tokens(task)) reduce(steps, "permute backward", task);
   local_backward(steps, router_of(task), task.work.split_tokens());
+  frees(steps, task, {kept::router_input});
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/step_list.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace orrery {
@@ -36,14 +37,51 @@ void StepList::append(const StepList& other) {
   const std::size_t offset = steps_.size();
   for (Step step : other.steps_) {
     for (std::size_t& earlier : step.after) earlier += offset;
+    for (auto* told : {&step.makes, &step.uses, &step.frees})
+      for (TensorId& id : *told) id = tensor_id(other.tensors_[id]);
     if (step.after.empty() && cursor_ != kStart) step.after.push_back(cursor_);
     steps_.push_back(std::move(step));
   }
   if (other.cursor_ != kStart) cursor_ = other.cursor_ + offset;
 }
 
+TensorId StepList::tensor_id(const Tensor& tensor) {
+  for (std::size_t id = 0; id < tensors_.size(); ++id)
+    if (tensors_[id].name == tensor.name) return static_cast<TensorId>(id);
+  tensors_.push_back(tensor);
+  return static_cast<TensorId>(tensors_.size() - 1);
+}
+
+void StepList::tell(TensorEvent::What what, const Tensor& tensor) {
+  if (!tells_tensors_ || tensor.bytes.base() == 0) return;
+  Step& step = steps_.back();
+  const TensorId id = tensor_id(tensor);
+  switch (what) {
+    case TensorEvent::What::kMakes:
+      step.makes.push_back(id);
+      break;
+    case TensorEvent::What::kUses:
+      step.uses.push_back(id);
+      break;
+    case TensorEvent::What::kFrees:
+      step.frees.push_back(id);
+  }
+}
+
+std::vector<std::optional<std::size_t>> StepList::last_use_for_weights() const {
+  std::vector<std::optional<std::size_t>> last(tensors_.size());
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (!steps_[i].for_weights) continue;
+    for (const auto* told : {&steps_[i].uses, &steps_[i].frees})
+      for (const TensorId id : *told) last[id] = i;
+  }
+  return last;
+}
+
 StepList StepList::part(bool of_weights) const {
   StepList part;
+  part.tensors_ = tensors_;
+  const std::vector<std::optional<std::size_t>> last_use = last_use_for_weights();
   std::vector<std::size_t> index(steps_.size(), kStart);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (steps_[i].for_weights != of_weights) continue;
@@ -52,9 +90,28 @@ StepList StepList::part(bool of_weights) const {
     std::vector<std::size_t>& after = part.steps_.back().after;
     for (std::size_t& earlier : after) earlier = index[earlier];
     std::erase(after, kStart);
+    std::vector<TensorId>& frees = part.steps_.back().frees;
+    frees.clear();
+    for (const Step& step : steps_) {
+      for (const TensorId id : step.frees) {
+        const auto by = static_cast<std::size_t>(&step - steps_.data());
+        if (last_use[id].value_or(by) == i) frees.push_back(id);
+      }
+    }
   }
   if (cursor_ != kStart) part.cursor_ = index[cursor_];
   return part;
+}
+
+MemoryProfile memory_profile(const StepList& steps) {
+  MemoryProfile profile;
+  for (const Step& step : steps.steps()) {
+    for (const TensorId id : step.makes)
+      profile.add(steps.tensors()[id], TensorEvent::What::kMakes);
+    for (const TensorId id : step.frees)
+      profile.add(steps.tensors()[id], TensorEvent::What::kFrees);
+  }
+  return profile;
 }
 
 }  // namespace orrery

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
+#include "sim/graph/memory_profile.h"
+#include "sim/graph/tensors.h"
 #include "sim/graph/transfer.h"
 
 namespace orrery {
@@ -28,6 +30,8 @@ struct Step {
   std::variant<Kernel, LayerCollective> work;
   std::vector<std::size_t> after;  ///< earlier steps of the same list; none: starts with the list
   bool for_weights = false;        ///< only gradients of weights need it
+  /// Entries of StepList::tensors(). What is freed is used by this step and no later one.
+  std::vector<TensorId> makes = {}, uses = {}, frees = {};
 
   const Kernel* kernel() const { return std::get_if<Kernel>(&work); }
   const LayerCollective* collective() const { return std::get_if<LayerCollective>(&work); }
@@ -53,16 +57,32 @@ class StepList {
   /// Appends another list; its first steps use the cursor's value.
   void append(const StepList& other);
   /// The steps that only gradients of weights need, or all others. What a step waits for in the
-  /// part that is left out has happened before.
+  /// part that is left out has happened before. What gradients of weights use is freed by them.
   StepList part(bool of_weights) const;
+
+  /// From now on steps say which tensors they make, use and free, or say nothing.
+  void tell_tensors(bool tells) { tells_tensors_ = tells; }
+  bool tells_tensors() const { return tells_tensors_; }
+  /// The last step does this to a tensor, which is known by its name.
+  void tell(TensorEvent::What what, const Tensor& tensor);
+  const std::vector<Tensor>& tensors() const { return tensors_; }
 
   /// The step that produces the current value, kStart at the beginning.
   std::size_t cursor() const { return cursor_; }
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
+  TensorId tensor_id(const Tensor& tensor);
+  /// By tensor: the last step for gradients of weights that uses or frees it.
+  std::vector<std::optional<std::size_t>> last_use_for_weights() const;
+
   std::vector<Step> steps_;
+  std::vector<Tensor> tensors_;
+  bool tells_tensors_ = false;
   std::size_t cursor_ = kStart;
 };
+
+/// Bytes over the steps in their order.
+MemoryProfile memory_profile(const StepList& steps);
 
 }  // namespace orrery

@@ -104,8 +104,17 @@ TransferId ProgramBuilder::transfer(Transfer transfer) {
   return same_name.back();
 }
 
-BlockId ProgramBuilder::block(std::string name, OperatorGraph graph) {
+TensorId ProgramBuilder::tensor(Tensor tensor) {
+  const auto [entry, added] =
+      tensors_.emplace(tensor.name, static_cast<TensorId>(program_.tensors.size()));
+  if (added) program_.tensors.push_back(std::move(tensor));
+  return entry->second;
+}
+
+BlockId ProgramBuilder::block(std::string name, OperatorGraph graph,
+                              std::vector<TensorEvent> tensors) {
   program_.blocks.push_back(std::move(graph));
+  program_.tensor_events.push_back(std::move(tensors));
   program_.block_names.push_back(std::move(name));
   return static_cast<BlockId>(program_.blocks.size() - 1);
 }
@@ -118,6 +127,7 @@ Program ProgramBuilder::finish(std::vector<std::vector<BlockId>> calls) {
     role.ranks = mesh_.stage(static_cast<int>(stage));
     program_.roles.push_back(std::move(role));
   }
+  if (program_.tensors.empty()) program_.tensor_events.clear();
   set_reuse(program_);
   return std::move(program_);
 }
@@ -126,6 +136,20 @@ OperatorId BlockBuilder::add(const Operator& op) {
   const OperatorId id = graph_.add(op);
   if (cursor_) graph_.depends(id, *cursor_);
   return id;
+}
+
+void BlockBuilder::add_tensors(std::string_view prefix, const StepList& steps, const Step& step,
+                               OperatorId op) {
+  using What = TensorEvent::What;
+  for (const auto& [told, what] :
+       {std::pair(&step.makes, What::kMakes), std::pair(&step.uses, What::kUses),
+        std::pair(&step.frees, What::kFrees)}) {
+    for (const TensorId id : *told) {
+      Tensor tensor = steps.tensors()[id];
+      tensor.name.insert(0, prefix);
+      tensors_.push_back({what, program_.tensor(std::move(tensor)), op});
+    }
+  }
 }
 
 void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
@@ -147,6 +171,7 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
       graph_.depends(id, first + static_cast<OperatorId>(earlier));
     }
     if (step.after.empty() && entry) graph_.depends(id, *entry);
+    add_tensors(prefix, steps, step, id);
   }
   if (steps.cursor() != StepList::kStart) {
     cursor_ = first + static_cast<OperatorId>(steps.cursor());
@@ -192,7 +217,7 @@ void BlockBuilder::send(TransferId message, Stream stream) {
 }
 
 BlockId BlockBuilder::finish(std::string name) {
-  return program_.block(std::move(name), std::move(graph_));
+  return program_.block(std::move(name), std::move(graph_), std::move(tensors_));
 }
 
 }  // namespace orrery

@@ -41,7 +41,9 @@ class ProgramBuilder {
   TransferId message(const std::string& direction, int from, int to, Bytes bytes);
   /// Any other. Transfers of one name that differ in anything else are two.
   TransferId transfer(Transfer transfer);
-  BlockId block(std::string name, OperatorGraph graph);
+  /// The tensor of that name; the first that has it says how large it is.
+  TensorId tensor(Tensor tensor);
+  BlockId block(std::string name, OperatorGraph graph, std::vector<TensorEvent> tensors = {});
   /// Groups of ranks that were listed so far for collectives of layers and messages: the work that
   /// grows with the machine.
   std::size_t groups_listed() const { return groups_listed_; }
@@ -58,6 +60,7 @@ class ProgramBuilder {
   std::size_t groups_listed_ = 0;
   std::map<std::string, std::vector<KernelId>, std::less<>> kernels_;  ///< by name, then compared
   std::map<std::string, std::vector<TransferId>, std::less<>> transfers_;  ///< likewise
+  std::map<std::string, TensorId, std::less<>> tensors_;                   ///< by name
   /// Those whose groups follow from their name, by it.
   std::map<std::string, std::vector<TransferId>, std::less<>> named_groups_;
 };
@@ -81,10 +84,13 @@ class BlockBuilder {
 
  private:
   OperatorId add(const Operator& op);
+  /// What a step of `steps` does to its tensors, as those of a piece of that name.
+  void add_tensors(std::string_view prefix, const StepList& steps, const Step& step, OperatorId op);
 
   ProgramBuilder& program_;
   int stage_;
   OperatorGraph graph_;
+  std::vector<TensorEvent> tensors_;
   std::optional<OperatorId> cursor_;
 };
 

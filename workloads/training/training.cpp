@@ -29,13 +29,15 @@ std::optional<BlockId>& block_of(StageBlocks& blocks, const Pass& pass) {
 /// Builds the blocks of all stages and chunks.
 class TrainingBuilder {
  public:
-  TrainingBuilder(const LlmConfig& model, const TrainingConfig& config)
+  TrainingBuilder(const LlmConfig& model, const TrainingConfig& config, bool tensors)
       : model_(trained_model(model, config)),
         config_(config),
         work_(layer_work(config)),
         placement_(placement_of(config)),
         ranges_(layer_ranges(model_.layer_count(), config.parallel, placement_)),
-        program_(config.parallel) {}
+        program_(config.parallel) {
+    work_.tensors = tensors;
+  }
 
   TrainingProgram build() {
     const PipelineSchedule& schedule = schedule_of(config_);
@@ -240,9 +242,9 @@ Placement placement_of(const TrainingConfig& config) {
   return schedule_of(config).place(pipeline_shape(config));
 }
 
-TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config) {
+TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config, bool tensors) {
   require_supported(model, config);
-  return TrainingBuilder(model, config).build();
+  return TrainingBuilder(model, config, tensors).build();
 }
 
 }  // namespace orrery

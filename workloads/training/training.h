@@ -58,6 +58,9 @@ struct TrainingProgram {
 
 /// @throws config::ConfigError as require_supported does, and at `schedule` for passes side by
 /// side.
-TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config);
+/// @param tensors whether the program names what it keeps for its backward passes
+/// (sim/graph/tensors.h)
+TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config,
+                               bool tensors = false);
 
 }  // namespace orrery

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/kept_tensors.h"
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
+
+namespace orrery {
+namespace {
+
+/// Bytes an element of what matrix products read and keep for their weight gradients.
+double input_bytes(const LayerWork& work) {
+  return work.narrow_inputs ? 1 : activation_bytes(work.precision);
+}
+
+double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
+
+/// A tensor that full recomputation makes again.
+Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
+  const bool again = task.work.recompute == Recompute::kFull;
+  return {name, Bytes(bytes), again ? TensorRole::kWorking : TensorRole::kActivation};
+}
+
+/// [rows, hidden] of `element` bytes, where the layer has `there`.
+Tensor rows_of(const char* name, const LayerTask& task, double element, bool there = true) {
+  const double elements = real(task.work.row_tokens() * task.model.hidden);
+  return of_layer(name, task, there ? elements * element : 0);
+}
+
+/// [heads, query, context] of `element` bytes, where scores are stored.
+Tensor square_of(const char* name, const LayerTask& task, double element) {
+  const LayerWork& w = task.work;
+  const double elements =
+      real(w.sequences * core_shape(task).query_heads) * real(w.query) * real(w.context);
+  const bool again = w.recompute != Recompute::kNone;
+  return {name, Bytes(w.flash_attention ? 0 : elements * element),
+          again ? TensorRole::kWorking : TensorRole::kActivation};
+}
+
+bool has_output_norms(const LayerTask& task) { return task.model.norms_per_layer >= 4; }
+
+std::int64_t result_columns(const LayerTask& task) {
+  const CoreShape core = core_shape(task);
+  return core.query_heads * core.v_dim;
+}
+
+double function_columns(const LayerTask& task) { return task.model.mlp.gated ? 2 : 1; }
+
+double routed_rows(const LayerTask& task) {
+  return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token);
+}
+
+/// Elements in front of the function of shared experts and behind it.
+double shared_elements(const LayerTask& task) {
+  return real(task.work.split_tokens()) * real(task.model.moe.shared_intermediate);
+}
+
+double vocabulary_elements(const LlmConfig& model, const LayerWork& work) {
+  return real(work.tokens()) * real((model.vocabulary + work.tp - 1) / work.tp);
+}
+
+void tell(StepList& steps, const LayerTask& task, TensorEvent::What what,
+          std::initializer_list<KeptTensor> tensors) {
+  if (!steps.tells_tensors()) return;
+  for (const KeptTensor tensor : tensors) steps.tell(what, tensor(task));
+}
+
+}  // namespace
+
+void makes(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors) {
+  tell(steps, task, TensorEvent::What::kMakes, tensors);
+}
+
+void uses(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors) {
+  tell(steps, task, TensorEvent::What::kUses, tensors);
+}
+
+void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors) {
+  tell(steps, task, TensorEvent::What::kFrees, tensors);
+}
+
+namespace kept {
+
+Tensor layer_input(const LayerTask& task) {
+  Tensor tensor = rows_of("layer input", task, bytes_of(task));
+  tensor.role = TensorRole::kActivation;
+  return tensor;
+}
+
+Tensor mlp_norm_input(const LayerTask& task) {
+  return rows_of("mlp norm input", task, bytes_of(task), task.model.norms_per_layer > 1);
+}
+
+Tensor attention_output_norm_input(const LayerTask& task) {
+  return rows_of("attention output norm input", task, bytes_of(task), has_output_norms(task));
+}
+
+Tensor mlp_output_norm_input(const LayerTask& task) {
+  return rows_of("mlp output norm input", task, bytes_of(task), has_output_norms(task));
+}
+
+Tensor attention_residual_mask(const LayerTask& task) {
+  return rows_of("attention residual mask", task, 1, task.work.dropout);
+}
+
+Tensor mlp_residual_mask(const LayerTask& task) {
+  return rows_of("mlp residual mask", task, 1, task.work.dropout);
+}
+
+Tensor attention_input(const LayerTask& task) {
+  return rows_of("attention input", task, input_bytes(task.work));
+}
+
+Tensor latent_norm_input(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const double columns = real(a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim);
+  return of_layer("latent norm input", task,
+                  real(task.work.row_tokens()) * columns * bytes_of(task));
+}
+
+Tensor latents(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  return of_layer(
+      "latents", task,
+      real(task.work.row_tokens()) * real(a.q_lora_rank + a.kv_lora_rank) * input_bytes(task.work));
+}
+
+Tensor unnormed_heads(const LayerTask& task) {
+  const CoreShape c = core_shape(task);
+  const bool normed = task.model.attention.qk_norm;
+  const double columns = normed ? real((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
+  return of_layer("queries and keys before norm", task,
+                  real(task.work.tokens()) * columns * bytes_of(task));
+}
+
+Tensor queries_keys_values(const LayerTask& task) {
+  const CoreShape c = core_shape(task);
+  const double columns = real(c.query_heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim));
+  return of_layer("queries, keys and values", task,
+                  real(task.work.tokens()) * columns * bytes_of(task));
+}
+
+Tensor attention_sums(const LayerTask& task) {
+  const double heads = task.work.flash_attention ? real(core_shape(task).query_heads) : 0;
+  return of_layer("attention sums", task, real(task.work.tokens()) * 4 * heads);
+}
+
+Tensor attention_result(const LayerTask& task) {
+  const double element = task.work.flash_attention ? bytes_of(task) : 0;
+  return of_layer("attention result", task,
+                  real(task.work.tokens()) * real(result_columns(task)) * element);
+}
+
+Tensor output_projection_input(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const bool shared = w.flash_attention && !w.narrow_inputs;
+  const double element = shared ? 0 : input_bytes(w);
+  return of_layer("attention output input", task,
+                  real(w.tokens()) * real(result_columns(task)) * element);
+}
+
+Tensor probabilities(const LayerTask& task) {
+  return square_of("probabilities", task, bytes_of(task));
+}
+
+Tensor attention_mask(const LayerTask& task) {
+  return square_of("attention mask", task, task.work.dropout ? 1 : 0);
+}
+
+Tensor dropped_probabilities(const LayerTask& task) {
+  return square_of("dropped probabilities", task, task.work.dropout ? bytes_of(task) : 0);
+}
+
+Tensor mlp_input(const LayerTask& task) {
+  return rows_of("mlp input", task, input_bytes(task.work));
+}
+
+Tensor mlp_function_input(const LayerTask& task) {
+  const double width = real(task.model.mlp.intermediate) / task.work.tp;
+  return of_layer("mlp function input", task,
+                  real(task.work.tokens()) * width * function_columns(task) * bytes_of(task));
+}
+
+Tensor down_input(const LayerTask& task) {
+  const double width = real(task.model.mlp.intermediate) / task.work.tp;
+  return of_layer("down input", task, real(task.work.tokens()) * width * input_bytes(task.work));
+}
+
+Tensor router_input(const LayerTask& task) {
+  return of_layer("router input", task,
+                  real(task.work.split_tokens()) * real(task.model.hidden) * bytes_of(task));
+}
+
+Tensor router_scores(const LayerTask& task) {
+  return of_layer("router scores", task,
+                  real(task.work.split_tokens()) * real(task.model.moe.experts) * bytes_of(task));
+}
+
+Tensor shared_input(const LayerTask& task) {
+  const bool copied = task.work.narrow_inputs && task.model.moe.shared_intermediate > 0;
+  return of_layer("shared expert input", task,
+                  real(task.work.split_tokens()) * real(task.model.hidden) *
+                      (copied ? input_bytes(task.work) : 0));
+}
+
+Tensor shared_function_input(const LayerTask& task) {
+  return of_layer("shared function input", task,
+                  shared_elements(task) * function_columns(task) * bytes_of(task));
+}
+
+Tensor shared_down_input(const LayerTask& task) {
+  return of_layer("shared down input", task, shared_elements(task) * input_bytes(task.work));
+}
+
+Tensor expert_input(const LayerTask& task) {
+  return of_layer(
+      "expert input", task,
+      routed_rows(task) * real(task.model.hidden) * task.work.etp * input_bytes(task.work));
+}
+
+Tensor expert_function_input(const LayerTask& task) {
+  return of_layer("expert function input", task,
+                  routed_rows(task) * real(task.model.moe.intermediate) * function_columns(task) *
+                      bytes_of(task));
+}
+
+Tensor expert_down_input(const LayerTask& task) {
+  return of_layer("expert down input", task,
+                  routed_rows(task) * real(task.model.moe.intermediate) * input_bytes(task.work));
+}
+
+Tensor expert_outputs(const LayerTask& task) {
+  const int copies = task.work.ep == 1 ? task.work.etp : 1;
+  return of_layer("expert outputs", task,
+                  routed_rows(task) * real(task.model.hidden) * copies * bytes_of(task));
+}
+
+Tensor logits(const LlmConfig& model, const LayerWork& work) {
+  return {"logits", Bytes(vocabulary_elements(model, work) * activation_bytes(work.precision)),
+          TensorRole::kLogits};
+}
+
+Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work) {
+  return {"loss probabilities", Bytes(vocabulary_elements(model, work) * 4), TensorRole::kLogits};
+}
+
+}  // namespace kept
+}  // namespace orrery

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+
+#include "sim/graph/tensors.h"
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/step_list.h"
+
+namespace orrery {
+
+/// A tensor that the forward pass of a layer leaves for its backward pass. Under selective
+/// recomputation those of the square of scores are working memory, under full recomputation all but
+/// the layer's input. 0 bytes: the layer has none.
+using KeptTensor = Tensor (*)(const LayerTask& task);
+
+/// The last of `steps` makes, uses or frees them, if steps tell.
+void makes(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
+void uses(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
+void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
+
+/// Inputs of norms, activations of [rows, hidden]; that of the first is the layer's.
+namespace kept {
+
+Tensor layer_input(const LayerTask& task);
+Tensor mlp_norm_input(const LayerTask& task);
+Tensor attention_output_norm_input(const LayerTask& task);
+Tensor mlp_output_norm_input(const LayerTask& task);
+/// A byte an element of hidden dropout.
+Tensor attention_residual_mask(const LayerTask& task);
+Tensor mlp_residual_mask(const LayerTask& task);
+
+/// What the first matrix of attention reads.
+Tensor attention_input(const LayerTask& task);
+/// Latent attention: in front of their norm, with the rotary key; and behind it, which
+/// up-projections read. Where queries have no latent they read attention_input.
+Tensor latent_norm_input(const LayerTask& task);
+Tensor latents(const LayerTask& task);
+/// In front of the norm of heads.
+Tensor unnormed_heads(const LayerTask& task);
+Tensor queries_keys_values(const LayerTask& task);
+/// fp32 log-sum-exp of each row of FlashAttention.
+Tensor attention_sums(const LayerTask& task);
+/// What FlashAttention needs of its result.
+Tensor attention_result(const LayerTask& task);
+/// What the matrix behind the core reads, unless that is attention_result itself.
+Tensor output_projection_input(const LayerTask& task);
+/// Of stored attention: [heads, query, context] of probabilities, of the dropout mask (a byte each)
+/// and of what dropout leaves.
+Tensor probabilities(const LayerTask& task);
+Tensor attention_mask(const LayerTask& task);
+Tensor dropped_probabilities(const LayerTask& task);
+
+Tensor mlp_input(const LayerTask& task);
+Tensor mlp_function_input(const LayerTask& task);
+Tensor down_input(const LayerTask& task);
+
+/// Of the router, which is not quantised.
+Tensor router_input(const LayerTask& task);
+Tensor router_scores(const LayerTask& task);
+/// The narrow copy of router_input that quantised shared experts read.
+Tensor shared_input(const LayerTask& task);
+Tensor shared_function_input(const LayerTask& task);
+Tensor shared_down_input(const LayerTask& task);
+/// Rows of experts. Where etp ranks share each expert, each has the rows of all and its part of the
+/// columns.
+Tensor expert_input(const LayerTask& task);
+Tensor expert_function_input(const LayerTask& task);
+Tensor expert_down_input(const LayerTask& task);
+/// For the gradients of the gates, which with expert parallelism see reduced outputs.
+Tensor expert_outputs(const LayerTask& task);
+
+/// Of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
+Tensor logits(const LlmConfig& model, const LayerWork& work);
+Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work);
+
+}  // namespace kept
+}  // namespace orrery
