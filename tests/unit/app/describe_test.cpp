@@ -266,7 +266,8 @@ TEST(Describe, AnErrorListsTheNamesUnlessTheyAreMany) {
 
 TEST(MetricTable, NamesAreUniqueAndUnitsFollowTheirNames) {
   std::set<std::string> names;
-  for (const auto& [metric_name, metric] : metric_table()) {
+  for (const auto& entry : metric_table()) {
+    const MetricInfo& metric = entry.second;
     EXPECT_TRUE(names.insert(metric.name).second) << metric.name;
     EXPECT_FALSE(metric.meaning.empty()) << metric.name;
     EXPECT_FALSE(metric.experiments.empty()) << metric.name;

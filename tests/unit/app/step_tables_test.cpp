@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 
 #include "sim/app/pricing/decode_summary.h"
@@ -98,10 +99,10 @@ TEST(ClockGrid, TimesThatGoWithTheReciprocalClockAreExact) {
 
 TEST(EvenWindowEnergy, IsThatOfATraceOfEvenPower) {
   // Steps of 3 to 50 ms in a window of 20 ms, as kernels of 0.1 ms that take 1 J each.
-  for (const int kernels : {30, 133, 200, 347, 500}) {
+  for (const std::uint32_t kernels : {30U, 133U, 200U, 347U, 500U}) {
     PowerTrace trace({Joules(1)}, {}, 1, Seconds(0.02));
     const Picoseconds length = 100'000'000;
-    for (int i = 0; i < kernels; ++i) trace.kernel_ran(0, 0, i * length, (i + 1) * length);
+    for (std::uint32_t i = 0; i < kernels; ++i) trace.kernel_ran(0, 0, i * length, (i + 1) * length);
     const double period = static_cast<double>(kernels) * static_cast<double>(length);
     const double energy = even_window_energy(kernels, period, period, 2e10);
     EXPECT_NEAR(energy / 0.02, trace.highest(kernels * length).base(), 1e-6 * energy / 0.02)

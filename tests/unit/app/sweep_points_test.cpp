@@ -159,7 +159,7 @@ std::map<std::size_t, std::variant<std::string, Failure>> outcomes_of(LocalWorke
 }
 
 TEST(Workers, DoEveryPointOnceWhateverTheirNumber) {
-  for (const std::size_t jobs : {1, 2, 7}) {
+  for (const std::size_t jobs : {1U, 2U, 7U}) {
     LocalWorkers workers(
         jobs, [](std::size_t i) { return std::string(i * 100, 'x') + std::to_string(i); });
     workers.submit({0, 300});
@@ -172,7 +172,7 @@ TEST(Workers, DoEveryPointOnceWhateverTheirNumber) {
 }
 
 TEST(Workers, ADeathCostsThePointItHappenedInAndNoOther) {
-  for (const std::size_t jobs : {1, 3}) {
+  for (const std::size_t jobs : {1U, 3U}) {
     LocalWorkers workers(jobs, [](std::size_t i) -> std::string {
       if (i == 7) ::kill(::getpid(), SIGKILL);
       if (i == 20) {
