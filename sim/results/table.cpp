@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <ostream>
 #include <stdexcept>
 
 #include "sim/units/printable.h"
@@ -84,12 +83,6 @@ std::size_t code_point_width(char32_t c) {
   return wide ? 2 : 1;
 }
 
-std::string pad(const std::string& cell, std::size_t width, Table::Align align, bool last) {
-  const std::string space(width - display_width(cell), ' ');
-  if (align == Table::Align::kRight) return space + cell;
-  return last ? cell : cell + space;
-}
-
 }  // namespace
 
 std::string format_percent(double share, int digits) {
@@ -148,29 +141,6 @@ void Table::add_row(std::vector<std::string> cells) {
   }
   for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
-}
-
-void Table::print(std::ostream& out, bool colour) const {
-  std::vector<std::size_t> widths;
-  std::vector<std::string> titles;
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    titles.push_back(columns_[c].title);
-    widths.push_back(display_width(columns_[c].title));
-    for (const auto& row : rows_) widths[c] = std::max(widths[c], display_width(row[c]));
-  }
-  const auto print_line = [&](const std::vector<std::string>& cells) {
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      const bool last = c + 1 == cells.size();
-      out << (c == 0 ? "" : "  ") << pad(cells[c], widths[c], columns_[c].align, last);
-    }
-  };
-  out << (colour ? "\033[1m" : "");
-  print_line(titles);
-  out << (colour ? "\033[0m" : "") << '\n';
-  for (const auto& row : rows_) {
-    print_line(row);
-    out << '\n';
-  }
 }
 
 }  // namespace orrery

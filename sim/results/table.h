@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +23,7 @@ std::string format_difference(double share);
 /// Columns that text takes on a terminal: UTF-8 code points, wide ones twice, combining ones not.
 std::size_t display_width(std::string_view utf8);
 
-/// Aligned text for people; use --json for programs.
+/// Cells of text for people; programs have JSON.
 class Table {
  public:
   enum class Align { kLeft, kRight };
@@ -39,8 +38,8 @@ class Table {
   void add_row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
 
-  /// Two spaces between columns, none at the end of lines. Colour is the title line in bold.
-  void print(std::ostream& out, bool colour = false) const;
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 
  private:
   std::vector<Column> columns_;

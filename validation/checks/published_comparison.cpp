@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "sim/app/experiments/exit_codes.h"
-#include "sim/app/experiments/progress.h"
 #include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
@@ -36,16 +35,16 @@ PublishedComparison compare(const PublishedPoint& point) {
 
 bool PublishedComparison::ok() const { return reason.empty() && std::abs(error) <= row.tolerance; }
 
-std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files) {
+std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files,
+                                                   const RowDone& done) {
   std::vector<PublishedPoint> points;
   for (const std::string& file : files) {
     for (PublishedPoint& point : load_published(file)) points.push_back(std::move(point));
   }
   std::vector<PublishedComparison> comparisons;
-  Progress progress("rows", points.size());
   for (const PublishedPoint& point : points) {
     comparisons.push_back(compare(point));
-    progress.step(point.row.id);
+    if (done) done(points.size(), point.row.id);
   }
   return comparisons;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -21,9 +23,13 @@ struct PublishedComparison {
   bool ok() const;
 };
 
-/// Runs the experiments of files of published rows, with progress.
+/// Hears of each row that is done, and of how many there are.
+using RowDone = std::function<void(std::size_t rows, const std::string& id)>;
+
+/// Runs the experiments of files of published rows.
 /// @throws config::ConfigError with everything that is wrong
-std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files);
+std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files,
+                                                   const RowDone& done = nullptr);
 
 /// Errors of several rows.
 struct PublishedSummary {

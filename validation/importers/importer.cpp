@@ -20,16 +20,9 @@ void write_cell(std::ostream& out, const std::string& text) {
 
 }  // namespace
 
-const std::vector<Importer>& importers() {
-  static const std::vector<Importer> all = {
-      {"nccl-tests", "printed tables of all_reduce_perf and its sisters", import_nccl_tests},
-      {"nccl-topology", "NCCL_TOPO_DUMP_FILE of a node: a system of kind graph",
-       import_nccl_topology},
-      {"nsys", "kernels and copies of `nsys export --type sqlite`", import_nsys},
-      {"ncu", "kernel launches of `ncu --csv`, page details or raw", import_ncu},
-      {"vllm", "results of `vllm bench serve --save-result`", import_vllm},
-      {"sglang", "results of `sglang.bench_serving --output-file`", import_sglang}};
-  return all;
+ImportedTable import_file(const std::string& kind, const std::string& path,
+                          const ImportOptions& options) {
+  return ImporterRegistry::at("importer", kind)(path, options);
 }
 
 std::string to_text(const ImportedCell& cell) {

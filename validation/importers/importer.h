@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "sim/config/registry.h"
+
 namespace orrery {
 
 /// One cell of an imported table; empty where the file does not tell.
@@ -27,16 +29,16 @@ struct ImportOptions {
   std::string collective;  ///< of nccl-tests, where the text does not name the program
 };
 
-/// A kind of file that `orrery import` reads.
-struct Importer {
-  const char* kind;  ///< the word on the command line
-  const char* help;
-  /// @throws config::ConfigError: unreadable, not of this kind, or wrong in a place that is named
-  ImportedTable (*read)(const std::string& path, const ImportOptions& options);
-};
+/// Reads a kind of file that `orrery import` takes. A file adds one with an
+/// ImporterRegistry::Register object, whose name is the word on the command line.
+/// @throws config::ConfigError: unreadable, not of this kind, or wrong in a place that is named
+using Importer = ImportedTable (*)(const std::string& path, const ImportOptions& options);
+using ImporterRegistry = Registry<Importer>;
 
-/// Every importer, in the order in which they are listed to users.
-const std::vector<Importer>& importers();
+/// Reads `path` by the importer of that name.
+/// @throws config::ConfigError as the importer does, and for a name that is none
+ImportedTable import_file(const std::string& kind, const std::string& path,
+                          const ImportOptions& options);
 
 /// The text of a cell in a CSV file and in tables, without quotes; numbers in the shortest form
 /// that reads back as the same double.
@@ -44,13 +46,5 @@ std::string to_text(const ImportedCell& cell);
 
 /// Writes a table as CSV (RFC 4180).
 void write_csv(const ImportedTable& table, std::ostream& out);
-
-// The importers themselves; each is described in its file.
-ImportedTable import_nccl_tests(const std::string& path, const ImportOptions& options);
-ImportedTable import_nsys(const std::string& path, const ImportOptions& options);
-ImportedTable import_ncu(const std::string& path, const ImportOptions& options);
-ImportedTable import_vllm(const std::string& path, const ImportOptions& options);
-ImportedTable import_nccl_topology(const std::string& path, const ImportOptions& options);
-ImportedTable import_sglang(const std::string& path, const ImportOptions& options);
 
 }  // namespace orrery

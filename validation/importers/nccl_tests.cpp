@@ -328,10 +328,13 @@ class Reader {
   int empty_ = 0, wrong_ = 0;
 };
 
-}  // namespace
-
 ImportedTable import_nccl_tests(const std::string& path, const ImportOptions& options) {
   return Reader(path, options).read();
 }
+
+const ImporterRegistry::Register registered_nccl_tests(
+    "nccl-tests", "printed tables of all_reduce_perf and its sisters", import_nccl_tests);
+
+}  // namespace
 
 }  // namespace orrery

@@ -229,8 +229,6 @@ std::string to_yaml(const TopologyReader& topology, const std::string& base) {
   return out.str();
 }
 
-}  // namespace
-
 ImportedTable import_nccl_topology(const std::string& path, const ImportOptions& options) {
   TopologyReader topology(path);
   topology.read();
@@ -254,5 +252,10 @@ ImportedTable import_nccl_topology(const std::string& path, const ImportOptions&
   table.document = to_yaml(topology, base);
   return table;
 }
+
+const ImporterRegistry::Register registered_nccl_topology(
+    "nccl-topology", "NCCL_TOPO_DUMP_FILE of a node: a system of kind graph", import_nccl_topology);
+
+}  // namespace
 
 }  // namespace orrery

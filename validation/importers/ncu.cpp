@@ -296,10 +296,13 @@ class Reader {
   bool found_ = false;
 };
 
-}  // namespace
-
 ImportedTable import_ncu(const std::string& path, const ImportOptions& /*options*/) {
   return Reader(path).read();
 }
+
+const ImporterRegistry::Register registered_ncu(
+    "ncu", "kernel launches of `ncu --csv`, page details or raw", import_ncu);
+
+}  // namespace
 
 }  // namespace orrery

@@ -177,8 +177,6 @@ class Reader {
                        {}};
 };
 
-}  // namespace
-
 ImportedTable import_nsys(const std::string& path, const ImportOptions& /*options*/) {
   if (!std::filesystem::is_regular_file(path)) {
     throw config::ConfigError(path + ": cannot be read: there is no such file");
@@ -192,5 +190,10 @@ ImportedTable import_nsys(const std::string& path, const ImportOptions& /*option
         (report ? "; a report (.nsys-rep) becomes one by `nsys export --type sqlite`" : ""));
   }
 }
+
+const ImporterRegistry::Register registered_nsys(
+    "nsys", "kernels and copies of `nsys export --type sqlite`", import_nsys);
+
+}  // namespace
 
 }  // namespace orrery

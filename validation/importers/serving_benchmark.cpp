@@ -223,8 +223,6 @@ class Reader {
   config::Diagnostics diagnostics_;
 };
 
-}  // namespace
-
 ImportedTable import_vllm(const std::string& path, const ImportOptions& /*options*/) {
   return Reader(path, false).read();
 }
@@ -232,5 +230,13 @@ ImportedTable import_vllm(const std::string& path, const ImportOptions& /*option
 ImportedTable import_sglang(const std::string& path, const ImportOptions& /*options*/) {
   return Reader(path, true).read();
 }
+
+const ImporterRegistry::Register registered_vllm("vllm",
+                                                 "results of `vllm bench serve --save-result`",
+                                                 import_vllm);
+const ImporterRegistry::Register registered_sglang(
+    "sglang", "results of `sglang.bench_serving --output-file`", import_sglang);
+
+}  // namespace
 
 }  // namespace orrery

@@ -4,10 +4,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
 #include "sim/app/sweeps/clock.h"
 #include "sim/config/load.h"
-#include "sim/results/table.h"
 #include "sim/results/version.h"
 #include "sim/trace/atomic_file.h"
 #include "sim/units/text.h"
@@ -60,7 +60,7 @@ void print(const std::vector<NetworkCalibration>& calibrations) {
                    format_percent(c.held_out_error.p90), format_percent(c.held_out_error.bias),
                    format_percent(c.left_out_error.mape)});
   }
-  table.print(std::cout);
+  print(table, std::cout);
 }
 
 /// Parameters that are not within two standard errors of those of the file: names.

@@ -7,12 +7,12 @@
 #include <set>
 
 #include "models/kernels/parameter_limits.h"
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
-#include "sim/app/experiments/progress.h"
+#include "sim/app/cli/progress.h"
 #include "sim/app/questions/describe_calibration.h"
 #include "sim/app/sweeps/clock.h"
 #include "sim/config/load.h"
-#include "sim/results/table.h"
 #include "sim/results/version.h"
 #include "sim/trace/atomic_file.h"
 #include "sim/units/text.h"
@@ -121,8 +121,8 @@ void print_errors(const std::vector<Calibration>& calibrations) {
                      format_percent(fit.held_out_error.bias), mape(fit.whole_model_error)});
     }
   }
-  table.print(std::cout);
-  print_left_out(std::cout, calibrations);
+  print(table, std::cout);
+  std::cout << left_out_text(calibrations);
 }
 
 nlohmann::ordered_json errors_json(const std::vector<Calibration>& calibrations) {
@@ -159,7 +159,7 @@ void print_moves(const std::string& path, const std::vector<Move>& moved) {
                    print_number(move.standard_error), print_number(move.after)});
   }
   std::cout << path << ": " << moved.size() << " parameters moved\n";
-  table.print(std::cout);
+  print(table, std::cout);
 }
 
 nlohmann::ordered_json moves_json(const std::string& path, const std::vector<Move>& moved) {

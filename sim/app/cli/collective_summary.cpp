@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/collective_summary.h"
+#include "sim/app/cli/answer_text.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +13,6 @@
 
 #include "sim/app/cli/published_table.h"
 #include "sim/config/library.h"
-#include "sim/results/table.h"
 #include "validation/calibration/error_json.h"
 #include "validation/checks/collective_validation.h"
 #include "validation/checks/published_comparison.h"
@@ -159,7 +159,7 @@ void print(const std::vector<Line>& lines) {
     cells.push_back(line.demand);
     table.add_row(std::move(cells));
   }
-  table.print(std::cout);
+  print(table, std::cout);
 }
 
 ordered_json to_json(const std::vector<Line>& lines) {
@@ -195,7 +195,7 @@ ExitCode summarise_collectives(const std::vector<std::string>& files, bool json)
   tables.reserve(files.size());
   for (const std::string& file : files) tables.push_back(read_collective_table(file));
   const std::vector<Line> lines = lines_of(tables);
-  const std::vector<PublishedSummary> sources = by_source(compare_published(published_files()));
+  const std::vector<PublishedSummary> sources = by_source(compare_with_progress(published_files()));
   const std::size_t parameters = protocol_parameters().size();
   if (json) {
     std::cout << ordered_json{{"schema", "orrery.collectives_summary/1"},

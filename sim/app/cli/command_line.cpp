@@ -4,10 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/verb.h"
+#include "sim/app/questions/question.h"
 #include "sim/results/version.h"
 #include "sim/units/spelling.h"
 
@@ -72,10 +76,32 @@ class ParsedOptions final : public Options {
   CLI::App& app_;
 };
 
+/// A question as a verb, which prints the answer.
+Verb verb_of(const Question& question) {
+  return {question.help, [&question](Options& options) -> Command {
+            const auto answer = question.take(options);
+            const auto json = std::make_shared<bool>(false);
+            options.json(*json);
+            return [answer, json] {
+              const Answer given = answer();
+              std::cerr << given.warnings;
+              print_answer(given, *json);
+              return ExitCode::kOk;
+            };
+          }};
+}
+
+/// Verbs and questions by name.
+Verbs all_verbs() {
+  Verbs all = registry();
+  for (const auto& [name, question] : questions()) all.emplace(name, verb_of(question));
+  return all;
+}
+
 /// Adds the verbs to the parser, groups before what is in them: "validate" sorts before "validate
 /// operators". Each sets `chosen` when it is the one that was parsed.
 void add_verbs(CLI::App& app, Command& chosen) {
-  for (const auto& [name, verb] : registry()) {
+  for (const auto& [name, verb] : all_verbs()) {
     const std::size_t space = name.find(' ');
     CLI::App& parent =
         space == std::string::npos ? app : *app.get_subcommand(name.substr(0, space));
@@ -125,8 +151,6 @@ std::optional<ExitCode> parse(std::vector<std::string> words, Command& chosen) {
 }
 
 }  // namespace
-
-const std::map<std::string, Verb>& verbs() { return registry(); }
 
 void register_verb(const std::string& name, Verb verb) {
   if (!registry().emplace(name, std::move(verb)).second)

@@ -3,8 +3,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/verb.h"
-#include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"
 #include "sim/units/spelling.h"
 #include "validation/importers/importer.h"
@@ -24,13 +24,13 @@ struct ImportArguments {
 constexpr std::size_t kMostRowsShown = 20;
 constexpr std::size_t kWidestCell = 40;
 
-const Importer& find_importer(const std::string& kind) {
+void require_importer(const std::string& kind) {
   std::vector<std::string> kinds;
   std::string list;
-  for (const Importer& importer : importers()) {
-    if (kind == importer.kind) return importer;
-    kinds.emplace_back(importer.kind);
-    list += "\n  " + kinds.back() + ": " + importer.help;
+  for (const auto& [name, importer] : ImporterRegistry::items()) {
+    if (kind == name) return;
+    kinds.push_back(name);
+    list += "\n  " + name + ": " + importer.help;
   }
   const std::string meant = nearest_name(kind, kinds);
   throw UsageError("no importer '" + kind + "'" +
@@ -39,10 +39,11 @@ const Importer& find_importer(const std::string& kind) {
 }
 
 /// The tables of all files below each other, with the file as a further column.
-ImportedTable import_files(const Importer& importer, const ImportArguments& arguments) {
+ImportedTable import_files(const ImportArguments& arguments) {
   ImportedTable all;
   for (const std::string& file : arguments.files) {
-    ImportedTable table = importer.read(file, {arguments.system, arguments.collective});
+    ImportedTable table =
+        import_file(arguments.kind, file, {arguments.system, arguments.collective});
     all.columns = std::move(table.columns);
     for (auto& row : table.rows) {
       row.emplace_back(file);
@@ -50,7 +51,7 @@ ImportedTable import_files(const Importer& importer, const ImportArguments& argu
     }
     all.notes.insert(all.notes.end(), table.notes.begin(), table.notes.end());
     if (!table.document.empty() && arguments.files.size() > 1) {
-      throw UsageError(std::string(importer.kind) + " reads one file");
+      throw UsageError(arguments.kind + " reads one file");
     }
     all.document = std::move(table.document);
   }
@@ -96,7 +97,7 @@ void print_summary(const ImportedTable& table, const ImportArguments& arguments)
     }
     text.add_row(std::move(cells));
   }
-  text.print(std::cout);
+  print(text, std::cout);
   if (shown < table.rows.size()) {
     std::cout << "and " << table.rows.size() - shown << " more rows\n";
   }
@@ -134,9 +135,8 @@ void print_json(const ImportedTable& table, const ImportArguments& arguments) {
 
 std::string import_kinds() {
   std::string kinds;
-  for (const Importer& importer : importers()) {
-    kinds += (kinds.empty() ? "" : ", ") + std::string(importer.kind);
-  }
+  for (const auto& [name, importer] : ImporterRegistry::items())
+    kinds += (kinds.empty() ? "" : ", ") + name;
   return kinds;
 }
 
@@ -151,7 +151,8 @@ void ImportArguments::take(Options& options) {
 }
 
 ExitCode ImportArguments::run() const {
-  const ImportedTable table = import_files(find_importer(kind), *this);
+  require_importer(kind);
+  const ImportedTable table = import_files(*this);
   if (!output.empty()) {
     AtomicFile file(output);
     if (table.document.empty()) {

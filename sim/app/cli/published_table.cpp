@@ -2,10 +2,20 @@
 #include "sim/app/cli/published_table.h"
 
 #include <iostream>
+#include <optional>
 
-#include "sim/results/table.h"
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/progress.h"
 
 namespace orrery {
+
+std::vector<PublishedComparison> compare_with_progress(const std::vector<std::string>& files) {
+  std::optional<Progress> progress;
+  return compare_published(files, [&progress](std::size_t rows, const std::string& id) {
+    if (!progress) progress.emplace("rows", rows);
+    progress->step(id);
+  });
+}
 
 void print_sources(const std::vector<PublishedSummary>& sources) {
   Table table({{"source"},
@@ -17,7 +27,7 @@ void print_sources(const std::vector<PublishedSummary>& sources) {
     table.add_row({s.source, std::to_string(s.rows), any ? format_percent(s.mean_absolute) : "-",
                    any ? format_difference(s.worst) : "-"});
   }
-  table.print(std::cout);
+  print(table, std::cout);
 }
 
 }  // namespace orrery

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "validation/checks/published_comparison.h"
 
 namespace orrery {
+
+/// compare_published() with progress on standard error.
+std::vector<PublishedComparison> compare_with_progress(const std::vector<std::string>& files);
 
 /// Prints the errors of each source, a line each, to standard output.
 void print_sources(const std::vector<PublishedSummary>& sources);

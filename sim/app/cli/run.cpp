@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/link_use.h"
@@ -12,7 +13,6 @@
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/results/metric_table.h"
-#include "sim/results/table.h"
 
 namespace orrery {
 namespace {
@@ -69,8 +69,11 @@ void print_summary(const TimedRecord& run) {
     table.add_row({metric.name, cell(metric.value, metric.unit), exact.data(), metric.unit,
                    interval_cell(metric)});
   }
-  table.print(std::cout);
-  print_link_use(record, std::cout);
+  print(table, std::cout);
+  if (const auto links = link_use_table(record)) {
+    std::cout << "\n";
+    print(*links, std::cout);
+  }
   std::cout << provenance_line(record.provenance) << "\npoint " << record.identity << "\n";
 }
 
@@ -130,7 +133,10 @@ ExitCode RunArguments::run() const {
   std::cerr << loaded.warnings << check_plan(loaded);
   RunStore store(db);
   TileStore tiles = TileStore(store.known());
-  const TimedRecord run = simulate_timed(loaded, {trace, &tiles});
+  const TimedRecord run =
+      simulate_timed(loaded, {.trace = trace, .tiles = &tiles, .warn = [](const std::string& line) {
+                                std::cerr << line << "\n";
+                              }});
   store.save(run, tiles.played());
   if (json) {
     std::cout << to_json(run).dump(2) << "\n";

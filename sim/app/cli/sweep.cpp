@@ -4,9 +4,10 @@
 #include <optional>
 #include <set>
 
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/progress.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/progress.h"
 #include "sim/app/questions/sweep_report.h"
 #include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/run_sweep.h"
@@ -59,12 +60,8 @@ ExitCode SweepArguments::run() const {
   options.progress = [&progress](const std::string& name) { progress.step(name); };
   const SweepResults results = run_sweep(sweep, *store, options);
   require_any(results);
-  if (json) {
-    std::cerr << counts_of(results) << "\n";
-    std::cout << sweep_to_json(sweep, results, path).dump(2) << "\n";
-  } else {
-    print_sweep(sweep, results, {file, path}, std::cout);
-  }
+  if (json) std::cerr << counts_of(results) << "\n";
+  print_answer(sweep_report(sweep, results, {file, path}), json);
   return results.failed > 0 ? ExitCode::kPartial : ExitCode::kOk;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/published_table.h"
 #include "sim/app/cli/verb.h"
 #include "sim/results/metric_table.h"
-#include "sim/results/table.h"
 #include "validation/checks/published_comparison.h"
 
 namespace orrery {
@@ -34,7 +34,7 @@ void print_rows(const std::vector<PublishedComparison>& comparisons) {
                    format_si(c.measured, unit), has ? format_difference(c.error) : "-",
                    has ? (c.ok() ? "" : "outside its tolerance") : c.reason});
   }
-  table.print(std::cout);
+  print(table, std::cout);
 }
 
 void print(const std::vector<PublishedComparison>& comparisons, const PublishedSummary& summary) {
@@ -82,7 +82,7 @@ void PublishedArguments::take(Options& options) {
 }
 
 ExitCode PublishedArguments::run() const {
-  const std::vector<PublishedComparison> comparisons = compare_published(files);
+  const std::vector<PublishedComparison> comparisons = compare_with_progress(files);
   const PublishedSummary summary = summarise(comparisons);
   if (json) {
     std::cout << report(comparisons, summary).dump(2) << "\n";

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/collective_summary.h"
 #include "sim/app/cli/verb.h"
-#include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"
 #include "sim/units/text.h"
 #include "validation/calibration/error_json.h"
@@ -108,7 +108,7 @@ void print(const CollectiveValidation& validation) {
                    format_percent(e.median), format_percent(e.p90), format_percent(e.bias),
                    format_percent(e.worst)});
   }
-  table.print(std::cout);
+  print(table, std::cout);
   for (const auto& [reason, count] : validation.left_out())
     std::cout << "left out: " << count << " rows, " << reason << "\n";
 }

@@ -12,11 +12,11 @@
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/roofline.h"
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/progress.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/progress.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
-#include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"
 #include "validation/calibration/error_json.h"
 #include "validation/calibration/errors.h"
@@ -304,7 +304,7 @@ void print(const Validation& validation) {
                    format_percent(summarise(group.prior).mape),
                    format_percent(summarise(group.textbook).mape)});
   }
-  table.print(std::cout);
+  print(table, std::cout);
   std::cout << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
                "roofline without a calibration; textbook, FLOPs or bytes at the peak\n";
   for (const auto& [key, count] : validation.by_rule)

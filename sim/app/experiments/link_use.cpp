@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim/results/table.h"
 #include "sim/units/time.h"
 
 namespace orrery {
@@ -71,8 +70,8 @@ void add_link_use(const MachineLinkUse& use, RunRecord& record) {
   record.links = use.links;
 }
 
-void print_link_use(const RunRecord& record, std::ostream& out) {
-  if (record.link_classes.empty()) return;
+std::optional<Table> link_use_table(const RunRecord& record) {
+  if (record.link_classes.empty()) return std::nullopt;
   Table table({{"links"},
                {"number", Table::Align::kRight},
                {"bytes", Table::Align::kRight},
@@ -82,8 +81,7 @@ void print_link_use(const RunRecord& record, std::ostream& out) {
     table.add_row({use.name, std::to_string(use.links), format_si(use.bytes, "B"),
                    format_percent(use.busy_share), format_percent(use.peak_share)});
   }
-  out << "\n";
-  table.print(out);
+  return table;
 }
 
 }  // namespace orrery

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ostream>
+#include <optional>
 #include <vector>
 
 #include "sim/app/experiments/enum_names.h"
 #include "sim/graph/topology.h"
 #include "sim/replay/replay.h"
 #include "sim/results/run_record.h"
+#include "sim/results/table.h"
 
 namespace orrery {
 
@@ -19,7 +20,7 @@ struct MachineLinkUse {
 MachineLinkUse link_use(const Topology& topology, const ReplayResult& replay, Recorded recorded);
 void add_link_use(const MachineLinkUse& use, RunRecord& record);
 
-/// A table of the classes; nothing where there are none.
-void print_link_use(const RunRecord& record, std::ostream& out);
+/// A row a class of links; nothing where there are none.
+std::optional<Table> link_use_table(const RunRecord& record);
 
 }  // namespace orrery

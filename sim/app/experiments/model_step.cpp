@@ -3,7 +3,6 @@
 
 #include "sim/app/experiments/common_metrics.h"
 
-#include <iostream>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -228,10 +227,9 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   outcome.links = link_use(network.topology(), outcome.replay, experiment.recorded);
   if (timeline) {
     timeline->close();
-    if (timeline->left_out() > 0) {
-      std::cerr << trace << ": the last " << timeline->left_out()
-                << " spans are left out, a viewer takes no more\n";
-    }
+    if (timeline->left_out() > 0 && simulate_options.warn)
+      simulate_options.warn(trace + ": the last " + std::to_string(timeline->left_out()) +
+                            " spans are left out, a viewer takes no more");
   }
   return outcome;
 }
@@ -250,7 +248,8 @@ void report_step(const ModelExperiment& experiment, const ModelStep& step,
   add_metric(record, kTokensPerS, step.tokens / seconds);
   add_metric(record, kTokensPerSPerAccelerator, step.tokens / seconds / accelerators);
   add_metric(record, kModelFlopsUtilization, step.model_flops.base() / seconds / peak);
-  add_metric(record, kHardwareFlopsUtilization, executed_matrix_flops(step.program).base() / seconds / peak);
+  add_metric(record, kHardwareFlopsUtilization,
+             executed_matrix_flops(step.program).base() / seconds / peak);
   add_breakdown(step.program, outcome.replay, record);
   add_metric(record, kEnergy, energy.total().base());
   add_metric(record, kAveragePower, energy.total().base() / seconds);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,8 @@ struct SimulateOptions {
   TileMemo* tiles = nullptr;          ///< where tile results are looked up and kept; null: nowhere
   ReplayStandIn* stand_in = nullptr;  ///< of the replay; null: it is done
   bool configuration = true;          ///< in the record; else the caller has it
+  /// Hears what a user should know beside the result, in one line; null: nobody.
+  std::function<void(const std::string& line)> warn = nullptr;
 };
 
 /// The resolved configuration of an experiment as records have it.

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "sim/config/output.h"
 #include "sim/machine/accelerator_config.h"
-#include "sim/results/table.h"
 
 namespace orrery {
 namespace {
@@ -63,7 +61,7 @@ std::string ratio_of(const Row& row) {
 
 }  // namespace
 
-std::string compare_accelerators(const std::vector<NamedDevice>& devices) {
+Table compare_accelerators(const std::vector<NamedDevice>& devices) {
   std::vector<Table::Column> columns = {{"simulations use"}};
   for (const NamedDevice& device : devices) columns.push_back({device.name, Table::Align::kRight});
   columns.push_back({"ratio", Table::Align::kRight});
@@ -74,9 +72,7 @@ std::string compare_accelerators(const std::vector<NamedDevice>& devices) {
     cells.push_back(ratio_of(row));
     table.add_row(std::move(cells));
   }
-  std::ostringstream out;
-  table.print(out);
-  return out.str();
+  return table;
 }
 
 }  // namespace orrery

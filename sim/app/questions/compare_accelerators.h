@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/config/node.h"
+#include "sim/results/table.h"
 
 namespace orrery {
 
@@ -16,6 +17,6 @@ struct NamedDevice {
 
 /// The values that simulations use, side by side, with what was published where that differs; the
 /// ratio is that of the second over the first.
-std::string compare_accelerators(const std::vector<NamedDevice>& devices);
+Table compare_accelerators(const std::vector<NamedDevice>& devices);
 
 }  // namespace orrery

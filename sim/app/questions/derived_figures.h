@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/app/questions/describe.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/results/answer.h"
 
 namespace orrery {
 
@@ -12,6 +12,6 @@ namespace orrery {
 ///    device has energy.multiply_add;
 ///  - `part`: units, rates and memory of the part of a device, where it has a partition; the values
 ///    themselves are those of the whole.
-Description derived_figures(const AcceleratorConfig& accelerator);
+Answer derived_figures(const AcceleratorConfig& accelerator);
 
 }  // namespace orrery

@@ -33,7 +33,7 @@ struct Context {
 struct Kind {
   std::string name, singular, help;
   std::function<std::vector<CatalogEntry>(const Context&)> list;
-  std::function<Description(const Words& names, const Context&)> details;
+  std::function<Answer(const Words& names, const Context&)> details;
 };
 
 std::string join(const Words& words) {
@@ -59,42 +59,46 @@ Words names_of(const std::vector<CatalogEntry>& entries) {
   return names;
 }
 
-Description list(const std::string& title, const std::vector<CatalogEntry>& entries) {
-  Description description{.text = {}, .json = Json::array()};
+Answer list(const std::string& title, const std::vector<CatalogEntry>& entries) {
+  Answer answer{.parts = {}, .json = Json::array()};
   Table table({{title, Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});
   for (const CatalogEntry& entry : entries) {
     table.add_row({entry.name, entry.help});
-    description.json.push_back({{"name", entry.name}, {"help", entry.help}});
+    answer.json.push_back({{"name", entry.name}, {"help", entry.help}});
   }
-  std::ostringstream out;
-  table.print(out);
-  description.text = out.str();
-  return description;
+  answer.add(std::move(table));
+  return answer;
 }
 
-void append(Description& all, const Description& one) {
-  all.text += (all.text.empty() ? "" : "\n") + one.text;
+void append(Answer& all, const Answer& one) {
+  if (!all.parts.empty()) all.add("\n");
+  all.add(one);
   all.json.push_back(one.json);
 }
 
 // Details of things that the program only knows by name and text.
-Description describe_entries(const Words& names, const std::string& what,
-                             const std::vector<CatalogEntry>& entries) {
-  Description all{.text = {}, .json = Json::array()};
+Answer describe_entries(const Words& names, const std::string& what,
+                        const std::vector<CatalogEntry>& entries) {
+  Answer all{.parts = {}, .json = Json::array()};
   for (const std::string& name : names) {
     const auto entry = std::find_if(entries.begin(), entries.end(),
                                     [&](const CatalogEntry& e) { return e.name == name; });
     if (entry == entries.end()) refuse(what, name, names_of(entries));
-    const std::string details = entry->details ? entry->details() : std::string();
-    append(all, {.text = entry->name + ": " + entry->help + "\n" + details,
-                 .json = {{"name", entry->name}, {"help", entry->help}, {"details", details}}});
+    Answer one{.parts = {entry->name + ": " + entry->help + "\n"},
+               .json = {{"name", entry->name}, {"help", entry->help}}};
+    if (entry->details) {
+      const Answer details = entry->details();
+      one.add(details);
+      one.json["details"] = details.json;
+    }
+    append(all, one);
   }
   return all;
 }
 
 /// Models of the library by name, others by the path of their file.
-Description describe_models(const Words& names, const Context& context) {
-  Description all{.text = {}, .json = Json::array()};
+Answer describe_models(const Words& names, const Context& context) {
+  Answer all{.parts = {}, .json = Json::array()};
   for (const std::string& name : names) {
     const bool file = config::Library::is_path(name) || name.ends_with(".json");
     std::vector<CatalogEntry> entries = context.catalog.models;
@@ -103,9 +107,9 @@ Description describe_models(const Words& names, const Context& context) {
       entries = {context.catalog.model_file(name)};
       known = entries.front().name;
     }
-    const Description one = describe_entries({known}, "model", entries);
-    all.text += (all.text.empty() ? "" : "\n") + one.text;
-    all.json.push_back(one.json.front());
+    Answer one = describe_entries({known}, "model", entries);
+    one.json = Json(one.json.front());
+    append(all, one);
   }
   return all;
 }
@@ -190,7 +194,7 @@ void add_value(Table& table, const std::string& path, const std::string& value,
   }
 }
 
-Description describe_accelerator(const std::string& name, const config::Library& library) {
+Answer describe_accelerator(const std::string& name, const config::Library& library) {
   const auto loaded = load<AcceleratorConfig>("accelerators", "accelerator", name, library);
   Table table({{name, Table::Align::kLeft},
                {"simulations use", Table::Align::kRight},
@@ -216,16 +220,16 @@ Description describe_accelerator(const std::string& name, const config::Library&
     }
     values.push_back(std::move(row));
   }
-  std::ostringstream out;
-  table.print(out);
-  Description figures = derived_figures(loaded.object);
-  Json json = {{"name", name}, {"values", std::move(values)}};
-  json.update(figures.json);
-  return {.text = out.str() + figures.text, .json = std::move(json)};
+  const Answer figures = derived_figures(loaded.object);
+  Answer answer{.parts = {std::move(table)},
+                .json = {{"name", name}, {"values", std::move(values)}}};
+  answer.add(figures);
+  answer.json.update(figures.json);
+  return answer;
 }
 
-Description describe_accelerators(const Words& names, const Context& context) {
-  Description all{.text = {}, .json = Json::array()};
+Answer describe_accelerators(const Words& names, const Context& context) {
+  Answer all{.parts = {}, .json = Json::array()};
   std::vector<NamedDevice> devices;
   for (const std::string& name : names) {
     append(all, describe_accelerator(name, context.library));
@@ -234,16 +238,16 @@ Description describe_accelerators(const Words& names, const Context& context) {
           {name,
            load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).node});
   }
-  if (names.size() > 1) all.text = compare_accelerators(devices);
+  if (names.size() > 1) all.parts = {compare_accelerators(devices)};
   return all;
 }
 
-Description compare_systems(const Words& names, const Context& context) {
+Answer compare_systems(const Words& names, const Context& context) {
   std::vector<SystemConfig> systems;
   for (const std::string& name : names) {
     systems.push_back(load<SystemConfig>("systems", "system", name, context.library).object);
   }
-  return {.text = describe_systems(systems), .json = describe_systems_json(systems)};
+  return describe_systems(systems);
 }
 
 std::vector<CatalogEntry> list_calibrations(const Context& context) {
@@ -256,7 +260,7 @@ std::vector<CatalogEntry> list_calibrations(const Context& context) {
   return entries;
 }
 
-Description describe_named_calibrations(const Words& names, const Context& context) {
+Answer describe_named_calibrations(const Words& names, const Context& context) {
   const Words known = context.library.names("calibrations");
   std::vector<Calibration> calibrations;
   for (const std::string& name : names) {
@@ -325,7 +329,7 @@ std::vector<CatalogEntry> list_keys(const Context& context) {
 }
 
 // The keys named and all below them.
-Description describe_key_names(const Words& names, const Context& context) {
+Answer describe_key_names(const Words& names, const Context& context) {
   const std::vector<CatalogEntry> keys = list_keys(context);
   std::vector<CatalogEntry> chosen;
   for (const std::string& name : names) {
@@ -366,8 +370,8 @@ const std::vector<Kind>& kinds() {
 
 }  // namespace
 
-Description describe(const std::vector<std::string>& words, const Catalog& catalog,
-                     const config::Library& library) {
+Answer describe(const std::vector<std::string>& words, const Catalog& catalog,
+                const config::Library& library) {
   if (words.empty()) {
     std::vector<CatalogEntry> entries;
     for (const Kind& kind : kinds()) entries.push_back({kind.name, kind.help});

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/describe_calibration.h"
 
-#include <sstream>
-
 #include "models/kernels/parameter_limits.h"
-#include "sim/results/table.h"
 #include "sim/units/text.h"
 #include "validation/calibration/error_json.h"
 
@@ -14,7 +11,7 @@ namespace {
 using Align = Table::Align;
 using Json = nlohmann::ordered_json;
 
-void print_errors(std::ostream& out, const std::vector<Calibration>& calibrations) {
+Table error_table(const std::vector<Calibration>& calibrations) {
   Table table({{"accelerator"},
                {"table"},
                {"precision"},
@@ -40,11 +37,10 @@ void print_errors(std::ostream& out, const std::vector<Calibration>& calibration
                      format_percent(e.worst), mape(fit.whole_model_error)});
     }
   }
-  table.print(out);
-  print_left_out(out, calibrations);
+  return table;
 }
 
-void print_parameters(std::ostream& out, const Calibration& calibration) {
+Table parameter_table(const Calibration& calibration) {
   Table table({{"table"},
                {"precision"},
                {"parameter"},
@@ -58,26 +54,26 @@ void print_parameters(std::ostream& out, const Calibration& calibration) {
                      print_number(p.standard_error), p.unit, to_string(p.provenance)});
     }
   }
-  table.print(out);
+  return table;
 }
 
 /// What the measurements ask for lies outside of what the family can say.
-void print_limits(std::ostream& out, const std::vector<ParameterAtLimit>& limits) {
-  if (limits.empty()) return;
-  out << "at a limit of their family, no estimates:";
+std::string limits_text(const std::vector<ParameterAtLimit>& limits) {
+  if (limits.empty()) return {};
+  std::string text = "at a limit of their family, no estimates:";
   for (const ParameterAtLimit& limit : limits)
-    out << "\n  " << limit.fit->table << " " << to_string(limit.fit->precision) << ": "
-        << limit.name << " = " << print_number(limit.value);
-  out << "\n\n";
+    text += "\n  " + limit.fit->table + " " + to_string(limit.fit->precision) + ": " + limit.name +
+            " = " + print_number(limit.value);
+  return text + "\n\n";
 }
 
-void print_measurements(std::ostream& out, const Calibration& calibration) {
+Table measurement_table(const Calibration& calibration) {
   Table table({{"file"}, {"rows", Align::kRight}, {"date"}, {"sha256"}, {"source"}});
   for (const MeasurementFile& file : calibration.measurements) {
     table.add_row(
         {file.file, std::to_string(file.rows), file.date, file.sha256.substr(0, 12), file.source});
   }
-  table.print(out);
+  return table;
 }
 
 Json to_json(const Calibration& calibration) {
@@ -127,17 +123,24 @@ std::string mape(const ErrorSummary& errors) {
   return errors.count > 0 ? format_percent(errors.mape) : "-";
 }
 
-void print_left_out(std::ostream& out, const std::vector<Calibration>& calibrations) {
+std::string left_out_text(const std::vector<Calibration>& calibrations) {
+  std::string text;
+  const auto subject = [](const Calibration& calibration, const std::string& table,
+                          Precision precision) {
+    return calibration.accelerator + " " + table + " " + to_string(precision);
+  };
   for (const Calibration& calibration : calibrations) {
     for (const LeftOutRows& rows : calibration.left_out)
-      out << calibration.accelerator << " " << rows.table << " " << to_string(rows.precision)
-          << ": left out by the written rule: " << rows.rows << " rows, " << rows.rule << "\n";
+      text += subject(calibration, rows.table, rows.precision) +
+              ": left out by the written rule: " + std::to_string(rows.rows) + " rows, " +
+              rows.rule + "\n";
     for (const KernelFit& fit : calibration.fits)
       if (!fit.sibling.empty())
-        out << calibration.accelerator << " " << fit.table << " " << to_string(fit.precision)
-            << ": kernels that break physics have the parameters of '" << fit.sibling
-            << "' by data sheet, extrapolated\n";
+        text += subject(calibration, fit.table, fit.precision) +
+                ": kernels that break physics have the parameters of '" + fit.sibling +
+                "' by data sheet, extrapolated\n";
   }
+  return text;
 }
 
 nlohmann::ordered_json left_out_json(const std::vector<Calibration>& calibrations) {
@@ -152,20 +155,18 @@ nlohmann::ordered_json left_out_json(const std::vector<Calibration>& calibration
   return entries;
 }
 
-Description describe_calibrations(const std::vector<Calibration>& calibrations) {
-  std::ostringstream out;
-  print_errors(out, calibrations);
+Answer describe_calibrations(const std::vector<Calibration>& calibrations) {
+  Answer answer{.parts = {error_table(calibrations), left_out_text(calibrations)},
+                .json = Json::array()};
   if (calibrations.size() == 1) {
-    out << "\n";
-    print_parameters(out, calibrations.front());
-    out << "\n";
-    print_limits(out, parameters_at_limits(calibrations.front()));
-    print_measurements(out, calibrations.front());
+    const Calibration& one = calibrations.front();
+    answer.add("\n");
+    answer.add(parameter_table(one));
+    answer.add("\n" + limits_text(parameters_at_limits(one)));
+    answer.add(measurement_table(one));
   }
-  Description description{.text = out.str(), .json = Json::array()};
-  for (const Calibration& calibration : calibrations)
-    description.json.push_back(to_json(calibration));
-  return description;
+  for (const Calibration& calibration : calibrations) answer.json.push_back(to_json(calibration));
+  return answer;
 }
 
 }  // namespace orrery

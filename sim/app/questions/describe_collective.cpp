@@ -3,10 +3,8 @@
 
 #include <numeric>
 #include <optional>
-#include <sstream>
 
 #include "sim/machine/transfer_names.h"
-#include "sim/results/table.h"
 
 namespace orrery {
 namespace {
@@ -35,7 +33,7 @@ const char* need(Ability ability) {
   return "";
 }
 
-struct Answer {
+struct Service {
   StepCount steps;
   Ability ability = Ability::kNone;
 };
@@ -45,7 +43,7 @@ constexpr int kRanks = 8;
 constexpr int kSystems = 4;
 
 /// How the algorithm serves the example, with the least that the fabric must be able to do.
-std::optional<Answer> ask(const CollectiveAlgorithm& algorithm, TransferKind kind, int systems) {
+std::optional<Service> ask(const CollectiveAlgorithm& algorithm, TransferKind kind, int systems) {
   const RankLayout layout{.ranks_per_node = kRanks, .ranks_per_system = kRanks, .systems = systems};
   std::vector<int> group(static_cast<std::size_t>(layout.ranks()));
   std::iota(group.begin(), group.end(), 0);
@@ -57,15 +55,15 @@ std::optional<Answer> ask(const CollectiveAlgorithm& algorithm, TransferKind kin
     collective.switches_reduce = collective.systems_reduce = ability == Ability::kReduces;
     if (ability == Ability::kTorus) collective.torus = {4, 2};
     NoSink sink;
-    if (algorithm.serves(collective)) return Answer{algorithm.run(collective, sink), ability};
+    if (algorithm.serves(collective)) return Service{algorithm.run(collective, sink), ability};
   }
   return std::nullopt;
 }
 
-std::string cell(const std::optional<Answer>& answer) {
-  if (!answer) return "-";
+std::string cell(const std::optional<Service>& service) {
+  if (!service) return "-";
   std::string text;
-  const StepCount steps = answer->steps;
+  const StepCount steps = service->steps;
   if (steps.scale_up > 0) text = std::to_string(steps.scale_up) + " inside";
   if (steps.scale_out > 0)
     text += (text.empty() ? "" : ", ") + std::to_string(steps.scale_out) + " between";
@@ -83,18 +81,23 @@ std::string served_kinds(const CollectiveAlgorithm& algorithm) {
   return kinds;
 }
 
-std::string served_steps(const CollectiveAlgorithm& algorithm) {
+Answer served_steps(const CollectiveAlgorithm& algorithm) {
+  Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
   Table table({{"serves"}, {"steps in a system of 8"}, {"in 4 systems of 8"}, {"needs"}});
   for (const auto& [kind, name] : config::EnumNames<TransferKind>::values) {
     const auto inside = ask(algorithm, kind, 1), between = ask(algorithm, kind, kSystems);
     if (!inside && !between) continue;
-    table.add_row({name, cell(inside), cell(between), need((inside ? inside : between)->ability)});
+    const char* needs = need((inside ? inside : between)->ability);
+    table.add_row({name, cell(inside), cell(between), needs});
+    answer.json.push_back({{"kind", name},
+                           {"steps_in_one_system", cell(inside)},
+                           {"steps_in_four_systems", cell(between)},
+                           {"needs", needs}});
   }
-  std::ostringstream out;
-  table.print(out);
+  answer.add(std::move(table));
   if (!algorithm.automatic())
-    out << "not among those that `auto` chooses from, unless nothing else serves\n";
-  return out.str();
+    answer.add("not among those that `auto` chooses from, unless nothing else serves\n");
+  return answer;
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/collectives/algorithm.h"
+#include "sim/results/answer.h"
 
 namespace orrery {
 
@@ -12,6 +13,6 @@ std::string served_kinds(const CollectiveAlgorithm& algorithm);
 
 /// A table of them: dependent steps on an example inside a system and one between systems, and what
 /// the fabric must be able to do.
-std::string served_steps(const CollectiveAlgorithm& algorithm);
+Answer served_steps(const CollectiveAlgorithm& algorithm);
 
 }  // namespace orrery

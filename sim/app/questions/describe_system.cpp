@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
+#include <utility>
 
 #include "sim/app/questions/system_figures.h"
-#include "sim/results/table.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -137,18 +136,15 @@ std::string print_simulated(const Row& row, const std::vector<SystemConfig>& sys
   return text;
 }
 
-void print_note(std::ostream& out, std::size_t number, const Difference& difference) {
+std::string note(std::size_t number, const Difference& difference) {
   const Input& input = difference.input;
-  out << '[' << number << "] " << difference.system << ", " << input.key << ": simulations use "
-      << input.simulated << ", published is " << input.published << ": " << input.reason << "\n"
-      << "    used: " << input.simulated_source << "\n"
-      << "    published: " << input.published_source << "\n";
+  return "[" + std::to_string(number) + "] " + difference.system + ", " + input.key +
+         ": simulations use " + input.simulated + ", published is " + input.published + ": " +
+         input.reason + "\n    used: " + input.simulated_source +
+         "\n    published: " + input.published_source + "\n";
 }
 
-}  // namespace
-
-std::string describe_systems(const std::vector<SystemConfig>& systems) {
-  const Comparison comparison = compare(systems);
+Table table_of(const Comparison& comparison, const std::vector<SystemConfig>& systems) {
   const bool with_ratio = systems.size() > 1;
   const bool with_simulated = !comparison.differences.empty();
   std::vector<Table::Column> columns = {{"as published", Table::Align::kLeft}};
@@ -173,23 +169,26 @@ std::string describe_systems(const std::vector<SystemConfig>& systems) {
     if (with_simulated) cells.push_back(print_simulated(row, systems));
     table.add_row(std::move(cells));
   }
-  std::ostringstream out;
-  table.print(out);
-  if (with_simulated) out << "\n";
-  for (std::size_t i = 0; i < comparison.differences.size(); ++i) {
-    print_note(out, i + 1, comparison.differences[i]);
-  }
-  for (const SystemConfig& system : systems) {
-    if (!system.remarks.empty()) out << "\n";
-    for (const std::string& remark : system.remarks) out << system.name << ": " << remark << "\n";
-  }
-  return out.str();
+  return table;
 }
 
-nlohmann::ordered_json describe_systems_json(const std::vector<SystemConfig>& systems) {
+/// The differences that the table numbers, and the remarks of systems.
+std::string notes_of(const Comparison& comparison, const std::vector<SystemConfig>& systems) {
+  std::string text = comparison.differences.empty() ? "" : "\n";
+  for (std::size_t i = 0; i < comparison.differences.size(); ++i)
+    text += note(i + 1, comparison.differences[i]);
+  for (const SystemConfig& system : systems) {
+    if (!system.remarks.empty()) text += "\n";
+    for (const std::string& remark : system.remarks)
+      text.append(system.name).append(": ").append(remark).append("\n");
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const Comparison& comparison,
+                               const std::vector<SystemConfig>& systems) {
   using Json = nlohmann::ordered_json;
   const auto number = [](const Value& value) { return value ? Json(*value) : Json(nullptr); };
-  const Comparison comparison = compare(systems);
   Json json = {{"systems", Json::array()}, {"parts", Json::object()}, {"rows", Json::array()}};
   for (const SystemConfig& system : systems) {
     json["systems"].push_back(system.name);
@@ -220,6 +219,14 @@ nlohmann::ordered_json describe_systems_json(const std::vector<SystemConfig>& sy
                                    {"simulated_source", input.simulated_source}});
   }
   return json;
+}
+
+}  // namespace
+
+Answer describe_systems(const std::vector<SystemConfig>& systems) {
+  const Comparison comparison = compare(systems);
+  return {.parts = {table_of(comparison, systems), notes_of(comparison, systems)},
+          .json = to_json(comparison, systems)};
 }
 
 }  // namespace orrery

@@ -9,9 +9,9 @@
 
 #include "models/topologies/torus.h"
 #include "models/transfers/flow_model.h"
+#include "sim/app/questions/named_values.h"
 #include "sim/graph/dot.h"
 #include "sim/graph/topology_boost.h"
-#include "sim/results/table.h"
 
 namespace orrery {
 namespace {
@@ -129,25 +129,7 @@ SystemConfig with_hosts(SystemConfig system) {
 
 std::string whole(double value) { return std::to_string(static_cast<long long>(value)); }
 
-class Lines {
- public:
-  void add(const std::string& what, const std::string& text, const Json& value) {
-    table_.add_row({what, text});
-    json_[what] = value;
-  }
-  Description finish(const std::string& title) const {
-    std::ostringstream out;
-    out << title << "\n";
-    table_.print(out);
-    return {.text = out.str(), .json = json_};
-  }
-
- private:
-  Table table_{{{"what", Table::Align::kLeft}, {"value", Table::Align::kLeft}}};
-  Json json_ = Json::object();
-};
-
-void add_chips(const Topology& drawn, Lines& lines) {
+void add_chips(const Topology& drawn, NamedValues& lines) {
   for (const auto& [kind, total] : count_chips(drawn)) {
     std::string ports = std::to_string(total.most_ports);
     if (total.least_ports != total.most_ports) {
@@ -162,10 +144,10 @@ void add_chips(const Topology& drawn, Lines& lines) {
 
 }  // namespace
 
-Description describe_topology(const SystemConfig& system, int copies) {
+Answer describe_topology(const SystemConfig& system, int copies) {
   const FlowModel network(with_hosts(system), copies);
   const Topology drawn = network.drawn();
-  Lines lines;
+  NamedValues lines;
   lines.add("ranks", std::to_string(drawn.ranks()), drawn.ranks());
   add_chips(drawn, lines);
   if (const TorusOptics optics = torus_optics(system.scale_up); optics.switches > 0) {
@@ -191,8 +173,10 @@ Description describe_topology(const SystemConfig& system, int copies) {
     lines.add("shortest paths there", whole(far.paths), far.paths);
   }
   const std::string outside = copies == 1 ? "" : ", " + system.scale_out.kind + " between";
-  return lines.finish(std::to_string(copies) + " x " + system.name + ": " + system.scale_up.kind +
-                      outside);
+  Answer answer = lines.answer(Table::Align::kLeft);
+  answer.parts.insert(answer.parts.begin(), std::to_string(copies) + " x " + system.name + ": " +
+                                                system.scale_up.kind + outside + "\n");
+  return answer;
 }
 
 std::string topology_dot(const SystemConfig& system, int copies) {

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <ostream>
+#include <utility>
 
 #include "sim/config/library.h"
-#include "sim/results/table.h"
 
 namespace orrery {
 namespace {
@@ -109,8 +108,8 @@ std::string cell(const SweepColumn& column, const RunRecord& record, bool fits) 
   return column.cell(record);
 }
 
-void print_case(const Sweep& sweep, const SweepCaseConfig& description,
-                const std::vector<Row>& rows, std::ostream& out) {
+void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std::vector<Row>& rows,
+              Answer& answer) {
   const LoadedExperiment first = sweep.load(*rows.front().points.front());
   const TableView view = first.experiment->table();
   std::vector<Table::Column> titles = {{"system"}};
@@ -130,60 +129,30 @@ void print_case(const Sweep& sweep, const SweepCaseConfig& description,
     }
     notes += notes_of(description.choose, row, records);
   }
-  out << description.name << "\n";
-  table.print(out);
-  out << notes << "\n";
+  answer.add(description.name + "\n");
+  answer.add(std::move(table));
+  answer.add(notes + "\n");
 }
 
 /// What to try next with a sweep of this kind.
-void print_hints(const Sweep& sweep, const std::string& file, const std::string& store,
-                 std::ostream& out) {
+std::string hints(const Sweep& sweep, const std::string& file, const std::string& store) {
   const LoadedExperiment first = sweep.load(sweep.points.front());
   const TableView view = first.experiment->table();
   const std::string& question = view.question;
   const auto asked = 2 + std::count(question.begin(), question.end(), ',');
-  out << "Every point is a row of " << store << ". Try:\n"
-      << "  sqlite3 -box " << store << " \"SELECT name, " << question << " FROM v_runs ORDER BY "
-      << asked << " DESC LIMIT 10\"\n";
+  std::string text = "Every point is a row of " + store + ". Try:\n  sqlite3 -box " + store +
+                     " \"SELECT name, " + question + " FROM v_runs ORDER BY " +
+                     std::to_string(asked) + " DESC LIMIT 10\"\n";
   const config::Node& base = sweep.config.cases.front().base;
-  if (!base.is_scalar()) return;
-  out << "  build/release/orrery run " << config::relative_to(base.text(), file) << " --set '"
-      << view.setting << "'\n";
-}
-
-}  // namespace
-
-std::string counts_of(const SweepResults& results) {
-  std::string text = std::to_string(results.records.size()) +
-                     " points: " + std::to_string(results.from_store) + " read from the store, " +
-                     std::to_string(results.simulated) + " simulated in " +
-                     number("%.1f s", results.seconds);
-  const auto impossible = std::count_if(results.records.begin(), results.records.end(), cannot_be);
-  if (impossible > 0) text += ", " + std::to_string(impossible) + " that cannot be";
-  if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
+  if (base.is_scalar())
+    text += "  build/release/orrery run " + config::relative_to(base.text(), file) + " --set '" +
+            view.setting + "'\n";
   return text;
 }
 
-void print_sweep(const Sweep& sweep, const SweepResults& results, const SweepFiles& files,
-                 std::ostream& out) {
-  for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
-    print_case(sweep, sweep.config.cases[i], rows_of(sweep, results, i), out);
-  }
-  out << counts_of(results) << "\n";
-  const LoadedExperiment first = sweep.load(sweep.points.front());
-  const TableView view = first.experiment->table();
-  out << view.remark << "p10 to p90: what the calibrations of" << (view.remark.empty() ? " " : "\n")
-      << "kernels and collectives leave open; '-' is a device without measurements, on datasheets "
-         "and priors.\n";
-  for (const RunRecord& record : results.records) {
-    if (record.status == RunStatus::kFailed)
-      out << "failed: " << record.name << ": " << record.reason << "\n";
-  }
-  print_hints(sweep, files.sweep, files.store, out);
-}
-
-nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& results,
-                                     const std::string& store) {
+/// All points, and which of them the tables show.
+nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
+                               const std::string& store) {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -207,6 +176,37 @@ nlohmann::ordered_json sweep_to_json(const Sweep& sweep, const SweepResults& res
           {"points", results.records.size()},
           {"failed", results.failed},
           {"cases", std::move(cases)}};
+}
+
+}  // namespace
+
+std::string counts_of(const SweepResults& results) {
+  std::string text = std::to_string(results.records.size()) +
+                     " points: " + std::to_string(results.from_store) + " read from the store, " +
+                     std::to_string(results.simulated) + " simulated in " +
+                     number("%.1f s", results.seconds);
+  const auto impossible = std::count_if(results.records.begin(), results.records.end(), cannot_be);
+  if (impossible > 0) text += ", " + std::to_string(impossible) + " that cannot be";
+  if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
+  return text;
+}
+
+Answer sweep_report(const Sweep& sweep, const SweepResults& results, const SweepFiles& files) {
+  Answer answer{.parts = {}, .json = to_json(sweep, results, files.store)};
+  for (std::size_t i = 0; i < sweep.config.cases.size(); ++i)
+    add_case(sweep, sweep.config.cases[i], rows_of(sweep, results, i), answer);
+  const LoadedExperiment first = sweep.load(sweep.points.front());
+  const std::string remark = first.experiment->table().remark;
+  answer.add(counts_of(results) + "\n" + remark + "p10 to p90: what the calibrations of" +
+             (remark.empty() ? " " : "\n") +
+             "kernels and collectives leave open; '-' is a device without measurements, on "
+             "datasheets and priors.\n");
+  for (const RunRecord& record : results.records) {
+    if (record.status == RunStatus::kFailed)
+      answer.add("failed: " + record.name + ": " + record.reason + "\n");
+  }
+  answer.add(hints(sweep, files.sweep, files.store));
+  return answer;
 }
 
 }  // namespace orrery

@@ -13,7 +13,7 @@
 #include <iostream>
 #include <map>
 
-#include "sim/app/experiments/progress.h"
+#include "sim/app/cli/progress.h"
 #include "tests/properties/random/laws.h"
 
 namespace orrery {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/metric_table.h"
@@ -29,14 +30,21 @@ const config::Library& library() {
 Catalog catalog() {
   Catalog catalog;
   catalog.topologies = {{"nvswitch", "one tier of switch chips"}};
-  catalog.collectives = {{"ring", "neighbours in a ring", [] { return "2(n-1) steps\n"; }}};
+  catalog.collectives = {{"ring", "neighbours in a ring",
+                          [] { return Answer{.parts = {"2(n-1) steps\n"}, .json = {}}; }}};
   catalog.schemas = {{"system", SystemConfig::schema().record().help(), "system",
                       &SystemConfig::schema().record()}};
   return catalog;
 }
 
+std::string printed(const Answer& answer) {
+  std::ostringstream out;
+  print(answer, out);
+  return out.str();
+}
+
 std::string text(const std::vector<std::string>& words) {
-  return describe(words, catalog(), library()).text;
+  return printed(describe(words, catalog(), library()));
 }
 
 std::string usage_error(const std::vector<std::string>& words) {
@@ -181,10 +189,10 @@ TEST(Describe, EveryKindHasAListWithOneLineEach) {
 
 TEST(Describe, AnAcceleratorShowsEveryValueWithUnitAndSource) {
   const auto description = describe({"accelerator", "gb200"}, catalog(), library());
-  EXPECT_THAT(description.text, HasSubstr("189471 MiB"));
-  EXPECT_THAT(description.text, HasSubstr("186 GB"));
-  EXPECT_THAT(description.text, HasSubstr("192 GB"));  // of lectures and the announcement
-  EXPECT_THAT(description.text, HasSubstr("nvidia-smi"));
+  EXPECT_THAT(printed(description), HasSubstr("189471 MiB"));
+  EXPECT_THAT(printed(description), HasSubstr("186 GB"));
+  EXPECT_THAT(printed(description), HasSubstr("192 GB"));  // of lectures and the announcement
+  EXPECT_THAT(printed(description), HasSubstr("nvidia-smi"));
   for (const auto& value : description.json[0]["values"]) {
     if (value["path"] != "memory.bandwidth") continue;
     EXPECT_DOUBLE_EQ(value["value"].get<double>(), 8e12);
@@ -199,7 +207,7 @@ TEST(Describe, AnAcceleratorShowsEveryValueWithUnitAndSource) {
 // (32.4 - 6) pJ/B x 4 B = 105.6 pJ, over 2 x 0.344 pJ: 153.5.
 TEST(Describe, AnAcceleratorTellsWhatAWordOfMemoryCosts) {
   const auto description = describe({"accelerator", "b200_sxm"}, catalog(), library());
-  EXPECT_THAT(description.text,
+  EXPECT_THAT(printed(description),
               HasSubstr("a 32-bit word of memory costs 153 multiply-adds of bf16"));
   const auto& cost = description.json[0]["word_cost"];
   EXPECT_EQ(cost["precision"], "bf16");
@@ -226,8 +234,8 @@ TEST(Describe, EveryAcceleratorOfTheLibraryTellsIt) {
 // 989.4 x 16 / 132 = 119.9 TFLOP/s, 3,350 / 8 = 418.75 GB/s.
 TEST(Describe, APartTellsItsOwnFigures) {
   const auto description = describe({"accelerator", "h100_1g"}, catalog(), library());
-  EXPECT_THAT(description.text, HasSubstr("this part has 16 units"));
-  EXPECT_THAT(description.text, HasSubstr("vector 8.109 TFLOP/s"));
+  EXPECT_THAT(printed(description), HasSubstr("this part has 16 units"));
+  EXPECT_THAT(printed(description), HasSubstr("vector 8.109 TFLOP/s"));
   const auto& part = description.json[0]["part"];
   EXPECT_EQ(part["units"], 16);
   EXPECT_NEAR(part["matrix_flops_per_s"]["bf16"].get<double>(), 119.93e12, 0.01e12);

@@ -71,15 +71,13 @@ TEST(LinkUse, OfSomeRanksLeavesTheOtherLinksIdle) {
   EXPECT_EQ(find(record.link_classes, "board->board").bytes, 0);
 }
 
-TEST(LinkUse, IsPrintedByClass) {
+TEST(LinkUse, IsATableByClass) {
   RunRecord record;
-  std::ostringstream none;
-  print_link_use(record, none);
-  EXPECT_EQ(none.str(), "");
+  EXPECT_FALSE(link_use_table(record));
   record.link_classes = {{"accelerator->leaf", 8, 2e9, 0.25, 0.5}};
-  std::ostringstream out;
-  print_link_use(record, out);
-  EXPECT_THAT(out.str(), testing::HasSubstr("accelerator->leaf       8  2.00 GB  25.0 %   50.0 %"));
+  EXPECT_THAT(link_use_table(record)->rows(),
+              testing::ElementsAre(
+                  testing::ElementsAre("accelerator->leaf", "8", "2.00 GB", "25.0 %", "50.0 %")));
 }
 
 }  // namespace

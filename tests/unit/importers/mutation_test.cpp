@@ -23,11 +23,10 @@ struct Case {
 std::ostream& operator<<(std::ostream& out, const Case& tested) { return out << tested.name; }
 
 /// The table must also be writable: numbers in it are finite.
-std::function<void(const std::string&)> importing(ImportedTable (*read)(const std::string&,
-                                                                        const ImportOptions&)) {
-  return [read](const std::string& path) {
+std::function<void(const std::string&)> importing(const std::string& kind) {
+  return [kind](const std::string& path) {
     std::ostringstream csv;
-    write_csv(read(path, {"", "all_gather"}), csv);
+    write_csv(import_file(kind, path, {"", "all_gather"}), csv);
   };
 }
 
@@ -96,17 +95,15 @@ TEST_P(Mutations, GiveATableOrAConfigError) {
   EXPECT_GT(errors, 0);
 }
 
-const auto kCases =
-    testing::Values(Case{"operators", "gemm.csv", read_operator_table},
-                    Case{"collectives", "collective.csv", read_collective_table},
-                    Case{"nccl_tests", "all_reduce.log", importing(import_nccl_tests)},
-                    Case{"nccl_tests_old", "all_gather_old.log", importing(import_nccl_tests)},
-                    Case{"nccl_topology", "nccl_topology.xml", importing(import_nccl_topology)},
-                    Case{"nsys", "", importing(import_nsys)},
-                    Case{"ncu_details", "ncu_details.csv", importing(import_ncu)},
-                    Case{"ncu_raw", "ncu_raw.csv", importing(import_ncu)},
-                    Case{"vllm", "vllm.json", importing(import_vllm)},
-                    Case{"sglang", "sglang.jsonl", importing(import_sglang)});
+const auto kCases = testing::Values(
+    Case{"operators", "gemm.csv", read_operator_table},
+    Case{"collectives", "collective.csv", read_collective_table},
+    Case{"nccl_tests", "all_reduce.log", importing("nccl-tests")},
+    Case{"nccl_tests_old", "all_gather_old.log", importing("nccl-tests")},
+    Case{"nccl_topology", "nccl_topology.xml", importing("nccl-topology")},
+    Case{"nsys", "", importing("nsys")}, Case{"ncu_details", "ncu_details.csv", importing("ncu")},
+    Case{"ncu_raw", "ncu_raw.csv", importing("ncu")}, Case{"vllm", "vllm.json", importing("vllm")},
+    Case{"sglang", "sglang.jsonl", importing("sglang")});
 INSTANTIATE_TEST_SUITE_P(Importers, Mutations, kCases,
                          [](const auto& tested) { return tested.param.name; });
 

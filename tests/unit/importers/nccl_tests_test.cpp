@@ -20,7 +20,7 @@ constexpr const char* kHead =
     "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
 
 TEST_F(NcclTests, EveryTimeBecomesARowInTheColumnsOfCollectiveTables) {
-  const ImportedTable table = import_nccl_tests(sample("all_reduce.log"), {});
+  const ImportedTable table = import_file("nccl-tests", sample("all_reduce.log"), {});
   // Three sizes of two times each, less two of 0 bytes and one with wrong values.
   ASSERT_EQ(table.rows.size(), 3U);
   EXPECT_EQ(cell(table, 0, "system"), "NVIDIA H100 80GB HBM3");
@@ -44,7 +44,7 @@ TEST_F(NcclTests, EveryTimeBecomesARowInTheColumnsOfCollectiveTables) {
 
 TEST_F(NcclTests, OldColumnsTaggedLinesAndSeveralNodesAreUnderstood) {
   const ImportedTable table =
-      import_nccl_tests(sample("all_gather_old.log"), {"a100_sxm", "all_gather"});
+      import_file("nccl-tests", sample("all_gather_old.log"), {"a100_sxm", "all_gather"});
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(cell(table, 0, "system"), "a100_sxm");
   EXPECT_EQ(cell(table, 0, "collective"), "all_gather");
@@ -58,7 +58,7 @@ TEST_F(NcclTests, OldColumnsTaggedLinesAndSeveralNodesAreUnderstood) {
 }
 
 TEST_F(NcclTests, TheCsvIsACollectiveTable) {
-  const ImportedTable table = import_nccl_tests(sample("all_reduce.log"), {"h100_sxm", ""});
+  const ImportedTable table = import_file("nccl-tests", sample("all_reduce.log"), {"h100_sxm", ""});
   std::ostringstream csv;
   write_csv(table, csv);
   const CollectiveTable read = read_collective_table(write("t.csv", csv.str()));
@@ -80,7 +80,7 @@ TEST_F(NcclTests, RunsOfOneFileHaveTheirOwnProgramsAndRanks) {
                          "1: #  Rank  1 Group  0 Pid 1 on a device  1 [0x08] NVIDIA H200\n"
                          "# size count type redop root time algbw busbw #wrong\n"
                          "0:  8 2 fp8_e4m3 none -1 7 0 0 N/A\n");
-  const ImportedTable table = import_nccl_tests(file, {});
+  const ImportedTable table = import_file("nccl-tests", file, {});
   ASSERT_EQ(table.rows.size(), 3U);
   EXPECT_EQ(cell(table, 0, "ranks"), "1");
   EXPECT_EQ(cell(table, 0, "precision"), "fp16");
@@ -92,32 +92,34 @@ TEST_F(NcclTests, RunsOfOneFileHaveTheirOwnProgramsAndRanks) {
 
 TEST_F(NcclTests, WhatTheTextDoesNotTellMustBeSaid) {
   const std::string message =
-      message_of([] { import_nccl_tests(sample("all_gather_old.log"), {}); });
+      message_of([] { import_file("nccl-tests", sample("all_gather_old.log"), {}); });
   // "[1,0]<stdout>:" has 14 characters, "#" and 7 blanks follow.
   EXPECT_THAT(message, HasSubstr("all_gather_old.log:8:23: error: no line before this table names "
                                  "the program; say --collective NAME\n"));
   EXPECT_THAT(message_of([] {
-                import_nccl_tests(sample("all_gather_old.log"), {"", "allgather"});
+                import_file("nccl-tests", sample("all_gather_old.log"), {"", "allgather"});
               }),
               HasSubstr("nccl-tests has no collective 'allgather'; did you mean 'all_gather'?"));
 }
 
 TEST_F(NcclTests, ProcessesThatRanApartAreNoCollective) {
   EXPECT_THAT(message_of([this] {
-                import_nccl_tests(write("t.log",
-                                        "# nThread 1\n# Rank 0 Pid 1 on a device 0 [0x07] GPU\n"
-                                        "# Rank 0 Pid 2 on a device 1 [0x08] GPU\n"),
-                                  {});
+                import_file("nccl-tests",
+                            write("t.log",
+                                  "# nThread 1\n# Rank 0 Pid 1 on a device 0 [0x07] GPU\n"
+                                  "# Rank 0 Pid 2 on a device 1 [0x08] GPU\n"),
+                            {});
               }),
               HasSubstr("t.log:3:8: error: rank 0 is there twice: processes that ran apart"));
 }
 
 TEST_F(NcclTests, WrongRowsAreNamedWithTheirPlaces) {
   const std::string message = message_of([this] {
-    import_nccl_tests(write("t.log", std::string(kHead) + "8 2 half sum -1 0.00 0 0 0 6 0 0 0\n"
-                                                          "8 2 half sum -1 5 0 0 0 6 0\n"
-                                                          "8 2 half sum -1 5 0 x 0 6 0 0 bad\n"),
-                      {});
+    import_file("nccl-tests",
+                write("t.log", std::string(kHead) + "8 2 half sum -1 0.00 0 0 0 6 0 0 0\n"
+                                                    "8 2 half sum -1 5 0 0 0 6 0\n"
+                                                    "8 2 half sum -1 5 0 x 0 6 0 0 bad\n"),
+                {});
   });
   EXPECT_THAT(message, HasSubstr("t.log:5:17: error: a time is a finite number above 0\n"
                                  "    5 | 8 2 half sum -1 0.00 0 0 0 6 0 0 0\n"
@@ -129,20 +131,21 @@ TEST_F(NcclTests, WrongRowsAreNamedWithTheirPlaces) {
 
 TEST_F(NcclTests, TablesWithoutRanksOrOfCpuTimesAreRefused) {
   EXPECT_THAT(message_of([this] {
-                import_nccl_tests(
+                import_file(
+                    "nccl-tests",
                     write("t.log", "# size count type redop root time algbw busbw #wrong\n"),
                     {"", "all_reduce"});
               }),
               HasSubstr("t.log:1:3: error: there is no line '# Rank ...' before this table"));
   EXPECT_THAT(message_of([this] {
-                import_nccl_tests(
-                    write("t.log",
-                          "# Rank 0 on a device 0 GPU\n"
-                          "# size count type redop root cputime algbw busbw #wrong\n"),
-                    {"", "all_reduce"});
+                import_file("nccl-tests",
+                            write("t.log",
+                                  "# Rank 0 on a device 0 GPU\n"
+                                  "# size count type redop root cputime algbw busbw #wrong\n"),
+                            {"", "all_reduce"});
               }),
               HasSubstr("t.log:2:3: error: a table without the columns type, time, busbw"));
-  EXPECT_THAT(message_of([this] { import_nccl_tests(write("t.log", "hello\n"), {}); }),
+  EXPECT_THAT(message_of([this] { import_file("nccl-tests", write("t.log", "hello\n"), {}); }),
               HasSubstr("t.log: holds no table of nccl-tests"));
 }
 

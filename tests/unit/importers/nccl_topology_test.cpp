@@ -21,7 +21,7 @@ std::string text_of_sample() {
 class NcclTopology : public Scratch {
  protected:
   ImportedTable read(const std::string& text, const std::string& system = "") {
-    return import_nccl_topology(write("topology.xml", text), {system, ""});
+    return import_file("nccl-topology", write("topology.xml", text), {system, ""});
   }
   std::string error(std::string text, const std::string& from, const std::string& to) {
     text.replace(text.find(from), from.size(), to);

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using Ncu = Scratch;
 
 TEST_F(Ncu, DetailsAreOneRowALaunch) {
-  const ImportedTable table = import_ncu(sample("ncu_details.csv"), {});
+  const ImportedTable table = import_file("ncu", sample("ncu_details.csv"), {});
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(cell(table, 0, "launch"), "0");
   EXPECT_EQ(cell(table, 0, "name"), "void gemm<float, 4>(float *, int)");
@@ -28,7 +28,7 @@ TEST_F(Ncu, DetailsAreOneRowALaunch) {
 }
 
 TEST_F(Ncu, TheRawPageHasItsUnitsInTheSecondRow) {
-  const ImportedTable table = import_ncu(sample("ncu_raw.csv"), {});
+  const ImportedTable table = import_file("ncu", sample("ncu_raw.csv"), {});
   ASSERT_EQ(table.rows.size(), 1U);
   EXPECT_EQ(cell(table, 0, "name"), "softmax");
   EXPECT_EQ(cell(table, 0, "duration_ns"), "2500000");         // 2.5 ms
@@ -41,11 +41,12 @@ TEST_F(Ncu, TheRawPageHasItsUnitsInTheSecondRow) {
 TEST_F(Ncu, CommasThatDoNotPartThousandsAreRefused) {
   const auto message = [this](const std::string& value) {
     return message_of([&] {
-      import_ncu(write("t.csv",
-                       "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\","
-                       "\"Metric Value\"\n\"0\",\"k\",\"Duration\",\"ns\",\"" +
-                           value + "\"\n"),
-                 {});
+      import_file("ncu",
+                  write("t.csv",
+                        "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\","
+                        "\"Metric Value\"\n\"0\",\"k\",\"Duration\",\"ns\",\"" +
+                            value + "\"\n"),
+                  {});
     });
   };
   EXPECT_EQ(message("1,234,567.5"), "");
@@ -58,28 +59,31 @@ TEST_F(Ncu, CommasThatDoNotPartThousandsAreRefused) {
 TEST_F(Ncu, PointsThatPartThousandsShowInOtherMetrics) {
   // A duration of 117,344 ns, which would read as 117.344 ns.
   const std::string message = message_of([this] {
-    import_ncu(write("t.csv",
-                     "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
-                     "\"0\",\"k\",\"Duration\",\"ns\",\"117.344\"\n"
-                     "\"0\",\"k\",\"Enabled TPC IDs\",\"\",\"0,1,2\"\n"
-                     "\"0\",\"k\",\"L2 Hit Rate\",\"%\",\"66,7\"\n"),
-               {});
+    import_file("ncu",
+                write("t.csv",
+                      "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
+                      "\"0\",\"k\",\"Duration\",\"ns\",\"117.344\"\n"
+                      "\"0\",\"k\",\"Enabled TPC IDs\",\"\",\"0,1,2\"\n"
+                      "\"0\",\"k\",\"L2 Hit Rate\",\"%\",\"66,7\"\n"),
+                {});
   });
   EXPECT_THAT(message, HasSubstr("t.csv:4:27: error: '66,7' is not a number from 0 on, thousands "
                                  "parted by commas; in other locales ncu prints others"));
   EXPECT_THAT(message, testing::Not(HasSubstr("0,1,2")));
   EXPECT_THAT(message_of([this] {
-                import_ncu(write("t.csv",
-                                 "\"ID\",\"Kernel Name\",\"dram__bytes_read.sum\",\"x\"\n"
-                                 "\"\",\"\",\"byte\",\"cycle\"\n"
-                                 "\"0\",\"k\",\"117.344\",\"1.234.567\"\n"),
-                           {});
+                import_file("ncu",
+                            write("t.csv",
+                                  "\"ID\",\"Kernel Name\",\"dram__bytes_read.sum\",\"x\"\n"
+                                  "\"\",\"\",\"byte\",\"cycle\"\n"
+                                  "\"0\",\"k\",\"117.344\",\"1.234.567\"\n"),
+                            {});
               }),
               HasSubstr("t.csv:3:19: error: '1.234.567' is not a number"));
 }
 
 TEST_F(Ncu, LinesMayEndBeforeTheColumnsOfRulesAndCountersMayBeMissing) {
-  const ImportedTable table = import_ncu(
+  const ImportedTable table = import_file(
+      "ncu",
       write("t.csv",
             "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\",\"Rule Name\","
             "\"Rule Type\"\n"
@@ -93,35 +97,39 @@ TEST_F(Ncu, LinesMayEndBeforeTheColumnsOfRulesAndCountersMayBeMissing) {
 
 TEST_F(Ncu, UnknownUnitsAreNamedWithTheirPlaces) {
   EXPECT_THAT(message_of([this] {
-                import_ncu(write("t.csv",
-                                 "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\","
-                                 "\"Metric Value\"\n"
-                                 "\"0\",\"k\",\"Duration\",\"byte\",\"5\"\n"),
-                           {});
+                import_file("ncu",
+                            write("t.csv",
+                                  "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\","
+                                  "\"Metric Value\"\n"
+                                  "\"0\",\"k\",\"Duration\",\"byte\",\"5\"\n"),
+                            {});
               }),
               HasSubstr("t.csv:2:20: error: 'byte' is not a known unit of Duration"));
   EXPECT_THAT(message_of([this] {
-                import_ncu(write("t.csv",
-                                 "\"ID\",\"Kernel Name\",\"dram__bytes_read.sum\"\n"
-                                 "\"\",\"\",\"sector\"\n\"0\",\"k\",\"5\"\n"),
-                           {});
+                import_file("ncu",
+                            write("t.csv",
+                                  "\"ID\",\"Kernel Name\",\"dram__bytes_read.sum\"\n"
+                                  "\"\",\"\",\"sector\"\n\"0\",\"k\",\"5\"\n"),
+                            {});
               }),
               HasSubstr("t.csv:2:7: error: 'sector' is not a known unit of dram__bytes_read.sum"));
 }
 
 TEST_F(Ncu, OtherFilesAreRefused) {
-  EXPECT_THAT(message_of([this] { import_ncu(write("t.csv", "==PROF== nothing\n"), {}); }),
+  EXPECT_THAT(message_of([this] { import_file("ncu", write("t.csv", "==PROF== nothing\n"), {}); }),
               HasSubstr("t.csv: has no line that begins with \"ID\" and names \"Kernel Name\""));
   EXPECT_THAT(message_of([this] {
-                import_ncu(write("t.csv", "\"ID\",\"Kernel Name\",\"Metric Name\"\n"), {});
+                import_file("ncu", write("t.csv", "\"ID\",\"Kernel Name\",\"Metric Name\"\n"), {});
               }),
               HasSubstr("t.csv:1:1: error: there is no column 'Metric Unit'"));
   EXPECT_THAT(message_of([this] {
-                import_ncu(write("t.csv", "\"ID\",\"Kernel Name\",\"x\"\n\"0\",\"k\",\"5\"\n"), {});
+                import_file(
+                    "ncu", write("t.csv", "\"ID\",\"Kernel Name\",\"x\"\n\"0\",\"k\",\"5\"\n"), {});
               }),
               HasSubstr("t.csv:2:1: error: the second line of the page 'raw' has the units"));
   EXPECT_THAT(message_of([this] {
-                import_ncu(write("t.csv", "\"ID\",\"Kernel Name\",\"x\"\n\"\",\"\",\"ns\"\n"), {});
+                import_file("ncu",
+                            write("t.csv", "\"ID\",\"Kernel Name\",\"x\"\n\"\",\"\",\"ns\"\n"), {});
               }),
               HasSubstr("t.csv: no launch has a metric that is read; collect them by `ncu "));
 }

@@ -14,7 +14,7 @@ using Nsys = Scratch;
 
 TEST_F(Nsys, ActivitiesAreGroupedByNameLongestTotalFirst) {
   write_nsys_sample(path("p.sqlite"));
-  const ImportedTable table = import_nsys(path("p.sqlite"), {});
+  const ImportedTable table = import_file("nsys", path("p.sqlite"), {});
   ASSERT_EQ(table.rows.size(), 3U);
   EXPECT_EQ(cell(table, 0, "activity"), "kernel");
   EXPECT_EQ(cell(table, 0, "name"), "void gemm<float, 4>(float *)");
@@ -47,7 +47,7 @@ TEST_F(Nsys, CopiesAndShapesMayBeMissing) {
         "INTEGER);"
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 9, 1);");
   }
-  const ImportedTable table = import_nsys(path("p.sqlite"), {});
+  const ImportedTable table = import_file("nsys", path("p.sqlite"), {});
   ASSERT_EQ(table.rows.size(), 1U);
   EXPECT_EQ(cell(table, 0, "total_ns"), "4");
   EXPECT_EQ(cell(table, 0, "grid"), "");
@@ -57,7 +57,7 @@ TEST_F(Nsys, WhatTheFileLacksIsNamed) {
   const auto message = [this](const char* sql) {
     std::filesystem::remove(path("p.sqlite"));
     Database(path("p.sqlite"), Database::Mode::kCreate).execute(sql);
-    return message_of([this] { import_nsys(path("p.sqlite"), {}); });
+    return message_of([this] { import_file("nsys", path("p.sqlite"), {}); });
   };
   EXPECT_THAT(message("CREATE TABLE StringIds (id INTEGER, value TEXT)"),
               HasSubstr("p.sqlite: has no table CUPTI_ACTIVITY_KIND_KERNEL; is it made by "));
@@ -73,11 +73,11 @@ TEST_F(Nsys, WhatTheFileLacksIsNamed) {
 }
 
 TEST_F(Nsys, OtherFilesAreRefused) {
-  EXPECT_THAT(message_of([this] { import_nsys(path("absent"), {}); }),
+  EXPECT_THAT(message_of([this] { import_file("nsys", path("absent"), {}); }),
               HasSubstr("absent: cannot be read: there is no such file"));
   const std::string report = write("p.nsys-rep", std::string(4096, 'r'));
   EXPECT_THAT(
-      message_of([&] { import_nsys(report, {}); }),
+      message_of([&] { import_file("nsys", report, {}); }),
       HasSubstr("p.nsys-rep: file is not a database; a report (.nsys-rep) becomes one by "));
 }
 
@@ -85,7 +85,7 @@ TEST_F(Nsys, TheFileIsNotWrittenTo) {
   write_nsys_sample(path("p.sqlite"));
   std::filesystem::permissions(path("p.sqlite"), std::filesystem::perms::owner_read);
   const auto before = std::filesystem::last_write_time(path("p.sqlite"));
-  EXPECT_EQ(import_nsys(path("p.sqlite"), {}).rows.size(), 3U);
+  EXPECT_EQ(import_file("nsys", path("p.sqlite"), {}).rows.size(), 3U);
   EXPECT_EQ(std::filesystem::last_write_time(path("p.sqlite")), before);
 }
 

@@ -15,7 +15,7 @@ constexpr const char* kLeast =
     R"({"completed": 1, "request_throughput": 2.5, "output_throughput": 3})";
 
 TEST_F(ServingBenchmarks, VllmHasTheMetricsOfServingExperiments) {
-  const ImportedTable table = import_vllm(sample("vllm.json"), {});
+  const ImportedTable table = import_file("vllm", sample("vllm.json"), {});
   ASSERT_EQ(table.rows.size(), 1U);
   EXPECT_EQ(cell(table, 0, "model"), "llama-8b");
   EXPECT_EQ(cell(table, 0, "backend"), "vllm");
@@ -37,7 +37,7 @@ TEST_F(ServingBenchmarks, VllmHasTheMetricsOfServingExperiments) {
 }
 
 TEST_F(ServingBenchmarks, SglangHasTheSameMetricsUnderOtherNamesOneRunALine) {
-  const ImportedTable table = import_sglang(sample("sglang.jsonl"), {});
+  const ImportedTable table = import_file("sglang", sample("sglang.jsonl"), {});
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(cell(table, 0, "request_rate"), "inf");  // Infinity, as Python writes it
   EXPECT_EQ(cell(table, 0, "max_concurrency"), "16");
@@ -53,16 +53,19 @@ TEST_F(ServingBenchmarks, SglangHasTheSameMetricsUnderOtherNamesOneRunALine) {
 
 TEST_F(ServingBenchmarks, OneObjectLinesAndListsAreRead) {
   const std::string one = kLeast;
-  EXPECT_EQ(import_vllm(write("one.json", one), {}).rows.size(), 1U);
-  EXPECT_EQ(import_vllm(write("lines.jsonl", one + "\n\n" + one + "\n"), {}).rows.size(), 2U);
-  EXPECT_EQ(import_vllm(write("list.json", "[\n" + one + ",\n" + one + "\n]\n"), {}).rows.size(),
+  EXPECT_EQ(import_file("vllm", write("one.json", one), {}).rows.size(), 1U);
+  EXPECT_EQ(import_file("vllm", write("lines.jsonl", one + "\n\n" + one + "\n"), {}).rows.size(),
             2U);
-  EXPECT_EQ(import_vllm(write_gzip("one.json.gz", one), {}).rows.size(), 1U);
+  EXPECT_EQ(
+      import_file("vllm", write("list.json", "[\n" + one + ",\n" + one + "\n]\n"), {}).rows.size(),
+      2U);
+  EXPECT_EQ(import_file("vllm", write_gzip("one.json.gz", one), {}).rows.size(), 1U);
 }
 
 TEST_F(ServingBenchmarks, NumbersThatAreNoneAreNamedWithTheirPlaces) {
   const std::string message = message_of([this] {
-    import_vllm(write("t.json",
+    import_file("vllm",
+                write("t.json",
                       "{\"completed\": 1, \"request_throughput\": 2,\n"
                       " \"output_throughput\": \"fast\", \"mean_ttft_ms\": -1}"),
                 {});
@@ -76,7 +79,7 @@ TEST_F(ServingBenchmarks, NumbersThatAreNoneAreNamedWithTheirPlaces) {
 
 TEST_F(ServingBenchmarks, OtherFilesAreRefused) {
   const auto message = [this](const std::string& text) {
-    return message_of([&] { import_vllm(write("t.json", text), {}); });
+    return message_of([&] { import_file("vllm", write("t.json", text), {}); });
   };
   EXPECT_THAT(message("{\"completed\": 1}"),
               HasSubstr("t.json:1:1: error: has no key 'request_throughput'"));

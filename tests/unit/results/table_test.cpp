@@ -70,28 +70,6 @@ TEST(DisplayWidth, CountsColumnsNotBytes) {
   EXPECT_EQ(display_width("\xff\x80"), 1u);  // not UTF-8: no crash
 }
 
-TEST(Table, AlignsNumbersRightAndTextLeft) {
-  Table table({{"kernel"}, {"time", Table::Align::kRight}, {"bound"}});
-  table.add_row({"µ-gemm", "1.72 s", "compute"});
-  table.add_row({"模", "12 ns", "io"});
-  std::ostringstream out;
-  table.print(out);
-  EXPECT_EQ(out.str(),
-            "kernel    time  bound\n"
-            "µ-gemm  1.72 s  compute\n"
-            "模       12 ns  io\n");
-}
-
-TEST(Table, WritesEscapesOnlyInColour) {
-  Table table({{"a"}});
-  table.add_row({"1"});
-  std::ostringstream plain, coloured;
-  table.print(plain);
-  table.print(coloured, true);
-  EXPECT_EQ(plain.str(), "a\n1\n");
-  EXPECT_EQ(coloured.str(), "\033[1ma\033[0m\n1\n");
-}
-
 TEST(Table, RefusesRowsOfAnotherLength) {
   Table table({{"a"}, {"b"}});
   EXPECT_THROW(table.add_row({"1"}), std::logic_error);

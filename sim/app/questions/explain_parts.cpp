@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/cli/explain_text.h"
-#include "sim/results/table.h"
+#include "sim/app/questions/explain_parts.h"
 
 namespace orrery {
 namespace {
@@ -18,28 +17,31 @@ using nlohmann::ordered_json;
 using Align = Table::Align;
 
 /// "step time 27.6 ms (p10 to p90: 26.1 ms to 29.0 ms)".
-void print_time(const ordered_json& explanation, std::ostream& out) {
-  const std::string name = explanation.at("name");
-  out << explanation.at("experiment").get<std::string>() << (name.empty() ? "" : ": " + name)
-      << "\n";
-  const ordered_json& time = explanation.at("time");
-  if (time.is_null()) {
-    out << explanation.at("reason").get<std::string>() << "\n";
-    return;
-  }
-  out << (time.at("metric") == "time_s" ? "time " : "step time ")
-      << format_si(time.at("value"), "s");
-  if (!time.at("p10").is_null()) {
-    out << " (p10 to p90: " << format_si(time.at("p10"), "s") << " to "
-        << format_si(time.at("p90"), "s") << ")";
-  }
-  out << "\n";
-  for (const auto& label : explanation.at("labels").items())
-    out << label.key() << ": " << label.value().get<std::string>() << "\n";
+std::string time_line(const ordered_json& time) {
+  const char* what = time.at("metric") == "time_s" ? "time " : "step time ";
+  std::string line = what + format_si(time.at("value"), "s");
+  if (!time.at("p10").is_null())
+    line += " (p10 to p90: " + format_si(time.at("p10"), "s") + " to " +
+            format_si(time.at("p90"), "s") + ")";
+  return line + "\n";
 }
 
-void print_shares(const ordered_json& explanation, const char* key, const char* column,
-                  const std::string& title, std::ostream& out) {
+void add_time(const ordered_json& explanation, Answer& answer) {
+  const std::string name = explanation.at("name");
+  answer.add(explanation.at("experiment").get<std::string>() + (name.empty() ? "" : ": " + name) +
+             "\n");
+  const ordered_json& time = explanation.at("time");
+  if (time.is_null()) {
+    answer.add(explanation.at("reason").get<std::string>() + "\n");
+    return;
+  }
+  answer.add(time_line(time));
+  for (const auto& label : explanation.at("labels").items())
+    answer.add(label.key() + ": " + label.value().get<std::string>() + "\n");
+}
+
+void add_shares(const ordered_json& explanation, const char* key, const char* column,
+                const std::string& title, Answer& answer) {
   const auto rows = explanation.find(key);
   if (rows == explanation.end() || rows->empty()) return;
   Table table({{title}, {"time", Align::kRight}, {"share", Align::kRight}});
@@ -47,11 +49,11 @@ void print_shares(const ordered_json& explanation, const char* key, const char* 
     table.add_row(
         {row.at(column), format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
   }
-  out << "\n";
-  table.print(out);
+  answer.add("\n");
+  answer.add(std::move(table));
 }
 
-void print_longest(const ordered_json& explanation, std::ostream& out) {
+void add_longest(const ordered_json& explanation, Answer& answer) {
   const auto rows = explanation.find("longest");
   if (rows == explanation.end() || rows->empty()) return;
   Table table({{"longest kernels"},
@@ -65,12 +67,12 @@ void print_longest(const ordered_json& explanation, std::ostream& out) {
                    std::to_string(row.at("count").get<std::uint64_t>()),
                    format_si(row.at("total_s"), "s"), format_percent(row.at("share"))});
   }
-  out << "\n";
-  table.print(out);
+  answer.add("\n");
+  answer.add(std::move(table));
 }
 
-void print_rows(const ordered_json& explanation, const char* key, const std::string& title,
-                std::ostream& out) {
+void add_rows(const ordered_json& explanation, const char* key, const std::string& title,
+              Answer& answer) {
   const auto rows = explanation.find(key);
   if (rows == explanation.end() || rows->empty()) return;
   Table table({{title},
@@ -94,11 +96,11 @@ void print_rows(const ordered_json& explanation, const char* key, const std::str
                    row.contains("clock_hz") ? format_si(row["clock_hz"], "Hz") : "-",
                    time_cell(row["time_s"]), time_cell(row["total_s"])});
   }
-  out << "\n";
-  table.print(out);
+  answer.add("\n");
+  answer.add(std::move(table));
 }
 
-void print_links(const ordered_json& links, std::ostream& out) {
+void add_links(const ordered_json& links, Answer& answer) {
   if (links.empty()) return;
   Table table({{"links"},
                {"number", Align::kRight},
@@ -110,11 +112,11 @@ void print_links(const ordered_json& links, std::ostream& out) {
                    format_si(use["bytes"], "B"), format_percent(use["busy_share"]),
                    format_percent(use["peak_share"])});
   }
-  out << "\n";
-  table.print(out);
+  answer.add("\n");
+  answer.add(std::move(table));
 }
 
-void print_sizes(const ordered_json& explanation, std::ostream& out) {
+void add_sizes(const ordered_json& explanation, Answer& answer) {
   const auto sizes = explanation.find("sizes");
   if (sizes == explanation.end()) return;
   Table table({{"sizes"}, {"value", Align::kRight}});
@@ -125,25 +127,24 @@ void print_sizes(const ordered_json& explanation, std::ostream& out) {
     if (item.value().is_number())
       table.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
   }
-  out << "\n";
-  table.print(out);
+  answer.add("\n");
+  answer.add(std::move(table));
 }
 
-void print_operator(const ordered_json& explanation, std::ostream& out) {
+void add_operator(const ordered_json& explanation, Answer& answer) {
   if (!explanation.contains("operator")) return;
-  const char* separator = "\nenergy: ";
-  for (const auto& part : explanation.at("energy_j").items()) {
-    out << separator << part.key() << " " << format_si(part.value(), "J");
-    separator = ", ";
-  }
-  out << "\n";
+  std::string energy;
+  for (const auto& part : explanation.at("energy_j").items())
+    energy +=
+        (energy.empty() ? "\nenergy: " : ", ") + part.key() + " " + format_si(part.value(), "J");
+  answer.add(energy + "\n");
   const ordered_json& saved = explanation.at("fusion_saves");
   if (saved.is_null()) return;
-  out << "fusion saves " << format_si(saved["bytes"], "B") << " of device memory traffic and "
-      << saved["launches"] << " launches";
+  std::string fusion = "fusion saves " + format_si(saved["bytes"], "B") +
+                       " of device memory traffic and " + saved["launches"].dump() + " launches";
   if (saved["masked_flops"] > 0)
-    out << ", and skips " << format_si(saved["masked_flops"], "FLOP") << " that masks hide";
-  out << "\n";
+    fusion += ", and skips " + format_si(saved["masked_flops"], "FLOP") + " that masks hide";
+  answer.add(fusion + "\n");
 }
 
 /// "default" of a default, else where it was written: the experiment, `--set`, the library.
@@ -156,10 +157,11 @@ std::map<std::string, std::string> origins(const ordered_json& explanation) {
 
 /// First the keys that somebody wrote, with their places, then the names of those left at their
 /// defaults.
-void print_effects(const ordered_json& explanation, std::ostream& out) {
+void add_effects(const ordered_json& explanation, Answer& answer) {
   const std::map<std::string, std::string> where = origins(explanation);
   std::string defaults;
-  out << "\ninputs that had no effect:" << (explanation.at("no_effect").empty() ? " none\n" : "\n");
+  answer.add(std::string("\ninputs that had no effect:") +
+             (explanation.at("no_effect").empty() ? " none\n" : "\n"));
   Table table({{"written"}, {"at"}});
   bool written = false;
   for (const std::string path : explanation.at("no_effect")) {
@@ -171,38 +173,40 @@ void print_effects(const ordered_json& explanation, std::ostream& out) {
       written = true;
     }
   }
-  if (written) table.print(out);
-  if (!defaults.empty()) out << "left at their defaults: " << defaults << "\n";
+  if (written) answer.add(std::move(table));
+  if (!defaults.empty()) answer.add("left at their defaults: " + defaults + "\n");
   for (const std::string path : explanation.at("not_examined"))
-    out << "not examined, a try takes too long: " << path << "\n";
+    answer.add("not examined, a try takes too long: " + path + "\n");
 }
 
-void print_configuration(const ordered_json& explanation, std::ostream& out) {
+void add_configuration(const ordered_json& explanation, Answer& answer) {
   Table table({{"configuration"}, {"value"}, {"from"}});
   for (const ordered_json& row : explanation.at("configuration"))
     table.add_row({row["path"], row["value"], row["origin"]});
-  out << "\n";
-  table.print(out);
+  answer.add("\n");
+  answer.add(std::move(table));
 }
 
 }  // namespace
 
-void print_explanation(const ordered_json& explanation, bool configuration, std::ostream& out) {
+Answer explanation_parts(const ordered_json& explanation, bool configuration) {
   const std::string role = explanation.value("role", std::string());
   const std::string of_role = role.empty() ? "" : " of " + role;
-  print_time(explanation, out);
-  print_shares(explanation, "breakdown", "part", "where the time goes" + of_role, out);
-  print_shares(explanation, "bounds", "bound", "kernels by what limits them", out);
-  print_shares(explanation, "classes", "class", "kernels by class", out);
-  print_shares(explanation, "communication", "class", "transfers, hidden or not", out);
-  print_longest(explanation, out);
-  print_links(explanation.at("links"), out);
-  print_operator(explanation, out);
-  print_sizes(explanation, out);
-  print_rows(explanation, "kernels", "kernels" + of_role, out);
-  print_rows(explanation, "transfers", "transfers" + of_role, out);
-  print_effects(explanation, out);
-  if (configuration) print_configuration(explanation, out);
+  Answer answer;
+  add_time(explanation, answer);
+  add_shares(explanation, "breakdown", "part", "where the time goes" + of_role, answer);
+  add_shares(explanation, "bounds", "bound", "kernels by what limits them", answer);
+  add_shares(explanation, "classes", "class", "kernels by class", answer);
+  add_shares(explanation, "communication", "class", "transfers, hidden or not", answer);
+  add_longest(explanation, answer);
+  add_links(explanation.at("links"), answer);
+  add_operator(explanation, answer);
+  add_sizes(explanation, answer);
+  add_rows(explanation, "kernels", "kernels" + of_role, answer);
+  add_rows(explanation, "transfers", "transfers" + of_role, answer);
+  add_effects(explanation, answer);
+  if (configuration) add_configuration(explanation, answer);
+  return answer;
 }
 
 }  // namespace orrery

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <iostream>
+#include "sim/app/questions/catalog.h"
+
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "models/collectives/algorithm.h"
 #include "models/kernels/family.h"
 #include "models/topologies/fabric.h"
-#include "sim/app/cli/verb.h"
 #include "sim/app/experiments/experiment.h"
-#include "sim/app/questions/describe.h"
 #include "sim/app/questions/describe_collective.h"
-#include "sim/app/questions/describe_topology.h"
+#include "sim/app/questions/named_values.h"
 #include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
-#include "sim/results/table.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
 #include "workloads/llm/model_config.h"
@@ -23,16 +22,6 @@
 
 namespace orrery {
 namespace {
-
-struct DescribeArguments {
-  std::vector<std::string> words;
-  int nodes = 1;     ///< of `topology SYSTEM`: copies of the system
-  bool dot = false;  ///< of `topology SYSTEM`: its links in Graphviz's language
-  bool json = false;
-
-  void take(Options& options);
-  ExitCode run() const;
-};
 
 ModelConfig load_model(const std::string& name) {
   const config::Library& library = config::default_library();
@@ -55,27 +44,27 @@ std::string stored_as(const LlmConfig& model, const Quantization& stored, bool m
          std::to_string(layers) + " layers";
 }
 
-void add_checkpoint(Table& table, const LlmConfig& model, const Quantization& stored) {
+void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantization& stored) {
   const bool moe = model.has_moe();
-  table.add_row({"checkpoint", stored.name});
-  table.add_row({"precision of products", to_string(stored.precision)});
-  if (stored.kv_cache) table.add_row({"scales for a KV cache of", to_string(*stored.kv_cache)});
-  table.add_row({"stored: attention", stored_as(model, stored, moe, &LayerConfig::attention)});
+  values.add("checkpoint", stored.name);
+  values.add("precision of products", to_string(stored.precision));
+  if (stored.kv_cache) values.add("scales for a KV cache of", to_string(*stored.kv_cache));
+  values.add("stored: attention", stored_as(model, stored, moe, &LayerConfig::attention));
   const std::string dense = stored_as(model, stored, false, &LayerConfig::feed);
-  if (!dense.empty()) table.add_row({"stored: MLP", dense});
+  if (!dense.empty()) values.add("stored: MLP", dense);
   if (!moe) return;
-  table.add_row({"stored: experts", stored_as(model, stored, true, &LayerConfig::feed)});
+  values.add("stored: experts", stored_as(model, stored, true, &LayerConfig::feed));
   if (model.moe.shared_intermediate > 0)
-    table.add_row({"stored: shared experts", stored_as(model, stored, true, &LayerConfig::shared)});
+    values.add("stored: shared experts", stored_as(model, stored, true, &LayerConfig::shared));
 }
 
 /// Sizes of a model.
-std::string model_details(const ModelConfig& model) {
+Answer model_details(const ModelConfig& model) {
   const LlmConfig llm = model.build();
   const ParameterCount count = count_parameters(llm);
-  Table table({{"what"}, {"value", Table::Align::kRight}});
-  const auto add = [&table](const char* what, std::int64_t value) {
-    table.add_row({what, std::to_string(value)});
+  NamedValues values;
+  const auto add = [&values](const char* what, std::int64_t value) {
+    values.add(what, std::to_string(value), value);
   };
   add("layers", llm.layer_count());
   add("hidden", llm.hidden);
@@ -87,12 +76,13 @@ std::string model_details(const ModelConfig& model) {
   add("parameters", count.total);
   add("parameters used by one token", count.active);
   if (const auto stored = model.hf.empty() ? std::nullopt : load_quantization(model.hf.path))
-    add_checkpoint(table, llm, *stored);
-  std::ostringstream out;
-  table.print(out);
-  if (!model.source.empty()) out << "source: " << model.source << "\n";
-  for (const std::string& warning : llm.warnings) out << "warning: " << warning << "\n";
-  return out.str();
+    add_checkpoint(values, llm, *stored);
+  Answer answer = values.answer(Table::Align::kRight);
+  if (!model.source.empty()) answer.add("source: " + model.source + "\n");
+  for (const std::string& warning : llm.warnings) answer.add("warning: " + warning + "\n");
+  answer.json["source"] = model.source;
+  answer.json["warnings"] = llm.warnings;
+  return answer;
 }
 
 /// A model by the path of its file.
@@ -109,13 +99,16 @@ CatalogEntry model_of_file(const std::string& path) {
 }
 
 /// The keys of an operator.
-std::string operator_details(const OperatorInfo& info) {
+Answer operator_details(const OperatorInfo& info) {
+  Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
   Table table({{"key"}, {"default"}, {"what it is"}, {"type"}});
-  for (const config::KeyHelp& key : config::describe_keys(info.record()))
+  for (const config::KeyHelp& key : config::describe_keys(info.record())) {
     table.add_row({key.path, key.fallback, key.help, key.type});
-  std::ostringstream out;
-  table.print(out);
-  return out.str();
+    answer.json.push_back(
+        {{"key", key.path}, {"default", key.fallback}, {"help", key.help}, {"type", key.type}});
+  }
+  answer.add(std::move(table));
+  return answer;
 }
 
 template <class R>
@@ -123,7 +116,9 @@ void add_registry(std::vector<CatalogEntry>& entries) {
   for (const auto& [name, item] : R::items()) entries.push_back({name, item.help});
 }
 
-Catalog catalog() {
+}  // namespace
+
+Catalog shipped_catalog() {
   Catalog catalog;
   for (const std::string& name : config::default_library().names("models")) {
     const ModelConfig model = load_model(name);
@@ -155,57 +150,5 @@ Catalog catalog() {
       {"sweep", SweepConfig::schema().record().help(), "sweep", &SweepConfig::schema().record()});
   return catalog;
 }
-
-/// The system of `topology SYSTEM`; nothing for a kind of topology and for other words.
-/// @throws config::ConfigError for a name that is neither
-std::optional<SystemConfig> named_system(const DescribeArguments& arguments) {
-  const std::vector<std::string>& words = arguments.words;
-  if (words.size() != 2 || (words[0] != "topology" && words[0] != "topologies")) return {};
-  if (ScaleUpRegistry::items().count(words[1]) + ScaleOutRegistry::items().count(words[1]) > 0)
-    return {};
-  const config::Library& library = config::default_library();
-  return config::load<SystemConfig>(library.locate("systems", words[1], ""), library, "systems");
-}
-
-}  // namespace
-
-void DescribeArguments::take(Options& options) {
-  options.optional_positionals(
-      "KIND", words,
-      "a kind (accelerators, systems, models, topologies, collectives, operators, "
-      "schedules, kernels, calibrations, metrics, keys), then names");
-  options.number("--nodes", nodes, "topology SYSTEM: copies of the system", 1, 1000000);
-  options.flag("--dot", dot, "topology SYSTEM: physical links for Graphviz");
-  options.json(json);
-}
-
-ExitCode DescribeArguments::run() const {
-  if (const auto system = named_system(*this)) {
-    if (dot) {
-      std::cout << topology_dot(*system, nodes);
-      return ExitCode::kOk;
-    }
-    const Description links = describe_topology(*system, nodes);
-    std::cout << (json ? links.json.dump(2) + "\n" : links.text);
-    return ExitCode::kOk;
-  }
-  if (dot || nodes != 1) {
-    throw UsageError("--dot and --nodes are of `describe topology SYSTEM`");
-  }
-  const Description description = describe(words, catalog());
-  if (json) {
-    std::cout << description.json.dump(2) << "\n";
-  } else {
-    std::cout << description.text;
-  }
-  return ExitCode::kOk;
-}
-
-namespace {
-
-const RegisterVerb<DescribeArguments> registered_describe("describe",
-                                                          "what exists; systems side by side");
-
-}  // namespace
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/progress.h"
+#include "sim/app/cli/progress.h"
 
 #include <unistd.h>
 

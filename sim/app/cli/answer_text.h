@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iosfwd>
+
+#include "sim/results/answer.h"
+
+namespace orrery {
+
+/// Aligned columns, two spaces between them and none at the end of lines. Colour is the title line
+/// in bold.
+void print(const Table& table, std::ostream& out, bool colour = false);
+
+/// The parts of an answer as text.
+void print(const Answer& answer, std::ostream& out);
+
+/// The JSON of an answer where `json`, else its parts as text, to standard output.
+void print_answer(const Answer& answer, bool json);
+
+}  // namespace orrery

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/app/cli/verb.h"
+#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/model_step.h"
+#include "sim/trace/atomic_file.h"
+#include "workloads/formats/graph_format.h"
+
+namespace orrery {
+namespace {
+
+std::string format_names() {
+  std::string names;
+  for (const auto& [name, item] : GraphFormatRegistry::items())
+    names += (names.empty() ? "" : "; ") + name + ": " + item.help;
+  return names;
+}
+
+struct GraphExportArguments {
+  std::string file, format = "dot", output;
+  std::vector<std::string> set;
+
+  void take(Options& options) {
+    options.positional("EXPERIMENT", file, "experiment file (YAML), training or inference");
+    options.set(set);
+    options.option("--format", format, format_names());
+    options.option("-o,--output", output, "file to write; without it standard output");
+  }
+
+  ExitCode run() const {
+    expect_kind(file, "experiment");
+    const GraphFormat& graph_format = *GraphFormatRegistry::at("graph format", format, "--format");
+    const LoadedExperiment loaded = load_experiment(file, set);
+    std::cerr << loaded.warnings;
+    const auto* model = dynamic_cast<const ModelExperiment*>(loaded.experiment.get());
+    if (model == nullptr)
+      throw UsageError(file + ": only steps of training and inference have an operator graph");
+    const ModelStep step = model->step(model->model.build());
+    if (output.empty()) {
+      graph_format.write(step.program, model->name, std::cout);
+      return ExitCode::kOk;
+    }
+    AtomicFile written(output);
+    graph_format.write(step.program, model->name, written.stream());
+    written.commit();
+    return ExitCode::kOk;
+  }
+};
+
+const RegisterVerbGroup registered_graph("graph", "operator graphs");
+const RegisterVerb<GraphExportArguments> registered_graph_export(
+    "graph export", "the step of an experiment as a file of another program");
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/config/schema.h"
+#include "sim/results/answer.h"
+
+namespace orrery {
+
+/// One thing that can be described.
+struct CatalogEntry {
+  std::string name;
+  std::string help;                           ///< one line
+  std::function<Answer()> details = nullptr;  ///< more than that line; none: the line is all
+};
+
+/// A struct whose keys can be described.
+struct KeySource {
+  std::string file;  ///< what its files are called: "experiment"
+  std::string help;  ///< of such a file
+  std::string kind;  ///< which of several kinds of such files it is: "training"
+  const config::Record* record = nullptr;
+};
+
+/// What `describe` cannot find out by itself: the lists of the registries and the top-level
+/// schemas.
+struct Catalog {
+  /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
+  std::function<CatalogEntry(const std::string& path)> model_file;
+  std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
+  std::vector<KeySource> schemas;  ///< for the configuration keys
+};
+
+/// The models of the library, all registries, and the schemas of experiments and sweeps.
+Catalog shipped_catalog();
+
+}  // namespace orrery

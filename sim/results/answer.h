@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/results/table.h"
+
+namespace orrery {
+
+/// What a question gives: lines and tables in their order for people, JSON for programs. How they
+/// look is up to who prints them.
+struct Answer {
+  /// Whole lines with their ends, or a table.
+  using Part = std::variant<std::string, Table>;
+
+  std::vector<Part> parts;
+  nlohmann::ordered_json json;
+  std::string warnings = {};  ///< lines about what was asked, beside the answer
+
+  void add(std::string lines) { parts.emplace_back(std::move(lines)); }
+  void add(Table table) { parts.emplace_back(std::move(table)); }
+  /// The parts of another answer, without its JSON.
+  void add(const Answer& other) {
+    parts.insert(parts.end(), other.parts.begin(), other.parts.end());
+  }
+};
+
+}  // namespace orrery
