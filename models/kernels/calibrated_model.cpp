@@ -95,7 +95,7 @@ double through_cache_us(const KernelTime& time, double fitted, double here) {
 struct CalibratedModel::Slot {
   bool ready = false;
   FamilyOf of;
-  const Entry* entry = nullptr;  ///< null: priors alone
+  std::optional<Entry> entry;  ///< none: priors alone
   std::vector<double> values;
   const ShapeRange* shapes = nullptr;  ///< that were fitted; null: none
   bool other_rates = false;            ///< than the parameters were fitted with
@@ -134,37 +134,47 @@ CalibratedModel::CalibratedModel(const Calibration& calibration)
 
 CalibratedModel::CalibratedModel(std::shared_ptr<const Calibration> calibration)
     : calibration_(std::move(calibration)) {
-  for (const KernelFit& fit : calibration_->fits) {
-    for (const auto& [name, parameter] : fit.parameters) {
-      const std::size_t dot = std::min(name.find('.'), name.size() - 1);
-      const std::string group = name.substr(0, dot);
-      const KernelFamily* family = family_named(calibration_->model, group);
-      const std::size_t index = family ? parameter_index(*family, name.substr(dot + 1)) : 0;
-      if (family == nullptr || index == family->parameters().size() ||
-          parameter.unit != family->parameters()[index].unit) {
-        throw config::ConfigError("calibration '" + calibration_->id + "': " + name + " [" +
-                                  parameter.unit + "] is no parameter of the model '" +
-                                  calibration_->model + "'");
-      }
-      Entry& entry = entries_[{group, fit.precision}];
-      entry.fit = &fit;
-      entry.values[index] = parameter.value;
+  const KernelFits& fits = calibration_->fits;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    for (const std::string& group : fits.subject(i).groups) {
+      fits_[{group, fits.subject(i).precision}] = i;
+      if (fits.is_read(i)) entry(fits[i], group);
     }
   }
 }
 
-const CalibratedModel::Entry* CalibratedModel::find(const std::string& group,
-                                                    Precision precision) const {
-  auto entry = entries_.find({group, precision});
-  if (const auto other = like(precision); entry == entries_.end() && other)
-    entry = entries_.find({group, *other});
-  return entry == entries_.end() ? nullptr : &entry->second;
+CalibratedModel::Entry CalibratedModel::entry(const KernelFit& fit,
+                                              const std::string& group) const {
+  const KernelFamily* family = family_named(calibration_->model, group);
+  Entry entry{&fit, {}};
+  for (const auto& [name, parameter] : fit.parameters) {
+    const std::size_t dot = std::min(name.find('.'), name.size() - 1);
+    if (name.substr(0, dot) != group) continue;
+    const std::size_t index = family ? parameter_index(*family, name.substr(dot + 1)) : 0;
+    if (family == nullptr || index == family->parameters().size() ||
+        parameter.unit != family->parameters()[index].unit) {
+      throw config::ConfigError("calibration '" + calibration_->id + "': " + name + " [" +
+                                parameter.unit + "] is no parameter of the model '" +
+                                calibration_->model + "'");
+    }
+    entry.values[index] = parameter.value;
+  }
+  return entry;
 }
 
-std::vector<double> CalibratedModel::values(const FamilyOf& of, const Entry* entry,
+std::optional<CalibratedModel::Entry> CalibratedModel::find(const std::string& group,
+                                                            Precision precision) const {
+  auto fit = fits_.find({group, precision});
+  if (const auto other = like(precision); fit == fits_.end() && other)
+    fit = fits_.find({group, *other});
+  if (fit == fits_.end()) return std::nullopt;
+  return entry(calibration_->fits.at(fit->second), group);
+}
+
+std::vector<double> CalibratedModel::values(const FamilyOf& of, const std::optional<Entry>& entry,
                                             Precision precision,
                                             const AcceleratorConfig& accelerator) const {
-  if (entry == nullptr) return of.family->priors(accelerator, precision);
+  if (!entry) return of.family->priors(accelerator, precision);
   const std::optional<AcceleratorConfig>& measured = calibration_->device;
   const AcceleratorConfig& from = measured ? *measured : accelerator;
   const Precision fitted =
@@ -190,7 +200,7 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
   slot.of = family_of(model(), kernel.kind);
   slot.entry = find(slot.of.group, kernel.precision);
   slot.values = values(slot.of, slot.entry, kernel.precision, accelerator);
-  if (slot.entry != nullptr) {
+  if (slot.entry) {
     const KernelFit& fit = *slot.entry->fit;
     const auto shapes = fit.shapes.find(kernel.kind);
     slot.shapes = shapes == fit.shapes.end() ? nullptr : &shapes->second;
@@ -248,7 +258,7 @@ CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Ker
   Prediction prediction;
   KernelTime& time = prediction.time =
       slot.of.family->time(kernel, accelerator, slot.values.data());
-  prediction.fitted = slot.entry != nullptr;
+  prediction.fitted = slot.entry.has_value();
   if (prediction.fitted) {
     prediction.extrapolated =
         slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel) ||
@@ -370,7 +380,7 @@ std::vector<double> CalibratedModel::draws(const Kernel& kernel,
   const Slot& from = slot(device(accelerator), kernel, accelerator);
   std::vector<double> factors =
       normal_draws(seed, accelerator.id + "/" + shape_key(kernel) + "/residual");
-  if (from.entry == nullptr) {
+  if (!from.entry) {
     for (double& factor : factors) factor = std::exp(accelerator.kernel.uncertainty.value * factor);
     return factors;
   }

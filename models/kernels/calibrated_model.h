@@ -34,10 +34,11 @@ class CalibratedModel final : public KernelModel {
  public:
   /// On priors alone.
   CalibratedModel();
-  /// @throws config::ConfigError when the parameters are not those of its model.
+  /// @throws config::ConfigError when the parameters are not those of its model; of a fit that has
+  /// not been read, when it is first used.
   explicit CalibratedModel(std::shared_ptr<const Calibration> calibration);
   explicit CalibratedModel(const Calibration& calibration);
-  CalibratedModel(const CalibratedModel&) = delete;  // entries point into the calibration
+  CalibratedModel(const CalibratedModel&) = delete;  // slots point into the calibration
   CalibratedModel& operator=(const CalibratedModel&) = delete;
   ~CalibratedModel() override;
 
@@ -49,7 +50,7 @@ class CalibratedModel final : public KernelModel {
   std::string calibration() const override { return calibration_ ? calibration_->id : ""; }
 
  private:
-  /// A fit, and its values by the index of the parameter.
+  /// What a fit says of a group: values by the index of the parameter.
   struct Entry {
     const KernelFit* fit = nullptr;
     std::map<std::size_t, double> values;
@@ -59,9 +60,12 @@ class CalibratedModel final : public KernelModel {
   struct Prediction;
 
   std::string model() const { return calibration_ ? calibration_->model : "roofline"; }
-  const Entry* find(const std::string& group, Precision precision) const;
-  std::vector<double> values(const FamilyOf& of, const Entry* entry, Precision precision,
-                             const AcceleratorConfig& accelerator) const;
+  /// Reads the fit, if nobody has.
+  /// @throws config::ConfigError for parameters that the model has not
+  Entry entry(const KernelFit& fit, const std::string& group) const;
+  std::optional<Entry> find(const std::string& group, Precision precision) const;
+  std::vector<double> values(const FamilyOf& of, const std::optional<Entry>& entry,
+                             Precision precision, const AcceleratorConfig& accelerator) const;
   bool other_rates(Precision precision, const AcceleratorConfig& accelerator) const;
   void fill(Slot& slot, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   Device& device(const AcceleratorConfig& accelerator) const;
@@ -81,8 +85,9 @@ class CalibratedModel final : public KernelModel {
   Prediction fastest(Device& on, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 
-  std::shared_ptr<const Calibration> calibration_;              ///< null: none
-  std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
+  std::shared_ptr<const Calibration> calibration_;  ///< null: none
+  /// Number of the fit by group and precision.
+  std::map<std::pair<std::string, Precision>, std::size_t> fits_;
   /// The last accelerators that kernels were priced on, the last one first.
   mutable std::vector<std::unique_ptr<Device>> devices_;
 };
