@@ -74,17 +74,16 @@ void write(Writer& to, const CoreConfig& core) {
          core.shared_memory, core.shared_bandwidth, core.max_blocks, core.max_warps,
          core.max_cluster);
   if (core.matrix_tile) {
-    to.all(core.matrix_tile->rows, core.matrix_tile->columns,
-           static_cast<int>(core.matrix_tile->issue));
+    to.all(core.matrix_tile->rows, core.matrix_tile->columns);
   } else {
-    to.skip(3);
+    to.skip(2);
   }
 }
 
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kPrecisions + 61 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kPrecisions + 60 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);

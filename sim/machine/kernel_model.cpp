@@ -26,10 +26,10 @@ namespace {
 /// converted before, and 128 heads over 8-bit caches were measured 1.2 times as fast as 16-bit
 /// products could be.
 Precision products_of(const AcceleratorConfig& accelerator, const Kernel& kernel) {
+  constexpr int kBlackwellRows = 128;
   const auto& core = accelerator.core;
   const bool converts = kernel.kind == KernelClass::kMlaDecode && kernel.attention.wide_queries &&
-                        core && core->matrix_tile &&
-                        core->matrix_tile->issue == MatrixIssue::kTensorMemory &&
+                        core && core->matrix_tile && core->matrix_tile->rows >= kBlackwellRows &&
                         find_precision(accelerator.compute.matrix, Precision::kFp8);
   return converts ? Precision::kFp8 : kernel.precision;
 }

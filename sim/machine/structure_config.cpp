@@ -25,10 +25,6 @@ const Schema<MatrixTileConfig>& MatrixTileConfig::schema() {
       Schema<C>("matrix_tile", "block of a product that one matrix instruction works on")
           .required("rows", &C::rows, "rows of results", kTile)
           .required("columns", &C::columns, "columns of results", kTile)
-          .required("issue", &C::issue,
-                    "who issues the instruction: quad_pair and warp (operands and results in "
-                    "registers), warpgroup (operands in shared memory), tensor_memory (results in "
-                    "a memory of the unit's own, as those of systolic arrays are)")
           .required("source", &C::source, "document that says so");
   return schema;
 }

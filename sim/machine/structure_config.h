@@ -14,21 +14,11 @@
 
 namespace orrery {
 
-/// Who issues an instruction of a matrix unit, and where its operands and results are: what tells
-/// generations of tensor cores apart.
-enum class MatrixIssue : std::uint8_t {
-  kQuadPair,      ///< eight threads, all in registers: mma.sync of Volta
-  kWarp,          ///< the threads of a warp, all in registers: mma.sync since Ampere, MFMA
-  kWarpgroup,     ///< four warps, not waiting, operands in shared memory: wgmma
-  kTensorMemory,  ///< one thread, not waiting, results in a memory of the unit's own: tcgen05
-};
-
 /// The block of a product that one instruction of a matrix unit works on, rows x columns of
 /// results: 64 x 256 of wgmma, 128 x 128 of a systolic array.
 struct MatrixTileConfig {
   int rows = 0;
   int columns = 0;
-  MatrixIssue issue = MatrixIssue::kWarp;
   std::string source;
   static const config::Schema<MatrixTileConfig>& schema();
 };
@@ -129,16 +119,6 @@ struct PartitionConfig {
 }  // namespace orrery
 
 namespace orrery::config {
-
-template <>
-struct EnumNames<MatrixIssue> {
-  static constexpr std::pair<MatrixIssue, const char*> values[] = {
-      {MatrixIssue::kQuadPair, "quad_pair"},
-      {MatrixIssue::kWarp, "warp"},
-      {MatrixIssue::kWarpgroup, "warpgroup"},
-      {MatrixIssue::kTensorMemory, "tensor_memory"},
-  };
-};
 
 template <>
 struct EnumNames<LaunchMode> {

@@ -84,8 +84,7 @@ std::vector<std::string> operators() {
 
 /// Products over 8-bit latents run in 8 bits on Blackwell.
 double matrix_rate(const Kernel& kernel, const AcceleratorConfig& a) {
-  const bool blackwell =
-      a.core && a.core->matrix_tile && a.core->matrix_tile->issue == MatrixIssue::kTensorMemory;
+  const bool blackwell = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
   const bool latents = kernel.kind == KernelClass::kMlaDecode && kernel.attention.wide_queries;
   const bool narrow = blackwell && latents && a.compute.matrix.contains(Precision::kFp8);
   const Precision scaled =

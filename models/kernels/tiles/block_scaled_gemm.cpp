@@ -5,8 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "models/kernels/tiles/matrix_issue.h"
-
 namespace orrery {
 namespace {
 
@@ -50,7 +48,8 @@ double padding_us(const Layout& layout, double active, GemmValues v) {
 
 bool runs_block_scaled(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   return kernel.precision == Precision::kFp8Block && kernel.weights == WeightFormat{} &&
-         issue_of(accelerator, MatrixIssue::kWarp) == MatrixIssue::kWarpgroup;
+         accelerator.core && accelerator.core->matrix_tile &&
+         accelerator.core->matrix_tile->rows == 64;
 }
 
 Tile block_scaled_tile(double rows, double columns, double batch, double tile_rows, double units) {

@@ -6,7 +6,6 @@
 
 #include "models/kernels/tiles/block_scaled_gemm.h"
 #include "models/kernels/tiles/gemm_choice.h"
-#include "models/kernels/tiles/matrix_issue.h"
 #include "models/kernels/tiles/matrix_product.h"
 #include "models/kernels/tiles/tile_menu.h"
 #include "sim/machine/clock.h"
@@ -41,7 +40,7 @@ void add_blocks(const GemmJob& job, const GemmCandidate& c, GemmValues v, BlockP
   const auto whole = [](double x) { return static_cast<std::int64_t>(std::llround(x)); };
   const double units = job.device.units, tiles = c.tiles;
   BlockKind kind;
-  kind.pipe_us = c.depth * joined_step(c.matrix, 0, job.step, job.device.issue);
+  kind.pipe_us = c.depth * joined_step(c.matrix, 0, job.step, job.device.instruction_rows);
   const MatrixProduct& p = job.product;
   const Tile tile = c.tile;
   const TileTraffic traffic =
@@ -116,8 +115,8 @@ std::optional<BlockPlan> GemmFamily::blocks(const Kernel& kernel,
   machine.memory_bytes_per_us = s.bytes > 0 ? s.bytes / (s.time_us - s.wait_us) : d.memory;
   machine.cache_bytes_per_us = d.multicast * d.cache_rate;
   machine.unit_bytes_per_us = d.unit_load;
-  machine.memory_exponent = overlap_of(d.issue).stream;
-  machine.cache_exponent = overlap_of(d.issue).step;
+  machine.memory_exponent = d.instruction_rows == 64 ? 4 : 3;
+  machine.cache_exponent = d.instruction_rows >= 128 ? 2 : d.instruction_rows >= 64 ? 3 : 4;
   return plan;
 }
 

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "models/kernels/tiles/matrix_issue.h"
-
 namespace orrery {
 namespace {
 
@@ -51,22 +49,15 @@ struct Norms {
   static double beside(double a, double b) { return norm<stream>(a, b); }
 };
 
-template <MatrixIssue issue>
-using NormsOf = Norms<overlap_of(issue).step, overlap_of(issue).stream>;
-
-/// @param call a function of the Norms that have the exponents of `issue` (Overlap)
+/// @param call a function of Norms: those of a generation. 4, 3, 2 in a step from Ampere to
+/// Blackwell, as instructions, loads and latencies overlap less and less in time that gets shorter;
+/// 4 beside streaming on Hopper, 3 before and after.
 template <class Call>
-auto with_norms(MatrixIssue issue, Call call) {
-  switch (issue) {
-    case MatrixIssue::kTensorMemory:
-      return call(NormsOf<MatrixIssue::kTensorMemory>());
-    case MatrixIssue::kWarpgroup:
-      return call(NormsOf<MatrixIssue::kWarpgroup>());
-    case MatrixIssue::kWarp:
-    case MatrixIssue::kQuadPair:
-      break;
-  }
-  return call(NormsOf<MatrixIssue::kWarp>());
+auto with_norms(int instruction_rows, Call call) {
+  if (instruction_rows >= 128) return call(Norms<2, 3>());
+  if (instruction_rows == 64) return call(Norms<3, 4>());
+  if (instruction_rows > 64) return call(Norms<3, 3>());
+  return call(Norms<4, 3>());
 }
 
 double steps(double depth) { return kStepDepth * std::ceil(depth / kStepDepth); }
@@ -191,7 +182,7 @@ double tile_bytes(const MatrixProduct& p, Tile tile) {
 
 GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v) {
   Ways ways;
-  with_norms(job.device.issue, [&](auto norms) {
+  with_norms(job.device.instruction_rows, [&](auto norms) {
     list_ways<decltype(norms)>(job, menu, v, ways);
     price<decltype(norms)>(job, v, ways);
   });
@@ -201,8 +192,8 @@ GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v) 
   return {ways[best], mean_choice(ways, ways.time[best])};
 }
 
-double joined_step(double a, double b, double c, MatrixIssue issue) {
-  return with_norms(issue, [=](auto norms) { return norms.joined(a, b, c); });
+double joined_step(double a, double b, double c, int instruction_rows) {
+  return with_norms(instruction_rows, [=](auto norms) { return norms.joined(a, b, c); });
 }
 
 }  // namespace orrery

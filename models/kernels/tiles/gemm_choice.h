@@ -51,6 +51,6 @@ GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v);
 
 /// A step of the main loop: a p-norm, p = 4, 3, 2 from Ampere to Blackwell, as instructions, loads
 /// and latencies overlap less and less in time that gets shorter.
-double joined_step(double a, double b, double c, MatrixIssue issue);
+double joined_step(double a, double b, double c, int instruction_rows);
 
 }  // namespace orrery

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "models/kernels/cache_parts.h"
-#include "models/kernels/tiles/matrix_issue.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -31,6 +30,10 @@ double missing(double bytes, double cache) {
 /// A scale of 8 bits for every 16 elements of nvfp4.
 double scale_bytes(Precision precision) { return precision == Precision::kNvfp4 ? 1.0 / 16 : 0; }
 
+int instruction_rows(const AcceleratorConfig& a) {
+  return a.core && a.core->matrix_tile ? a.core->matrix_tile->rows : 64;
+}
+
 /// Share of the units that clusters which are asked for can fill.
 double filled_units(const AcceleratorConfig& a, std::int64_t cluster) {
   if (cluster <= 1) return 1;
@@ -47,9 +50,7 @@ double filled_units(const AcceleratorConfig& a, std::int64_t cluster) {
 
 double cache_rate(const AcceleratorConfig& a) {
   const double clock = a.compute.clock.value.base() / 1e6;
-  return cache_hit_rate(
-      a,
-      (issue_of(a, MatrixIssue::kWarpgroup) == MatrixIssue::kTensorMemory ? 10240 : 5120) * clock);
+  return cache_hit_rate(a, (instruction_rows(a) >= 128 ? 10240 : 5120) * clock);
 }
 
 double multicast_of(std::int64_t cluster) {
@@ -68,7 +69,7 @@ TileDevice tile_device(const AcceleratorConfig& a, const Kernel& kernel) {
   d.vector_rate = a.compute.vector.value.base() / a.dies / all / 1e6;
   d.memory = memory_rate(a);
   d.cache = a.cache ? a.cache->capacity.value.base() / a.dies : 0;
-  d.issue = issue_of(a, MatrixIssue::kWarpgroup);
+  d.instruction_rows = instruction_rows(a);
   d.cache_rate = cache_rate(a);
   d.unit_load = 400 * a.compute.clock.value.base() / 1e6;
   d.multicast = kernel.cluster > 0 ? multicast_of(kernel.cluster) : kMulticast;

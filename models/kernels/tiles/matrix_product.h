@@ -50,7 +50,7 @@ struct TileDevice {
   double memory = 0, cache = 0, cache_rate = 0, unit_load = 0;
   double multicast = 0;  ///< units that a byte read from the L2 serves
   LoadHiding hiding;
-  MatrixIssue issue = MatrixIssue::kWarpgroup;
+  int instruction_rows = 64;
 };
 
 /// Bytes/us that the L2 of one rank gives all units together: 5,120 a clock (NVIDIA A100

@@ -4,7 +4,6 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/dispatch_tail.h"
-#include "models/kernels/tiles/matrix_issue.h"
 #include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
@@ -53,7 +52,7 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.value_dim = p.key_dim * 2 / 3;
   p.narrow = kernel.attention.wide_queries || element_bytes(kernel.precision) < 2;
   // Two groups of 64 rows on Hopper and of 128 on Blackwell; wide heads leave room for 64 keys.
-  if (issue_of(a, MatrixIssue::kWarp) == MatrixIssue::kTensorMemory) p.rows = 256;
+  if (a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128) p.rows = 256;
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
   p.memory = memory_rate(a);
   p.kclk = unit_kclk_us(a);

@@ -6,7 +6,6 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/dispatch_tail.h"
-#include "models/kernels/tiles/matrix_issue.h"
 #include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -44,13 +43,13 @@ struct Tile {
   double rows = 0, columns = 0;
 };
 
-/// Tiles of the attention kernels that NVIDIA ships, by who issues the matrix instruction: two
+/// Tiles of the attention kernels that NVIDIA ships, by the rows of the matrix instruction: two
 /// groups of 64 rows on Hopper and of 128 on Blackwell, columns as the shared memory holds them.
 Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double bytes) {
-  const MatrixIssue issue = issue_of(accelerator, MatrixIssue::kWarp);
-  if (issue < MatrixIssue::kWarpgroup) return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
-  if (issue == MatrixIssue::kTensorMemory)
-    return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
+  const int rows =
+      accelerator.core && accelerator.core->matrix_tile ? accelerator.core->matrix_tile->rows : 16;
+  if (rows < 64) return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
+  if (rows >= 128) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
   double columns = 256;
   while (columns > 64 && columns * static_cast<double>(dim) * bytes > 32768) columns /= 2;
   return {128, columns};

@@ -31,13 +31,13 @@ class DeviceSlowdowns {
   static constexpr int kSteps = 128;
 
   Contention left(const DeviceLoad& taken) const;
-  const TileModel& model(Contention contention);
+  KernelPrices& prices(Contention contention);
 
   const Machine& machine_;
   Fidelity fidelity_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer
-  std::map<std::pair<double, double>, std::unique_ptr<TileModel>> models_;  ///< by what is left
+  std::map<std::pair<double, double>, std::unique_ptr<KernelPrices>> prices_;  ///< by what is left
 };
 
 /// The same for the kernels of a program.
