@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,14 @@ class KernelModel {
   /// Name of the calibration that the parameters come from; empty: priors alone.
   virtual std::string calibration() const = 0;
 };
+
+/// Who starts the accelerator's matrix instructions; absent where its file does not say so.
+std::optional<MatrixIssue> matrix_issue(const AcceleratorConfig& accelerator);
+
+/// Whether products run beside the threads of a block, results in a memory of their own: tcgen05
+/// and, an assumption without measurements, systolic arrays, for which the kernels of Blackwell
+/// stand.
+bool multiplies_apart(const AcceleratorConfig& accelerator);
 
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
 /// @throws config::ConfigError naming the precisions that the accelerator has.

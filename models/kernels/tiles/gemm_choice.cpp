@@ -49,14 +49,14 @@ struct Norms {
   static double beside(double a, double b) { return norm<stream>(a, b); }
 };
 
-/// @param call a function of Norms: those of a generation. 4, 3, 2 in a step from Ampere to
-/// Blackwell, as instructions, loads and latencies overlap less and less in time that gets shorter;
-/// 4 beside streaming on Hopper, 3 before and after.
+/// @param call a function of Norms: those of an overlap, as constants of the innermost loop.
 template <class Call>
-auto with_norms(int instruction_rows, Call call) {
-  if (instruction_rows >= 128) return call(Norms<2, 3>());
-  if (instruction_rows == 64) return call(Norms<3, 4>());
-  if (instruction_rows > 64) return call(Norms<3, 3>());
+auto with_norms(const ProductOverlap& overlap, Call call) {
+  const auto is = [&](int step, int stream) {
+    return overlap.step == step && overlap.stream == stream;
+  };
+  if (is(2, 3)) return call(Norms<2, 3>());
+  if (is(3, 4)) return call(Norms<3, 4>());
   return call(Norms<4, 3>());
 }
 
@@ -182,7 +182,7 @@ double tile_bytes(const MatrixProduct& p, Tile tile) {
 
 GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v) {
   Ways ways;
-  with_norms(job.device.instruction_rows, [&](auto norms) {
+  with_norms(job.device.overlap, [&](auto norms) {
     list_ways<decltype(norms)>(job, menu, v, ways);
     price<decltype(norms)>(job, v, ways);
   });
@@ -192,8 +192,8 @@ GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v) 
   return {ways[best], mean_choice(ways, ways.time[best])};
 }
 
-double joined_step(double a, double b, double c, int instruction_rows) {
-  return with_norms(instruction_rows, [=](auto norms) { return norms.joined(a, b, c); });
+double joined_step(double a, double b, double c, const ProductOverlap& overlap) {
+  return with_norms(overlap, [=](auto norms) { return norms.joined(a, b, c); });
 }
 
 }  // namespace orrery

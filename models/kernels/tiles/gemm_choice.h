@@ -49,8 +49,7 @@ double tile_bytes(const MatrixProduct& product, Tile tile);
 
 GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v);
 
-/// A step of the main loop: a p-norm, p = 4, 3, 2 from Ampere to Blackwell, as instructions, loads
-/// and latencies overlap less and less in time that gets shorter.
-double joined_step(double a, double b, double c, int instruction_rows);
+/// us of a step of the main loop whose parts take a, b and c: their p-norm, p = overlap.step.
+double joined_step(double a, double b, double c, const ProductOverlap& overlap);
 
 }  // namespace orrery

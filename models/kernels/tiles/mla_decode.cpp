@@ -78,7 +78,7 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
     p.narrow = kernel.read.base() - p.sequences * p.heads * 2 * p.key < 1.5 * latents;
     look_back(p, kernel, p.context);
   }
-  p.parts = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
+  p.parts = multiplies_apart(a);
   if (kernel.matrix_flops.base() > 0)
     p.device.matrix_us = (kernel.matrix_flops / matrix_peak(a, kernel)).base() * 1e6;
   return p;
@@ -246,9 +246,7 @@ std::vector<double> MlaDecodeFamily::priors(const AcceleratorConfig& accelerator
                                             Precision /*precision*/) const {
   // Of an H200 and a B200; both launches are about 4.5 times that of an empty GEMM.
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
-  const bool parts = accelerator.core && accelerator.core->matrix_tile &&
-                     accelerator.core->matrix_tile->rows >= 128;
-  if (parts) {
+  if (multiplies_apart(accelerator)) {
     return {4.4 * launch, 0.92, 1.0, 0.69, 2.6, 6.9, 0.58, 1.9, 0.05, 3.3, 0.81, 1.0,
             2.9,          1.9,  2.7, 1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
   }

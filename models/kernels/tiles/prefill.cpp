@@ -43,13 +43,12 @@ struct Tile {
   double rows = 0, columns = 0;
 };
 
-/// Tiles of the attention kernels that NVIDIA ships, by the rows of the matrix instruction: two
-/// groups of 64 rows on Hopper and of 128 on Blackwell, columns as the shared memory holds them.
+/// Tiles of the attention kernels that NVIDIA ships: two warpgroups of 64 rows each on Hopper, two
+/// tiles of 128 rows in tensor memory on Blackwell, columns as the shared memory holds them.
 Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double bytes) {
-  const int rows =
-      accelerator.core && accelerator.core->matrix_tile ? accelerator.core->matrix_tile->rows : 16;
-  if (rows < 64) return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
-  if (rows >= 128) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
+  if (multiplies_apart(accelerator)) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
+  if (matrix_issue(accelerator) != MatrixIssue::kWarpgroup)
+    return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
   double columns = 256;
   while (columns > 64 && columns * static_cast<double>(dim) * bytes > 32768) columns /= 2;
   return {128, columns};
