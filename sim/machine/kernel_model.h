@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,14 @@ class KernelModel {
     return on(accelerator)->draws(kernel, seed);
   }
 };
+
+/// Who starts the accelerator's matrix instructions; absent where its file does not say so.
+std::optional<MatrixIssue> matrix_issue(const AcceleratorConfig& accelerator);
+
+/// Whether products run beside the threads of a block, results in a memory of their own: tcgen05
+/// and, an assumption without measurements, systolic arrays, for which the kernels of Blackwell
+/// stand.
+bool multiplies_apart(const AcceleratorConfig& accelerator);
 
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
 /// @throws config::ConfigError naming the precisions that the accelerator has.

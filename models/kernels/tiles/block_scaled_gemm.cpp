@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/machine/kernel_model.h"
+
 namespace orrery {
 namespace {
 
@@ -48,8 +50,7 @@ double padding_us(const Layout& layout, double active, GemmValues v) {
 
 bool runs_block_scaled(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   return kernel.precision == Precision::kFp8Block && kernel.weights == WeightFormat{} &&
-         accelerator.core && accelerator.core->matrix_tile &&
-         accelerator.core->matrix_tile->rows == 64;
+         matrix_issue(accelerator) == MatrixIssue::kWarpgroup;
 }
 
 Tile block_scaled_tile(double rows, double columns, double batch, double tile_rows, double units) {

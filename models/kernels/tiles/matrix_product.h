@@ -43,6 +43,24 @@ struct GemmValues {
   double operator[](GemmParameter p) const { return values[static_cast<std::size_t>(p)]; }
 };
 
+/// What of a product runs at once on a unit, by who starts its matrix instructions. Exponents are
+/// those of p-norms: times that add up at 1 and hide each other wholly at infinity.
+struct ProductOverlap {
+  int step = 0;    ///< exponent of instructions, loads and latencies in a step of the main loop
+  int stream = 0;  ///< exponent of computing and streaming from memory
+  /// GemmParameter::kWaves of a fit that moves to a device with other instructions.
+  double last_wave = 0;
+  double memory_exponent = 0, cache_exponent = 0;  ///< where blocks are played (BlockMachine)
+  double cache_bytes = 0;                          ///< bytes that the L2 delivers in a clock
+};
+
+/// Wavefronts and queues of NPUs as warps, systolic arrays as tcgen05: assumptions, as no product
+/// of them has been fitted.
+ProductOverlap product_overlap(MatrixIssue issue);
+
+/// What products are taken to run on where nothing is known of the matrix unit. An assumption.
+inline constexpr MatrixIssue kUnknownIssue = MatrixIssue::kWarpgroup;
+
 /// A device as tiles see it; us and bytes.
 struct TileDevice {
   double units = 0, rate = 0;  ///< FLOP/us of all units at the peak of the kernel's operands
@@ -50,7 +68,8 @@ struct TileDevice {
   double memory = 0, cache = 0, cache_rate = 0, unit_load = 0;
   double multicast = 0;  ///< units that a byte read from the L2 serves
   LoadHiding hiding;
-  int instruction_rows = 64;
+  MatrixIssue issue = kUnknownIssue;
+  ProductOverlap overlap;
 };
 
 /// Bytes/us that the L2 of one rank gives all units together: 5,120 a clock (NVIDIA A100

@@ -52,7 +52,7 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   p.value_dim = p.key_dim * 2 / 3;
   p.narrow = kernel.attention.wide_queries || element_bytes(kernel.precision) < 2;
   // Two groups of 64 rows on Hopper and of 128 on Blackwell; wide heads leave room for 64 keys.
-  if (a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128) p.rows = 256;
+  if (multiplies_apart(a)) p.rows = 256;
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
   p.memory = memory_rate(a);
   p.kclk = unit_kclk_us(a);
