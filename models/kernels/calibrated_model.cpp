@@ -191,7 +191,7 @@ std::shared_ptr<CalibratedModel::Device> CalibratedModel::make_device(
 
 const CalibratedModel::Slot& CalibratedModel::slot(Device& device, const Kernel& kernel,
                                                    const AcceleratorConfig& accelerator) const {
-  Slot& slot = device.slots[static_cast<std::size_t>(kernel.kind) * kPrecisions +
+  Slot& slot = device.slots[static_cast<std::size_t>(kernel.kind) * kPricedPrecisions +
                             static_cast<std::size_t>(kernel.precision)];
   if (!slot.ready) fill(slot, kernel, accelerator);
   return slot;

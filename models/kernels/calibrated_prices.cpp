@@ -14,7 +14,6 @@
 namespace orrery {
 namespace {
 
-
 /// A shape outside what was measured: its error is taken to be twice as wide. An assumption; the
 /// largest ratio of spreads between neighbouring sizes of the fitted tables is about that.
 constexpr double kExtrapolatedWidening = 2;
@@ -30,12 +29,12 @@ const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
 
 /// Where the cost of a kernel is kept.
 std::size_t memo_place(const Kernel& kernel) {
-  std::uint64_t state = static_cast<std::uint64_t>(kernel.kind) * kPrecisions +
+  std::uint64_t state = static_cast<std::uint64_t>(kernel.kind) * kPricedPrecisions +
                         static_cast<std::uint64_t>(kernel.precision);
   for (const std::int64_t dimension :
        {kernel.batch, kernel.m, kernel.n, kernel.k, kernel.attention.kv_heads})
     state = (state ^ static_cast<std::uint64_t>(dimension)) * 0x9e3779b97f4a7c15;
-  return next_random(state) % kMemo;
+  return next_random(state) % kMemoPlaces;
 }
 
 /// What an error belongs to: two kernels of one shape on one device err alike.

@@ -15,9 +15,9 @@
 namespace orrery {
 
 /// Costs that are kept, by the hash of the kernel.
-inline constexpr std::size_t kMemo = 1024;
-inline constexpr std::size_t kClasses = std::size(config::EnumNames<KernelClass>::values);
-inline constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
+inline constexpr std::size_t kMemoPlaces = 1024;
+inline constexpr std::size_t kPricedClasses = std::size(config::EnumNames<KernelClass>::values);
+inline constexpr std::size_t kPricedPrecisions = std::size(config::EnumNames<Precision>::values);
 
 /// What predicts kernels of one class and precision on one accelerator.
 struct CalibratedModel::Slot {
@@ -45,8 +45,8 @@ struct CalibratedModel::Device {
   std::shared_ptr<Device> other;
   AcceleratorConfig other_units;
   bool fewer = false;  ///< the other one has
-  std::array<Slot, kClasses * kPrecisions> slots;
-  std::vector<Kept> memo = std::vector<Kept>(kMemo);
+  std::array<Slot, kPricedClasses * kPricedPrecisions> slots;
+  std::vector<Kept> memo = std::vector<Kept>(kMemoPlaces);
 };
 
 struct CalibratedModel::Prediction {

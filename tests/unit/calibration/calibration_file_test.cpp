@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "sim/machine/calibration.h"
-#include "validation/calibration/calibration_text.h"
+#include "validation/calibration/calibrate.h"
 
 namespace orrery {
 namespace {
