@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kAbsent = -1;
 
-/// Numbers of which there is one for each precision.
-constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
+/// Numbers of a table: one for each precision.
+constexpr std::size_t kOfTable = std::size(config::EnumNames<Precision>::values);
 constexpr std::size_t kTables = 5;
 
 double number(bool value) { return value ? 1 : 0; }
@@ -56,7 +56,7 @@ class Writer {
   void table(const std::map<Precision, Fact<T>>& values) {
     for (const auto& [precision, value] : values)
       numbers_[count_ + static_cast<std::size_t>(precision)] = number(value);
-    count_ += kPrecisions;
+    count_ += kOfTable;
   }
   template <class... T>
   void all(const T&... values) {
@@ -85,7 +85,7 @@ void write(Writer& to, const CoreConfig& core) {
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kPrecisions + 61 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kOfTable + 61 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);

@@ -193,10 +193,11 @@ void round_values(KernelFit& fit) {
 
 std::vector<Comparison> compare(const KernelModel& model, const AcceleratorConfig& accelerator,
                                 const std::vector<FitRow>& rows) {
+  const auto prices = model.on(accelerator);
   std::vector<Comparison> comparisons;
   for (const FitRow& row : rows) {
     Picoseconds time = 0;
-    for (const Kernel& kernel : row.kernels) time += model.cost(kernel, accelerator).duration;
+    for (const Kernel& kernel : row.kernels) time += prices->cost(kernel).duration;
     comparisons.push_back({to_seconds(time).base() * 1e6, row.measured_us});
   }
   return comparisons;

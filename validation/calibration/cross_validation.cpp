@@ -10,10 +10,9 @@ namespace {
 /// Rows that a solve sees: some thirty for each parameter, as there are as many solves as models.
 constexpr std::size_t kMostFolded = 800;
 
-double predicted_us(const KernelModel& model, const AcceleratorConfig& accelerator,
-                    const FitRow& row) {
+double predicted_us(KernelPrices& prices, const FitRow& row) {
   Picoseconds time = 0;
-  for (const Kernel& kernel : row.kernels) time += model.cost(kernel, accelerator).duration;
+  for (const Kernel& kernel : row.kernels) time += prices.cost(kernel).duration;
   return to_seconds(time).base() * 1e6;
 }
 
@@ -46,9 +45,9 @@ std::vector<Comparison> leave_models_out(const Calibration& calibration,
     Calibration alone = calibration;
     alone.fits = {std::move(fold)};
     const CalibratedModel model(alone);
+    const auto prices = model.on(accelerator);
     for (const FitRow& row : rows)
-      if (row.group == group)
-        comparisons.push_back({predicted_us(model, accelerator, row), row.measured_us});
+      if (row.group == group) comparisons.push_back({predicted_us(*prices, row), row.measured_us});
   }
   return comparisons;
 }

@@ -84,13 +84,13 @@ std::vector<const FitRow*> thinned(const std::string& model, const std::vector<F
 }
 
 /// Adds the ratio of a row to each of the kernels that it is about.
-void add_candidates(const KernelModel& model, const std::string& families, const FitRow& row,
+void add_candidates(KernelPrices& prices, const std::string& families, const FitRow& row,
                     const AcceleratorConfig& accelerator, std::vector<Candidate>& candidates) {
   const KernelClass about = subject(row)->kind;
   double others = 0, predicted = 0;
   for (const Kernel& kernel : row.kernels)
     (kernel.kind == about ? predicted : others) +=
-        to_seconds(model.cost(kernel, accelerator).duration).base() * 1e6;
+        to_seconds(prices.cost(kernel).duration).base() * 1e6;
   const double ratio =
       std::clamp((row.measured_us - others) / predicted, 1 / kLargestRatio, kLargestRatio);
   const std::size_t number = candidates.empty() ? 0 : candidates.back().row + 1;
@@ -130,10 +130,11 @@ std::vector<MeasuredRatio> row_ratios(const Calibration& calibration, const Kern
   alone.fits = {fit};
   alone.fits.front().ratios = {};
   const CalibratedModel model(alone);
+  const auto prices = model.on(accelerator);
   std::vector<Candidate> candidates;
   candidates.reserve(most);
   for (const FitRow* row : thinned(calibration.model, rows, accelerator, most))
-    add_candidates(model, calibration.model, *row, accelerator, candidates);
+    add_candidates(*prices, calibration.model, *row, accelerator, candidates);
   std::vector<MeasuredRatio> ratios = without_slips(candidates);
   arrange(ratios);
   return ratios;

@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-/// Whether a product runs by the rule below: fp8_block, stored as such, on matrix instructions of
-/// 64 rows (Hopper).
+/// Whether a product runs by the rule below: fp8_block, stored as such, on matrix instructions
+/// that warpgroups start (Hopper).
 bool runs_block_scaled(const Kernel& kernel, const AcceleratorConfig& accelerator);
 
 /// DeepGEMM's kernel for FP8 with a scale per block (github.com/deepseek-ai/DeepGEMM), persistent,

@@ -12,8 +12,8 @@ namespace orrery {
 /// beside that, unless they are in the L2: measured tables rotate five copies of the weights and
 /// none of the activations. Long products lose clock to the power limit. Weights that are narrower
 /// than the operands are widened on the vector lanes beside the matrix instructions; 2:4 sparse
-/// ones run at the sparse rate of the device. fp8_block on instructions of 64 rows runs by the rule
-/// of block_scaled_gemm.h.
+/// ones run at the sparse rate of the device. fp8_block on instructions of warpgroups runs by the
+/// rule of block_scaled_gemm.h.
 class GemmFamily final : public KernelFamily {
  public:
   const std::vector<ParameterInfo>& parameters() const override;

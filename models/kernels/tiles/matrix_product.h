@@ -30,7 +30,7 @@ enum class GemmParameter : std::size_t {
   kWaves,         ///< 1: a last wave takes as long as a full one, 0: as long as its tiles fill it
   kSplit,         ///< us of adding up a split product
   kSplitTraffic,  ///< of the ideal time of its partial sums in the L2
-  // Block-scaled products on 64-row matrix instructions alone (block_scaled_gemm.h).
+  // Block-scaled products of warpgroups alone (block_scaled_gemm.h).
   kWriteEfficiency,  ///< share of the memory bandwidth of results
   kSwappedStep,      ///< factor of the step latency when features take the rows
   kPadding,          ///< us a step for 1000 rows beyond the product in the tiles that run

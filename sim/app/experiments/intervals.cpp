@@ -31,11 +31,11 @@ std::vector<double> kernel_seconds(const Program& program, const StepOutcome& ou
 
 /// Seconds that the kernels take longer, by draw.
 std::vector<double> longer(const StepSource& source, const std::vector<double>& seconds) {
+  const auto prices = source.model.on(source.machine.accelerator());
   std::vector<double> sum(kDraws);
   for (std::size_t id = 0; id < seconds.size(); ++id) {
     if (seconds[id] == 0) continue;
-    const std::vector<double> drawn =
-        source.model.draws(source.program.kernels[id], source.machine.accelerator(), source.seed);
+    const std::vector<double> drawn = prices->draws(source.program.kernels[id], source.seed);
     for (std::size_t i = 0; i < kDraws; ++i) sum[i] += seconds[id] * (drawn[i] - 1);
   }
   return sum;

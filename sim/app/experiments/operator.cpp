@@ -126,10 +126,10 @@ void add_kernel_rows(const PricedOperator& priced, RunRecord& record) {
 /// How many times longer all kernels take together, by draw.
 std::vector<double> draws_of(const PricedOperator& priced, const KernelModel& model,
                              const OperatorExperiment& experiment) {
+  const auto prices = model.on(experiment.system.accelerator);
   std::vector<double> factors(kDraws);
   for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
-    const std::vector<double> drawn =
-        model.draws(priced.kernels[i], experiment.system.accelerator, experiment.seed);
+    const std::vector<double> drawn = prices->draws(priced.kernels[i], experiment.seed);
     for (std::size_t d = 0; d < kDraws; ++d)
       factors[d] += priced.seconds(i) / priced.time * drawn[d];
   }

@@ -125,6 +125,21 @@ TEST(MeasuredRatios, AnotherAcceleratorIsNotMistakenForTheLastOne) {
   EXPECT_EQ(model.cost(kernel, h200()).duration, before);
 }
 
+TEST(MeasuredRatios, PricesOfADeviceHoldWhateverOthersAreAskedBetween) {
+  const CalibratedModel model(slower());
+  const AcceleratorConfig whole = h200();
+  const Kernel kernel = product(512, 4096, 4096), later = product(4096, 4096, 4096);
+  const auto prices = model.on(whole);
+  const Picoseconds before = prices->cost(kernel).duration;
+  for (int units = 100; units < 116; ++units) {  // more devices than a model keeps
+    AcceleratorConfig fewer = whole;
+    fewer.compute.units.value = units;
+    EXPECT_GT(model.on(fewer)->cost(kernel).duration, before) << units;
+  }
+  EXPECT_EQ(prices->cost(kernel).duration, before);
+  EXPECT_EQ(prices->cost(later).duration, CalibratedModel(slower()).cost(later, whole).duration);
+}
+
 TEST(MeasuredRatios, OfDenseProductsTellNothingAboutPackedWeightsAndOtherTiles) {
   const CalibratedModel with(slower()), without(without_ratios(slower()));
   Kernel packed = product(64, 4096, 4096), tiled = packed, clustered = packed;
