@@ -50,7 +50,7 @@ class ResidualTable {
   void search(std::size_t begin, std::size_t end, Nearest& nearest) const;
 
   std::vector<MeasuredResidual> points_;
-  std::vector<std::uint8_t> axes_;  ///< that the point at this place splits its range along
+  std::vector<std::uint8_t> axes_;  ///< axis along which the point at this place splits its range
   std::vector<Part> parts_;
 };
 

@@ -11,7 +11,7 @@ namespace orrery::config {
 /// What was read of a file, or why nothing was.
 struct FileText {
   std::string text;
-  std::string sha256;  ///< of the bytes
+  std::string sha256;  ///< SHA-256 of the bytes
   std::string fault;   ///< "no such file", "is a directory, not a file", ...; empty: none
 };
 
@@ -35,7 +35,7 @@ class InputFiles {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> hashes_;
-  std::map<std::string, FileText> pipes_;  ///< which give their bytes once
+  std::map<std::string, FileText> pipes_;  ///< texts of pipes, which give their bytes once
 };
 
 /// Those of this process.

@@ -188,7 +188,8 @@ namespace {
 /// the YAML parser ten times as long as parse_ratios(). Empty lines stand in their place.
 struct Abridged {
   std::string file;
-  std::map<int, std::string> texts;  ///< by the line of their key, as a YAML parser reads them
+  std::map<int, std::string>
+      texts;  ///< blocks of text by the line of their key, as a YAML parser reads them
 };
 
 /// Takes out what is written as `orrery calibrate` writes it; other spellings stay.

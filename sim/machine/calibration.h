@@ -17,7 +17,7 @@ namespace orrery {
 /// What the value of a parameter rests on.
 enum class ParameterProvenance : std::uint8_t {
   kMeasured,   ///< read off one microbenchmark
-  kFitted,     ///< by least squares over many measurements
+  kFitted,     ///< fit by least squares over many measurements
   kPrior,      ///< the measurements do not tell: the value stands as it was before
   kDatasheet,  ///< a published figure
   kSibling,    ///< another device's, carried over by the data sheets of both
@@ -28,7 +28,7 @@ const char* to_string(ParameterProvenance provenance);
 struct CalibratedParameter {
   double value = 0;
   std::string unit = "1";     ///< "1" or "us", as the model names it
-  double standard_error = 0;  ///< in the same unit, clustered by shape group; 0 where not fitted
+  double standard_error = 0;  ///< error in that unit, clustered by shape group; 0 where not fitted
   ParameterProvenance provenance = ParameterProvenance::kPrior;
   static const config::Schema<CalibratedParameter>& schema();
 };
@@ -36,8 +36,8 @@ struct CalibratedParameter {
 /// A file of measurements that a calibration rests on.
 struct MeasurementFile {
   std::string file;    ///< name without folder
-  std::string sha256;  ///< of its bytes
-  std::string date;    ///< of the measurement where the file tells, else of the fit
+  std::string sha256;  ///< SHA-256 of the file's bytes
+  std::string date;    ///< date of the measurement where the file tells, else of the fit
   std::string source;  ///< who measured, and with what
   std::int64_t rows = 0;
   static const config::Schema<MeasurementFile>& schema();
@@ -47,8 +47,8 @@ struct MeasurementFile {
 struct ErrorSummary {
   std::int64_t count = 0;
   double mape = 0;    ///< mean absolute error
-  double median = 0;  ///< absolute
-  double p90 = 0;     ///< absolute
+  double median = 0;  ///< median absolute error
+  double p90 = 0;     ///< 90th percentile of the absolute error
   double bias = 0;    ///< mean signed error
   double worst = 0;   ///< the signed error of the largest size
   static const config::Schema<ErrorSummary>& schema();
@@ -87,7 +87,7 @@ struct KernelFit {
   std::vector<std::string> measurements;                  ///< files, by name
   std::map<std::string, CalibratedParameter> parameters;  ///< "gemm.launch": class and parameter
   std::vector<std::string> fitted;                        ///< the order of the covariance
-  std::vector<std::vector<double>> covariance;            ///< of the logarithms of `fitted`
+  std::vector<std::vector<double>> covariance;  ///< covariance of the logarithms of `fitted`
   std::map<KernelClass, ShapeRange> shapes;
   ErrorSummary fit_error;        ///< rows of the shape groups that were fitted
   ErrorSummary held_out_error;   ///< rows of the others
@@ -100,7 +100,7 @@ struct KernelFit {
   std::vector<ResidualClass> residuals;
   /// Of rows that were fitted, never of others; arranged (measured_ratios.h).
   MeasuredRatios ratios;
-  std::string measured_ratios;  ///< their text while a file is read; empty afterwards
+  std::string measured_ratios;  ///< text of the ratios while a file is read; empty afterwards
   static const config::Schema<KernelFit>& schema();
 };
 
@@ -119,9 +119,9 @@ struct CalibratedRates {
 
 /// configs/calibrations/<device>.yaml, written by `orrery calibrate`.
 struct Calibration {
-  std::string id;           ///< "h200_sxm"
+  std::string id;           ///< name of the calibrated device: "h200_sxm"
   std::string accelerator;  ///< the configuration it was fitted with
-  std::string model;        ///< of kernels: "tiles" or "roofline"
+  std::string model;        ///< model of kernels: "tiles" or "roofline"
   std::string made_with;    ///< program version and date of the fit
   CalibratedRates rates;
   std::vector<MeasurementFile> measurements;
@@ -130,7 +130,7 @@ struct Calibration {
   /// The measured device at the rates that were fitted: values go from it to other devices. Absent:
   /// the library has none of that name, and values stay as they are on other devices.
   std::optional<AcceleratorConfig> device;
-  config::Node device_configuration;  ///< of `device`, completed; null where it was not read
+  config::Node device_configuration;  ///< device as configured and completed; null where not read
   static const config::Schema<Calibration>& schema();
 };
 

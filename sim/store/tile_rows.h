@@ -19,7 +19,7 @@ struct TileRow {
   std::string precision;
   std::string shape;  ///< likewise: "1 x 4096 x 8192 x 8192"
   double units = 1;   ///< share of the SMs that the kernel had
-  double memory = 1;  ///< of the memory bandwidth
+  double memory = 1;  ///< share of the memory bandwidth that the kernel had
   double duration_us = 0;
   std::int64_t events = 0;
 };

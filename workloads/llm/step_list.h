@@ -23,7 +23,7 @@ struct LayerCollective {
   TransferKind kind = TransferKind::kAllReduce;
   Scope scope = Scope::kTensor;
   Bytes bytes;
-  std::optional<ExpertRouting> routing = std::nullopt;  ///< of a dispatch or combine
+  std::optional<ExpertRouting> routing = std::nullopt;  ///< routing of a dispatch or combine
 };
 
 struct Step {

@@ -22,7 +22,7 @@ namespace {
 struct CollectivesArguments {
   std::vector<std::string> files;
   std::string rows;                  ///< file for the rows with their predictions; empty: none
-  std::string calibration = "auto";  ///< of the network: auto, none, a name or a path
+  std::string calibration = "auto";  ///< calibration of the network: auto, none, a name or a path
   bool held_out = false;             ///< only rows that fits leave out
   bool summary = false;              ///< what the model is good for, in one table
   bool json = false;

@@ -34,7 +34,7 @@ struct Experiment {
   SystemConfig system;
   int nodes = 1;                     ///< copies of the system
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
-  std::int64_t seed = 0;             ///< of the draws behind intervals
+  std::int64_t seed = 0;             ///< seed of the draws behind intervals
 
   /// The machine that it runs on; there once the experiment is loaded.
   const Machine& machine() const { return *machine_; }
@@ -133,7 +133,7 @@ config::Schema<T> experiment_schema(const std::string& kind, const std::string& 
 /// A checked experiment with all that identifies it.
 struct LoadedExperiment {
   std::shared_ptr<Experiment> experiment;
-  const config::Record* record = nullptr;  ///< of its kind
+  const config::Record* record = nullptr;  ///< schema of its kind
   config::Node node;                       ///< completed: every value with its origin
   nlohmann::ordered_json configuration;    ///< canonical: what the identity is made of
   std::vector<InputFile> files;            ///< part of the identity too

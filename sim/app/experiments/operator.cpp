@@ -72,7 +72,7 @@ const RegisterExperiment<OperatorExperiment> registered_operator("operator",
 struct PricedOperator {
   std::vector<Kernel> kernels;
   OperatorPower power;
-  double time = 0;  ///< s
+  double time = 0;  ///< time in s
 
   const KernelCost& cost(std::size_t i) const { return power.costs[i]; }
   double seconds(std::size_t i) const { return to_seconds(cost(i).duration).base(); }

@@ -37,7 +37,8 @@ class DeviceSlowdowns {
   Fidelity fidelity_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer
-  std::map<std::pair<double, double>, std::unique_ptr<TileModel>> models_;  ///< by what is left
+  std::map<std::pair<double, double>, std::unique_ptr<TileModel>>
+      models_;  ///< models by the shares of SMs and of bandwidth that are left
 };
 
 /// The same for the kernels of a program.

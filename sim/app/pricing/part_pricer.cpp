@@ -25,7 +25,7 @@ struct PartPricer::Priced {
   Program program;
   std::vector<std::uint32_t> work;
   PricedProgram prices;
-  std::vector<double> joules;  ///< of each transfer, on one rank
+  std::vector<double> joules;  ///< energy in J of each transfer, on one rank
   /// Of kernels beside transfers, by both; the same at every clock.
   mutable std::map<std::pair<std::uint32_t, std::uint32_t>, double> slowdowns;
 };

@@ -38,7 +38,7 @@ class PowerTrace final : public UseObserver {
   std::vector<Joules> kernels_, transfers_;
   std::vector<std::vector<double>> bins_;  ///< J, by role
   Picoseconds window_;
-  Picoseconds width_;  ///< of a bin
+  Picoseconds width_;  ///< width of a bin in ps
 };
 
 /// The most energy that highest() would find in a window, of a run of `period`, repeated, that uses

@@ -21,11 +21,11 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
 /// What a step uses above idle, by where it goes; all ranks together.
 struct EnergyUse {
   Joules idle;
-  Joules matrix;  ///< without `shared`
+  Joules matrix;  ///< matrix operations without `shared`
   Joules vector;
   Joules memory;
-  Joules cache;   ///< of what the last cache gives beyond what comes from the memory
-  Joules shared;  ///< of the operands of matrix instructions, which EnergyConfig::matrix has in it
+  Joules cache;   ///< bytes that the last cache gives beyond what comes from the memory
+  Joules shared;  ///< operands of matrix instructions, which EnergyConfig::matrix has in it
   Joules scale_up;
   Joules scale_out;
 

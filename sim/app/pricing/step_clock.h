@@ -28,7 +28,7 @@ class StepClock {
   PowerConfig limits_;
   bool steady_;
   double dies_, stages_;
-  double window_;   ///< picoseconds
+  double window_;   ///< window of power.response in picoseconds
   double enqueue_;  ///< picoseconds a kernel
 };
 

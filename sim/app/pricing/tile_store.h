@@ -27,7 +27,7 @@ class TileStore final : public TileMemo {
   std::vector<TileRow> take_played() { return std::exchange(played_, {}); }
 
  private:
-  std::map<std::string, TileResult> results_;  ///< by key
+  std::map<std::string, TileResult> results_;  ///< results by key
   std::vector<TileRow> played_;
 };
 

@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 
 struct Differences {
-  std::vector<double> flows;      ///< of the time of each flow, fluid over packets, less 1
-  std::vector<double> makespans;  ///< of each case
-  std::vector<double> alone;      ///< of the first flow of each case, without the others
+  std::vector<double> flows;      ///< errors of the time of each flow, fluid over packets, less 1
+  std::vector<double> makespans;  ///< errors of the longest flow of each case, likewise
+  std::vector<double> alone;      ///< errors of the first flow of each case, without the others
 };
 
 /// Time of each flow, fluid over packets, less 1.

@@ -35,7 +35,7 @@ struct DecodeShape {
 /// How a decode is cut: every split of a sequence's keys is worked on by one warp for up to 16
 /// query heads that share a KV head.
 struct DecodeSplit {
-  int head_groups = 1;  ///< of 16 query heads for each KV head
+  int head_groups = 1;  ///< groups of up to 16 query heads for each KV head
   int splits = 1;
   int keys_per_split = 0;  ///< a multiple of the tile of keys
 };

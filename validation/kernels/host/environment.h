@@ -28,7 +28,7 @@ struct Outcome {
   int number = 0;
   std::string name;
   Status status = Status::kOk;
-  std::string reason;  ///< of a failure or a skip, or a remark; empty for none
+  std::string reason;  ///< reason of a failure or a skip, or a remark; empty for none
   std::int64_t rows = 0;
   double seconds = 0;
 };
