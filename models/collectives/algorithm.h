@@ -69,7 +69,7 @@ struct Collective {
   /// Rings over direct links through the members of each system, both in rank order; empty where
   /// rings go in rank order.
   std::vector<RingOrders> rings = {};
-  /// Of an all_to_all with parts of different sizes, as in Transfer; empty: bytes / n each.
+  /// Parts of different sizes of an all_to_all, as in Transfer; empty: bytes / n each.
   std::span<const Bytes> pair_bytes = {};
 
   int size() const { return static_cast<int>(group.size()); }

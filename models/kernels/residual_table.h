@@ -19,7 +19,7 @@ struct MeasuredResidual {
 /// What measured kernels tell about one that was not measured.
 struct ResidualEstimate {
   double log_ratio = 0;
-  /// Of the logarithm, over that of a kernel that nothing is known of: near 0 at measured kernels,
+  /// Variance of the logarithm over that of a kernel nothing is known of: near 0 at measured ones,
   /// 1 far from all.
   double variance = 1;
 };

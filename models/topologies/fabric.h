@@ -46,7 +46,7 @@ struct RankLayout {
 /// @throws config::ConfigError when counts are not positive or host boards do not divide a system.
 RankLayout rank_layout(const SystemConfig& system, int systems);
 
-/// "system0/node1"
+/// A name such as "system0/node1".
 std::string node_name(const RankLayout& layout, int node);
 /// "system0/node1/accelerator3", with "/die1" where a package has several.
 std::string rank_name(const RankLayout& layout, int rank);

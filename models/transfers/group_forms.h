@@ -27,7 +27,7 @@ class GroupForms {
     std::size_t form = 0;
     int behind = 0;  ///< ranks between the first group of the form and this one
   };
-  /// By group.
+  /// The images, by group.
   const std::vector<Image>& images() const { return images_; }
 
  private:

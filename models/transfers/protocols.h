@@ -19,7 +19,7 @@ enum class Protocol : std::uint8_t { kLl, kLl128, kSimple };
 /// "ll", "ll128", "simple"
 const char* to_string(Protocol protocol);
 std::optional<Protocol> parse_protocol(std::string_view name);
-/// The same of what a user asks for, "auto" being none.
+/// The protocol that a user asks for; "auto" is none.
 /// @throws config::KeyError for another name
 std::optional<Protocol> forced_protocol(const std::string& name);
 

@@ -30,7 +30,7 @@ nlohmann::ordered_json canonical(const Node& completed, const Record& record);
 
 /// A JSON Schema (draft-07) of the YAML files, for editors.
 nlohmann::ordered_json json_schema(const Record& record);
-/// The same of files that are one of several structs.
+/// The JSON Schema of files that are one of several structs.
 nlohmann::ordered_json json_schema(const Choices& choices, const std::string& title);
 
 /// One row of the key reference.

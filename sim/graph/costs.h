@@ -49,11 +49,11 @@ struct KernelCost {
   Bound bound = Bound::kMemory;
   Provenance provenance = Provenance::kAnalytic;
   Fidelity fidelity = Fidelity::kClosed;  ///< what the duration comes from
-  /// Of the units while the kernel runs, over the boost clock, as far as what was fitted tells.
+  /// Clock of the units while the kernel runs, over the boost clock, as far as fits tell.
   double clock = 1;
-  /// That the last cache gives the units, from itself or from the memory; 0: what the memory moves.
+  /// Bytes that the last cache gives the units, its own or the memory's; 0: what the memory moves.
   Bytes cache = Bytes();
-  /// That comes from or goes to the memory; none: all that the kernel reads and writes.
+  /// Bytes from and to the memory; none: all that the kernel reads and writes.
   std::optional<Bytes> memory = {};
 };
 

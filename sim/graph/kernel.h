@@ -25,7 +25,7 @@ enum class KernelClass : std::uint8_t {
   kAttentionPrefill,
   kAttentionDecode,
   kMlaPrefill,  ///< multi-head latent attention, keys and values expanded
-  kMlaDecode,   ///< the same, absorbed: all heads attend to one latent
+  kMlaDecode,   ///< latent attention, absorbed: all heads attend to one latent
   kNormalization,
   kElementwise,
   kEmbedding,
@@ -111,9 +111,9 @@ struct Kernel {
   std::int64_t cluster = 0;  ///< products: blocks that are launched together and read operands for
                              ///< each other; 0: the library chooses
   ExpertLoad load;           ///< grouped products
-  /// That the rank touches from one time that the kernel reads weights or cached tokens to the next
-  /// time that it reads the same ones, these included (reuse.h). 0: the kernel is repeated on its
-  /// own, as where kernels are measured.
+  /// Bytes that the rank touches from one time the kernel reads weights or cached tokens to the
+  /// next time that it reads the same ones, these included (reuse.h). 0: the kernel is repeated on
+  /// its own, as where kernels are measured.
   Bytes reuse;
 
   bool operator==(const Kernel&) const = default;

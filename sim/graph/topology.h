@@ -67,7 +67,7 @@ class Topology {
     const NameId first = name(from);
     return add_bundle(first, name(to), bundle);
   }
-  /// The same of names that are known: an end of several bundles is looked for once.
+  /// Adds a bundle between names that are known: an end of several bundles is looked for once.
   BundleId add_bundle(NameId from, NameId to, const Bundle& bundle);
   /// The number of a name, which may be new.
   NameId name(std::string_view text) { return names_.add(text); }

@@ -23,7 +23,7 @@ struct TransferUse {
   OperatorId op = 0;
 };
 
-/// By transfer, ascending by role.
+/// Uses by transfer, ascending by role.
 using TransferUses = std::vector<std::vector<TransferUse>>;
 
 /// Counts the uses of every transfer, block by block. Adds a finding where a role uses one on

@@ -21,7 +21,7 @@ namespace orrery {
 struct ComputeConfig {
   Fact<int> units;    ///< SMs, AI cores, ...
   Fact<Hertz> clock;  ///< clock at which the matrix peaks hold
-  /// Of kernels too short or too light to meet the power cap; absent: `clock`.
+  /// Clock of kernels too short or too light to meet the power cap; absent: `clock`.
   std::optional<Fact<Hertz>> boost_clock;
   std::map<Precision, Fact<FlopsPerSecond>> matrix;  ///< tensor or cube cores
   std::map<Precision, Fact<FlopsPerSecond>>
@@ -99,7 +99,7 @@ struct PowerConfig {
 /// that is found there; `scale_up` and `scale_out` are per byte of a message, for the whole way
 /// between two packages.
 struct EnergyConfig {
-  /// Of a matrix operation with all that belongs to it: operands from registers and shared memory,
+  /// A matrix operation with all that belongs to it: operands from registers and shared memory,
   /// instruction, clock tree, leakage under load.
   std::map<Precision, Fact<JoulesPerFlop>> matrix;
   /// The multiply-adds of the matrix unit alone, a part of `matrix`; what DRAM is compared with

@@ -91,14 +91,14 @@ struct KernelFit {
   std::map<KernelClass, ShapeRange> shapes;
   ErrorSummary fit_error;        ///< rows of the shape groups that were fitted
   ErrorSummary held_out_error;   ///< rows of the others
-  ErrorSummary structure_error;  ///< the same, of the parameters alone, without `ratios`
+  ErrorSummary structure_error;  ///< error there of the parameters alone, without `ratios`
   /// Each model of the table predicted by a fit of the others; none where rows are of no model.
   ErrorSummary whole_model_error;
   /// The device whose parameters these are, by data sheet, where the table of this one breaks
   /// physics; its rows that do not are all held out. Empty: fitted.
   std::string sibling;
   std::vector<ResidualClass> residuals;
-  /// Of rows that were fitted, never of others; arranged (measured_ratios.h).
+  /// Ratios of rows that were fitted, never of others; arranged (measured_ratios.h).
   MeasuredRatios ratios;
   std::string measured_ratios;  ///< text of the ratios while a file is read; empty afterwards
   static const config::Schema<KernelFit>& schema();

@@ -45,7 +45,7 @@ struct ProtocolsConfig {
   Fact<Seconds> nvls_setup = {Seconds(25e-6), kTuner};
   Fact<Seconds> net_ll = {Seconds(2.7e-6), kTuner};       ///< one step between systems
   Fact<Seconds> net_ll128 = {Seconds(4.0e-6), kTuner};    ///< one step by LL128
-  Fact<Seconds> net_simple = {Seconds(14.0e-6), kTuner};  ///< likewise, flush included
+  Fact<Seconds> net_simple = {Seconds(14.0e-6), kTuner};  ///< one step by Simple, flush included
   /// Posting of one message between systems by the processors: for each step of a ring that spans
   /// systems one, of Simple three.
   Fact<Seconds> net_post = {Seconds(1e-6), kTuner};

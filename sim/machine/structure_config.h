@@ -71,7 +71,7 @@ struct CacheConfig {
   /// cross once, and every part holds the same.
   Fact<bool> duplicated{.value = false};
 
-  /// Of reads that know no part: (p - 1) / p.
+  /// Share of reads that go to another part, for reads that know no part: (p - 1) / p.
   double far_share() const { return 1 - 1.0 / partitions.value; }
   /// How often data that all units read lie in the cache.
   double copies() const { return duplicated.value ? partitions.value : 1; }

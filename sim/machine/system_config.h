@@ -50,14 +50,14 @@ struct ScaleUpConfig {
   bool switch_reduction = false;      ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds> latency;  ///< time of one step of a collective or message between two ranks,
                           ///< software included
-  /// Of each link by which a way is longer than the shortest between two packages of a system,
+  /// Latency of each link by which a way is longer than the shortest between packages of a system,
   /// which `latency` has in it; 0: not known.
   Fact<Seconds> hop_latency;
-  /// Of a collective, once, whatever its steps; with `protocols` theirs counts instead.
+  /// Start of a collective, once, whatever its steps; with `protocols` theirs counts instead.
   Fact<Seconds> launch;
   Fact<double> efficiency;         ///< payload share of the link bandwidth that collectives reach
   std::optional<BulkConfig> bulk;  ///< large buffers without `protocols`, where they go another way
-  /// Of the collective library; where they are present, they replace `latency` and refine
+  /// Protocols of the collective library; where they are present, they replace `latency` and refine
   /// `efficiency`.
   std::optional<ProtocolsConfig> protocols;
   std::string calibration;  ///< network calibration that tells about the protocols; empty: none
@@ -85,7 +85,7 @@ struct ScaleOutConfig {
   int nodes_per_leaf_group = 32;  ///< systems whose NICs share leaf switches (a scalable unit)
   std::vector<int> switch_ports;  ///< ports of a leaf, spine and core, at the rate of a NIC; one
                                   ///< for all. Empty: as many as it takes
-  int leaf_groups_per_pod = 0;  ///< groups that share spines; 0: as many as the ports allow
+  int leaf_groups_per_pod = 0;    ///< groups that share spines; 0: as many as the ports allow
   /// NIC bandwidth below a leaf, and below a pod of spines, over that upwards: above 1 is a
   /// bottleneck.
   std::vector<double> oversubscription;
@@ -99,7 +99,7 @@ struct ScaleOutConfig {
   int packages_per_nic = 1;
   bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
-  /// Of each link by which a way is longer than the shortest between two systems, which `latency`
+  /// Latency of each link that a way has beyond the shortest between two systems, which `latency`
   /// has in it; 0: not known. Links inside systems on such a way cost that of the scale-up fabric.
   Fact<Seconds> hop_latency;
   Fact<double> efficiency;
@@ -127,7 +127,7 @@ struct SystemConfig {
   int accelerators_per_node = 8;  ///< packages behind one host board
   ScaleUpConfig scale_up;
   ScaleOutConfig scale_out;
-  /// Of dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
+  /// Dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
   std::optional<ExpertExchangeConfig> expert_exchange;
   HostConfig host;
   /// Everything the system draws at load, network and storage included: a published input. Absent:

@@ -34,7 +34,7 @@ class FairShare {
 
   std::uint32_t add_link(double capacity);
   std::uint32_t add_flow();
-  /// Of a flow that is not active: what it loads, each link once.
+  /// Tells what a flow that is not active loads, each link once.
   void set_route(std::uint32_t flow, const std::vector<LinkWeight>& route);
 
   double capacity(std::uint32_t link) const { return links_[link].capacity; }

@@ -45,7 +45,7 @@ class LinkSchedule {
   struct Totals {
     std::vector<double> bytes, payload;
   };
-  /// Of all transfers, each of which has ended `completed(transfer)` times, parts of one included.
+  /// Totals of all transfers, each ended `completed(transfer)` times, parts of one included.
   template <class Completed>
   Totals totals(const Completed& completed) const {
     Totals totals{std::vector<double>(costs_.links.size()),

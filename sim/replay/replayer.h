@@ -36,7 +36,7 @@ class Replayer final : public Agenda {
   /// Names a transfer that stands still and the link that holds it up, by number without a
   /// topology; empty if there is none.
   std::string stall_report(const Topology* topology) const;
-  /// Of a finished replay.
+  /// The result of a finished replay.
   ReplayResult result() const;
 
  private:

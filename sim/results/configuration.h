@@ -36,7 +36,7 @@ struct Variation {
 /// The parameters of a base with some of them replaced.
 std::vector<Parameter> parameters_with(const Configuration& base,
                                        const std::vector<Variation>& varied);
-/// The same of its canonical object.
+/// The canonical object of a base with some values replaced.
 nlohmann::ordered_json canonical_with(const Configuration& base,
                                       const std::vector<Variation>& varied);
 

@@ -84,7 +84,7 @@ struct RunRecord {
   const Metric* find(std::string_view metric) const;
   /// Every resolved value.
   std::vector<Parameter> parameters() const;
-  /// Of one path, as a number; none where there is no such parameter, or it is no number.
+  /// Value at a path, as a number; none where there is no such parameter, or it is no number.
   std::optional<double> parameter(std::string_view path) const;
   /// Resolved, canonical.
   nlohmann::ordered_json configuration() const;

@@ -68,7 +68,7 @@ class RecordWriter {
   std::map<std::string, Values> values_;            ///< values by kind and layout
 };
 
-/// "metrics_training"
+/// A name such as "metrics_training".
 std::string metrics_table(const std::string& experiment);
 /// In double quotes, for SQL.
 std::string sql_name(const std::string& name);

@@ -19,7 +19,7 @@ struct AttentionCore {
   std::int64_t heads = 0, kv_heads = 0;
   std::int64_t query = 1;    ///< new tokens of each sequence
   std::int64_t context = 0;  ///< keys that the last of them sees
-  /// The same of each sequence, where they differ; `context` is their mean then (mean_length()).
+  /// Keys that each sequence sees, where they differ; `context` is their mean then (mean_length()).
   std::vector<std::int64_t> contexts;
   std::int64_t window = 0;             ///< 0: all keys
   bool causal = true;                  ///< false: every query sees every key

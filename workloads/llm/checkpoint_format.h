@@ -29,7 +29,7 @@ struct Quantization {
 std::optional<Quantization> read_quantization(const nlohmann::json& configuration,
                                               LlmConfig& model);
 
-/// Of a `config.json`. @throws as load_huggingface()
+/// The formats of a `config.json`. @throws as load_huggingface()
 std::optional<Quantization> load_quantization(const std::filesystem::path& path);
 
 /// An entry of a list of modules: a regular expression after "re:", a glob with '*', or whole words

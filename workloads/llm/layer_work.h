@@ -56,7 +56,7 @@ struct LayerWork {
   int etp = 1;
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
-  /// Of what the products of training keep of their inputs for the backward pass: that of
+  /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;
   bool flash_attention = true;

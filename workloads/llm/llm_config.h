@@ -19,7 +19,7 @@ struct AttentionConfig {
   bool qkv_bias = false;
   bool output_bias = false;
   bool qk_norm = false;            ///< an RMS norm of head_dim on queries and on keys
-  bool qk_norm_all_heads = false;  ///< with qk_norm: the norm spans all heads (OLMo 2, MiniMax-M2)
+  bool qk_norm_all_heads = false;  ///< qk_norm spans all heads (OLMo 2, MiniMax-M2)
   bool sinks = false;              ///< one learned logit per head (gpt-oss)
   // Latent attention; q_lora_rank 0: queries are projected directly.
   std::int64_t q_lora_rank = 0;

@@ -65,7 +65,7 @@ class RowsFile {
   std::string columns_;
 };
 
-/// By table, then all systems last; of a system all rows first, then precisions and collectives.
+/// Groups by table, all systems last; of a system all rows first, then precisions and collectives.
 std::vector<GroupOf> ordered(const CollectiveValidation& validation) {
   std::vector<GroupOf> order;
   for (auto it = validation.groups().begin(); it != validation.groups().end(); ++it)

@@ -51,7 +51,7 @@ enum class LeftOut : std::uint8_t {
   kTooLong,
 };
 
-/// Of an experiment with another value: gives the known result where it is the same, replays where
+/// An experiment with another value: gives the known result where it is the same, replays where
 /// that takes less than about a second.
 /// @throws LeftOut
 class TriedReplay final : public ReplayStandIn {

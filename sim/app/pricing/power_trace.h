@@ -27,7 +27,7 @@ class PowerTrace final : public UseObserver {
   void transfer_ran(std::uint32_t role, TransferId transfer, Picoseconds begin,
                     Picoseconds end) override;
 
-  /// Of the role that draws the most; the run lasts until `end` and then starts anew.
+  /// Power of the role that draws the most; the run lasts until `end` and then starts anew.
   Watts highest(Picoseconds end) const;
 
  private:

@@ -32,7 +32,7 @@ struct EnergyUse {
   Joules total() const {
     return idle + matrix + vector + memory + cache + shared + scale_up + scale_out;
   }
-  /// Of units and caches, which follows the square of their voltage.
+  /// Energy of units and caches, which follows the square of their voltage.
   Joules core() const { return matrix + vector + cache + shared; }
 };
 
@@ -51,7 +51,7 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
 /// One transfer, all its groups together.
 EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator);
 
-/// The same of kernels on one rank that run one after the other.
+/// What kernels use above idle that run one after the other on one rank.
 EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,
                         const AcceleratorConfig& accelerator);
 

@@ -22,7 +22,7 @@ class StepClock {
 
  private:
   StepPrice::At sum_at(const PriceTerms& terms, double share) const;
-  /// Of one package, the most that a window averages.
+  /// Watts of one package: the most that a window averages.
   Watts power(StepPrice::At step) const;
 
   PowerConfig limits_;

@@ -22,7 +22,7 @@ struct Ring {
   bool through_switch;  ///< a step takes a link into the switch and one out of it; else one link
 };
 
-/// Of the message from `rank` to the next.
+/// The links of the message from `rank` to the next.
 std::vector<std::uint32_t> route(const Ring& ring, std::uint32_t rank) {
   if (ring.through_switch) {
     return {rank, ring.ranks + (rank + 1) % ring.ranks};

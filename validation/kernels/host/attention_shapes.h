@@ -18,7 +18,7 @@ struct PrefillShape {
   AttentionHeads heads;
 
   int kv_len() const { return kv_prefix_len + q_len; }
-  /// Of both products, over the keys that the mask leaves.
+  /// FLOPs of both products, over the keys that the mask leaves.
   double flops() const;
 };
 
