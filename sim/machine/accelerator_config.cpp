@@ -141,7 +141,7 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
   using C = MemoryConfig;
   static const auto schema =
       Schema<C>("memory", "device memory of one package")
-          .optional("kind", &C::kind, "HBM3e, GDDR7, ...")
+          .optional("kind", &C::kind, "technology, such as HBM3e or GDDR7")
           .required("capacity", &C::capacity,
                     "what can be allocated: the total of the driver, or GiB [MiB, GiB]", kCapacity)
           .required("bandwidth", &C::bandwidth, "peak, reads and writes together [TB/s]",
@@ -158,11 +158,12 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
 
 const Schema<PortConfig>& PortConfig::schema() {
   using C = PortConfig;
-  static const auto schema = Schema<C>("port", "links that leave one package")
-                                 .required("kind", &C::kind, "NVLink 5, UB, InfiniBand NDR, ...")
-                                 .required("links", &C::links, "number of links", kCount)
-                                 .required("bandwidth", &C::bandwidth,
-                                           "all links together, one way [GB/s, Gb/s]", kBandwidth);
+  static const auto schema =
+      Schema<C>("port", "links that leave one package")
+          .required("kind", &C::kind, "technology, such as NVLink 5, UB or InfiniBand NDR")
+          .required("links", &C::links, "number of links", kCount)
+          .required("bandwidth", &C::bandwidth, "all links together, one way [GB/s, Gb/s]",
+                    kBandwidth);
   return schema;
 }
 
@@ -177,7 +178,7 @@ const Schema<PowerConfig>& PowerConfig::schema() {
   static const auto schema =
       Schema<C>("power", "electrical power of one package")
           .required("tdp", &C::tdp, "design power [W]", kPower)
-          .required("idle", &C::idle, "drawn without work [W]", kPower)
+          .required("idle", &C::idle, "power drawn without work [W]", kPower)
           .optional("limit", &C::limit, "a lower cap, as of nvidia-smi -pl; absent: tdp [W]",
                     kPower)
           .optional("floor_clock", &C::floor_clock,
@@ -274,7 +275,7 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
                     "engines that copy; absent: they keep up with links and memory")
           .required("power", &C::power, "electrical power")
           .required("energy", &C::energy, "energy of work")
-          .required("kernel", &C::kernel, "kernel model")
+          .required("kernel", &C::kernel, "priors of the kernel model")
           .optional("approximations", &C::approximations,
                     "what this description leaves out or takes for something else")
           .optional("calibration", &C::calibration,

@@ -20,7 +20,7 @@ namespace orrery {
 namespace {
 
 const DeclaredMetric kStepTime{
-    {"step_time_s", "s", "one step", "training, inference", Follows::kTime}};
+    {"step_time_s", "s", "time of one step", "training, inference", Follows::kTime}};
 const DeclaredMetric kTokensPerS{{"tokens_per_s", "1/s", "tokens of the step over its time",
                                   "training, inference", Follows::kRate}};
 const DeclaredMetric kTokensPerSPerAccelerator{

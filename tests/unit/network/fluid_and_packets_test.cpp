@@ -82,7 +82,7 @@ TEST_P(FluidAndPacketsOfAPart, AgreeWithin3PercentFromOneMiBOn) {
 
 INSTANTIATE_TEST_SUITE_P(Parts, FluidAndPacketsOfAPart, testing::Range(0, 4));
 
-/// Prints the table of sim/network/README.md.
+/// Prints a table by the size of messages (sim/network/README.md).
 TEST(FluidAndPackets, DifferMoreTheSmallerTheMessages) {
   double before = 0;
   std::printf("| message | alone, worst | shared, mean | shared, worst flow | worst makespan |\n");
