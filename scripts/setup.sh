@@ -22,7 +22,7 @@ install_packages() {
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-build_packages=(g++ cmake ninja-build libsystemc-dev libyaml-cpp-dev libsqlite3-dev libboost-graph-dev libssl-dev
+build_packages=(g++ ccache cmake ninja-build libsystemc-dev libyaml-cpp-dev libsqlite3-dev libboost-graph-dev libssl-dev
   libcli11-dev nlohmann-json3-dev libceres-dev zlib1g-dev libpugixml-dev)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler sqlite3)
 full_packages=(clang-14 clang-tidy-14 libclang-rt-14-dev libsimgrid-dev)

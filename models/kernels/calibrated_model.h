@@ -22,50 +22,62 @@ struct KernelStructure {
   std::optional<BlockPlan> blocks;
 };
 
+/// Prices that also tell how a kernel is made.
+class CalibratedPrices : public KernelPrices {
+ public:
+  /// A kernel by its family, with the parameters that price it.
+  virtual KernelStructure structure(const Kernel& kernel) = 0;
+};
+
 /// Kernel times from families whose parameters a calibration has fitted, transferred by data sheet
 /// where the accelerator is another one, times the ratio that the calibration's measured ratios
 /// give near the measured shapes (residual_table.h); classes and precisions that it does not tell
 /// about run on the priors of the accelerator.
 ///
 /// What does not change from kernel to kernel of one accelerator is worked out once for the last
-/// accelerators, and the costs of the last kernels are kept, so a model serves one thread at a
-/// time.
+/// accelerators, and the costs of the last kernels are kept, for all prices that the model gives:
+/// they serve one thread at a time.
 class CalibratedModel final : public KernelModel {
  public:
   /// On priors alone.
   CalibratedModel();
-  /// @throws config::ConfigError when the parameters are not those of its model.
+  /// @throws config::ConfigError when the parameters are not those of its model; of a fit that has
+  /// not been read, when it is first used.
   explicit CalibratedModel(std::shared_ptr<const Calibration> calibration);
   explicit CalibratedModel(const Calibration& calibration);
-  CalibratedModel(const CalibratedModel&) = delete;  // entries point into the calibration
+  CalibratedModel(const CalibratedModel&) = delete;  // slots point into the calibration
   CalibratedModel& operator=(const CalibratedModel&) = delete;
   ~CalibratedModel() override;
 
-  KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const override;
-  std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                            std::int64_t seed) const override;
-  /// A kernel by its family, with the parameters that price it.
+  std::unique_ptr<KernelPrices> on(const AcceleratorConfig& accelerator) const override;
+  /// The same, with the structure of kernels.
+  std::unique_ptr<CalibratedPrices> bound(const AcceleratorConfig& accelerator) const;
+  /// A single kernel by its family; who asks for several keeps bound().
   KernelStructure structure(const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::string calibration() const override { return calibration_ ? calibration_->id : ""; }
 
  private:
-  /// A fit, and its values by the index of the parameter.
+  /// What a fit says of a group: values by the index of the parameter.
   struct Entry {
     const KernelFit* fit = nullptr;
     std::map<std::size_t, double> values;
   };
   struct Slot;
   struct Device;
+  class Devices;
   struct Prediction;
+  class Prices;
 
   std::string model() const { return calibration_ ? calibration_->model : "roofline"; }
-  const Entry* find(const std::string& group, Precision precision) const;
-  std::vector<double> values(const FamilyOf& of, const Entry* entry, Precision precision,
-                             const AcceleratorConfig& accelerator) const;
+  /// Reads the fit, if nobody has.
+  /// @throws config::ConfigError for parameters that the model has not
+  Entry entry(const KernelFit& fit, const std::string& group) const;
+  std::optional<Entry> find(const std::string& group, Precision precision) const;
+  std::vector<double> values(const FamilyOf& of, const std::optional<Entry>& entry,
+                             Precision precision, const AcceleratorConfig& accelerator) const;
   bool other_rates(Precision precision, const AcceleratorConfig& accelerator) const;
   void fill(Slot& slot, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
-  Device& device(const AcceleratorConfig& accelerator) const;
-  std::unique_ptr<Device> make_device(const DeviceNumbers& numbers,
+  std::shared_ptr<Device> make_device(const DeviceNumbers& numbers,
                                       const AcceleratorConfig& accelerator) const;
   const Slot& slot(Device& device, const Kernel& kernel,
                    const AcceleratorConfig& accelerator) const;
@@ -79,12 +91,13 @@ class CalibratedModel final : public KernelModel {
   /// On all units, or on as many as were fitted: a library may leave some alone. On fewer than
   /// were fitted no kernel takes less than on twice as many, which have more ways to split it.
   Prediction fastest(Device& on, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
+  KernelCost priced(Device& on, const Kernel& kernel, const AcceleratorConfig& accelerator) const;
   std::vector<std::vector<double>> drawn_values(const Slot& slot, std::int64_t seed) const;
 
-  std::shared_ptr<const Calibration> calibration_;              ///< null: none
-  std::map<std::pair<std::string, Precision>, Entry> entries_;  ///< by group
-  /// The last accelerators that kernels were priced on, the last one first.
-  mutable std::vector<std::unique_ptr<Device>> devices_;
+  std::shared_ptr<const Calibration> calibration_;  ///< null: none
+  /// Number of the fit by group and precision.
+  std::map<std::pair<std::string, Precision>, std::size_t> fits_;
+  std::unique_ptr<Devices> devices_;
 };
 
 }  // namespace orrery

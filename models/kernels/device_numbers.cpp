@@ -74,16 +74,18 @@ void write(Writer& to, const CoreConfig& core) {
          core.shared_memory, core.shared_bandwidth, core.max_blocks, core.max_warps,
          core.max_cluster);
   if (core.matrix_tile) {
-    to.all(core.matrix_tile->rows, core.matrix_tile->columns);
+    const auto issue = core.matrix_tile->issue;
+    to.all(core.matrix_tile->rows, core.matrix_tile->columns,
+           issue ? static_cast<double>(*issue) : kAbsent);
   } else {
-    to.skip(2);
+    to.skip(3);
   }
 }
 
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kPrecisions + 60 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kPrecisions + 61 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);
@@ -100,7 +102,7 @@ DeviceNumbers device_numbers(const AcceleratorConfig& a) {
   to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle, a.power.limit,
          a.power.floor_clock, a.power.floor_voltage, a.sold ? 1.0 : kAbsent);
   to.all(a.energy.vector, a.energy.memory, a.energy.cache);
-  a.core ? write(to, *a.core) : to.skip(11);
+  a.core ? write(to, *a.core) : to.skip(12);
   a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth,
                    a.cache->far_bandwidth, a.cache->far_latency, a.cache->duplicated)
           : to.skip(6);

@@ -64,27 +64,42 @@ const MeasuredKernel* MeasuredModel::find(const Kernel& kernel) const {
   return nullptr;
 }
 
-KernelCost MeasuredModel::cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
-  KernelCost cost = others_->cost(kernel, accelerator);
-  const MeasuredKernel* measured = find(kernel);
-  if (measured == nullptr) return cost;
-  // Launch and traffic are the other model's: a time alone does not tell them.
-  cost.duration = to_picoseconds(Seconds(measured->time_us / 1e6));
-  cost.launch = std::min(cost.launch, cost.duration);
-  cost.provenance = Provenance::kMeasured;
-  cost.bound = limit_of(kernel, cost, accelerator).bound;
-  return cost;
-}
+/// Prices of the measured kernels, and of others by the other model.
+class MeasuredModel::Prices final : public KernelPrices {
+ public:
+  Prices(const MeasuredModel& model, const AcceleratorConfig& accelerator)
+      : model_(model), accelerator_(accelerator), others_(model.others_->on(accelerator)) {}
 
-std::vector<double> MeasuredModel::draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                                         std::int64_t seed) const {
-  if (find(kernel) == nullptr) return others_->draws(kernel, accelerator, seed);
-  std::string what =
-      accelerator.id + "/" + to_string(kernel.kind) + "/" + to_string(kernel.precision);
-  for (const std::int64_t part : key_of(kernel)) what.append("/").append(std::to_string(part));
-  std::vector<double> factors = normal_draws(seed, what + "/measured");
-  for (double& factor : factors) factor = std::exp(kRepeatability * factor);
-  return factors;
+  KernelCost cost(const Kernel& kernel) override {
+    KernelCost cost = others_->cost(kernel);
+    const MeasuredKernel* measured = model_.find(kernel);
+    if (measured == nullptr) return cost;
+    // Launch and traffic are the other model's: a time alone does not tell them.
+    cost.duration = to_picoseconds(Seconds(measured->time_us / 1e6));
+    cost.launch = std::min(cost.launch, cost.duration);
+    cost.provenance = Provenance::kMeasured;
+    cost.bound = limit_of(kernel, cost, accelerator_).bound;
+    return cost;
+  }
+
+  std::vector<double> draws(const Kernel& kernel, std::int64_t seed) override {
+    if (model_.find(kernel) == nullptr) return others_->draws(kernel, seed);
+    std::string what =
+        accelerator_.id + "/" + to_string(kernel.kind) + "/" + to_string(kernel.precision);
+    for (const std::int64_t part : key_of(kernel)) what.append("/").append(std::to_string(part));
+    std::vector<double> factors = normal_draws(seed, what + "/measured");
+    for (double& factor : factors) factor = std::exp(kRepeatability * factor);
+    return factors;
+  }
+
+ private:
+  const MeasuredModel& model_;
+  const AcceleratorConfig& accelerator_;
+  std::unique_ptr<KernelPrices> others_;
+};
+
+std::unique_ptr<KernelPrices> MeasuredModel::on(const AcceleratorConfig& accelerator) const {
+  return std::make_unique<Prices>(*this, accelerator);
 }
 
 }  // namespace orrery

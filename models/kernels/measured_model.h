@@ -24,12 +24,11 @@ class MeasuredModel final : public KernelModel {
  public:
   MeasuredModel(std::unique_ptr<KernelModel> others, const std::vector<MeasuredKernel>& measured);
 
-  KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const override;
-  std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                            std::int64_t seed) const override;
+  std::unique_ptr<KernelPrices> on(const AcceleratorConfig& accelerator) const override;
   std::string calibration() const override { return others_->calibration(); }
 
  private:
+  class Prices;
   using Key = std::array<std::int64_t, 6>;  ///< class, precision, batch, m, n, k
   static Key key_of(const Kernel& kernel);
   const MeasuredKernel* find(const Kernel& kernel) const;

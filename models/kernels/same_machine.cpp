@@ -8,6 +8,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/unit_clock.h"
+#include "sim/machine/kernel_model.h"
 
 namespace orrery {
 
@@ -50,6 +51,7 @@ bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig&
          far_wait_us(measured) != far_wait_us(accelerator) ||
          cache_copies(measured) != cache_copies(accelerator) ||
          crossing_rate(measured) != crossing_rate(accelerator) ||
+         matrix_issue(measured) != matrix_issue(accelerator) ||
          async(measured) != async(accelerator);
 }
 

@@ -3,10 +3,21 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
+
+std::optional<MatrixIssue> matrix_issue(const AcceleratorConfig& accelerator) {
+  const bool known = accelerator.core && accelerator.core->matrix_tile;
+  return known ? accelerator.core->matrix_tile->issue : std::nullopt;
+}
+
+bool multiplies_apart(const AcceleratorConfig& accelerator) {
+  const auto issue = matrix_issue(accelerator);
+  return issue == MatrixIssue::kThread || issue == MatrixIssue::kArray;
+}
 
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision) {
   if (const auto* peak = find_precision(accelerator.compute.matrix, precision)) {
@@ -26,10 +37,8 @@ namespace {
 /// converted before, and 128 heads over 8-bit caches were measured 1.2 times as fast as 16-bit
 /// products could be.
 Precision products_of(const AcceleratorConfig& accelerator, const Kernel& kernel) {
-  constexpr int kBlackwellRows = 128;
-  const auto& core = accelerator.core;
   const bool converts = kernel.kind == KernelClass::kMlaDecode && kernel.attention.wide_queries &&
-                        core && core->matrix_tile && core->matrix_tile->rows >= kBlackwellRows &&
+                        multiplies_apart(accelerator) &&
                         find_precision(accelerator.compute.matrix, Precision::kFp8);
   return converts ? Precision::kFp8 : kernel.precision;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,23 +13,49 @@
 
 namespace orrery {
 
+/// What kernels cost on one accelerator. Keeps what it works out, so it serves one thread at a
+/// time.
+class KernelPrices {
+ public:
+  virtual ~KernelPrices() = default;
+
+  /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
+  virtual KernelCost cost(const Kernel& kernel) = 0;
+
+  /// How much longer than cost() the kernel may really take: one factor for each of kDraws equally
+  /// likely machines (draws.h), from the covariance of the fitted parameters and the residuals of
+  /// the kernel's class.
+  virtual std::vector<double> draws(const Kernel& kernel, std::int64_t seed) = 0;
+};
+
 /// Prices kernels on one rank (a die) of an accelerator.
 class KernelModel {
  public:
   virtual ~KernelModel() = default;
 
-  /// @throws config::ConfigError when the accelerator has no rate for the kernel's precision.
-  virtual KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const = 0;
-
-  /// How much longer than cost() the kernel may really take: one factor for each of kDraws equally
-  /// likely machines (draws.h), from the covariance of the fitted parameters and the residuals of
-  /// the kernel's class.
-  virtual std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                                    std::int64_t seed) const = 0;
+  /// Prices on an accelerator, which has to live as long.
+  virtual std::unique_ptr<KernelPrices> on(const AcceleratorConfig& accelerator) const = 0;
 
   /// Name of the calibration that the parameters come from; empty: priors alone.
   virtual std::string calibration() const = 0;
+
+  /// A single price; who asks for several keeps on().
+  KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
+    return on(accelerator)->cost(kernel);
+  }
+  std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                            std::int64_t seed) const {
+    return on(accelerator)->draws(kernel, seed);
+  }
 };
+
+/// Who starts the accelerator's matrix instructions; absent where its file does not say so.
+std::optional<MatrixIssue> matrix_issue(const AcceleratorConfig& accelerator);
+
+/// Whether products run beside the threads of a block, results in a memory of their own: tcgen05
+/// and, an assumption without measurements, systolic arrays, for which the kernels of Blackwell
+/// stand.
+bool multiplies_apart(const AcceleratorConfig& accelerator);
 
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
 /// @throws config::ConfigError naming the precisions that the accelerator has.

@@ -25,6 +25,11 @@ const Schema<MatrixTileConfig>& MatrixTileConfig::schema() {
       Schema<C>("matrix_tile", "block of a product that one matrix instruction works on")
           .required("rows", &C::rows, "rows of results", kTile)
           .required("columns", &C::columns, "columns of results", kTile)
+          .optional("issue", &C::issue,
+                    "who starts a matrix instruction: quad_pair (mma.sync of Volta), warp "
+                    "(mma.sync since), wavefront (mfma), warpgroup (wgmma), thread (tcgen05, "
+                    "results in tensor memory), queue (cube of an NPU), array (systolic array that "
+                    "holds the weights); absent: not known")
           .required("source", &C::source, "document that says so");
   return schema;
 }

@@ -14,11 +14,25 @@
 
 namespace orrery {
 
+/// Who starts an instruction of a matrix unit, which tells generations of GPUs apart: kernels of
+/// one are written anew for the next.
+enum class MatrixIssue : std::uint8_t {
+  kQuadPair,   ///< two groups of four threads together: mma.sync m8n8k4 of Volta
+  kWarp,       ///< a warp, which waits for the results: mma.sync from Turing on
+  kWavefront,  ///< a wavefront of 64 lanes: mfma
+  kWarpgroup,  ///< four warps together, operands in the shared memory: wgmma
+  kThread,     ///< one thread, results in tensor memory: tcgen05.mma
+  kQueue,      ///< an instruction queue of the unit's own: the cube of an NPU
+  kArray,      ///< the instruction stream that feeds a systolic array which holds the weights
+};
+
 /// The block of a product that one instruction of a matrix unit works on, rows x columns of
 /// results: 64 x 256 of wgmma, 128 x 128 of a systolic array.
 struct MatrixTileConfig {
   int rows = 0;
   int columns = 0;
+  /// Absent: nothing is known, as of a device without a core.
+  std::optional<MatrixIssue> issue;
   std::string source;
   static const config::Schema<MatrixTileConfig>& schema();
 };
@@ -119,6 +133,16 @@ struct PartitionConfig {
 }  // namespace orrery
 
 namespace orrery::config {
+
+template <>
+struct EnumNames<MatrixIssue> {
+  static constexpr std::pair<MatrixIssue, const char*> values[] = {
+      {MatrixIssue::kQuadPair, "quad_pair"},  {MatrixIssue::kWarp, "warp"},
+      {MatrixIssue::kWavefront, "wavefront"}, {MatrixIssue::kWarpgroup, "warpgroup"},
+      {MatrixIssue::kThread, "thread"},       {MatrixIssue::kQueue, "queue"},
+      {MatrixIssue::kArray, "array"},
+  };
+};
 
 template <>
 struct EnumNames<LaunchMode> {

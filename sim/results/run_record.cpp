@@ -2,6 +2,7 @@
 #include "sim/results/run_record.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 

@@ -90,6 +90,7 @@ TEST(Facts, OfAcceleratorsMoveResults) {
       {a + "core.groups.sizes",
        clusters,
        {a + "core.groups.sizes=[18, 18, 16, 16, 16, 16, 16, 16]"}},
+      {a + "core.matrix_tile.issue", op("dgx_h100", kGemm), {a + "core.matrix_tile.issue=warp"}},
       {a + "core.max_cluster", clusters, {a + "core.max_cluster=4"}},
       {a + "calibration", op("dgx_h100", kGemm), {a + "calibration=h200_sxm"}},
       {a + "copy_engines.directions",

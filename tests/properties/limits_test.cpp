@@ -9,6 +9,7 @@
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
+#include "sim/machine/kernel_model.h"
 #include "sim/machine/limits.h"
 #include "workloads/operators/operator.h"
 
@@ -84,7 +85,7 @@ std::vector<std::string> operators() {
 
 /// Products over 8-bit latents run in 8 bits on Blackwell.
 double matrix_rate(const Kernel& kernel, const AcceleratorConfig& a) {
-  const bool blackwell = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
+  const bool blackwell = multiplies_apart(a);
   const bool latents = kernel.kind == KernelClass::kMlaDecode && kernel.attention.wide_queries;
   const bool narrow = blackwell && latents && a.compute.matrix.contains(Precision::kFp8);
   const Precision scaled =

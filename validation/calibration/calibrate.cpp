@@ -147,7 +147,7 @@ void measure_launch(const AcceleratorConfig& accelerator,
 
 /// What earlier fits have told: the launch of the matrix kernel, where a wide format of the same
 /// table has told it, and the memory's share for row kernels, where the stream benchmark has.
-void keep_known(const std::vector<KernelFit>& fits, const Rows& rows, KernelFit& fit) {
+void keep_known(const KernelFits& fits, const Rows& rows, KernelFit& fit) {
   for (const KernelFit& other : fits) {
     if (fit.table != "row_kernels" || other.table != "hbm_stream") continue;
     fit.parameters = other.parameters;

@@ -5,13 +5,15 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/machine/kernel_model.h"
+
 namespace orrery {
 namespace {
 
 using enum GemmParameter;
 
 constexpr double kStepDepth = 128;  ///< elements of the sum that share a scale
-constexpr double kSwapBelow = 48;   ///< tokens
+constexpr double kSwapBelow = 48;   ///< tokens below which operands are swapped
 constexpr double kNarrowest = 16, kWidest = 128, kGrain = 8;  ///< columns of a tile
 
 /// A product laid out for the matrix instruction: rows are tokens, or features when swapped.
@@ -48,8 +50,7 @@ double padding_us(const Layout& layout, double active, GemmValues v) {
 
 bool runs_block_scaled(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   return kernel.precision == Precision::kFp8Block && kernel.weights == WeightFormat{} &&
-         accelerator.core && accelerator.core->matrix_tile &&
-         accelerator.core->matrix_tile->rows == 64;
+         matrix_issue(accelerator) == MatrixIssue::kWarpgroup;
 }
 
 Tile block_scaled_tile(double rows, double columns, double batch, double tile_rows, double units) {

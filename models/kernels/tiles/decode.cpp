@@ -69,7 +69,7 @@ DecodeProblem device_of(const AcceleratorConfig& accelerator) {
 
 namespace {
 
-/// Of the same problem, contexts of that many tokens.
+/// Gives the problem contexts of that many tokens.
 void look_back(DecodeProblem& p, const Kernel& kernel, double tokens) {
   const auto window = static_cast<double>(kernel.attention.window);
   const auto queries = static_cast<double>(std::max<std::int64_t>(1, kernel.m));
@@ -102,10 +102,9 @@ DecodeProblem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
 /// ones too. With 16-bit caches they run once their blocks fill a quarter of the units, with 8-bit
 /// caches always. Tensor cores before Ampere's have none.
 Path path_of(const DecodeProblem& p, const AcceleratorConfig& a) {
-  const int rows = a.core && a.core->matrix_tile ? a.core->matrix_tile->rows : 16;
   if (p.group > 32) return kMasked;
-  if (rows >= 128) return kDense;
-  if (p.group < 2 || rows < 16) return kMasked;
+  if (multiplies_apart(a)) return kDense;
+  if (p.group < 2 || matrix_issue(a) == MatrixIssue::kQuadPair) return kMasked;
   if (p.narrow) return kNarrow;
   const double blocks = p.kv_jobs() * std::max(1.0, std::floor(p.context / 128));
   return 4 * blocks >= p.units ? kGrouped : kMasked;

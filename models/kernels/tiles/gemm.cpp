@@ -40,7 +40,7 @@ void add_blocks(const GemmJob& job, const GemmCandidate& c, GemmValues v, BlockP
   const auto whole = [](double x) { return static_cast<std::int64_t>(std::llround(x)); };
   const double units = job.device.units, tiles = c.tiles;
   BlockKind kind;
-  kind.pipe_us = c.depth * joined_step(c.matrix, 0, job.step, job.device.instruction_rows);
+  kind.pipe_us = c.depth * joined_step(c.matrix, 0, job.step, job.device.overlap);
   const MatrixProduct& p = job.product;
   const Tile tile = c.tile;
   const TileTraffic traffic =
@@ -115,8 +115,8 @@ std::optional<BlockPlan> GemmFamily::blocks(const Kernel& kernel,
   machine.memory_bytes_per_us = s.bytes > 0 ? s.bytes / (s.time_us - s.wait_us) : d.memory;
   machine.cache_bytes_per_us = d.multicast * d.cache_rate;
   machine.unit_bytes_per_us = d.unit_load;
-  machine.memory_exponent = d.instruction_rows == 64 ? 4 : 3;
-  machine.cache_exponent = d.instruction_rows >= 128 ? 2 : d.instruction_rows >= 64 ? 3 : 4;
+  machine.memory_exponent = d.overlap.memory_exponent;
+  machine.cache_exponent = d.overlap.cache_exponent;
   return plan;
 }
 

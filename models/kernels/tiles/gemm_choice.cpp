@@ -33,7 +33,7 @@ inline double cube_root(double x) {
   return y;
 }
 
-/// p-norms by roots instead of pow(): this is the innermost loop.
+/// The p-norm of three times, by roots instead of pow(): this is the innermost loop.
 template <int p>
 inline double norm(double a, double b, double c = 0) {
   static_assert(p >= 2 && p <= 4);
@@ -42,24 +42,26 @@ inline double norm(double a, double b, double c = 0) {
   if constexpr (p == 4) return std::sqrt(std::sqrt(fourth(a) + fourth(b) + fourth(c)));
 }
 
-/// How parts of a step of the main loop, and computing beside streaming from memory, add up.
+/// p-norms with `step` and `stream` of a ProductOverlap as constants: us of a step of the main loop
+/// by its parts, and us of computing beside streaming from memory.
 template <int step, int stream>
 struct Norms {
   static double joined(double a, double b, double c) { return norm<step>(a, b, c); }
   static double beside(double a, double b) { return norm<stream>(a, b); }
 };
 
-/// @param call a function of Norms: those of a generation. 4, 3, 2 in a step from Ampere to
-/// Blackwell, as instructions, loads and latencies overlap less and less in time that gets shorter;
-/// 4 beside streaming on Hopper, 3 before and after.
+/// @param call is given the Norms of the overlap
 template <class Call>
-auto with_norms(int instruction_rows, Call call) {
-  if (instruction_rows >= 128) return call(Norms<2, 3>());
-  if (instruction_rows == 64) return call(Norms<3, 4>());
-  if (instruction_rows > 64) return call(Norms<3, 3>());
+auto with_norms(const ProductOverlap& overlap, Call call) {
+  const auto is = [&](int step, int stream) {
+    return overlap.step == step && overlap.stream == stream;
+  };
+  if (is(2, 3)) return call(Norms<2, 3>());
+  if (is(3, 4)) return call(Norms<3, 4>());
   return call(Norms<4, 3>());
 }
 
+/// Elements of `depth` rounded up to whole steps.
 double steps(double depth) { return kStepDepth * std::ceil(depth / kStepDepth); }
 
 /// Ways to run a product, priced part by part in arrays: their roots and divisions, which are what
@@ -78,7 +80,8 @@ struct Ways {
   }
 };
 
-/// The tiles of the menu, each without and, where it leaves units idle, with splits.
+/// Lists the tiles of the menu as ways: each without splits and, where that leaves units idle, also
+/// with as many splits as find a unit.
 template <class Norm>
 void list_ways(const GemmJob& job, const TileMenu& menu, GemmValues v, Ways& ways) {
   const MatrixProduct& p = job.product;
@@ -115,7 +118,7 @@ void list_ways(const GemmJob& job, const TileMenu& menu, GemmValues v, Ways& way
   ways.count = i;
 }
 
-/// Makes main loops wait for their loads where the other blocks of the unit do not hide them.
+/// Lengthens main loops by the loads that the other blocks of the unit do not hide.
 void expose_loads(const GemmJob& job, Ways& ways) {
   const LoadHiding& hiding = job.device.hiding;
   for (std::size_t i = 0; i < ways.count; ++i) {
@@ -128,6 +131,7 @@ void expose_loads(const GemmJob& job, Ways& ways) {
   }
 }
 
+/// Sets the times of all ways that are listed.
 template <class Norm>
 void price(const GemmJob& job, GemmValues v, Ways& ways) {
   for (std::size_t i = 0; i < ways.count; ++i)
@@ -141,7 +145,8 @@ void price(const GemmJob& job, GemmValues v, Ways& ways) {
   }
 }
 
-/// The mean of the times, the faster the heavier.
+/// us that the library's choice is expected to take: the mean of the times of all ways, the faster
+/// the heavier.
 double mean_choice(const Ways& ways, double best) {
   double weights = 0, sum = 0;
   for (std::size_t i = 0; i < ways.count; ++i) {
@@ -182,7 +187,7 @@ double tile_bytes(const MatrixProduct& p, Tile tile) {
 
 GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v) {
   Ways ways;
-  with_norms(job.device.instruction_rows, [&](auto norms) {
+  with_norms(job.device.overlap, [&](auto norms) {
     list_ways<decltype(norms)>(job, menu, v, ways);
     price<decltype(norms)>(job, v, ways);
   });
@@ -192,8 +197,8 @@ GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v) 
   return {ways[best], mean_choice(ways, ways.time[best])};
 }
 
-double joined_step(double a, double b, double c, int instruction_rows) {
-  return with_norms(instruction_rows, [=](auto norms) { return norms.joined(a, b, c); });
+double joined_step(double a, double b, double c, const ProductOverlap& overlap) {
+  return with_norms(overlap, [=](auto norms) { return norms.joined(a, b, c); });
 }
 
 }  // namespace orrery

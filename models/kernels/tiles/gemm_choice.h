@@ -15,42 +15,44 @@ struct GemmJob {
   double matrix = 0;           ///< us of a FLOP on one unit
   double per_unit = 0;         ///< 1 / units
   double load = 0, crowd = 0;  ///< us of a byte into one unit alone, and for each active unit
-  double step = 0;             ///< us of an element of the summed dimension, at least
-  double depth = 0;            ///< elements that steps take without splitting
+  double step = 0;             ///< us that an element of the summed dimension takes at least
+  double depth = 0;            ///< elements of the summed dimension, in whole steps
   double split = 0;            ///< us of adding up splits
-  double split_traffic = 0;    ///< us of a split
+  double split_traffic = 0;    ///< us of the partial sums of one split in the L2
 };
 
 /// @throws config::ConfigError as tile_device() and matrix_product()
 GemmJob gemm_job(const Kernel& kernel, const AcceleratorConfig& accelerator, GemmValues v);
 
-/// A way to run a product, in us.
+/// A way to run a product.
 struct GemmCandidate {
   Tile tile;
-  double tiles = 0;  ///< of all splits together
-  double depth = 0;  ///< of the summed dimension that a tile takes
-  double waves = 0;
-  double matrix = 0, load = 0, loop = 0;  ///< of an element of depth, twice; of a main loop
-  double exposed = 0;                     ///< of the main loop: loads that nothing hides
-  double epilogue = 0, steady = 0;        ///< steady: of a tile between others
-  double split = 0;                       ///< adding up
-  double time = 0;                        ///< without launch
+  double tiles = 0;     ///< tiles of all splits together
+  double depth = 0;     ///< elements of the summed dimension that a tile takes
+  double waves = 0;     ///< waves of tiles on the units
+  double matrix = 0;    ///< us of the matrix instructions for an element of depth
+  double load = 0;      ///< us of the loads for an element of depth
+  double loop = 0;      ///< us of a main loop
+  double exposed = 0;   ///< us of the main loop in which a unit waits for loads
+  double epilogue = 0;  ///< us of writing out the results of a tile
+  double steady = 0;    ///< us of a tile between others on its unit
+  double split = 0;     ///< us of adding up the splits
+  double time = 0;      ///< us of the product, without the launch
 };
 
 /// What the library may choose from, and what it is taken to choose: the fastest, or now and then
 /// one that is not much slower.
 struct GemmChoice {
   GemmCandidate best;
-  double expected = 0;  ///< us
+  double expected = 0;  ///< us expected
 };
 
-/// Loads of one tile and element of depth, in bytes.
+/// Bytes that a tile loads for an element of depth.
 double tile_bytes(const MatrixProduct& product, Tile tile);
 
 GemmChoice choose_tiles(const GemmJob& job, const TileMenu& menu, GemmValues v);
 
-/// A step of the main loop: a p-norm, p = 4, 3, 2 from Ampere to Blackwell, as instructions, loads
-/// and latencies overlap less and less in time that gets shorter.
-double joined_step(double a, double b, double c, int instruction_rows);
+/// us of a step of the main loop whose parts take a, b and c: their p-norm, p = overlap.step.
+double joined_step(double a, double b, double c, const ProductOverlap& overlap);
 
 }  // namespace orrery

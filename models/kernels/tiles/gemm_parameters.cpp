@@ -20,24 +20,16 @@ using enum GemmParameter;
 
 /// What a data sheet says of one unit.
 struct UnitRates {
-  double clock = 0;   ///< 1/us
+  double clock = 0;   ///< clocks in a us
   double flops = 0;   ///< a clock
-  double memory = 0;  ///< bytes/us
-  int instruction_rows = 0;
+  double memory = 0;  ///< bytes/us of the memory
+  MatrixIssue issue = kUnknownIssue;
 };
 
 UnitRates unit_rates(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   const TileDevice d = tile_device(accelerator, kernel);
   const double clock = accelerator.compute.clock.value.base() / 1e6;
-  return {clock, d.rate / d.units / clock, d.memory / d.units, d.instruction_rows};
-}
-
-/// What the last wave counts: as what its tiles fill where schedules are persistent (Hopper), as a
-/// full one where clusters of two units start together (Blackwell). Read off fits of A100, H100,
-/// H200 and B200.
-double last_wave(int instruction_rows) {
-  if (instruction_rows >= 128) return 1;
-  return instruction_rows >= 64 ? 1e-3 : 0.8;
+  return {clock, d.rate / d.units / clock, d.memory / d.units, d.issue};
 }
 
 }  // namespace
@@ -124,7 +116,7 @@ std::vector<double> GemmFamily::transferred(const std::vector<double>& values,
   // Fits have the parts of the L2 that they were made on in them.
   at(kFill) = std::max(0.02, at(kFill) + far_wait_us(to) - far_wait_us(from));
   at(kCacheShare) *= cache_copies(from) / cache_copies(to);
-  if (a.instruction_rows != b.instruction_rows) at(kWaves) = last_wave(b.instruction_rows);
+  if (a.issue != b.issue) at(kWaves) = product_overlap(b.issue).last_wave;
   return moved;
 }
 

@@ -30,10 +30,6 @@ double missing(double bytes, double cache) {
 /// A scale of 8 bits for every 16 elements of nvfp4.
 double scale_bytes(Precision precision) { return precision == Precision::kNvfp4 ? 1.0 / 16 : 0; }
 
-int instruction_rows(const AcceleratorConfig& a) {
-  return a.core && a.core->matrix_tile ? a.core->matrix_tile->rows : 64;
-}
-
 /// Share of the units that clusters which are asked for can fill.
 double filled_units(const AcceleratorConfig& a, std::int64_t cluster) {
   if (cluster <= 1) return 1;
@@ -48,9 +44,33 @@ double filled_units(const AcceleratorConfig& a, std::int64_t cluster) {
 
 }  // namespace
 
+/// Steps: 4, 3, 2 from Ampere to Blackwell, as instructions, loads and latencies overlap less and
+/// less in time that gets shorter. Last waves: as what their tiles fill where schedules are
+/// persistent (Hopper), as full ones where clusters of two units start together (Blackwell). All
+/// read off fits of A100, H100, H200 and B200.
+ProductOverlap product_overlap(MatrixIssue issue) {
+  constexpr ProductOverlap kAmpere{4, 3, 0.8, 3, 4, 5120};
+  constexpr ProductOverlap kHopper{3, 4, 1e-3, 4, 3, 5120};
+  constexpr ProductOverlap kBlackwell{2, 3, 1, 3, 2, 10240};
+  switch (issue) {
+    case MatrixIssue::kQuadPair:
+    case MatrixIssue::kWarp:
+    case MatrixIssue::kWavefront:
+    case MatrixIssue::kQueue:
+      return kAmpere;
+    case MatrixIssue::kWarpgroup:
+      return kHopper;
+    case MatrixIssue::kThread:
+    case MatrixIssue::kArray:
+      return kBlackwell;
+  }
+  return kHopper;
+}
+
 double cache_rate(const AcceleratorConfig& a) {
   const double clock = a.compute.clock.value.base() / 1e6;
-  return cache_hit_rate(a, (instruction_rows(a) >= 128 ? 10240 : 5120) * clock);
+  return cache_hit_rate(
+      a, product_overlap(matrix_issue(a).value_or(kUnknownIssue)).cache_bytes * clock);
 }
 
 double multicast_of(std::int64_t cluster) {
@@ -69,7 +89,8 @@ TileDevice tile_device(const AcceleratorConfig& a, const Kernel& kernel) {
   d.vector_rate = a.compute.vector.value.base() / a.dies / all / 1e6;
   d.memory = memory_rate(a);
   d.cache = a.cache ? a.cache->capacity.value.base() / a.dies : 0;
-  d.instruction_rows = instruction_rows(a);
+  d.issue = matrix_issue(a).value_or(kUnknownIssue);
+  d.overlap = product_overlap(d.issue);
   d.cache_rate = cache_rate(a);
   d.unit_load = 400 * a.compute.clock.value.base() / 1e6;
   d.multicast = kernel.cluster > 0 ? multicast_of(kernel.cluster) : kMulticast;

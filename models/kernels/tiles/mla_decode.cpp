@@ -12,47 +12,55 @@
 namespace orrery {
 namespace {
 
-/// Of all kernels, then of the one with even shares (FlashMLA), then of those of Blackwell.
+/// Parameters in the order of MlaDecodeFamily::parameters(). A kclk is 1,000 clocks of a unit. A
+/// step is 64 tokens of a context on Hopper and 128 or 256 on Blackwell (latent_blocks.h). "Narrow"
+/// is a cache of 8 bits an element; factors for it multiply what 16-bit caches take.
 enum Parameter : std::size_t {
-  kLaunch,            ///< us, with the kernels that append to the cache
-  kNarrowLaunch,      ///< of it, over an 8-bit cache
-  kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2 that keeps latents from launch to launch
-  kExponent,          ///< of the p-norm of work and traffic
-  kStep,              ///< kclk of a unit for a step
-  kNarrowStep,        ///< of it, over an 8-bit cache
-  kCombine,           ///< kclk of putting together parts of a context
-  kRow,               ///< kclk of a unit for the row of a head
-  kNarrowRow,         ///< of it, over an 8-bit cache
-  kFewHeads,          ///< share: time of a step of few heads, of a step of 64
-  kNarrowFew,         ///< of it, over an 8-bit cache
-  kSequence,          ///< steps that a sequence takes beside its own
-  kMask,              ///< kclk of a context that ends inside a step
-  kBlock,             ///< kclk of a unit for a block of few heads
-  kKeptBlock,         ///< of it, a block of more heads
-  kKeptStep,          ///< kclk of a unit for a step of up to 64 heads
-  kPairedStep,        ///< kclk of a pair of units for a step of up to 128 heads
-  kNarrowKept,        ///< of both, over an 8-bit cache
-  kMiss,              ///< kclk more for a step of 16-bit latents that come from memory
-  kHalf,              ///< share: time of a block with half of the values
-  kQuarter,           ///< share: time of a block with a quarter of the values
-  kPart,              ///< kclk more for each part of a context
-  kSeparate,          ///< kclk of a kernel that puts parts together
+  // All kernels.
+  kLaunch,            ///< us of the launch, with the kernels that append to the cache
+  kNarrowLaunch,      ///< factor of the launch, narrow
+  kMemoryEfficiency,  ///< share of the memory bandwidth that a kernel reaches
+  kCacheShare,        ///< share of the L2 that keeps latents from launch to launch
+  kExponent,          ///< exponent of the p-norm that joins work and traffic
+  kStep,              ///< kclk of a step
+  kNarrowStep,        ///< factor of a step, narrow
+  kCombine,           ///< kclk of putting the parts of a context together
+  kRow,               ///< kclk for each head of a sequence, whatever its context
+  kNarrowRow,         ///< factor of kRow, narrow
+  // The kernel that deals all steps out in even shares (FlashMLA, on Hopper).
+  kFewHeads,   ///< time of a step of few heads over that of one of 64 heads
+  kNarrowFew,  ///< factor of few heads, narrow
+  kSequence,   ///< steps that a sequence costs beside those of its context
+  kMask,       ///< kclk of a context that ends inside a step
+  // The kernels that split contexts into equal blocks (Blackwell).
+  kBlock,       ///< kclk of a block of few heads, beside its steps
+  kKeptBlock,   ///< factor of a block where it has more heads
+  kKeptStep,    ///< kclk of a step of up to 64 heads
+  kPairedStep,  ///< kclk of a step of up to 128 heads on a pair of units
+  kNarrowKept,  ///< factor of the steps of both, narrow
+  kMiss,        ///< kclk by which a step of 256 tokens of 16 bits is longer from memory
+  kHalf,        ///< time of a block that makes half of the values over one that makes all
+  kQuarter,     ///< time of a block that makes a quarter of the values over one that makes all
+  kPart,        ///< kclk of putting together, for each part of a context
+  kSeparate,    ///< kclk of a kernel of its own that puts parts together
   kEnd,
 };
 
-/// New tokens over their latents on one device.
+/// Attention of new tokens over their latents on one device.
 struct Problem {
-  DecodeProblem device;  ///< units, clock, memory and cache of it
-  double sequences = 0, heads = 0, key = 0, context = 0;
-  double steps = 0;  ///< of 64 tokens of a sequence, on average
-  double bytes = 0;
-  double longest = 0;  ///< context of which the rules are asked how all are split
-  double splits = 0;   ///< parts of a context; 0: by the rules
-  bool narrow = false, parts = false;
+  DecodeProblem device;         ///< units, clock, memory and cache of the device
+  double sequences = 0;         ///< number of contexts
+  double heads = 0;             ///< heads of a sequence, those of all its new tokens
+  double key = 0, context = 0;  ///< columns of a latent; tokens that a sequence looks back on
+  double steps = 0;             ///< steps of 64 tokens of a sequence, on average
+  double bytes = 0;             ///< bytes of latents, queries and results
+  double longest = 0;           ///< tokens by which the rules split all contexts; 0: context
+  double splits = 0;            ///< parts of a context; 0: by the rules
+  bool narrow = false;          ///< an 8-bit cache
+  bool parts = false;           ///< contexts are split into equal blocks, not dealt out evenly
 };
 
-/// Of the same problem, contexts of that many tokens.
+/// Sets the tokens that a sequence looks back on, with the steps and bytes that follow from them.
 void look_back(Problem& p, const Kernel& kernel, double tokens) {
   const auto window = static_cast<double>(kernel.attention.window);
   p.context = window > 0 ? std::min(tokens, window) : tokens;
@@ -78,19 +86,20 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
     p.narrow = kernel.read.base() - p.sequences * p.heads * 2 * p.key < 1.5 * latents;
     look_back(p, kernel, p.context);
   }
-  p.parts = a.core && a.core->matrix_tile && a.core->matrix_tile->rows >= 128;
+  p.parts = multiplies_apart(a);
   if (kernel.matrix_flops.base() > 0)
     p.device.matrix_us = (kernel.matrix_flops / matrix_peak(a, kernel)).base() * 1e6;
   return p;
 }
 
-/// us of one kernel beside launch and traffic.
+/// What the blocks of a kernel do, in us beside launch and traffic.
 struct Work {
-  double work = 0, after = 0;
-  double miss = 0;  ///< share of the bytes that comes from memory
-  double blocks = 1;
+  double work = 0;    ///< us of all steps, beside which bytes come from the memory
+  double after = 0;   ///< us after the steps: putting parts together, masks
+  double miss = 0;    ///< share of the bytes that comes from memory
+  double blocks = 1;  ///< blocks of the launch
   double splits = 1;  ///< parts of a context
-  double rounds = 0;  ///< of blocks that each have a unit for themselves; 0: of even shares
+  double rounds = 0;  ///< rounds of blocks with a unit each; 0: blocks have even shares
 };
 
 /// All steps of 64 tokens of all sequences, and a few more a sequence, in even shares; a block
@@ -114,7 +123,7 @@ Work even_shares(const Problem& p, const double* v) {
   return work;
 }
 
-/// kclk of a unit for a step of 128 or 256 tokens, all of its values.
+/// kclk of a step of 128 or 256 tokens by a block that makes all values.
 double step_kclk(const LatentBlocks& plan, bool narrow, const double* v) {
   switch (plan.kernel) {
     case LatentKernel::kKept:
@@ -126,6 +135,7 @@ double step_kclk(const LatentBlocks& plan, bool narrow, const double* v) {
   }
 }
 
+/// How contexts are split: by the rules, or into the parts that somebody asks for.
 LatentBlocks division_of(const Problem& p) {
   const double longest = std::max(p.longest, p.context);
   LatentBlocks plan = latent_blocks(p.sequences, p.heads, longest, p.device.units);
@@ -136,7 +146,7 @@ LatentBlocks division_of(const Problem& p) {
   return plan;
 }
 
-/// Rounds of equal blocks, each a part of a context.
+/// Rounds of equal blocks, each of which works on a part of a context.
 Work context_parts(const Problem& p, const double* v) {
   const LatentBlocks plan = division_of(p);
   Work work;
@@ -164,11 +174,13 @@ Work context_parts(const Problem& p, const double* v) {
   return work;
 }
 
-/// A kernel put together.
+/// The time of a kernel by its summands, in us.
 struct Sum {
   Work work;
-  double launch = 0, body = 0;  ///< body: without putting parts together, and rows
-  double memory = 0, rows = 0;
+  double launch = 0;  ///< us of the launch
+  double body = 0;    ///< us of steps and traffic beside each other, without what comes after
+  double memory = 0;  ///< us of the traffic alone
+  double rows = 0;    ///< us that grow with the heads alone
 };
 
 Sum sum_of(const Problem& p, const double* v) {
@@ -183,6 +195,7 @@ Sum sum_of(const Problem& p, const double* v) {
   return sum;
 }
 
+/// The same time as the player of decode blocks takes it (decode_blocks.h).
 DecodeTime as_decode(const Problem& p, const Sum& sum) {
   const Work& work = sum.work;
   DecodeTime time;
@@ -194,7 +207,7 @@ DecodeTime as_decode(const Problem& p, const Sum& sum) {
   return time;
 }
 
-/// Steps as the sequences have them, each of its own length.
+/// The problem whose context and steps are the means over sequences of unequal lengths.
 Problem all_steps(Problem p, const Kernel& kernel) {
   const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
   double tokens = 0, steps = 0;
@@ -244,11 +257,9 @@ const std::vector<ParameterInfo>& MlaDecodeFamily::parameters() const {
 
 std::vector<double> MlaDecodeFamily::priors(const AcceleratorConfig& accelerator,
                                             Precision /*precision*/) const {
-  // Of an H200 and a B200; both launches are about 4.5 times that of an empty GEMM.
+  // Fits of a B200 and of an H200; both launches are about 4.5 times that of an empty GEMM.
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
-  const bool parts = accelerator.core && accelerator.core->matrix_tile &&
-                     accelerator.core->matrix_tile->rows >= 128;
-  if (parts) {
+  if (multiplies_apart(accelerator)) {
     return {4.4 * launch, 0.92, 1.0, 0.69, 2.6, 6.9, 0.58, 1.9, 0.05, 3.3, 0.81, 1.0,
             2.9,          1.9,  2.7, 1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
   }
@@ -272,15 +283,15 @@ std::optional<BlockPlan> MlaDecodeFamily::blocks(const Kernel& kernel,
                                                  const AcceleratorConfig& accelerator,
                                                  const double* v) const {
   const Problem p = problem_of(kernel, accelerator);
-  const DecodeTime of = as_decode(p, sum_of(p, v));
+  const DecodeTime whole = as_decode(p, sum_of(p, v));
   DecodeProblem device = p.device;
   device.sequences = p.sequences;
   const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
   if (!p.parts) {
     const Problem all = lengths.empty() ? p : all_steps(p, kernel);
-    return even_plan(kernel, device, of, as_decode(all, sum_of(all, v)));
+    return even_plan(kernel, device, whole, as_decode(all, sum_of(all, v)));
   }
-  return decode_plan(kernel, device, of, [&](double tokens, double splits) {
+  return decode_plan(kernel, device, whole, [&](double tokens, double splits) {
     Problem alike = p;
     look_back(alike, kernel, tokens);
     if (!lengths.empty())

@@ -13,29 +13,31 @@
 namespace orrery {
 namespace {
 
+/// Parameters in the order of PrefillFamily::parameters(). A tile is a block of rows of queries; a
+/// step is its products and exponentials with as many keys as the tile has columns.
 enum Parameter : std::size_t {
-  kLaunch,          ///< us, with the fast kernel before it that exists for 128 columns
-  kLaunchOther,     ///< us, other head dimensions and mixed formats
+  kLaunch,          ///< us of the launch, with the fast kernel before it that 128 columns have
+  kLaunchOther,     ///< us of the launch for other head dimensions and mixed formats
   kRotateQuery,     ///< us for 10^6 elements of queries
   kRotateKey,       ///< us for 10^6 elements of keys and values
   kTileBandwidth,   ///< share of the memory bandwidth that tiles load and store with
   kTile,            ///< us of a tile beside its steps
   kShortTile,       ///< us of a tile of one row group and one step
-  kShortTileDim,    ///< us of it for 128 columns
-  kMatrixStep,      ///< of the ideal time of the products of a step
-  kExpStep,         ///< of the ideal time of the exponentials of a step
-  kNarrowStep,      ///< us a step that 8-bit operands take to be turned and converted
+  kShortTileDim,    ///< us that such a tile takes more for every 128 columns of a head
+  kMatrixStep,      ///< factor of the ideal time of the products of a step
+  kExpStep,         ///< factor of the ideal time of the exponentials of a step
+  kNarrowStep,      ///< us of a step in which 8-bit operands are turned and converted
   kMixedStep,       ///< factor of a step of 16-bit queries over an 8-bit cache
   kMask,            ///< us for 128 columns of a step that the window cuts
-  kWindowStep,      ///< us a step of 8-bit kernels with a window, up to 128 columns
-  kWindowStepWide,  ///< the same for wider heads
+  kWindowStep,      ///< us more for a step of 8-bit kernels with a window, up to 128 columns
+  kWindowStepWide,  ///< us more for such a step of wider heads
   kLoadLoss,        ///< share of time lost with all multiprocessors busy
-  kMatrixLoss,      ///< the same with all tensor cores busy
-  kPowerLoss,       ///< the same once the power limit acts
-  kPowerFree,       ///< use of the tensor cores that costs nothing
+  kMatrixLoss,      ///< share of time lost with all tensor cores busy
+  kPowerLoss,       ///< share of time lost with all tensor cores busy once the power limit acts
+  kPowerFree,       ///< use of the tensor cores, a share, above which time is lost
   kPowerTime,       ///< us over which the power limit averages
   kRamp,            ///< us until all multiprocessors have started
-  kExponentials,    ///< of a unit and clock, over those of the device that was fitted
+  kExponentials,    ///< exponentials of a unit and clock over those of the device that was fitted
 };
 
 /// Rows of queries and columns of keys of a tile.
@@ -43,21 +45,20 @@ struct Tile {
   double rows = 0, columns = 0;
 };
 
-/// Tiles of the attention kernels that NVIDIA ships, by the rows of the matrix instruction: two
-/// groups of 64 rows on Hopper and of 128 on Blackwell, columns as the shared memory holds them.
+/// Tiles of the attention kernels that NVIDIA ships: two warpgroups of 64 rows each on Hopper, two
+/// tiles of 128 rows in tensor memory on Blackwell, columns as the shared memory holds them.
 Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double bytes) {
-  const int rows =
-      accelerator.core && accelerator.core->matrix_tile ? accelerator.core->matrix_tile->rows : 16;
-  if (rows < 64) return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
-  if (rows >= 128) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
+  if (multiplies_apart(accelerator)) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
+  if (matrix_issue(accelerator) != MatrixIssue::kWarpgroup)
+    return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
   double columns = 256;
   while (columns > 64 && columns * static_cast<double>(dim) * bytes > 32768) columns /= 2;
   return {128, columns};
 }
 
-/// Steps of one tile, and those of them that the window cuts.
+/// Steps of one tile.
 struct TileSteps {
-  double count = 0, cut = 0;
+  double count = 0, cut = 0;  ///< all steps; those whose keys lie partly outside the window
 };
 
 TileSteps steps_of(double tile_index, double query, double window, Tile tile) {
@@ -68,10 +69,11 @@ TileSteps steps_of(double tile_index, double query, double window, Tile tile) {
           window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0};
 }
 
-/// Steps of the tiles of one head: those before the last tile together and at most, and the last.
+/// Steps of the tiles of one head.
 struct Steps {
-  double before = 0, most = 0, last = 0;
-  double masked_before = 0, masked_most = 0, masked_last = 0;  ///< cut by the window
+  double before = 0, most = 0;  ///< steps of all tiles but the last; of the longest of them
+  double last = 0;              ///< steps of the last tile
+  double masked_before = 0, masked_most = 0, masked_last = 0;  ///< steps that the window cuts
 };
 
 Steps steps_of(double query, double window, Tile tile) {
@@ -92,8 +94,8 @@ Steps steps_of(double query, double window, Tile tile) {
   return steps;
 }
 
-/// The same without a window in closed form, for tiles whose columns divide the rows or are twice
-/// as many.
+/// Steps of a head without a window in closed form, for tiles whose columns divide the rows or are
+/// twice as many.
 Steps causal_steps(double query, Tile tile) {
   const double m = std::ceil(query / tile.rows) - 1;
   Steps steps;
@@ -110,15 +112,18 @@ Steps causal_steps(double query, Tile tile) {
 
 /// One kernel on one device, ready to be put together with parameters.
 struct Problem {
-  double sequences = 0, heads = 0, kv_heads = 0, query = 0, dim = 0, window = 0;
-  bool narrow = false, mixed = false;
-  double bytes = 2;  ///< of an element in the kernel
+  double sequences = 0, heads = 0, kv_heads = 0;  ///< query heads and key heads of a sequence
+  double query = 0, dim = 0, window = 0;  ///< tokens; columns of a head; tokens, 0: no window
+  bool narrow = false;                    ///< an 8-bit kernel
+  bool mixed = false;                     ///< 16-bit queries over an 8-bit cache
+  double bytes = 2;                       ///< bytes of an element in the kernel
   Tile tile;
-  Steps steps;
-  double tiles = 0, units = 0, memory = 0;  ///< memory: bytes per us
-  double ideal_step = 0, exp_step = 0;      ///< us
-  double exponentials = 1;                  ///< kExponentials
-  double more_work = 1;  ///< backward passes: FLOPs of the kernel over those of a forward pass
+  Steps steps;                          ///< steps of a head
+  double tiles = 0, units = 0;          ///< tiles of all heads; multiprocessors of a rank
+  double memory = 0;                    ///< bytes/us of the memory
+  double ideal_step = 0, exp_step = 0;  ///< us of the products, of the exponentials of a step
+  double exponentials = 1;              ///< value of kExponentials
+  double more_work = 1;  ///< FLOPs of the kernel over those of a forward pass: 1 but for backward
 };
 
 Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double exponentials = 1) {
@@ -152,14 +157,14 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double expo
   return p;
 }
 
-/// What tiles take, in us.
+/// What the tiles of a head take. The last one may have fewer rows than the others.
 struct TileTime {
-  double full = 0;  ///< beside its steps, all but the last tile of a head
-  double step = 0;  ///< of all but the last
-  double mask = 0;  ///< of a step that the window cuts
-  double last = 0;  ///< the last tile beside its steps
-  double last_step = 0;
-  double tile_bytes = 0, last_bytes = 0;  ///< through the memory
+  double full = 0;                        ///< us of a tile but the last, beside its steps
+  double step = 0;                        ///< us of a step of a tile but the last
+  double mask = 0;                        ///< us more for a step that the window cuts
+  double last = 0;                        ///< us of the last tile, beside its steps
+  double last_step = 0;                   ///< us of a step of the last tile
+  double tile_bytes = 0, last_bytes = 0;  ///< bytes that such tiles move through the memory
 };
 
 /// Products and exponentials of a step add up as fitted. Where a device has more exponentials than
@@ -178,7 +183,7 @@ TileTime tile_time(const Problem& p, const double* v) {
   const double rows_last = p.query - (std::ceil(p.query / p.tile.rows) - 1) * p.tile.rows;
   const double per_byte = std::min(p.tiles, p.units) / (v[kTileBandwidth] * p.memory);
   const double kv_bytes =
-      p.sequences * p.query * p.kv_heads * 2 * p.dim * p.bytes / p.tiles;  // compulsory, of a tile
+      p.sequences * p.query * p.kv_heads * 2 * p.dim * p.bytes / p.tiles;  // read once, per tile
   const double row_bytes = p.dim * (p.bytes + 2);  // a query in, a bf16 result out
   const bool slow =
       p.narrow && p.tile.rows == 128 && p.steps.masked_most > 0 && !(p.dim == 128 && !p.mixed);
@@ -199,8 +204,8 @@ TileTime tile_time(const Problem& p, const double* v) {
 
 /// Tiles of all heads together.
 struct TileWork {
-  double longest = 0;  ///< us
-  double all = 0;      ///< us of one multiprocessor
+  double longest = 0;  ///< us of the longest tile
+  double all = 0;      ///< us of all tiles one after the other
 };
 
 TileWork tile_work(const Problem& p, const TileTime& t) {
@@ -228,8 +233,8 @@ double power_loss(const Kernel& kernel, const AcceleratorConfig& a, double core,
 
 /// How much longer the tiles of a kernel take together.
 struct Losses {
-  double all = 1;    ///< multiprocessors in each other's way, and clock
-  double clock = 1;  ///< of it, lost to the power limit
+  double all = 1;    ///< factor by multiprocessors in each other's way and by a lower clock
+  double clock = 1;  ///< factor by the power limit's lower clock alone
 };
 
 /// us of the same tiles with the exponentials of the device that was fitted.
@@ -253,13 +258,14 @@ Losses losses_of(const Kernel& kernel, const AcceleratorConfig& accelerator, con
   return {(1 + v[kLoadLoss] * busy) * limited, limited / matrix_loss};
 }
 
-/// Time beside the tiles: the kernel before, and until all multiprocessors have started.
+/// us beside the tiles: the kernel before, and until all multiprocessors have started.
 double beside_tiles(const Problem& p, const double* v) {
   const double elements = p.sequences * p.query * p.dim / 1e6;
   return elements * (p.heads * v[kRotateQuery] + p.kv_heads * v[kRotateKey]) +
          v[kRamp] * std::min(1.0, p.tiles / p.units);
 }
 
+/// us of the launch.
 double launch_of(const Problem& p, const double* v) {
   const bool fast = p.dim == 128 && !p.mixed;
   return v[fast ? kLaunch : kLaunchOther];
@@ -310,11 +316,10 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   const TileTime t = tile_time(p, v);
   const TileWork work = tile_work(p, t);
   const double core = makespan(p.tiles, p.units, work.longest, work.all);
+  const Losses losses = losses_of(kernel, accelerator, p, work, core, v);
   KernelTime time;
   time.launch_us = launch_of(p, v);
-  const Losses losses = losses_of(kernel, accelerator, p, work, core, v);
-  const double body = beside_tiles(p, v) + core * losses.all * p.more_work;
-  time.total_us = time.launch_us + body;
+  time.total_us = time.launch_us + (beside_tiles(p, v) + core * losses.all * p.more_work);
   time.clock = 1 / losses.clock;
   // Each tile of queries reads the keys and values of its steps.
   time.cache_bytes = (p.steps.before + p.steps.last) * p.sequences * p.heads * p.tile.columns *

@@ -58,11 +58,45 @@ std::string content_of(const BlockPlan& plan) {
   return bytes;
 }
 
-TileModel::TileModel(std::shared_ptr<const CalibratedModel> closed, Fidelity fidelity,
-                     Contention contention, TileMemo* memo)
-    : closed_(std::move(closed)), fidelity_(fidelity), contention_(contention), memo_(memo) {}
+namespace {
 
-/// By the class alone: most kernels are decided before their blocks are made.
+/// Prices on an accelerator, or on what contention leaves of it.
+class TilePrices final : public KernelPrices {
+ public:
+  TilePrices(std::shared_ptr<const CalibratedModel> model, const AcceleratorConfig& accelerator,
+             Fidelity fidelity, Contention contention, TileMemo* memo)
+      : model_(std::move(model)),
+        accelerator_(accelerator),
+        fidelity_(fidelity),
+        contention_(contention),
+        memo_(memo) {
+    if (!contention.none()) left_ = left_of(accelerator, contention);
+    closed_ = model_->bound(device());
+  }
+  TilePrices(const TilePrices&) = delete;  // closed_ points into left_
+  TilePrices& operator=(const TilePrices&) = delete;
+
+  KernelCost cost(const Kernel& kernel) override;
+  std::vector<double> draws(const Kernel& kernel, std::int64_t seed) override {
+    return closed_->draws(kernel, seed);
+  }
+
+ private:
+  const AcceleratorConfig& device() const { return left_ ? *left_ : accelerator_; }
+  bool wanted(const Kernel& kernel) const;
+  bool wanted(const Kernel& kernel, const BlockPlan& plan) const;
+  TileResult play(const Kernel& kernel, const BlockPlan& plan) const;
+
+  std::shared_ptr<const CalibratedModel> model_;
+  const AcceleratorConfig& accelerator_;
+  std::optional<AcceleratorConfig> left_;  ///< part of the accelerator left; none: all of it
+  Fidelity fidelity_;
+  Contention contention_;
+  TileMemo* memo_;
+  std::unique_ptr<CalibratedPrices> closed_;
+};
+
+/// Told by the class alone: most kernels are decided before their blocks are made.
 ///
 /// Mean absolute error of closed form and tiles in %, all devices and precisions of the operator
 /// tables together, one row in nine; first on shape groups that were fitted, then on the others:
@@ -78,14 +112,14 @@ TileModel::TileModel(std::shared_ptr<const CalibratedModel> closed, Fidelity fid
 /// repeat, the closed form stays. Beside other kernels and for caches of unequal lengths nothing
 /// has been measured; there tiles see what a shared server holds up, and what the longest context
 /// does. New tokens over caches of equal lengths take the same time either way.
-bool TileModel::wanted(const Kernel& kernel) const {
+bool TilePrices::wanted(const Kernel& kernel) const {
   if (fidelity_ != Fidelity::kAuto) return fidelity_ == Fidelity::kTile;
   const bool windowed =
       kernel.kind == KernelClass::kAttentionPrefill && kernel.attention.window > 0;
   return !contention_.none() || windowed || !kernel.attention.lengths.empty();
 }
 
-bool TileModel::wanted(const Kernel& kernel, const BlockPlan& plan) const {
+bool TilePrices::wanted(const Kernel& kernel, const BlockPlan& plan) const {
   if (fidelity_ != Fidelity::kAuto || !contention_.none()) return true;
   if (!kernel.attention.lengths.empty()) return true;
   std::int64_t blocks = 0;
@@ -94,45 +128,43 @@ bool TileModel::wanted(const Kernel& kernel, const BlockPlan& plan) const {
   return blocks > places && blocks < 3 * places;
 }
 
-TileResult TileModel::play(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                           const BlockPlan& plan) const {
+TileResult TilePrices::play(const Kernel& kernel, const BlockPlan& plan) const {
   const auto played = [&plan]() -> TileResult {
     const BlockSchedule schedule = play_blocks(plan.kinds, plan.launch, plan.machine, plan.repeats);
     return {schedule.duration_us, schedule.events};
   };
   if (memo_ == nullptr) return played();
-  const TileQuestion question{kernel, accelerator, contention_, content_of(plan)};
+  const TileQuestion question{kernel, device(), contention_, content_of(plan)};
   if (const auto known = memo_->find(question)) return *known;
   const TileResult result = played();
   memo_->keep(question, result);
   return result;
 }
 
-KernelCost TileModel::cost_on(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
-  KernelCost cost = closed_->cost(kernel, accelerator);
+KernelCost TilePrices::cost(const Kernel& kernel) {
+  KernelCost cost = closed_->cost(kernel);
   if (!wanted(kernel)) return cost;
-  const auto [closed, plan] = closed_->structure(kernel, accelerator);
+  const auto [closed, plan] = closed_->structure(kernel);
   if (!plan || !wanted(kernel, *plan)) return cost;
-  const TileResult result = play(kernel, accelerator, *plan);
+  const TileResult result = play(kernel, *plan);
   const double body = plan->extra_us + plan->scale * result.duration_us;
   const double ratio = body / (closed.total_us - closed.launch_us);
   const Picoseconds played =
       cost.launch + to_picoseconds(to_seconds(cost.duration - cost.launch) * ratio);
-  cost.duration = std::max(played, picoseconds_after(least_time(kernel, accelerator)));
+  cost.duration = std::max(played, picoseconds_after(least_time(kernel, device())));
   cost.fidelity = Fidelity::kTile;
-  cost.bound = limit_of(kernel, cost, accelerator).bound;
+  cost.bound = limit_of(kernel, cost, device()).bound;
   return cost;
 }
 
-KernelCost TileModel::cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const {
-  if (contention_.none()) return cost_on(kernel, accelerator);
-  return cost_on(kernel, left_of(accelerator, contention_));
-}
+}  // namespace
 
-std::vector<double> TileModel::draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                                     std::int64_t seed) const {
-  if (contention_.none()) return closed_->draws(kernel, accelerator, seed);
-  return closed_->draws(kernel, left_of(accelerator, contention_), seed);
+TileModel::TileModel(std::shared_ptr<const CalibratedModel> closed, Fidelity fidelity,
+                     Contention contention, TileMemo* memo)
+    : closed_(std::move(closed)), fidelity_(fidelity), contention_(contention), memo_(memo) {}
+
+std::unique_ptr<KernelPrices> TileModel::on(const AcceleratorConfig& accelerator) const {
+  return std::make_unique<TilePrices>(closed_, accelerator, fidelity_, contention_, memo_);
 }
 
 }  // namespace orrery

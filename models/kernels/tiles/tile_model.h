@@ -57,23 +57,15 @@ std::string content_of(const BlockPlan& plan);
 /// scaled by the ratio of both, and intervals stay.
 class TileModel final : public KernelModel {
  public:
-  /// @param memo may be null; must outlive the model
+  /// @param memo may be null; must outlive the model and its prices
   /// @param closed may be shared by models for one thread
   TileModel(std::shared_ptr<const CalibratedModel> closed, Fidelity fidelity,
             Contention contention = {}, TileMemo* memo = nullptr);
 
-  KernelCost cost(const Kernel& kernel, const AcceleratorConfig& accelerator) const override;
-  std::vector<double> draws(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                            std::int64_t seed) const override;
+  std::unique_ptr<KernelPrices> on(const AcceleratorConfig& accelerator) const override;
   std::string calibration() const override { return closed_->calibration(); }
 
  private:
-  bool wanted(const Kernel& kernel) const;
-  bool wanted(const Kernel& kernel, const BlockPlan& plan) const;
-  TileResult play(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                  const BlockPlan& plan) const;
-  KernelCost cost_on(const Kernel& kernel, const AcceleratorConfig& accelerator) const;
-
   std::shared_ptr<const CalibratedModel> closed_;
   Fidelity fidelity_;
   Contention contention_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "models/collectives/user_algorithm.h"
 #include "sim/app/cli/verb.h"

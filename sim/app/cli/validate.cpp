@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/published_table.h"

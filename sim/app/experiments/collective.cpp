@@ -2,6 +2,7 @@
 #include "sim/app/experiments/collective.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "models/collectives/algorithm.h"
 #include "models/collectives/limit.h"

@@ -2,6 +2,7 @@
 #include "sim/app/experiments/intervals.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -22,8 +23,8 @@ std::vector<double> kernel_seconds(const Program& program, const StepOutcome& ou
   const ExecutionCounts counts = count_executions(program, role);
   std::vector<double> seconds(counts.kernels.size());
   each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
-    seconds[id] = static_cast<double>(runs) *
-                  to_seconds(outcome.priced.costs.kernels[id].duration).base();
+    seconds[id] =
+        static_cast<double>(runs) * to_seconds(outcome.priced.costs.kernels[id].duration).base();
   });
   return seconds;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/model_experiment.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "sim/app/experiments/checkpoint.h"

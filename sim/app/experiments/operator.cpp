@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/explanation.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/simulate.h"
 
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 

@@ -30,7 +30,7 @@ std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
   std::shared_ptr<const Calibration>& calibration = loaded[file];
   if (!calibration)
     calibration = std::make_shared<const Calibration>(
-        load_calibration(file, config::default_library(), RatiosRead::kWhenAsked));
+        load_calibration(file, config::default_library(), FitsRead::kWhenAsked));
   return calibration;
 }
 

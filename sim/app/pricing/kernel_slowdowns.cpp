@@ -17,7 +17,7 @@ double DeviceSlowdowns::slowdown(const Kernel& kernel, const DeviceLoad& taken, 
   const Contention contention = left(taken);
   if (contention.none()) return 1;
   const auto time = [&](Contention c) {
-    return static_cast<double>(model(c).cost(kernel, machine_.accelerator()).duration);
+    return static_cast<double>(prices(c).cost(kernel).duration);
   };
   if (alone == 0) alone = time(Contention());
   // A kernel of no time at all takes none beside transfers either.
@@ -37,12 +37,12 @@ Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
           std::max(least, 1 - share)};
 }
 
-const TileModel& DeviceSlowdowns::model(Contention contention) {
+KernelPrices& DeviceSlowdowns::prices(Contention contention) {
   if (!closed_) closed_ = structure_model(machine_.calibration(), machine_.accelerator());
-  std::unique_ptr<TileModel>& known = models_[{contention.units, contention.memory}];
+  std::unique_ptr<KernelPrices>& known = prices_[{contention.units, contention.memory}];
   if (!known) {
     const Fidelity tier = fidelity_ == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;
-    known = std::make_unique<TileModel>(closed_, tier, contention, tiles_);
+    known = TileModel(closed_, tier, contention, tiles_).on(machine_.accelerator());
   }
   return *known;
 }

@@ -31,17 +31,17 @@ class DeviceSlowdowns {
   static constexpr int kSteps = 128;
 
   Contention left(const DeviceLoad& taken) const;
-  const TileModel& model(Contention contention);
+  KernelPrices& prices(Contention contention);
 
   const Machine& machine_;
   Fidelity fidelity_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer
-  std::map<std::pair<double, double>, std::unique_ptr<TileModel>>
-      models_;  ///< models by the shares of SMs and of bandwidth that are left
+  std::map<std::pair<double, double>, std::unique_ptr<KernelPrices>>
+      prices_;  ///< prices by the shares of SMs and of bandwidth left
 };
 
-/// The same for the kernels of a program.
+/// Slowdowns of the kernels of a program.
 class KernelSlowdowns final : public SlowdownModel {
  public:
   /// @param machine, program, tiles have to outlive it; tiles may be null

@@ -32,7 +32,8 @@ OperatorPower settle_operator(const std::vector<Kernel>& kernels,
   std::vector<KernelCost> costs;
   costs.reserve(kernels.size());
   const AcceleratorConfig priced = priced_accelerator(accelerator, state);
-  for (const Kernel& kernel : kernels) costs.push_back(model.cost(kernel, priced));
+  const auto prices = model.on(priced);
+  for (const Kernel& kernel : kernels) costs.push_back(prices->cost(kernel));
   if (state == PowerState::kSteady) {
     const SteadyClock steady(kernels, accelerator, costs);
     steady_share(accelerator.power, steady.highest(), [&](double share) {

@@ -63,9 +63,8 @@ void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& ker
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
                     const KernelModel& model, const Network& network) {
   PricedProgram priced;
-  for (const Kernel& kernel : program.kernels) {
-    priced.costs.kernels.push_back(model.cost(kernel, accelerator));
-  }
+  const auto prices = model.on(accelerator);
+  for (const Kernel& kernel : program.kernels) priced.costs.kernels.push_back(prices->cost(kernel));
   if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
     launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
   for (const Transfer& transfer : program.transfers) {

@@ -2,6 +2,7 @@
 #include "sim/app/questions/catalog.h"
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/describe_calibration.h"
 
+#include <nlohmann/json.hpp>
+
 #include "models/kernels/parameter_limits.h"
 #include "sim/units/text.h"
 #include "validation/calibration/error_json.h"

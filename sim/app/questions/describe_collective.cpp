@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/describe_collective.h"
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/effects.h"

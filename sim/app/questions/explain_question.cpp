@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/questions/explain.h"
 #include "sim/app/questions/explain_parts.h"

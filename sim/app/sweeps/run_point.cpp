@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "sim/app/sweeps/clock.h"
 #include "sim/app/sweeps/isolate.h"

@@ -201,7 +201,7 @@ TEST(RowRatios, OfAFileReadBackAsTheyWereWritten) {
   std::ofstream(path) << text;
   const auto line = 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(digit), '\n');
   const Calibration later =
-      load_calibration(path.string(), config::default_library(), RatiosRead::kWhenAsked);
+      load_calibration(path.string(), config::default_library(), FitsRead::kWhenAsked);
   EXPECT_FALSE(later.fits[0].ratios.empty());
   const auto asked = [&later] { later.fits[0].ratios.all(); };
   const auto now = [&path] { load_calibration(path.string()); };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/config/override.h"

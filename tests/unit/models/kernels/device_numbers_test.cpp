@@ -70,9 +70,11 @@ TEST(DeviceNumbers, EveryNumberThatAKernelCanDependOnCounts) {
 
 TEST(DeviceNumbers, FlagsCountToo) {
   const AcceleratorConfig device = shipped_accelerator("h200_sxm");
-  AcceleratorConfig waiting = device, apart = device;
+  AcceleratorConfig waiting = device, apart = device, issued = device;
   waiting.core->async_copy.value = false;
   apart.cache->duplicated.value = false;
+  issued.core->matrix_tile->issue = MatrixIssue::kWarp;
+  EXPECT_NE(device_numbers(issued), device_numbers(device));
   EXPECT_NE(device_numbers(waiting), device_numbers(device));
   EXPECT_NE(device_numbers(apart), device_numbers(device));
 }

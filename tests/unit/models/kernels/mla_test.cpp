@@ -57,7 +57,7 @@ Precision wide_of(const AcceleratorConfig& on) {
 /// Blackwell's kernels of new tokens multiply in the format of the cache.
 Precision products_of(const Kernel& kernel, const AcceleratorConfig& on) {
   const bool narrow = kernel.kind == KernelClass::kMlaDecode && kernel.attention.wide_queries;
-  const bool converts = on.core && on.core->matrix_tile && on.core->matrix_tile->rows >= 128;
+  const bool converts = multiplies_apart(on);
   return narrow && converts && on.compute.matrix.contains(Precision::kFp8) ? Precision::kFp8
                                                                            : wide_of(on);
 }

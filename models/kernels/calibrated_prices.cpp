@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/calibrated_prices.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/kernels/cholesky.h"
+#include "models/kernels/same_machine.h"
+#include "models/kernels/smaller_kernels.h"
+#include "sim/machine/draws.h"
+#include "sim/machine/limits.h"
+#include "sim/units/hash.h"
+
+namespace orrery {
+namespace {
+
+/// A shape outside what was measured: its error is taken to be twice as wide. An assumption; the
+/// largest ratio of spreads between neighbouring sizes of the fitted tables is about that.
+constexpr double kExtrapolatedWidening = 2;
+/// Variance of a ResidualEstimate above which measured shapes tell little about a kernel. Of the
+/// held-out rows of H200's GEMMs and prefill, fewer than 1 % are that far from the fitted ones.
+constexpr double kUnknown = 0.75;
+
+const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
+  for (const ResidualClass& residuals : fit.residuals)
+    if (residuals.below_us == 0 || time_us < residuals.below_us) return residuals;
+  return fit.residuals.back();
+}
+
+/// Where the cost of a kernel is kept.
+std::size_t memo_place(const Kernel& kernel) {
+  std::uint64_t state = static_cast<std::uint64_t>(kernel.kind) * kPrecisions +
+                        static_cast<std::uint64_t>(kernel.precision);
+  for (const std::int64_t dimension :
+       {kernel.batch, kernel.m, kernel.n, kernel.k, kernel.attention.kv_heads})
+    state = (state ^ static_cast<std::uint64_t>(dimension)) * 0x9e3779b97f4a7c15;
+  return next_random(state) % kMemo;
+}
+
+/// What an error belongs to: two kernels of one shape on one device err alike.
+std::string shape_key(const Kernel& kernel) {
+  std::string key = std::string(to_string(kernel.kind)) + "/" + to_string(kernel.precision);
+  for (const std::int64_t dimension : {kernel.batch, kernel.m, kernel.n, kernel.k})
+    key += "/" + std::to_string(dimension);
+  return key;
+}
+
+/// What tiles load passes the L2, and fits have its bandwidth as it was in them: with less of it,
+/// what it was busy for takes longer.
+double through_cache_us(const KernelTime& time, double fitted, double here) {
+  if (!(here > 0) || here >= fitted) return 0;
+  const double busy = std::min(time.loaded_bytes / fitted, time.total_us - time.launch_us);
+  return time.launch_us + busy * fitted / here;
+}
+
+}  // namespace
+
+KernelCost CalibratedModel::Prices::cost(const Kernel& kernel) {
+  Device::Kept& kept = device_->memo[memo_place(kernel)];
+  if (kept.used && kept.kernel == kernel) return kept.cost;
+  kept.cost = model_.priced(*device_, kernel, accelerator_);
+  kept.kernel = kernel;
+  kept.used = true;
+  return kept.cost;
+}
+
+KernelStructure CalibratedModel::Prices::structure(const Kernel& kernel) {
+  const Slot& from = model_.slot(*device_, kernel, accelerator_);
+  return {from.of.family->time(kernel, accelerator_, from.values.data()),
+          from.of.family->blocks(kernel, accelerator_, from.values.data())};
+}
+
+CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Kernel& kernel,
+                                                     const AcceleratorConfig& accelerator) {
+  Prediction prediction;
+  KernelTime& time = prediction.time =
+      slot.of.family->time(kernel, accelerator, slot.values.data());
+  prediction.fitted = slot.entry.has_value();
+  if (prediction.fitted) {
+    prediction.extrapolated =
+        slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel) ||
+        (!slot.shaken.empty() &&
+         slot.of.family->time(kernel, accelerator, slot.shaken.data()).total_us != time.total_us);
+    const auto point =
+        slot.residuals.empty() ? std::nullopt : slot.of.family->residual_point(kernel, accelerator);
+    if (point) {
+      const ResidualEstimate estimate = slot.residuals.estimate(*point);
+      time.total_us *= std::exp(estimate.log_ratio);
+      prediction.extrapolated = prediction.extrapolated || estimate.variance > kUnknown;
+    }
+  }
+  // Neither parameters nor measured ratios beat the nameplates.
+  time.total_us = std::max({time.total_us,
+                            through_cache_us(time, slot.fitted_cache, cache_bandwidth(accelerator)),
+                            least_time(kernel, accelerator).base() * kMicro});
+  time.launch_us = std::min(time.launch_us, time.total_us);
+  return prediction;
+}
+
+double CalibratedModel::longest_smaller_us(const Slot& slot, const Kernel& kernel,
+                                           const AcceleratorConfig& accelerator) {
+  // Measured ratios within one part of a table are closer to each other than that.
+  constexpr double kRatios = 2;
+  double longest = 0;
+  for (const Kernel& smaller : smaller_kernels(kernel)) {
+    const KernelTime time = slot.of.family->time(smaller, accelerator, slot.values.data());
+    if (kRatios * time.total_us < longest) continue;
+    longest = std::max(longest, predict(slot, smaller, accelerator).time.total_us);
+  }
+  return longest;
+}
+
+CalibratedModel::Prediction CalibratedModel::fastest(Device& on, const Kernel& kernel,
+                                                     const AcceleratorConfig& accelerator) const {
+  const Slot& from = slot(on, kernel, accelerator);
+  Prediction all = predict(from, kernel, accelerator);
+  if (all.fitted && kernel.reuse.base() > 0)
+    all.time.total_us = std::max(all.time.total_us, longest_smaller_us(from, kernel, accelerator));
+  if (!on.other) return all;
+  Prediction other = fastest(*on.other, kernel, on.other_units);
+  if (!on.fewer) {
+    all.time.total_us = std::max(all.time.total_us, other.time.total_us);
+    return all;
+  }
+  // More units ask the same L2 for the same bytes.
+  if (from.fitted_cache > 0 && cache_bandwidth(accelerator) > 0) {
+    const double busy = std::min(all.time.loaded_bytes / from.fitted_cache,
+                                 other.time.total_us - other.time.launch_us);
+    all.time.total_us =
+        std::max(all.time.total_us,
+                 all.time.launch_us + busy * from.fitted_cache / cache_bandwidth(accelerator));
+  }
+  if (other.time.total_us >= all.time.total_us) return all;
+  other.extrapolated = all.extrapolated;
+  return other;
+}
+
+KernelCost CalibratedModel::priced(Device& on, const Kernel& kernel,
+                                   const AcceleratorConfig& accelerator) const {
+  const Prediction prediction = fastest(on, kernel, accelerator);
+  const KernelTime& time = prediction.time;
+  KernelCost cost;
+  cost.launch = to_picoseconds(Seconds(time.launch_us / kMicro));
+  cost.duration =
+      checked_add(cost.launch, to_picoseconds(Seconds((time.total_us - time.launch_us) / kMicro)));
+  // Launch and body are rounded, each to the nearest picosecond.
+  cost.duration = std::max(cost.duration, picoseconds_after(least_time(kernel, accelerator)));
+  cost.clock = time.clock;
+  cost.cache = Bytes(time.cache_bytes);
+  if (time.memory_bytes) cost.memory = Bytes(*time.memory_bytes);
+  cost.bound = limit_of(kernel, cost, accelerator).bound;
+  if (prediction.fitted) {
+    cost.provenance = prediction.extrapolated ? Provenance::kExtrapolated : Provenance::kCalibrated;
+  }
+  return cost;
+}
+
+std::vector<std::vector<double>> CalibratedModel::drawn_values(const Slot& slot,
+                                                               std::int64_t seed) const {
+  std::vector<std::vector<double>> drawn(kDraws, slot.values);
+  const KernelFit& fit = *slot.entry->fit;
+  const auto triangle = cholesky(fit.covariance);
+  std::vector<std::vector<double>> normals;
+  for (const std::string& name : fit.fitted) {
+    normals.push_back(normal_draws(
+        seed, calibration_->id + "/" + fit.table + "/" + to_string(fit.precision) + "/" + name));
+  }
+  for (const auto& [index, value] : slot.entry->values) {
+    const std::string name = slot.of.group + "." + slot.of.family->parameters()[index].name;
+    const auto place = std::find(fit.fitted.begin(), fit.fitted.end(), name);
+    if (place == fit.fitted.end()) continue;
+    const auto row = static_cast<std::size_t>(place - fit.fitted.begin());
+    for (std::size_t draw = 0; draw < kDraws; ++draw) {
+      double shift = 0;
+      for (std::size_t k = 0; k <= row; ++k) shift += triangle[row][k] * normals[k][draw];
+      drawn[draw][index] *= std::exp(shift);
+    }
+  }
+  return drawn;
+}
+
+std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::int64_t seed) {
+  const AcceleratorConfig& accelerator = accelerator_;
+  const Slot& from = model_.slot(*device_, kernel, accelerator);
+  std::vector<double> factors =
+      normal_draws(seed, accelerator.id + "/" + shape_key(kernel) + "/residual");
+  if (!from.entry) {
+    for (double& factor : factors) factor = std::exp(accelerator.kernel.uncertainty.value * factor);
+    return factors;
+  }
+  const Prediction prediction = predict(from, kernel, accelerator);
+  const ResidualClass& residuals = residuals_at(*from.entry->fit, prediction.time.total_us);
+  // A class that is off by its median on shapes it has not seen is that much less certain; moving
+  // the prediction instead would fit it to what was held out.
+  const double widening = prediction.extrapolated ? kExtrapolatedWidening : 1;
+  const double sigma = widening * std::hypot(residuals.sigma, residuals.median);
+  const double time = from.of.family->time(kernel, accelerator, from.values.data()).total_us;
+  const auto drawn = model_.drawn_values(from, seed);
+  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+    factors[draw] = from.of.family->time(kernel, accelerator, drawn[draw].data()).total_us / time *
+                    std::exp(sigma * factors[draw]);
+  }
+  return factors;
+}
+
+}  // namespace orrery

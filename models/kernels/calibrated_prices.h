@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of CalibratedModel, for its own files.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "models/kernels/calibrated_model.h"
+#include "models/kernels/residual_table.h"
+#include "sim/machine/precision_names.h"
+
+namespace orrery {
+
+/// Costs that are kept, by the hash of the kernel.
+inline constexpr std::size_t kMemo = 1024;
+inline constexpr std::size_t kClasses = std::size(config::EnumNames<KernelClass>::values);
+inline constexpr std::size_t kPrecisions = std::size(config::EnumNames<Precision>::values);
+
+/// What predicts kernels of one class and precision on one accelerator.
+struct CalibratedModel::Slot {
+  bool ready = false;
+  FamilyOf of;
+  std::optional<Entry> entry;  ///< none: priors alone
+  std::vector<double> values;
+  const ShapeRange* shapes = nullptr;  ///< ratios that were fitted; null: none
+  bool other_rates = false;            ///< than the parameters were fitted with
+  std::vector<double> shaken;          ///< parameters, a sibling's changed; empty: there are none
+  double fitted_cache = 0;             ///< bytes/us of the L2 that fits have in them
+  ResidualTable residuals;
+};
+
+struct CalibratedModel::Device {
+  struct Kept {
+    Kernel kernel;
+    KernelCost cost;
+    bool used = false;
+  };
+
+  DeviceNumbers numbers{};
+  /// With as many units as were fitted, where there are more, or with twice the units but no more
+  /// than that, where there are fewer; null: else.
+  std::shared_ptr<Device> other;
+  AcceleratorConfig other_units;
+  bool fewer = false;  ///< the other one has
+  std::array<Slot, kClasses * kPrecisions> slots;
+  std::vector<Kept> memo = std::vector<Kept>(kMemo);
+};
+
+struct CalibratedModel::Prediction {
+  KernelTime time;
+  bool fitted = false, extrapolated = false;
+};
+
+/// Prices on one device, whose tables they share with others on the same one.
+class CalibratedModel::Prices final : public CalibratedPrices {
+ public:
+  Prices(const CalibratedModel& model, const AcceleratorConfig& accelerator,
+         std::shared_ptr<Device> device)
+      : model_(model), accelerator_(accelerator), device_(std::move(device)) {}
+
+  KernelCost cost(const Kernel& kernel) override;
+  std::vector<double> draws(const Kernel& kernel, std::int64_t seed) override;
+  KernelStructure structure(const Kernel& kernel) override;
+
+ private:
+  const CalibratedModel& model_;
+  const AcceleratorConfig& accelerator_;
+  std::shared_ptr<Device> device_;
+};
+
+}  // namespace orrery
