@@ -50,7 +50,7 @@ void count_bytes(GraphKernel& node) {
   node.kernel.written = sum(node.writes);
 }
 
-/// Of tensors that the graph tells apart; epilogues read theirs after them.
+/// A product of tensors that the graph tells apart; epilogues read theirs after them.
 bool multiplies_two(const GraphKernel& node) {
   return node.kernel.kind == KernelClass::kGemm && node.reads.size() >= 2;
 }

@@ -20,10 +20,10 @@ struct TensorUse {
 /// What a softmax over scores needs to become part of FlashAttention, which computes the pairs and
 /// reads the keys that the mask leaves: without it both are whole squares.
 struct MaskedScores {
-  KernelClass kind = KernelClass::kAttentionPrefill;  ///< of the fused kernel
+  KernelClass kind = KernelClass::kAttentionPrefill;  ///< class of the fused kernel
   AttentionShape shape;
   double pairs = 0;  ///< query-key pairs that are not masked, over all heads and sequences
-  Bytes keys;        ///< of the keys that some query sees
+  Bytes keys;        ///< bytes of the keys that some query sees
   Bytes values;
 
   bool operator==(const MaskedScores&) const = default;
@@ -34,7 +34,7 @@ struct MaskedScores {
 struct GraphKernel {
   Kernel kernel;
   std::vector<TensorUse> reads, writes;
-  std::optional<MaskedScores> scores;  ///< of a softmax over attention scores
+  std::optional<MaskedScores> scores;  ///< attention scores that a softmax is over
 
   bool operator==(const GraphKernel&) const = default;
 };

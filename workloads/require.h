@@ -22,8 +22,8 @@ inline void require(bool holds, const char* path, const std::string& message,
   if (!holds) throw config::KeyError(path, message, std::move(advice));
 }
 
-/// Of a size that has to be split evenly: the divisor nearest to `ways`, the larger of two, and all
-/// of them.
+/// Advice for a size that has to be split evenly: the divisor nearest to `ways`, the larger of two,
+/// and all of them.
 config::Advice divisors_near(std::int64_t size, std::int64_t ways);
 
 }  // namespace orrery

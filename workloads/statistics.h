@@ -20,7 +20,7 @@ struct ClassStatistics {
   Bytes bytes;  ///< kernels: HBM traffic; transfers: sum of Transfer::bytes as each rank calls it
 };
 
-/// By kernel class ("gemm") and transfer class ("all_reduce tp").
+/// Figures by kernel class ("gemm") and transfer class ("all_reduce tp").
 struct ProgramStatistics {
   std::map<std::string, ClassStatistics> kernels;
   std::map<std::string, ClassStatistics> transfers;

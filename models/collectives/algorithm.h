@@ -40,8 +40,8 @@ class FlowSink {
 /// one with more steps between systems is the longer, then that with more inside, then that with
 /// more links.
 struct StepCount {
-  int scale_up = 0;   ///< between ranks of one system
-  int scale_out = 0;  ///< between systems
+  int scale_up = 0;   ///< steps between ranks of one system
+  int scale_out = 0;  ///< steps between systems
   ExtraLinks links = {};
   bool operator==(const StepCount&) const = default;
 };
@@ -56,7 +56,7 @@ StepCount operator-(StepCount a, StepCount b);
 /// One group of a transfer: at least two different ranks.
 struct Collective {
   TransferKind kind = TransferKind::kAllReduce;
-  Bytes bytes;  ///< as in Transfer
+  Bytes bytes;  ///< bytes as in Transfer
   std::span<const int> group;
   const RankLayout& layout;
   bool switches_reduce = false;  ///< the fabric between these ranks reduces and multicasts
@@ -64,12 +64,12 @@ struct Collective {
   /// Sizes of the axes of the torus that the group fills, in order, the first axis fastest; empty
   /// where it is none.
   std::vector<int> torus = {};
-  const ExpertRouting* routing = nullptr;  ///< of a dispatch or combine
+  const ExpertRouting* routing = nullptr;  ///< routing of a dispatch or combine
   const WayLengths* ways = nullptr;        ///< none: all are taken for the shortest
   /// Rings over direct links through the members of each system, both in rank order; empty where
   /// rings go in rank order.
   std::vector<RingOrders> rings = {};
-  /// Of an all_to_all with parts of different sizes, as in Transfer; empty: bytes / n each.
+  /// Parts of different sizes of an all_to_all, as in Transfer; empty: bytes / n each.
   std::span<const Bytes> pair_bytes = {};
 
   int size() const { return static_cast<int>(group.size()); }

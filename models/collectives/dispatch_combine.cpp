@@ -213,7 +213,7 @@ class DispatchCombineAlgorithm final : public CollectiveAlgorithm {
     return {.scale_up = flows.largest_system() > 1 ? 1 : 0, .scale_out = 1};
   }
 
-  /// Of an all-to-all among the same ranks: which part goes where is up to the router.
+  /// The schedule of an all-to-all among the same ranks: which part goes where is up to the router.
   Schedule schedule(const Collective& collective) const override {
     const int n = collective.size();
     const Channels systems(collective);

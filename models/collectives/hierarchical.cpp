@@ -170,7 +170,7 @@ class HierarchicalAlgorithm final : public CollectiveAlgorithm {
 };
 
 const AlgorithmRegistry::Register registered_hierarchical(
-    "hierarchical", "inside every system at once, between systems along the rails",
+    "hierarchical", "two levels: inside every system at once, between systems along the rails",
     std::make_shared<HierarchicalAlgorithm>());
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 /// A part of the group that its ports join to the rest.
 struct Part {
   double members = 1;
-  double parts = 1;  ///< in all
+  double parts = 1;  ///< parts of the group in all
   bool has_root = true;
   bool reduced_by_switches = false;
 };

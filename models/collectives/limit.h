@@ -8,10 +8,10 @@ namespace orrery {
 /// What leaves a part of a machine at most, one way, at line rate. Dies of a package may share its
 /// ports, so packages are the smallest parts.
 struct PortRates {
-  BytesPerSecond die;              ///< of a die, to the others of its package
-  BytesPerSecond package_inside;   ///< of a package, to others of its system
-  BytesPerSecond package_outside;  ///< of a package, between systems
-  BytesPerSecond system;           ///< of a system, between systems
+  BytesPerSecond die;              ///< bytes/s of a die, to the others of its package
+  BytesPerSecond package_inside;   ///< bytes/s of a package, to others of its system
+  BytesPerSecond package_outside;  ///< bytes/s of a package, between systems
+  BytesPerSecond system;           ///< bytes/s of a system, between systems
 };
 PortRates port_rates(const SystemConfig& system);
 

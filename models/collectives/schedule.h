@@ -27,7 +27,7 @@ constexpr bool is_switches(int end) { return end < 0; }
 
 /// One message of a schedule.
 struct Message {
-  int step = 0;  ///< from 0 on; what is received in a step can be sent in the next one
+  int step = 0;  ///< step from 0 on; what is received in a step can be sent in the next one
   int from = 0;  ///< member (position in the group), or switches()
   int to = 0;
   ChunkRange chunks;
@@ -36,7 +36,7 @@ struct Message {
 
 /// What a message waits for.
 enum class Pace : std::uint8_t {
-  kChunk,  ///< its chunks: pipelined algorithms
+  kChunk,  ///< chunks of the message: pipelined algorithms
   kRank,   ///< everything that its sender received in the steps before
   kRound,  ///< the slowest message of the step before
 };
@@ -50,7 +50,7 @@ enum class Pace : std::uint8_t {
 struct Schedule {
   int chunks = 1;
   Pace pace = Pace::kChunk;
-  std::vector<Message> messages = {};  ///< in any order
+  std::vector<Message> messages = {};  ///< messages in any order
 
   void copy(int step, int from, int to, ChunkRange range);
   void reduce(int step, int from, int to, ChunkRange range);

@@ -17,8 +17,8 @@ namespace {
 /// A shape outside what was measured: its error is taken to be twice as wide. An assumption; the
 /// largest ratio of spreads between neighbouring sizes of the fitted tables is about that.
 constexpr double kExtrapolatedWidening = 2;
-/// Of ResidualEstimate: above, measured shapes tell little about a kernel. Of the held-out rows of
-/// H200's GEMMs and prefill, fewer than 1 % are that far from the fitted ones.
+/// Variance of a ResidualEstimate above which measured shapes tell little about a kernel. Of the
+/// held-out rows of H200's GEMMs and prefill, fewer than 1 % are that far from the fitted ones.
 constexpr double kUnknown = 0.75;
 
 const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {

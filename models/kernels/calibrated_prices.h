@@ -25,9 +25,9 @@ struct CalibratedModel::Slot {
   FamilyOf of;
   std::optional<Entry> entry;  ///< none: priors alone
   std::vector<double> values;
-  const ShapeRange* shapes = nullptr;  ///< that were fitted; null: none
+  const ShapeRange* shapes = nullptr;  ///< ratios that were fitted; null: none
   bool other_rates = false;            ///< than the parameters were fitted with
-  std::vector<double> shaken;          ///< with those of a sibling changed; empty: there are none
+  std::vector<double> shaken;          ///< parameters, a sibling's changed; empty: there are none
   double fitted_cache = 0;             ///< bytes/us of the L2 that fits have in them
   ResidualTable residuals;
 };

@@ -25,11 +25,11 @@ struct ParameterInfo {
 /// What a family says of one kernel.
 struct KernelTime {
   double total_us = 0;
-  double launch_us = 0;     ///< the part of it that is launch overhead
-  double clock = 1;         ///< of the units over the boost clock, by the throttle of the family
-  double cache_bytes = 0;   ///< that the L2 gives the units; 0: what the memory moves
-  double loaded_bytes = 0;  ///< that tiles load through the L2, what they share counted once
-  /// That come from or go to the memory; none: all that the kernel reads and writes.
+  double launch_us = 0;  ///< the part of it that is launch overhead
+  double clock = 1;      ///< clock of the units over the boost clock, by the throttle of the family
+  double cache_bytes = 0;   ///< bytes that the L2 gives the units; 0: what the memory moves
+  double loaded_bytes = 0;  ///< bytes that tiles load through the L2, what they share counted once
+  /// Bytes from and to the memory; none: all that the kernel reads and writes.
   std::optional<double> memory_bytes = {};
 };
 

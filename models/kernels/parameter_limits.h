@@ -22,7 +22,7 @@ bool at_limit(const ParameterInfo& info, double value);
 /// A parameter of a calibration that does.
 struct ParameterAtLimit {
   const KernelFit* fit = nullptr;
-  std::string name;  ///< "gemm.throttle_time"
+  std::string name;  ///< name such as "gemm.throttle_time"
   double value = 0;
 };
 

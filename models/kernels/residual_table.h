@@ -19,7 +19,7 @@ struct MeasuredResidual {
 /// What measured kernels tell about one that was not measured.
 struct ResidualEstimate {
   double log_ratio = 0;
-  /// Of the logarithm, over that of a kernel that nothing is known of: near 0 at measured kernels,
+  /// Variance of the logarithm over that of a kernel nothing is known of: near 0 at measured ones,
   /// 1 far from all.
   double variance = 1;
 };
@@ -50,7 +50,7 @@ class ResidualTable {
   void search(std::size_t begin, std::size_t end, Nearest& nearest) const;
 
   std::vector<MeasuredResidual> points_;
-  std::vector<std::uint8_t> axes_;  ///< that the point at this place splits its range along
+  std::vector<std::uint8_t> axes_;  ///< axis along which the point at this place splits its range
   std::vector<Part> parts_;
 };
 

@@ -31,7 +31,7 @@ using Route = boost::container::small_vector<Hop, 8>;
 struct RankLayout {
   int dies = 1;              ///< ranks of a package
   int ranks_per_node = 1;    ///< behind one host board
-  int ranks_per_system = 1;  ///< of one scale-up domain
+  int ranks_per_system = 1;  ///< ranks of one scale-up domain
   int systems = 1;
 
   int ranks() const { return systems * ranks_per_system; }
@@ -46,7 +46,7 @@ struct RankLayout {
 /// @throws config::ConfigError when counts are not positive or host boards do not divide a system.
 RankLayout rank_layout(const SystemConfig& system, int systems);
 
-/// "system0/node1"
+/// A name such as "system0/node1".
 std::string node_name(const RankLayout& layout, int node);
 /// "system0/node1/accelerator3", with "/die1" where a package has several.
 std::string rank_name(const RankLayout& layout, int rank);
@@ -54,7 +54,7 @@ std::string rank_name(const RankLayout& layout, int rank);
 /// A bundle that has lost links or speed.
 struct LinkFault {
   BundleId bundle = 0;
-  double share = 0;  ///< of its capacity that is left; 0: it is down
+  double share = 0;  ///< share of the bundle's capacity that is left; 0: it is down
 };
 
 /// Bundles of links that have been added to a topology, and the way through them.

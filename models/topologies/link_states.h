@@ -37,12 +37,12 @@ class LinkStates {
  private:
   /// Some of the links of a bundle.
   struct Part {
-    double weight = 0;  ///< of the capacity of the bundle
-    double share = 1;   ///< that is left of it
+    double weight = 0;  ///< share of the bundle's capacity that the part is when whole
+    double share = 1;   ///< share of the part's capacity that is left
   };
   struct State {
-    double share = 1;                   ///< of the links that are not in `parts`
-    std::map<std::size_t, Part> parts;  ///< by number of the physical link
+    double share = 1;                   ///< share left of the links that are not in `parts`
+    std::map<std::size_t, Part> parts;  ///< parts by number of the physical link
     double left() const;
   };
 
@@ -51,7 +51,7 @@ class LinkStates {
 
   const Topology& topology_;
   const Fabric& fabric_;
-  std::optional<Topology> drawn_;  ///< with physical links; once they are needed
+  std::optional<Topology> drawn_;  ///< topology with physical links; once they are needed
   std::map<BundleId, State> states_;
 };
 

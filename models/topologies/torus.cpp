@@ -147,7 +147,7 @@ class TorusFabric final : public Fabric {
     if (upwards > 0) steps(rank, axis, 1, up, share * upwards, visit);
     if (upwards < 1) steps(rank, axis, -1, size - up, share * (1 - upwards), visit);
   }
-  /// Of a message that goes `up` links upwards on a ring, or the rest of it downwards.
+  /// The share of a message that goes `up` links upwards on a ring; the rest goes downwards.
   double share_upwards(int rank, std::size_t axis, int up) const {
     const int size = sizes_[axis];
     if (!down_.empty()) {

@@ -11,7 +11,7 @@ namespace orrery {
 struct TorusOptics {
   int cubes = 0;
   int switches = 0;
-  int ports = 0;  ///< in use, of each switch
+  int ports = 0;  ///< ports in use, of each switch
   int links_per_cube = 0;
 };
 

@@ -13,7 +13,7 @@ class TreeNames {
   /// `shape` must outlive it.
   explicit TreeNames(const TreeShape& shape) : shape_(shape) {}
 
-  /// "group2/leaf0"
+  /// A name such as "group2/leaf0".
   std::string leaf(int leaf) const {
     return "group" + std::to_string(leaf / shape_.rails) + "/leaf" +
            std::to_string(leaf % shape_.rails);
@@ -26,7 +26,7 @@ class TreeNames {
   std::string pod(int pod, int plane_of_pod) const {
     return (shape_.pods == 1 ? "" : "pod" + std::to_string(pod) + "/") + plane(plane_of_pod);
   }
-  /// "pod1/plane3/spine5"
+  /// A name such as "pod1/plane3/spine5".
   std::string spine(int pod_of_spine, int plane_of_spine, int spine) const {
     return pod(pod_of_spine, plane_of_spine) + "spine" + std::to_string(spine);
   }

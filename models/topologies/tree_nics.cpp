@@ -11,7 +11,7 @@ namespace {
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-/// By leaf.
+/// Names of the leaves, by leaf.
 std::vector<NameId> leaf_names(const TreeNames& names, int leaves, Topology& topology) {
   std::vector<NameId> ids;
   ids.reserve(index(leaves));

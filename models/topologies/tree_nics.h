@@ -10,8 +10,8 @@ namespace orrery {
 
 /// Bundles between ranks and leaves, one way, by rank.
 struct PortLinks {
-  std::vector<BundleId> slots;  ///< between packages and NICs that they share; else empty
-  std::vector<BundleId> ports;  ///< between NICs and leaves: equal for the ranks that share one
+  std::vector<BundleId> slots;  ///< links between packages and NICs that they share; else empty
+  std::vector<BundleId> ports;  ///< links of NICs to leaves: equal for the ranks that share one
 };
 
 struct BundlePair {

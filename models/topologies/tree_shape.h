@@ -29,17 +29,17 @@ struct TreeShape {
   int groups = 1;
   int groups_per_pod = 1;
   int pods = 1;
-  int leaf_ports = 1;       ///< of a leaf to NICs
-  int leaf_uplinks = 0;     ///< of a leaf; 0: no spines, a plane has one leaf
-  int spines = 0;           ///< of a pod and plane
-  int spine_uplinks = 0;    ///< of a spine; 0: one pod, no cores
-  int cores_per_spine = 0;  ///< that spine j of every pod is linked to
-  BytesPerSecond port;      ///< of a NIC
-  BytesPerSecond leaf_up;   ///< of all uplinks of a leaf
-  BytesPerSecond pod_up;    ///< of all uplinks of a pod and plane
+  int leaf_ports = 1;       ///< ports of a leaf to NICs
+  int leaf_uplinks = 0;     ///< uplinks of a leaf; 0: no spines, a plane has one leaf
+  int spines = 0;           ///< spines of a pod and plane
+  int spine_uplinks = 0;    ///< uplinks of a spine; 0: one pod, no cores
+  int cores_per_spine = 0;  ///< cores that spine j of every pod is linked to
+  BytesPerSecond port;      ///< bytes/s of a NIC
+  BytesPerSecond leaf_up;   ///< bytes/s of all uplinks of a leaf
+  BytesPerSecond pod_up;    ///< bytes/s of all uplinks of a pod and plane
 
   int leaves() const { return groups * rails; }
-  int cores() const { return spines * cores_per_spine; }  ///< of a plane
+  int cores() const { return spines * cores_per_spine; }  ///< cores of a plane
   int switches() const { return leaves() + planes * (pods * spines + cores()); }
 };
 

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kAuto = "auto";
 constexpr const char* kInNetwork = "sharp";  // the algorithm that reduces between systems
 
-/// Of a chain in which each step waits for the message with the longest way.
+/// Extra links of a chain in which each step waits for the message with the longest way.
 ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
   return {.scale_up =
               steps.scale_up * longest.inside.scale_up + steps.scale_out * longest.between.scale_up,

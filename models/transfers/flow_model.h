@@ -117,8 +117,8 @@ class FlowModel final : public Network {
   Topology topology_;
   std::unique_ptr<Fabric> fabric_;
   std::vector<BytesPerSecond> capacities_;
-  std::vector<BytesPerSecond> whole_capacities_;  ///< where there are faults
-  std::optional<WayLengths> ways_;                ///< where hops cost latency
+  std::vector<BytesPerSecond> whole_capacities_;  ///< capacities without faults, if there are any
+  std::optional<WayLengths> ways_;                ///< lengths of ways, where hops cost latency
 };
 
 }  // namespace orrery

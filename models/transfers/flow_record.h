@@ -50,8 +50,8 @@ class FlowRecord final : public FlowSink {
 
   FlowSink& sink_;
   std::vector<Flow> flows_;
-  std::vector<int> ranks_;  ///< of all flows, one after the other
-  int behind_ = 0;          ///< of `ranks_`
+  std::vector<int> ranks_;  ///< ranks of all flows, one after the other
+  int behind_ = 0;          ///< index behind the last of `ranks_` that flows have
 };
 
 }  // namespace orrery

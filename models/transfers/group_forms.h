@@ -19,7 +19,7 @@ class GroupForms {
   GroupForms(const Transfer& transfer, const RankLayout& layout, bool systems_alike);
 
   struct Form {
-    std::size_t first = 0;  ///< of its groups
+    std::size_t first = 0;  ///< first of the groups of the form
     std::size_t groups = 0;
   };
   const std::vector<Form>& forms() const { return forms_; }
@@ -27,7 +27,7 @@ class GroupForms {
     std::size_t form = 0;
     int behind = 0;  ///< ranks between the first group of the form and this one
   };
-  /// By group.
+  /// The images, by group.
   const std::vector<Image>& images() const { return images_; }
 
  private:

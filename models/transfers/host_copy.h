@@ -13,7 +13,7 @@ namespace orrery {
 struct HostWay {
   const Fabric& fabric;
   const std::vector<BytesPerSecond>& capacities;  ///< payload, by bundle
-  Seconds start;                                  ///< of a copy, once
+  Seconds start;                                  ///< time once per copy
 };
 
 /// The price of a transfer with `host`: start + largest of bytes / rate over the links, which ranks

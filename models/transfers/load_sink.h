@@ -65,7 +65,7 @@ class LoadSink final : public FlowSink {
 
   const Fabric& fabric_;
   std::vector<double> loads_;
-  std::vector<double> memory_;  ///< by rank
+  std::vector<double> memory_;  ///< bytes of memory by rank
   Route route_;
   const WayLengths* ways_ = nullptr;
   LongestWays longest_;

@@ -10,7 +10,7 @@ namespace orrery {
 
 struct SystemConfig;
 
-/// By bundle, what it carries of payload: line rates times the efficiency of the fabric. Links on a
+/// Payload rates by bundle: line rates times the efficiency of the fabric. Links on a
 /// package carry the same protocol as the scale-up fabric and share its efficiency.
 /// @throws config::ConfigError where one is not positive.
 std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,

@@ -37,7 +37,7 @@ constexpr Bytes kLlBlock = Bytes(512 * 8);
 
 constexpr double kLlWire = 2;  // 4 bytes of flag with 4 of data
 constexpr double kLl128Wire = 128 / 120.0;
-/// Of an all-reduce a rank's own share is read once for both halves, reduction and gather.
+/// An all-reduce reads a rank's own share once for both halves, reduction and gather.
 constexpr double kAllReduceOwnShare = 0.75;
 /// What NCCL counts on of the links between systems with trees, whose inner nodes take from two
 /// children (NCCL 5067397 src/graph/tuning.cc).

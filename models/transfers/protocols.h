@@ -19,7 +19,7 @@ enum class Protocol : std::uint8_t { kLl, kLl128, kSimple };
 /// "ll", "ll128", "simple"
 const char* to_string(Protocol protocol);
 std::optional<Protocol> parse_protocol(std::string_view name);
-/// The same of what a user asks for, "auto" being none.
+/// The protocol that a user asks for; "auto" is none.
 /// @throws config::KeyError for another name
 std::optional<Protocol> forced_protocol(const std::string& name);
 
@@ -40,9 +40,9 @@ struct Traffic {
   TransferKind kind = TransferKind::kAllReduce;
   TrafficClass traffic_class = TrafficClass::kChain;
   bool tree = false;  ///< trees rather than rings between ranks or systems
-  Bytes bytes;        ///< as in Transfer
-  int ranks = 2;      ///< of the largest group
-  int systems = 1;    ///< that it spans
+  Bytes bytes;        ///< bytes as in Transfer
+  int ranks = 2;      ///< ranks of the largest group
+  int systems = 1;    ///< systems that the largest group spans
   StepCount steps;
   bool byte_sums = false;  ///< the reduction adds single bytes
   BytesPerSecond line;     ///< scale-up links of a rank, one way

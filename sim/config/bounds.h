@@ -16,7 +16,7 @@ struct Bounds {
   double high = std::numeric_limits<double>::infinity();
   bool above_low = false;  ///< `low` itself is not allowed
   std::optional<Dimension> dimension =
-      std::nullopt;  ///< of the limits; none: plain numbers or zero
+      std::nullopt;  ///< dimension of the limits; none: plain numbers or zero
 
   bool contains(double value) const {
     return (above_low ? value > low : value >= low) && value <= high;

@@ -38,7 +38,7 @@ class CsvReader {
   /// Goes to the next record with a cell for each column; records of another length are errors.
   /// False at the end.
   bool next();
-  /// Of the current record, the header being line 1.
+  /// Line of the current record, the header being line 1.
   int line() const { return record_line_; }
   /// The current record as it stands in the text, without its line end.
   std::string_view row() const { return row_; }

@@ -56,7 +56,7 @@ class KeyError : public ConfigError {
   /// @param path "collective.algorithm"
   KeyError(const std::string& path, std::string message, Advice advice = {})
       : KeyError(std::vector<std::string>{path}, std::move(message), std::move(advice)) {}
-  /// Of values that do not fit together.
+  /// An error of values that do not fit together.
   /// @param paths at least one; the first is the likeliest to be wrong
   KeyError(std::vector<std::string> paths, std::string message, Advice advice = {});
   const std::vector<std::string>& paths() const { return paths_; }

@@ -11,7 +11,7 @@ namespace orrery::config {
 /// What was read of a file, or why nothing was.
 struct FileText {
   std::string text;
-  std::string sha256;  ///< of the bytes
+  std::string sha256;  ///< SHA-256 of the bytes
   std::string fault;   ///< "no such file", "is a directory, not a file", ...; empty: none
 };
 
@@ -27,7 +27,7 @@ class InputFiles {
   /// @throws std::system_error where the machine fails, not the path: too few file handles, a disk
   /// error
   FileText read(const std::string& path, std::size_t most_bytes = kMostOfConfiguration);
-  /// Of the bytes that were last read from a path; empty: none were.
+  /// SHA-256 of the bytes that were last read from a path; empty: none were.
   std::string sha256(const std::string& path) const;
   /// All files read so far: the hash of each by its path.
   std::map<std::string, std::string> hashes() const;
@@ -35,7 +35,7 @@ class InputFiles {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> hashes_;
-  std::map<std::string, FileText> pipes_;  ///< which give their bytes once
+  std::map<std::string, FileText> pipes_;  ///< texts of pipes, which give their bytes once
 };
 
 /// Those of this process.

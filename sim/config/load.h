@@ -21,7 +21,7 @@ Node parse_yaml(const std::string& text, const std::string& name, Diagnostics& d
 Node load_file(const std::string& path, Diagnostics& diagnostics,
                const Library& library = default_library(), const std::string& kind = {});
 
-/// The same of a text that was read already. `path` is what messages call it, and where files
+/// Loads a text that was read already. `path` is what messages call it, and where files
 /// beside it are looked for.
 Node load_text(const std::string& text, const std::string& path, Diagnostics& diagnostics,
                const Library& library = default_library(), const std::string& kind = {});

@@ -18,7 +18,7 @@ class Loader {
 
   /// A file with its `extends` resolved; none if it cannot be read, which has been reported.
   std::optional<Node> load(const std::string& path, const std::string& kind);
-  /// The same of a text that was read from there.
+  /// Loads a text that was read from `path`.
   std::optional<Node> load_text(const std::string& path, const std::string& text,
                                 const std::string& kind);
   /// The same for the file that a scalar names; what is wrong with the name is reported there.

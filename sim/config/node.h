@@ -46,16 +46,16 @@ class Node {
   const Origin& origin() const { return origin_; }
   Location where() const { return origin_.location(); }
 
-  const std::string& text() const { return text_; }  ///< of a scalar
+  const std::string& text() const { return text_; }  ///< text of a scalar
   bool quoted() const { return quoted_; }            ///< a scalar in quotes or a text block
   /// Characters that the scalar takes in its file.
   int length() const;
 
-  const std::vector<Node>& items() const { return items_; }  ///< of a sequence
+  const std::vector<Node>& items() const { return items_; }  ///< items of a sequence
   void append(Node item);
   Node& item(std::size_t index) { return items_.at(index); }
 
-  const std::vector<Entry>& entries() const { return entries_; }  ///< of a map
+  const std::vector<Entry>& entries() const { return entries_; }  ///< entries of a map
   /// The value of a key, or nullptr (also if this is no map).
   const Node* find(std::string_view key) const;
   Node* find(std::string_view key);

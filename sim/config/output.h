@@ -12,12 +12,12 @@ namespace orrery::config {
 
 /// One value of a resolved configuration.
 struct Leaf {
-  std::string path;             ///< "system.accelerator.memory.bandwidth"
-  std::string text;             ///< as written, or the default as printed: "8 TB/s"
-  std::optional<double> value;  ///< in SI base units, of numbers
+  std::string path;             ///< path such as "system.accelerator.memory.bandwidth"
+  std::string text;             ///< text as written, or the default as printed: "8 TB/s"
+  std::optional<double> value;  ///< numbers: the value in SI base units
   std::string unit;             ///< "B/s"; empty for texts and counts
   std::string origin;           ///< "configs/accelerators/gb200.yaml:12:14", "--set", "default"
-  const Type* type = nullptr;   ///< of the schema: one that is_leaf()
+  const Type* type = nullptr;   ///< type in the schema: one that is_leaf()
 };
 
 /// Every value of a completed node (see complete()) in the order of the schema, sources of Facts
@@ -30,7 +30,7 @@ nlohmann::ordered_json canonical(const Node& completed, const Record& record);
 
 /// A JSON Schema (draft-07) of the YAML files, for editors.
 nlohmann::ordered_json json_schema(const Record& record);
-/// The same of files that are one of several structs.
+/// The JSON Schema of files that are one of several structs.
 nlohmann::ordered_json json_schema(const Choices& choices, const std::string& title);
 
 /// One row of the key reference.

@@ -13,7 +13,7 @@ namespace orrery::config {
 struct Place {
   Location where;
   int length = 1;      ///< characters to underline
-  bool exact = false;  ///< it is what one of the paths names, not something around it
+  bool exact = false;  ///< the place is what one of the paths names, not something around it
 };
 
 /// Where a user looks for what several values say together. Of the paths whose value was written:

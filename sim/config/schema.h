@@ -32,7 +32,7 @@ struct Field {
 /// A relation between the fields of a struct.
 struct Check {
   std::function<std::string(const void* object)> fault;  ///< what is wrong; empty: nothing
-  std::vector<std::string> keys;  ///< where to point: see place_of(); at least one
+  std::vector<std::string> keys;  ///< keys to point to, see place_of(); at least one
 };
 
 /// The description of a struct without its C++ type: what all walkers of configurations work on.

@@ -61,8 +61,8 @@ enum class TypeKind {
 
 /// The structs that a map may be, by the word that its key `tag` says. Each of them has that key.
 struct Choices {
-  std::string tag;       ///< "kind"
-  std::string fallback;  ///< of a map that does not say
+  std::string tag;       ///< key that tells the struct: "kind"
+  std::string fallback;  ///< word of a map that does not say
   std::map<std::string, const Record& (*)()> records;
 
   std::vector<std::string> names() const;
@@ -88,21 +88,21 @@ struct OneOf {
 /// of that type.
 struct Type {
   TypeKind kind = TypeKind::kText;
-  Dimension dimension{};                 ///< kQuantity
+  Dimension dimension{};                 ///< kQuantity: dimension of the value
   std::int64_t lowest = 0, highest = 0;  ///< kInteger: range of the C++ type
   const EnumTable* names = nullptr;      ///< kEnum; kMap: of the keys, null for text keys
   const Type* element = nullptr;         ///< kList, kMap, kOptional, kFact
   /// kRecord; late, because a record's schema names its members' types.
   const Record& (*record)() = nullptr;
 
-  void (*store)(void* value, const Scalar& scalar) = nullptr;  ///< leaves
-  Scalar (*load)(const void* value) = nullptr;                 ///< leaves
+  void (*store)(void* value, const Scalar& scalar) = nullptr;  ///< leaves: stores the scalar
+  Scalar (*load)(const void* value) = nullptr;  ///< leaves: the scalar that the value has
 
-  const Choices& (*choices)() = nullptr;  ///< kChoice
+  const Choices& (*choices)() = nullptr;  ///< kChoice: the structs to choose from
   /// kChoice: makes the struct of that name.
   void* (*choose)(void* value, const std::string& name) = nullptr;
 
-  void (*assign)(void* value, const Node& node) = nullptr;  ///< kNode
+  void (*assign)(void* value, const Node& node) = nullptr;  ///< kNode: keeps the node as the value
   void (*clear)(void* value) = nullptr;                     ///< kList, kMap, kOptional
   /// kList and kOptional, which ignore the key, and kMap.
   void* (*append)(void* value, const Scalar& key) = nullptr;

@@ -135,7 +135,7 @@ class DeadlineHeap {
   }
 
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> place_;  ///< by id: index in entries_
+  std::vector<std::uint32_t> place_;  ///< index in entries_ by id
 };
 
 }  // namespace orrery

@@ -98,7 +98,7 @@ class Simulation::Host : public sc_core::sc_module {
   Pace pace_ = Pace::kRunAhead;
   std::exception_ptr error_;
   Picoseconds base_ = 0;  ///< SystemC's time when the run began
-  Picoseconds now_ = 0;   ///< of the run
+  Picoseconds now_ = 0;   ///< time of the run
 };
 
 Simulation::Simulation() {

@@ -17,7 +17,7 @@ namespace orrery {
 enum class Bound : std::uint8_t {
   kTensor,   ///< matrix units
   kVector,   ///< vector lanes and special functions
-  kCache,    ///< L2
+  kCache,    ///< L2 cache
   kMemory,   ///< device memory of whatever kind; "HBM" in results
   kHost,     ///< link to the host
   kEngine,   ///< copy engines
@@ -49,18 +49,18 @@ struct KernelCost {
   Bound bound = Bound::kMemory;
   Provenance provenance = Provenance::kAnalytic;
   Fidelity fidelity = Fidelity::kClosed;  ///< what the duration comes from
-  /// Of the units while the kernel runs, over the boost clock, as far as what was fitted tells.
+  /// Clock of the units while the kernel runs, over the boost clock, as far as fits tell.
   double clock = 1;
-  /// That the last cache gives the units, from itself or from the memory; 0: what the memory moves.
+  /// Bytes that the last cache gives the units, its own or the memory's; 0: what the memory moves.
   Bytes cache = Bytes();
-  /// That comes from or goes to the memory; none: all that the kernel reads and writes.
+  /// Bytes from and to the memory; none: all that the kernel reads and writes.
   std::optional<Bytes> memory = {};
 };
 
 /// What transfers take of the device of each of their ranks while they are in flight.
 struct DeviceLoad {
   std::int64_t units = 0;   ///< SMs that their kernels hold, latency included
-  std::int64_t memory = 0;  ///< of the device memory, read and written [bytes/s]
+  std::int64_t memory = 0;  ///< bytes/s of the device memory, read and written
 
   bool none() const { return units == 0 && memory == 0; }
   DeviceLoad& operator+=(const DeviceLoad& other) {
@@ -95,7 +95,7 @@ struct LinkEvent {
   /// Transfers that take another way from then on, whether in flight or later.
   struct Reroute {
     std::uint32_t transfer = 0;
-    LinkLoads loads;  ///< of the whole transfer
+    LinkLoads loads;  ///< loads of the whole transfer
   };
   std::vector<Reroute> reroutes;
 };
@@ -108,7 +108,7 @@ struct Costs {
   /// What the host of a rank takes to enqueue a kernel, one after the other from the start of the
   /// program; no kernel starts before. 0: all are there at the start.
   Picoseconds enqueue = 0;
-  std::vector<LinkEvent> link_events;  ///< in any order; those of one time apply as listed
+  std::vector<LinkEvent> link_events;  ///< events in any order; those of one time apply as listed
 };
 
 }  // namespace orrery

@@ -17,7 +17,7 @@ struct Position {
   std::uint32_t offset = 0;
 };
 
-/// Per other stream the highest count that the dependencies of `id` ask for; 0 for none.
+/// The highest count that the dependencies of `id` ask for, per other stream; 0 for none.
 std::vector<std::uint32_t> required_counts(const OperatorGraph& graph, OperatorId id,
                                            const std::vector<Position>& positions,
                                            std::size_t streams) {

@@ -18,9 +18,9 @@ struct StreamWait {
 /// One operator as it is replayed: 16 bytes.
 struct FrozenOperator {
   std::uint32_t work = 0;        ///< KernelId or TransferId
-  OperatorId id = 0;             ///< in the graph it comes from, for names
-  std::uint32_t first_wait = 0;  ///< in FrozenBlock::waits
-  std::uint8_t waits = 0;        ///< at most one per other stream
+  OperatorId id = 0;             ///< identifier in the graph that the block comes from, for names
+  std::uint32_t first_wait = 0;  ///< index of the first wait in FrozenBlock::waits
+  std::uint8_t waits = 0;        ///< number of waits, at most one per other stream
   OperatorKind kind = OperatorKind::kCompute;
   Category category = Category::kCompute;
 };
@@ -30,8 +30,8 @@ static_assert(sizeof(FrozenOperator) == 16 && sizeof(StreamWait) == 8);
 /// execution. Dependencies within a stream are kept by that order; those between streams became
 /// waits, without the ones that an earlier wait of the same stream implies.
 struct FrozenBlock {
-  std::vector<FrozenOperator> operators;    ///< by stream, in order
-  std::vector<std::uint32_t> stream_begin;  ///< by stream, and the end: offsets in `operators`
+  std::vector<FrozenOperator> operators;    ///< operators by stream, in order
+  std::vector<std::uint32_t> stream_begin;  ///< offsets in `operators` by stream, and the end
   std::vector<StreamWait> waits;
 
   std::uint32_t size(std::size_t stream) const {

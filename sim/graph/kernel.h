@@ -25,14 +25,14 @@ enum class KernelClass : std::uint8_t {
   kAttentionPrefill,
   kAttentionDecode,
   kMlaPrefill,  ///< multi-head latent attention, keys and values expanded
-  kMlaDecode,   ///< the same, absorbed: all heads attend to one latent
+  kMlaDecode,   ///< latent attention, absorbed: all heads attend to one latent
   kNormalization,
   kElementwise,
   kEmbedding,
   kSoftmax,
   kOptimizer,
   kQuantize,  ///< activations to a narrower format, scales included
-  kCopy,      ///< by copy engines, on a stream of its own; no SM takes part
+  kCopy,      ///< copies by copy engines, on a stream of their own; no SM takes part
 };
 const char* to_string(KernelClass kind);
 
@@ -54,7 +54,7 @@ struct AttentionShape {
 /// in: narrower (they are widened in the main loop), or 2:4 sparse (two of every four are kept,
 /// with two bits each that say which).
 struct WeightFormat {
-  std::int64_t bits = 0;  ///< of a stored element; 0: those of the precision
+  std::int64_t bits = 0;  ///< bits of a stored element; 0: those of the precision
   bool sparse = false;    ///< 2:4 structured
 
   bool operator==(const WeightFormat&) const = default;
@@ -72,10 +72,10 @@ struct ExpertLoad {
 
   double active = 0;    ///< experts that get rows
   double rows = 0;      ///< token copies of all of them
-  double experts = 0;   ///< that this rank holds, active or not
+  double experts = 0;   ///< experts that this rank holds, active or not
   double expected = 0;  ///< rows of an expert in balance, by which libraries choose their tiles
-  std::array<double, kHeights.size()> blocks{};  ///< of each height, summed over the experts
-  double copies = 0;                             ///< that are sorted by expert before this product
+  std::array<double, kHeights.size()> blocks{};  ///< blocks of each height, summed over the experts
+  double copies = 0;   ///< token copies that are sorted by expert before this product
   double choices = 0;  ///< tokens that are sorted times experts of the rank to sort them by
 
   bool operator==(const ExpertLoad&) const = default;
@@ -96,11 +96,11 @@ ExpertLoad even_load(double active, double rows, double experts);
 struct Kernel {
   std::string name;
   KernelClass kind = KernelClass::kElementwise;
-  Precision precision = Precision::kBf16;  ///< of the matrix operands
+  Precision precision = Precision::kBf16;  ///< precision of the matrix operands
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  Flops matrix_flops;  ///< on tensor or cube cores
-  Flops vector_flops;  ///< on vector lanes
-  Flops exponentials;  ///< of softmax, on special function units; one FLOP each
+  Flops matrix_flops;  ///< FLOPs on tensor or cube cores
+  Flops vector_flops;  ///< FLOPs on vector lanes
+  Flops exponentials;  ///< exponentials of softmax, on special function units; one FLOP each
   Bytes read;
   Bytes written;
   Bytes host;  ///< copies: over the link to the host
@@ -111,9 +111,9 @@ struct Kernel {
   std::int64_t cluster = 0;  ///< products: blocks that are launched together and read operands for
                              ///< each other; 0: the library chooses
   ExpertLoad load;           ///< grouped products
-  /// That the rank touches from one time that the kernel reads weights or cached tokens to the next
-  /// time that it reads the same ones, these included (reuse.h). 0: the kernel is repeated on its
-  /// own, as where kernels are measured.
+  /// Bytes that the rank touches from one time the kernel reads weights or cached tokens to the
+  /// next time that it reads the same ones, these included (reuse.h). 0: the kernel is repeated on
+  /// its own, as where kernels are measured.
   Bytes reuse;
 
   bool operator==(const Kernel&) const = default;

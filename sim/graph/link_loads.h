@@ -13,7 +13,7 @@ namespace orrery {
 /// What a transfer takes of one link.
 struct LinkLoad {
   std::uint32_t link = 0;
-  double bytes = 0;    ///< that the link could have carried in that time
+  double bytes = 0;    ///< bytes that the link could have carried in that time
   double payload = 0;  ///< bytes that it does carry: less where protocols are slower than links
 };
 

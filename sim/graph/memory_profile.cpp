@@ -55,7 +55,7 @@ class TensorCheck {
 
   const Program& program_;
   const Role& role_;
-  std::vector<std::int64_t> alive_;  ///< by tensor; below 0: at fault
+  std::vector<std::int64_t> alive_;  ///< references that are alive, by tensor; below 0: at fault
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ class MemoryProfile {
   Bytes left(TensorRole role) const { return of(role).left; }
   Bytes peak(TensorRole role) const { return of(role).peak; }
   Bytes left() const { return all_.left; }
-  /// Of all roles together at one time; at most the sum of their own peaks.
+  /// Most bytes of all roles at one time; at most the sum of their own peaks.
   Bytes peak() const { return all_.peak; }
 
  private:

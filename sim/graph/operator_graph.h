@@ -35,7 +35,7 @@ struct Operator {
 /// replay. Who follows the dependencies includes operator_graph_boost.h.
 class OperatorGraph {
  public:
-  struct Graph;  ///< of Boost, which few need and all would wait for
+  struct Graph;  ///< graph of Boost, which few need and all would wait for
 
   OperatorGraph();
   OperatorGraph(const OperatorGraph& other);

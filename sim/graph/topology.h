@@ -30,7 +30,7 @@ using BundleId = std::uint32_t;
 /// and 18 to 112 times fewer.
 struct Bundle {
   LinkKind kind = LinkKind::kScaleUp;
-  BytesPerSecond capacity;  ///< of all its links, one way, at the published line rate
+  BytesPerSecond capacity;  ///< capacity of all its links, one way, at the published line rate
   int links = 0;            ///< physical links, one way
   int source = -1;          ///< the rank that its links start at; -1: a switch, or several ranks
 };
@@ -49,7 +49,7 @@ class Topology {
     BytesPerSecond capacity;
     BundleId bundle = 0;
   };
-  struct Graph;  ///< of Boost, which few need and all would wait for
+  struct Graph;  ///< graph of Boost, which few need and all would wait for
   using VertexId = std::size_t;
 
   Topology();
@@ -67,7 +67,7 @@ class Topology {
     const NameId first = name(from);
     return add_bundle(first, name(to), bundle);
   }
-  /// The same of names that are known: an end of several bundles is looked for once.
+  /// Adds a bundle between names that are known: an end of several bundles is looked for once.
   BundleId add_bundle(NameId from, NameId to, const Bundle& bundle);
   /// The number of a name, which may be new.
   NameId name(std::string_view text) { return names_.add(text); }
@@ -102,7 +102,7 @@ class Topology {
   std::unique_ptr<Graph> graph_;
   NamePool names_;
   std::vector<Bundle> bundles_;
-  std::vector<Ends> ends_;  ///< by bundle
+  std::vector<Ends> ends_;  ///< ends of the links, by bundle
   std::vector<VertexId> rank_vertices_;
 };
 

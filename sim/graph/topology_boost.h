@@ -15,7 +15,7 @@ using LinkId = Topology::Graph::edge_descriptor;
 
 /// What the link is made of.
 LinkKind link_kind(const Topology& topology, LinkId link);
-/// "system0/node1/accelerator3->system0/nvswitch7"
+/// A name such as "system0/node1/accelerator3->system0/nvswitch7".
 std::string link_name(const Topology& topology, LinkId link);
 
 }  // namespace orrery

@@ -24,7 +24,7 @@ enum class TransferKind : std::uint8_t {
   kBarrier,
   kSendReceive,
   kDispatch,  ///< tokens to the ranks of their experts
-  kCombine,   ///< their results back
+  kCombine,   ///< results of the experts back to the ranks of their tokens
 };
 const char* to_string(TransferKind kind);
 
@@ -32,7 +32,7 @@ const char* to_string(TransferKind kind);
 enum class HostEnd : std::uint8_t { kHost, kStorage };
 struct HostCopy {
   HostEnd end = HostEnd::kHost;
-  bool outward = true;  ///< from the rank; else to it
+  bool outward = true;  ///< true: from the rank; false: to it
   bool operator==(const HostCopy&) const = default;
 };
 
@@ -60,7 +60,7 @@ struct Transfer {
   std::string purpose;  ///< "tp", "dp", "pp", "ep", ...: class in breakdowns
   /// Sums of single bytes (int8), which switches do not reduce and kernels add more slowly.
   bool byte_sums = false;
-  std::optional<ExpertRouting> routing = std::nullopt;  ///< of a dispatch or combine
+  std::optional<ExpertRouting> routing = std::nullopt;  ///< routing of a dispatch or combine
   /// all_to_all with parts of different sizes: what member i of n sends to member j, at i n + j, in
   /// every group. Then `bytes` is the most that a member sends or receives, own share included.
   /// Empty: bytes / n each.

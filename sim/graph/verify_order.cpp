@@ -156,8 +156,8 @@ class OrderCheck {
 
   const Program& program_;
   std::uint32_t communicators_ = 0;
-  std::vector<std::uint32_t> communicator_of_;   ///< by transfer
-  std::vector<std::vector<OperatorId>> orders_;  ///< by block
+  std::vector<std::uint32_t> communicator_of_;   ///< communicator, by transfer
+  std::vector<std::vector<OperatorId>> orders_;  ///< operators in order, by block
   std::vector<Prints> blocks_;
 };
 

@@ -16,14 +16,14 @@ std::string role_name(const Program& program, std::size_t role);
 /// How one role uses a transfer.
 struct TransferUse {
   std::uint32_t role = 0;
-  std::uint64_t count = 0;  ///< over all calls of its blocks
+  std::uint64_t count = 0;  ///< uses over all calls of the role's blocks
   OperatorKind kind = OperatorKind::kCollective;
   StreamId stream = 0;
   BlockId block = 0;  ///< one place where it does
   OperatorId op = 0;
 };
 
-/// By transfer, ascending by role.
+/// Uses by transfer, ascending by role.
 using TransferUses = std::vector<std::vector<TransferUse>>;
 
 /// Counts the uses of every transfer, block by block. Adds a finding where a role uses one on

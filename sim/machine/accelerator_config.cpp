@@ -141,14 +141,14 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
   using C = MemoryConfig;
   static const auto schema =
       Schema<C>("memory", "device memory of one package")
-          .optional("kind", &C::kind, "HBM3e, GDDR7, ...")
+          .optional("kind", &C::kind, "technology, such as HBM3e or GDDR7")
           .required("capacity", &C::capacity,
                     "what can be allocated: the total of the driver, or GiB [MiB, GiB]", kCapacity)
           .required("bandwidth", &C::bandwidth, "peak, reads and writes together [TB/s]",
                     kBandwidth)
           .optional("stacks", &C::stacks, "HBM stacks, or DRAM packages", kCount)
           .optional("bus_width", &C::bus_width, "data pins (bits) of one of them", kCount)
-          .optional("data_rate", &C::data_rate, "of one pin [Gb/s]",
+          .optional("data_rate", &C::data_rate, "rate of one pin [Gb/s]",
                     between(BytesPerSecond(1e6), BytesPerSecond(1e11)))
           .optional("refresh", &C::refresh, "share of the time of all-bank refresh; 0: none",
                     between(0, 0.5))
@@ -158,11 +158,12 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
 
 const Schema<PortConfig>& PortConfig::schema() {
   using C = PortConfig;
-  static const auto schema = Schema<C>("port", "links that leave one package")
-                                 .required("kind", &C::kind, "NVLink 5, UB, InfiniBand NDR, ...")
-                                 .required("links", &C::links, "number of links", kCount)
-                                 .required("bandwidth", &C::bandwidth,
-                                           "all links together, one way [GB/s, Gb/s]", kBandwidth);
+  static const auto schema =
+      Schema<C>("port", "links that leave one package")
+          .required("kind", &C::kind, "technology, such as NVLink 5, UB or InfiniBand NDR")
+          .required("links", &C::links, "number of links", kCount)
+          .required("bandwidth", &C::bandwidth, "all links together, one way [GB/s, Gb/s]",
+                    kBandwidth);
   return schema;
 }
 
@@ -177,7 +178,7 @@ const Schema<PowerConfig>& PowerConfig::schema() {
   static const auto schema =
       Schema<C>("power", "electrical power of one package")
           .required("tdp", &C::tdp, "design power [W]", kPower)
-          .required("idle", &C::idle, "drawn without work [W]", kPower)
+          .required("idle", &C::idle, "power drawn without work [W]", kPower)
           .optional("limit", &C::limit, "a lower cap, as of nvidia-smi -pl; absent: tdp [W]",
                     kPower)
           .optional("floor_clock", &C::floor_clock,
@@ -203,22 +204,25 @@ const Schema<EnergyConfig>& EnergyConfig::schema() {
   using C = EnergyConfig;
   static const auto schema =
       Schema<C>("energy", "energy of work, above idle power")
-          .required("matrix", &C::matrix, "of a matrix operation by precision [pJ/FLOP]",
+          .required("matrix", &C::matrix, "energy of a matrix operation by precision [pJ/FLOP]",
                     kEnergyPerFlop)
           .optional("multiply_add", &C::multiply_add,
-                    "of the matrix unit's multiply-adds alone, a part of 'matrix' [pJ/FLOP]",
+                    "energy of the matrix unit's multiply-adds alone, a part of 'matrix' [pJ/FLOP]",
                     kEnergyPerFlop)
-          .required("vector", &C::vector, "of an fp32 vector operation [pJ/FLOP]", kEnergyPerFlop)
-          .required("memory", &C::memory, "from memory to the cores or back [pJ/B, pJ/bit]",
+          .required("vector", &C::vector, "energy of an fp32 vector operation [pJ/FLOP]",
+                    kEnergyPerFlop)
+          .required("memory", &C::memory, "energy from memory to the cores or back [pJ/B, pJ/bit]",
                     kEnergyPerByte)
-          .optional("cache", &C::cache, "from the last cache to the cores; 0: there is none [pJ/B]",
+          .optional("cache", &C::cache,
+                    "energy from the last cache to the cores; 0: there is none [pJ/B]",
                     kEnergyPerByte)
-          .optional("shared", &C::shared, "from the shared memory of a unit [pJ/B]", kEnergyPerByte)
+          .optional("shared", &C::shared, "energy from the shared memory of a unit [pJ/B]",
+                    kEnergyPerByte)
           .optional("scale_up", &C::scale_up,
-                    "of a message in the scale-up fabric, the whole way [pJ/B, pJ/bit]",
+                    "energy of a message in the scale-up fabric, the whole way [pJ/B, pJ/bit]",
                     kEnergyPerByte)
           .optional("scale_out", &C::scale_out,
-                    "of a message in the scale-out network, the whole way [pJ/B, pJ/bit]",
+                    "energy of a message in the scale-out network, the whole way [pJ/B, pJ/bit]",
                     kEnergyPerByte)
           .check("every precision here must be in 'matrix', at no more energy",
                  multiply_adds_are_a_part, "multiply_add")
@@ -256,9 +260,9 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
           .optional("architecture", &C::architecture, "generation and chip")
           .optional("dies", &C::dies, "dies that are ranks of their own", between(1, 64))
           .optional("die_to_die", &C::die_to_die,
-                    "between two such dies, one way; 0 where there is one [GB/s]",
+                    "bandwidth between two such dies, one way; 0 where there is one [GB/s]",
                     between(BytesPerSecond(0), BytesPerSecond(1e15)))
-          .required("compute", &C::compute, "arithmetic")
+          .required("compute", &C::compute, "arithmetic of the package: units, clocks, peak rates")
           .required("memory", &C::memory, "device memory")
           .optional("core", &C::core, "one unit; absent: only rates are known")
           .optional("cache", &C::cache, "the last cache; absent: units read the memory directly")
@@ -271,7 +275,7 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
                     "engines that copy; absent: they keep up with links and memory")
           .required("power", &C::power, "electrical power")
           .required("energy", &C::energy, "energy of work")
-          .required("kernel", &C::kernel, "kernel model")
+          .required("kernel", &C::kernel, "priors of the kernel model")
           .optional("approximations", &C::approximations,
                     "what this description leaves out or takes for something else")
           .optional("calibration", &C::calibration,

@@ -20,12 +20,12 @@ namespace orrery {
 /// Arithmetic of one package. Rates are dense peaks.
 struct ComputeConfig {
   Fact<int> units;    ///< SMs, AI cores, ...
-  Fact<Hertz> clock;  ///< at which the matrix peaks hold
-  /// Of kernels too short or too light to meet the power cap; absent: `clock`.
+  Fact<Hertz> clock;  ///< clock at which the matrix peaks hold
+  /// Clock of kernels too short or too light to meet the power cap; absent: `clock`.
   std::optional<Fact<Hertz>> boost_clock;
   std::map<Precision, Fact<FlopsPerSecond>> matrix;  ///< tensor or cube cores
   std::map<Precision, Fact<FlopsPerSecond>>
-      matrix_inference;  ///< where a vendor rates inference apart
+      matrix_inference;  ///< FLOP/s where a vendor rates inference apart
   /// FLOPs of one unit in one clock: what a matrix rate is made of. Not needed for every precision;
   /// absent: rates do not follow changes of units and clock (what_if.h).
   std::map<Precision, Fact<double>> matrix_per_clock;
@@ -45,7 +45,7 @@ struct MemoryConfig {
   Fact<BytesPerSecond> bandwidth;
   std::optional<Fact<int>> stacks;                ///< HBM stacks, or DRAM packages
   std::optional<Fact<int>> bus_width;             ///< data pins (bits) of one of them
-  std::optional<Fact<BytesPerSecond>> data_rate;  ///< of one pin
+  std::optional<Fact<BytesPerSecond>> data_rate;  ///< data rate of one pin
   /// tRFC / tREFI, the share of the time of all-bank refresh; per-bank refresh hides a part. 0:
   /// nothing is refreshed (SRAM), or nothing is known.
   Fact<double> refresh;
@@ -90,7 +90,7 @@ struct PowerConfig {
                          std::nullopt,
                          {},
                          {}};
-  PowerState state = PowerState::kByKind;  ///< of an experiment: power_state() (experiment.h)
+  PowerState state = PowerState::kByKind;  ///< state of an experiment: power_state() (experiment.h)
   Watts cap() const { return limit ? limit->value : tdp.value; }
   static const config::Schema<PowerConfig>& schema();
 };
@@ -99,7 +99,7 @@ struct PowerConfig {
 /// that is found there; `scale_up` and `scale_out` are per byte of a message, for the whole way
 /// between two packages.
 struct EnergyConfig {
-  /// Of a matrix operation with all that belongs to it: operands from registers and shared memory,
+  /// A matrix operation with all that belongs to it: operands from registers and shared memory,
   /// instruction, clock tree, leakage under load.
   std::map<Precision, Fact<JoulesPerFlop>> matrix;
   /// The multiply-adds of the matrix unit alone, a part of `matrix`; what DRAM is compared with
@@ -139,7 +139,7 @@ struct AcceleratorConfig {
   std::string architecture;
   int dies = 1;  ///< dies that are ranks of their own
   Fact<BytesPerSecond>
-      die_to_die;  ///< between two such dies of a package, one way; 0 where dies is 1
+      die_to_die;  ///< bandwidth between two dies of a package, one way; 0 where dies is 1
   ComputeConfig compute;
   MemoryConfig memory;
   std::optional<CoreConfig> core;      ///< absent: only rates are known, no structure

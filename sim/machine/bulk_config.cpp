@@ -15,11 +15,12 @@ const Schema<BulkConfig>& BulkConfig::schema() {
   static const auto schema =
       Schema<C>("bulk", "how large buffers are moved inside a system")
           .required("from", &C::from, "smallest buffer [MiB]", between(1_B, 1000_TB))
-          .required("start", &C::start, "of a collective, once, in place of launch [us]", time)
+          .required("start", &C::start, "start of a collective, once, in place of launch [us]",
+                    time)
           .required("peer", &C::peer, "each other rank of the group in its node [us]", time)
           .required("efficiency", &C::efficiency, "payload share of the line rate", fraction)
-          .required("sum_efficiency", &C::sum_efficiency, "the same where bytes are summed",
-                    fraction);
+          .required("sum_efficiency", &C::sum_efficiency,
+                    "payload share of the line rate where bytes are summed", fraction);
   return schema;
 }
 

@@ -14,10 +14,10 @@ namespace orrery {
 ///         + largest of bytes / (line rate x efficiency)
 struct BulkConfig {
   Bytes from;                   ///< smallest buffer, as nccl-tests counts it
-  Fact<Seconds> start;          ///< in place of `launch`
+  Fact<Seconds> start;          ///< time of the start of a collective, once, in place of `launch`
   Fact<Seconds> peer;           ///< each other rank of the group in its node
   Fact<double> efficiency;      ///< payload share of the line rate
-  Fact<double> sum_efficiency;  ///< the same where the bytes are summed on arrival
+  Fact<double> sum_efficiency;  ///< efficiency where the bytes are summed on arrival
   static const config::Schema<BulkConfig>& schema();
 };
 

@@ -12,22 +12,24 @@ using config::Schema;
 
 const Schema<MeasurementFile>& MeasurementFile::schema() {
   using C = MeasurementFile;
-  static const auto schema = Schema<C>("measurement", "a file of measurements")
-                                 .required("file", &C::file, "its name")
-                                 .required("sha256", &C::sha256, "of its bytes")
-                                 .required("date", &C::date, "of the measurement, or of the fit")
-                                 .optional("source", &C::source, "who measured, and with what")
-                                 .required("rows", &C::rows, "rows of this device", at_least(0));
+  static const auto schema =
+      Schema<C>("measurement", "a file of measurements")
+          .required("file", &C::file, "name of the file")
+          .required("sha256", &C::sha256, "SHA-256 of the file's bytes")
+          .required("date", &C::date, "date of the measurement, or of the fit")
+          .optional("source", &C::source, "who measured, and with what")
+          .required("rows", &C::rows, "rows of this device", at_least(0));
   return schema;
 }
 
 const Schema<LeftOutRows>& LeftOutRows::schema() {
   using C = LeftOutRows;
-  static const auto schema = Schema<C>("left_out", "rows that a written rule left out")
-                                 .required("table", &C::table, "gemm, attention_prefill, ...")
-                                 .required("precision", &C::precision, "of the matrix operands")
-                                 .required("rule", &C::rule, "why")
-                                 .required("rows", &C::rows, "how many", at_least(1));
+  static const auto schema =
+      Schema<C>("left_out", "rows that a written rule left out")
+          .required("table", &C::table, "gemm, attention_prefill, ...")
+          .required("precision", &C::precision, "number format of the matrix operands")
+          .required("rule", &C::rule, "rule that left them out")
+          .required("rows", &C::rows, "number of rows", at_least(1));
   return schema;
 }
 
@@ -38,7 +40,7 @@ const Schema<CalibratedRates>& CalibratedRates::schema() {
           .required("matrix", &C::matrix, "dense peak by precision", config::positive())
           .required("memory", &C::memory, "memory bandwidth", config::positive())
           .optional("units", &C::units, "units of the package; 0: not recorded", at_least(0))
-          .optional("clock", &C::clock, "of the units; 0: not recorded", at_least(Hertz(0)))
+          .optional("clock", &C::clock, "clock of the units; 0: not recorded", at_least(Hertz(0)))
           .optional("cache", &C::cache, "capacity of the last cache; 0: not recorded, or none",
                     at_least(Bytes(0)))
           .optional("power", &C::power, "power cap; 0: not recorded", at_least(Watts(0)));

@@ -16,8 +16,8 @@ namespace orrery {
 /// A file of measurements that a calibration rests on.
 struct MeasurementFile {
   std::string file;    ///< name without folder
-  std::string sha256;  ///< of its bytes
-  std::string date;    ///< of the measurement where the file tells, else of the fit
+  std::string sha256;  ///< SHA-256 of the file's bytes
+  std::string date;    ///< date of the measurement where the file tells, else of the fit
   std::string source;  ///< who measured, and with what
   std::int64_t rows = 0;
   static const config::Schema<MeasurementFile>& schema();
@@ -47,9 +47,9 @@ struct CalibratedRates {
 
 /// configs/calibrations/<device>.yaml, written by `orrery calibrate`.
 struct Calibration {
-  std::string id;           ///< "h200_sxm"
+  std::string id;           ///< name of the calibrated device: "h200_sxm"
   std::string accelerator;  ///< the configuration it was fitted with
-  std::string model;        ///< of kernels: "tiles" or "roofline"
+  std::string model;        ///< model of kernels: "tiles" or "roofline"
   std::string made_with;    ///< program version and date of the fit
   CalibratedRates rates;
   std::vector<MeasurementFile> measurements;
@@ -59,7 +59,7 @@ struct Calibration {
   /// The measured device at the rates that were fitted: values go from it to other devices. Absent:
   /// the library has none of that name, and values stay as they are on other devices.
   std::optional<AcceleratorConfig> device;
-  config::Node device_configuration;  ///< of `device`, completed; null where it was not read
+  config::Node device_configuration;  ///< device as configured and completed; null where not read
   static const config::Schema<Calibration>& schema();
 };
 

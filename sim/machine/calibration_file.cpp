@@ -21,7 +21,8 @@ constexpr int kRatioColumn = 7;  // at which lines of a text block in a fit begi
 /// the YAML parser ten times as long as parse_ratios(). Empty lines stand in their place.
 struct Abridged {
   std::string file;
-  std::map<int, std::string> texts;  ///< by the line of their key, as a YAML parser reads them
+  std::map<int, std::string>
+      texts;  ///< blocks of text by the line of their key, as a YAML parser reads them
 };
 
 /// Takes out what is written as `orrery calibrate` writes it; other spellings stay.
@@ -65,7 +66,7 @@ void take_ratios(const config::Node& node, Abridged& abridged, KernelFit& fit) {
 
 /// A fit in the text of a file, and what can be told of it without parsing it.
 struct FitText {
-  int line = 1;  ///< of its first line
+  int line = 1;  ///< number of its first line
   std::string_view text;
   std::string precision;
   std::vector<std::string> groups;
@@ -73,7 +74,7 @@ struct FitText {
 
 /// A file whose fits stand apart.
 struct Sliced {
-  std::string head;  ///< with an empty list of fits; empty lines stand in their place
+  std::string head;  ///< text with an empty list of fits; empty lines stand in their place
   std::vector<FitText> fits;
 };
 

@@ -15,7 +15,7 @@ double multiply_adds_per_word(JoulesPerByte memory, JoulesPerFlop multiply_add);
 
 /// The rule for one device.
 struct WordCost {
-  Precision precision = Precision::kBf16;  ///< of the multiply-adds
+  Precision precision = Precision::kBf16;  ///< precision of the multiply-adds
   Joules word;                             ///< energy of 4 bytes out of the memory itself
   Joules multiply_add;                     ///< energy of one, 2 FLOP
   double multiply_adds = 0;                ///< ratio of the two

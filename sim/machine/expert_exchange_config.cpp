@@ -17,8 +17,8 @@ const Schema<ExpertExchangeConfig>& ExpertExchangeConfig::schema() {
                     "launch, choice of destinations, hand-shake with the peers [us]", time)
           .optional("dispatch_floor", &C::dispatch_floor,
                     "least time of the transfer that follows, however few tokens [us]", time)
-          .required("combine_start", &C::combine_start, "the same of the way back [us]", time)
-          .optional("combine_floor", &C::combine_floor, "the same of the way back [us]", time)
+          .required("combine_start", &C::combine_start, "start of the way back [us]", time)
+          .optional("combine_floor", &C::combine_floor, "least time of the way back [us]", time)
           .optional("crossing", &C::crossing,
                     "more for either, once, where the ranks are on several nodes: counts, tokens "
                     "and flags that wait for one another over more switches [us]",

@@ -16,7 +16,7 @@ namespace orrery {
 /// What the value of a parameter rests on.
 enum class ParameterProvenance : std::uint8_t {
   kMeasured,   ///< read off one microbenchmark
-  kFitted,     ///< by least squares over many measurements
+  kFitted,     ///< fit by least squares over many measurements
   kPrior,      ///< the measurements do not tell: the value stands as it was before
   kDatasheet,  ///< a published figure
   kSibling,    ///< another device's, carried over by the data sheets of both
@@ -27,7 +27,7 @@ const char* to_string(ParameterProvenance provenance);
 struct CalibratedParameter {
   double value = 0;
   std::string unit = "1";     ///< "1" or "us", as the model names it
-  double standard_error = 0;  ///< in the same unit, clustered by shape group; 0 where not fitted
+  double standard_error = 0;  ///< error in that unit, clustered by shape group; 0 where not fitted
   ParameterProvenance provenance = ParameterProvenance::kPrior;
   static const config::Schema<CalibratedParameter>& schema();
 };
@@ -36,8 +36,8 @@ struct CalibratedParameter {
 struct ErrorSummary {
   std::int64_t count = 0;
   double mape = 0;    ///< mean absolute error
-  double median = 0;  ///< absolute
-  double p90 = 0;     ///< absolute
+  double median = 0;  ///< median absolute error
+  double p90 = 0;     ///< 90th percentile of the absolute error
   double bias = 0;    ///< mean signed error
   double worst = 0;   ///< the signed error of the largest size
   static const config::Schema<ErrorSummary>& schema();
@@ -67,20 +67,20 @@ struct KernelFit {
   std::vector<std::string> measurements;                  ///< files, by name
   std::map<std::string, CalibratedParameter> parameters;  ///< "gemm.launch": class and parameter
   std::vector<std::string> fitted;                        ///< the order of the covariance
-  std::vector<std::vector<double>> covariance;            ///< of the logarithms of `fitted`
+  std::vector<std::vector<double>> covariance;  ///< covariance of the logarithms of `fitted`
   std::map<KernelClass, ShapeRange> shapes;
   ErrorSummary fit_error;        ///< rows of the shape groups that were fitted
   ErrorSummary held_out_error;   ///< rows of the others
-  ErrorSummary structure_error;  ///< the same, of the parameters alone, without `ratios`
+  ErrorSummary structure_error;  ///< error there of the parameters alone, without `ratios`
   /// Each model of the table predicted by a fit of the others; none where rows are of no model.
   ErrorSummary whole_model_error;
   /// The device whose parameters these are, by data sheet, where the table of this one breaks
   /// physics; its rows that do not are all held out. Empty: fitted.
   std::string sibling;
   std::vector<ResidualClass> residuals;
-  /// Of rows that were fitted, never of others; arranged (measured_ratios.h).
+  /// Ratios of rows that were fitted, never of others; arranged (measured_ratios.h).
   MeasuredRatios ratios;
-  std::string measured_ratios;  ///< their text while a file is read; empty afterwards
+  std::string measured_ratios;  ///< text of the ratios while a file is read; empty afterwards
   static const config::Schema<KernelFit>& schema();
 };
 

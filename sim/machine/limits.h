@@ -22,7 +22,7 @@ Seconds time_at_rate(const Kernel& kernel, const AcceleratorConfig& accelerator,
 /// What a kernel is nearest to.
 struct Limit {
   Bound bound = Bound::kLatency;
-  Seconds time;  ///< at the nameplate of the rate that it is nearest to, whatever the bound
+  Seconds time;  ///< time at the nameplate of the rate it is nearest to, whatever the bound
 };
 
 /// The rate whose nameplate the kernel comes nearest to. Operands that tiles read again from the L2

@@ -210,8 +210,8 @@ class Reader {
   config::Location where_;
   int column_;
   config::Diagnostics& diagnostics_;
-  Kernel shape_;           ///< of the point before
-  Columns columns_;        ///< of the class
+  Kernel shape_;           ///< shape of the point before
+  Columns columns_;        ///< columns of the kernel class
   std::size_t known_ = 0;  ///< dimensions that the point before has
   std::vector<MeasuredRatio> ratios_;
 };

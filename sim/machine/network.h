@@ -31,7 +31,7 @@ struct PricedTransfer {
   Seconds limit;          ///< the largest payload over capacity: what no protocol beats
   std::optional<std::uint32_t> bottleneck;  ///< the link (index into Costs::links) of that load
   BytesByKind bytes;
-  Bytes memory;  ///< that the busiest rank reads and writes of its memory, to send and receive
+  Bytes memory;  ///< bytes that the busiest rank moves in its memory, to send and receive
 };
 
 /// Prices transfers between the ranks of `copies` of a system.

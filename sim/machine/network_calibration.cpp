@@ -45,12 +45,12 @@ const Schema<NetworkCalibration>& NetworkCalibration::schema() {
           .required("system", &C::system, "the configuration it was fitted with")
           .required("made_with", &C::made_with, "program version and date")
           .required("measurements", &C::measurements, "the files it rests on")
-          .required("parameters", &C::parameters, "by name, as in `protocols` of a system")
+          .required("parameters", &C::parameters, "values by name, as in `protocols` of a system")
           .required("range", &C::range, "what was measured")
-          .required("fit_error", &C::fit_error, "on rows that were fitted")
-          .required("held_out_error", &C::held_out_error, "on the others")
+          .required("fit_error", &C::fit_error, "errors on rows that were fitted")
+          .required("held_out_error", &C::held_out_error, "errors on the others")
           .required("left_out_error", &C::left_out_error,
-                    "on each combination of collective and ranks, by a fit without it")
+                    "errors on each combination of collective and ranks, by a fit without it")
           .required("residuals", &C::residuals, "spread of the rows that were held out")
           .check(unknown_parameter, "parameters");
   return schema;

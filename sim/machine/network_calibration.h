@@ -20,7 +20,7 @@ struct CollectiveRange {
 /// Parameters of the protocols of a system (protocols_config.h), fitted to measured collectives:
 /// configs/network_calibrations/<system>.yaml, written by `orrery calibrate --system`.
 struct NetworkCalibration {
-  std::string id;         ///< "dgx_h200"
+  std::string id;         ///< name of the calibrated system: "dgx_h200"
   std::string system;     ///< the configuration that it was fitted with
   std::string made_with;  ///< program version and date of the fit
   std::vector<MeasurementFile> measurements;
@@ -30,7 +30,7 @@ struct NetworkCalibration {
   ErrorSummary held_out_error;  ///< the others, one in four
   /// Every combination of collective and ranks, predicted by a fit without it.
   ErrorSummary left_out_error;
-  std::vector<ResidualClass> residuals;  ///< of the rows that were held out
+  std::vector<ResidualClass> residuals;  ///< errors by class of the rows that were held out
   static const config::Schema<NetworkCalibration>& schema();
 
   /// Puts the parameters into the protocols of a system; nothing where it has none.

@@ -98,14 +98,14 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
                   "thread blocks that the library uses at most, each on an SM of its own",
                   between(1, 1024))
         .optional("in_switch_channels", &C::in_switch_channels,
-                  "the same of reductions in switches", between(0, 1024))
+                  "thread blocks that the library uses where switches reduce", between(0, 1024))
         .optional("net_peer_channels", &C::net_peer_channels,
-                  "the same of messages, for each peer in another system", between(0, 1024))
+                  "thread blocks of messages, for each peer in another system", between(0, 1024))
         .optional("one_shot_blocks", &C::one_shot_blocks,
-                  "the same of the one-shot all-reduce kernels", between(0, 1024))
+                  "thread blocks of the one-shot all-reduce kernels", between(0, 1024))
         .optional("ll128", &C::ll128, "whether the library has LL128 on this hardware")
         .optional("in_switch_ranks", &C::in_switch_ranks,
-                  "from how many ranks of a system on NCCL reduces in switches; 0: never",
+                  "least ranks of a system for which NCCL reduces in switches; 0: never",
                   between(0, 1e6))
         .optional("one_shot_limit", &C::one_shot_limit,
                   "largest all-reduce of the one-shot kernels", between(Bytes(0), Bytes(1e12)))
@@ -114,18 +114,20 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
                   between(Bytes(0), Bytes(1e12)))
         .optional("nominal_ll", &C::nominal_ll, "line share that NCCL's tuner gives LL",
                   between(0.01, 1))
-        .optional("nominal_nvls", &C::nominal_nvls, "and in-switch reduction", between(0.01, 1))
+        .optional("nominal_nvls", &C::nominal_nvls, "line share that it gives in-switch reduction",
+                  between(0.01, 1))
         .optional("nominal_collnet", &C::nominal_collnet,
                   "share of Simple's rate that the tuner gives reduction between systems",
                   between(0.01, 1))
         .optional("nominal_ll_pair", &C::nominal_ll_pair,
                   "most that the tuner gives LL between two systems", rate)
-        .optional("nominal_ll_systems", &C::nominal_ll_systems, "and between more", rate)
-        .optional("nvls_setup", &C::nvls_setup, "of an in-switch reduction, beyond the launch [us]",
-                  time)
+        .optional("nominal_ll_systems", &C::nominal_ll_systems,
+                  "most that the tuner gives LL between more systems", rate)
+        .optional("nvls_setup", &C::nvls_setup,
+                  "start of an in-switch reduction, beyond the launch [us]", time)
         .optional("net_ll", &C::net_ll, "one step of LL between systems [us]", time)
-        .optional("net_ll128", &C::net_ll128, "of LL128 [us]", time)
-        .optional("net_simple", &C::net_simple, "of Simple [us]", time)
+        .optional("net_ll128", &C::net_ll128, "one step of LL128 between systems [us]", time)
+        .optional("net_simple", &C::net_simple, "one step of Simple between systems [us]", time)
         .optional("net_post", &C::net_post,
                   "posting of a message between systems, one for each step of a ring [us]", time)
         .optional("p2p_peer", &C::p2p_peer, "each peer of grouped sends and receives [us]", time);

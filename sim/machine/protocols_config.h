@@ -26,11 +26,11 @@ struct ProtocolsConfig {
   /// bytes as it does here, by whichever algorithm is fastest.
   std::vector<std::string> topologies = {"nvswitch"};
   int channels = 24;            ///< thread blocks that NCCL uses at most, each on an SM of its own
-  int in_switch_channels = 16;  ///< the same where switches reduce
-  int net_peer_channels = 2;    ///< of messages, for each peer in another system
-  int one_shot_blocks = 24;     ///< of the one-shot kernels (TensorRT-LLM: MAX_ALL_REDUCE_BLOCKS)
-  bool ll128 = true;            ///< whether the library has LL128 on this hardware
-  int in_switch_ranks = 0;      ///< from how many ranks on NCCL reduces in switches; 0: never
+  int in_switch_channels = 16;  ///< thread blocks that NCCL uses where switches reduce
+  int net_peer_channels = 2;    ///< channels of messages, for each peer in another system
+  int one_shot_blocks = 24;  ///< blocks of one-shot kernels (TensorRT-LLM: MAX_ALL_REDUCE_BLOCKS)
+  bool ll128 = true;         ///< whether the library has LL128 on this hardware
+  int in_switch_ranks = 0;   ///< ranks from which on NCCL reduces in switches; 0: never
   Fact<Bytes> one_shot_limit = {Bytes(8388608), "TensorRT-LLM: workspace of its all-reduce"};
   /// Largest message of grouped sends and receives that LL carries.
   Fact<Bytes> p2p_ll_limit = {Bytes(524288), "NCCL src/enqueue.cc: 16 KiB x 32 channels a peer"};
@@ -44,8 +44,8 @@ struct ProtocolsConfig {
   Fact<BytesPerSecond> nominal_ll_systems = {BytesPerSecond(20.4e9), kTuner};
   Fact<Seconds> nvls_setup = {Seconds(25e-6), kTuner};
   Fact<Seconds> net_ll = {Seconds(2.7e-6), kTuner};       ///< one step between systems
-  Fact<Seconds> net_ll128 = {Seconds(4.0e-6), kTuner};    ///< likewise
-  Fact<Seconds> net_simple = {Seconds(14.0e-6), kTuner};  ///< likewise, flush included
+  Fact<Seconds> net_ll128 = {Seconds(4.0e-6), kTuner};    ///< one step by LL128
+  Fact<Seconds> net_simple = {Seconds(14.0e-6), kTuner};  ///< one step by Simple, flush included
   /// Posting of one message between systems by the processors: for each step of a ring that spans
   /// systems one, of Simple three.
   Fact<Seconds> net_post = {Seconds(1e-6), kTuner};

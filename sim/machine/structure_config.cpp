@@ -69,7 +69,7 @@ const Schema<CoreConfig>& CoreConfig::schema() {
                     "the most that one block can have, or the software-managed buffer [KiB]",
                     kBuffer)
           .required("shared_bandwidth", &C::shared_bandwidth,
-                    "of the shared memory of one unit at the boost clock [GB/s]", kBandwidth)
+                    "rate of the shared memory of one unit at the boost clock [GB/s]", kBandwidth)
           .optional("max_blocks", &C::max_blocks, "blocks resident at a time", kCount)
           .optional("max_warps", &C::max_warps,
                     "warps resident at a time; 1: a single instruction stream", kCount)
@@ -89,15 +89,15 @@ const Schema<CacheConfig>& CacheConfig::schema() {
   using C = CacheConfig;
   static const auto schema =
       Schema<C>("cache", "the last cache before the memory")
-          .required("capacity", &C::capacity, "of all parts [MiB]", kCapacity)
+          .required("capacity", &C::capacity, "size of all parts together [MiB]", kCapacity)
           .optional("partitions", &C::partitions, "parts that are nearest to some of the units",
                     kCount)
           .required("bandwidth", &C::bandwidth, "reads, of all parts together [TB/s]", kBandwidth)
           .optional("far_bandwidth", &C::far_bandwidth,
-                    "between the parts, all ways together; absent: it holds nothing up [TB/s]",
+                    "rate between the parts, all ways together; absent: it holds nothing up [TB/s]",
                     kBandwidth)
           .optional("far_latency", &C::far_latency,
-                    "by which a hit in another part takes longer [ns]", kLatency)
+                    "time by which a hit in another part takes longer [ns]", kLatency)
           .optional("duplicated", &C::duplicated,
                     "each part keeps copies of what its units read from the others");
   return schema;
@@ -107,12 +107,13 @@ const Schema<CopyEngineConfig>& CopyEngineConfig::schema() {
   using C = CopyEngineConfig;
   static const auto schema =
       Schema<C>("copy_engines", "engines that copy between memories beside the units")
-          .optional("count", &C::count, "engines", kCount)
+          .optional("count", &C::count, "number of copy engines", kCount)
           .optional("directions", &C::directions,
                     "kinds of copies that engines are dealt out to: to the host, from it, others; "
                     "1: any engine takes any copy",
                     between(1, 3))
-          .required("bandwidth", &C::bandwidth, "of one engine, bytes copied [GB/s]", kBandwidth);
+          .required("bandwidth", &C::bandwidth, "rate of one engine, bytes copied [GB/s]",
+                    kBandwidth);
   return schema;
 }
 
@@ -124,8 +125,9 @@ const Schema<LaunchConfig>& LaunchConfig::schema() {
                     "graph: steps are replayed as one graph; stream: the host enqueues kernel by "
                     "kernel")
           .required("host", &C::host, "the host's work to enqueue one kernel [us]", kLatency)
-          .required("stream", &C::stream, "from one kernel of a stream to the next [us]", kLatency)
-          .optional("graph", &C::graph, "per node of a replayed graph; absent: no graphs [us]",
+          .required("stream", &C::stream, "time from one kernel of a stream to the next [us]",
+                    kLatency)
+          .optional("graph", &C::graph, "time per node of a replayed graph; absent: no graphs [us]",
                     kLatency);
   return schema;
 }

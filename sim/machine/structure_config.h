@@ -58,7 +58,7 @@ struct CoreConfig {
   /// The most that one block can have: shared memory of a thread block, or the buffer that software
   /// manages.
   Fact<Bytes> shared_memory;
-  Fact<BytesPerSecond> shared_bandwidth;  ///< of one unit, at the boost clock
+  Fact<BytesPerSecond> shared_bandwidth;  ///< rate of one unit, at the boost clock
   Fact<int> max_blocks{.value = 1};       ///< resident at a time
   Fact<int> max_warps{.value = 1};        ///< resident at a time; 1: a single instruction stream
   Fact<int> max_cluster{.value = 1};      ///< blocks that reach each other's shared memory
@@ -77,15 +77,15 @@ struct CacheConfig {
   Fact<Bytes> capacity;
   /// Parts with a nearest unit each; a unit reads the other parts over a slower way.
   Fact<int> partitions{.value = 1};
-  Fact<BytesPerSecond> bandwidth;  ///< of all parts together, reads
+  Fact<BytesPerSecond> bandwidth;  ///< bytes/s of all parts together, reads
   /// Between the parts, all ways together; absent: they hold nothing up.
   std::optional<Fact<BytesPerSecond>> far_bandwidth;
-  Fact<Seconds> far_latency;  ///< by which a hit in another part takes longer
+  Fact<Seconds> far_latency;  ///< time by which a hit in another part takes longer
   /// Whether each part keeps copies of what its units read from the others: reads of the same data
   /// cross once, and every part holds the same.
   Fact<bool> duplicated{.value = false};
 
-  /// Of reads that know no part: (p - 1) / p.
+  /// Share of reads that go to another part, for reads that know no part: (p - 1) / p.
   double far_share() const { return 1 - 1.0 / partitions.value; }
   /// How often data that all units read lie in the cache.
   double copies() const { return duplicated.value ? partitions.value : 1; }
@@ -98,7 +98,7 @@ struct CopyEngineConfig {
   /// Kinds of copies among which engines are dealt out: to the host, from it, and on the device or
   /// to others. 1: any engine takes any copy.
   Fact<int> directions{.value = 1};
-  Fact<BytesPerSecond> bandwidth;  ///< of one engine: bytes that it has copied, read and written
+  Fact<BytesPerSecond> bandwidth;  ///< bytes/s of one engine: what it has copied, read and written
   /// Engines that copies of one direction find.
   int of_direction() const { return std::max(1, count.value / directions.value); }
   static const config::Schema<CopyEngineConfig>& schema();
@@ -112,9 +112,9 @@ enum class LaunchMode : std::uint8_t { kGraph, kStream };
 /// The way of a kernel to the device.
 struct LaunchConfig {
   LaunchMode mode = LaunchMode::kGraph;
-  Fact<Seconds> host;                  ///< the host's work to enqueue one kernel
-  Fact<Seconds> stream;                ///< from one kernel of a stream to the next, on the device
-  std::optional<Fact<Seconds>> graph;  ///< per node of a replayed graph; absent: no graphs
+  Fact<Seconds> host;    ///< the host's work to enqueue one kernel
+  Fact<Seconds> stream;  ///< time from one kernel of a stream to the next, on the device
+  std::optional<Fact<Seconds>> graph;  ///< time per node of a replayed graph; absent: no graphs
   static const config::Schema<LaunchConfig>& schema();
 };
 

@@ -64,7 +64,7 @@ const Schema<WireConfig>& WireConfig::schema() {
           .optional("kind", &C::kind, "messages take links to the host only where they must")
           .optional("links", &C::links, "parallel links", between(1, 1e6))
           .optional("bandwidth", &C::bandwidth,
-                    "of one link, one way; 0: as a port of the accelerator [GB/s]",
+                    "bandwidth of one link, one way; 0: as a port of the accelerator [GB/s]",
                     between(BytesPerSecond(0), BytesPerSecond(1e15)))
           .check(
               "a wire joins two different ends", [](const C& c) { return c.from != c.to; }, "to");
@@ -93,13 +93,15 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .optional("switch_reduction", &C::switch_reduction,
                     "nvswitch: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
           .required("latency", &C::latency,
-                    "of one step of a collective, or of a message, software included [us]",
+                    "time of one step of a collective, or of a message, software included [us]",
                     kLatency)
           .optional("hop_latency", &C::hop_latency,
-                    "of each link by which a way is longer than the shortest inside a system [ns]",
+                    "latency of each link by which a way is longer than the shortest inside a "
+                    "system [ns]",
                     kLatency)
           .optional("launch", &C::launch,
-                    "of a collective, once; where there are protocols theirs counts [us]", kLatency)
+                    "start of a collective, once; where there are protocols theirs counts [us]",
+                    kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction)
           .optional("bulk", &C::bulk,
@@ -107,9 +109,10 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
                     "protocols as they say")
           .optional("calibration", &C::calibration,
                     "network calibration that tells about the protocols; empty: none")
-          .optional_reference("protocols", &C::protocols, "protocols",
-                              "of the collective library; absent: a step costs the latency, bytes "
-                              "the efficiency")
+          .optional_reference(
+              "protocols", &C::protocols, "protocols",
+              "protocols of the collective library; absent: a step costs the latency, bytes "
+              "the efficiency")
           .check(
               "nvswitch needs links_per_switch",
               [](const C& c) { return c.kind != "nvswitch" || !c.links_per_switch.empty(); },
@@ -143,9 +146,10 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
           .optional("kind", &C::kind, "topology: rail_optimized, clos, multi_plane")
           .optional("nodes_per_leaf_group", &C::nodes_per_leaf_group,
                     "systems whose NICs share leaf switches", between(1, 1e6))
-          .optional("switch_ports", &C::switch_ports,
-                    "of a leaf, spine and core, at the rate of a NIC; empty: as it takes",
-                    between(2, 1e5))
+          .optional(
+              "switch_ports", &C::switch_ports,
+              "ports of a leaf, spine and core, at the rate of a NIC; empty: as many as it takes",
+              between(2, 1e5))
           .optional("leaf_groups_per_pod", &C::leaf_groups_per_pod,
                     "groups that share spines; 0: as many as the ports allow", kCount)
           .optional("oversubscription", &C::oversubscription,
@@ -166,10 +170,11 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
           .optional("rail_aware", &C::rail_aware,
                     "messages change rails inside their node (PXN), not on spines")
           .required("latency", &C::latency,
-                    "of one step of a collective, or of a message, software included [us]",
+                    "time of one step of a collective, or of a message, software included [us]",
                     kLatency)
           .optional("hop_latency", &C::hop_latency,
-                    "of each link by which a way is longer than the shortest between systems [ns]",
+                    "latency of each link by which a way is longer than the shortest between "
+                    "systems [ns]",
                     kLatency)
           .required("efficiency", &C::efficiency,
                     "share of the link bandwidth that collectives reach", kFraction);
@@ -182,13 +187,15 @@ const Schema<HostConfig>& HostConfig::schema() {
       Schema<C>("host", "the CPUs of the system")
           .required("processors", &C::processors, "CPUs of the system", between(1, 1e6))
           .optional("memory_kind", &C::memory_kind, "LPDDR5X, DDR5, ...")
-          .required("memory", &C::memory, "of all CPUs together [TB]", between(1_MB, Bytes(1e17)))
+          .required("memory", &C::memory, "memory of all CPUs together [TB]",
+                    between(1_MB, Bytes(1e17)))
           .optional("links", &C::links,
                     "the accelerators' links to their host board are part of the network")
           .optional("packages_per_switch", &C::packages_per_switch,
                     "packages that share a PCIe switch and its link to the host; 0: none do",
                     kCount)
-          .optional("network", &C::network, "of a host board, to storage and control [Gb/s]",
+          .optional("network", &C::network,
+                    "bandwidth of a host board, to storage and control [Gb/s]",
                     between(BytesPerSecond(0), BytesPerSecond(1e15)));
   return schema;
 }

@@ -20,7 +20,7 @@ struct WireConfig {
                          ///< several; any other name is a switch
   LinkKind kind = LinkKind::kScaleUp;  ///< messages take links to the host only where they must
   int links = 1;
-  BytesPerSecond bandwidth;  ///< of one link, one way; 0: as the ports of the accelerator
+  BytesPerSecond bandwidth;  ///< bandwidth of one link, one way; 0: as the ports of the accelerator
   static const config::Schema<WireConfig>& schema();
 };
 
@@ -38,26 +38,26 @@ struct WireConfig {
 ///  - none: a system of one rank has no fabric.
 struct ScaleUpConfig {
   std::string kind;
-  std::vector<int> links_per_switch;  ///< nvswitch
-  int boards = 1;                     ///< nvswitch
+  std::vector<int> links_per_switch;  ///< nvswitch: links of an accelerator to each switch chip
+  int boards = 1;                     ///< nvswitch: boards of switch chips
   int trunks = 0;                     ///< nvswitch: links of a chip to that of another board
-  int planes = 0;                     ///< unified_bus
+  int planes = 0;                     ///< unified_bus: planes of switches
   int l2_switches = 0;                ///< unified_bus, per plane
   std::vector<int> torus;             ///< torus: packages by axis; rank 1 is next on the first
   std::vector<int> open_axes;         ///< torus: axes without wrap-around
   int cube = 0;                       ///< torus: edge of the cubes that optical switches join
   std::vector<WireConfig> wires;      ///< mesh, graph
   bool switch_reduction = false;      ///< nvswitch: the chips reduce and multicast (NVLS)
-  Fact<Seconds>
-      latency;  ///< of one step of a collective or message between two ranks, software included
-  /// Of each link by which a way is longer than the shortest between two packages of a system,
+  Fact<Seconds> latency;  ///< time of one step of a collective or message between two ranks,
+                          ///< software included
+  /// Latency of each link by which a way is longer than the shortest between packages of a system,
   /// which `latency` has in it; 0: not known.
   Fact<Seconds> hop_latency;
-  /// Of a collective, once, whatever its steps; with `protocols` theirs counts instead.
+  /// Start of a collective, once, whatever its steps; with `protocols` theirs counts instead.
   Fact<Seconds> launch;
   Fact<double> efficiency;         ///< payload share of the link bandwidth that collectives reach
   std::optional<BulkConfig> bulk;  ///< large buffers without `protocols`, where they go another way
-  /// Of the collective library; where they are present, they replace `latency` and refine
+  /// Protocols of the collective library; where they are present, they replace `latency` and refine
   /// `efficiency`.
   std::optional<ProtocolsConfig> protocols;
   std::string calibration;  ///< network calibration that tells about the protocols; empty: none
@@ -71,8 +71,8 @@ enum class NetworkReduction : std::uint8_t { kNone, kAvailable, kAutomatic };
 /// Which of the equally short paths through the network between systems a message takes.
 enum class Routing : std::uint8_t {
   kAdaptive,       ///< all, equally: ideal spraying of packets
-  kEcmp,           ///< that of a hash of source, destination and flow
-  kDeterministic,  ///< that of the destination's number (D-mod-k)
+  kEcmp,           ///< path by a hash of source, destination and flow
+  kDeterministic,  ///< path by the destination's number (D-mod-k)
 };
 
 /// The network between systems: NICs, leaves, spines and cores. Bandwidth per package is the
@@ -83,14 +83,14 @@ enum class Routing : std::uint8_t {
 struct ScaleOutConfig {
   std::string kind = "rail_optimized";
   int nodes_per_leaf_group = 32;  ///< systems whose NICs share leaf switches (a scalable unit)
-  std::vector<int> switch_ports;  ///< of a leaf, spine and core, at the rate of a NIC; one for all.
-                                  ///< Empty: as many as it takes
+  std::vector<int> switch_ports;  ///< ports of a leaf, spine and core, at the rate of a NIC; one
+                                  ///< for all. Empty: as many as it takes
   int leaf_groups_per_pod = 0;    ///< groups that share spines; 0: as many as the ports allow
   /// NIC bandwidth below a leaf, and below a pod of spines, over that upwards: above 1 is a
   /// bottleneck.
   std::vector<double> oversubscription;
   int planes = 0;                        ///< multi_plane: trees; 0: one a rail
-  Routing routing = Routing::kAdaptive;  ///< of one message
+  Routing routing = Routing::kAdaptive;  ///< path of one message
   int flows = 1;                         ///< ecmp: hashed parts of a message
   NetworkReduction reduction = NetworkReduction::kNone;
   /// Payload that the switches reduce a NIC, one way; 0: as fast as it comes.
@@ -99,7 +99,7 @@ struct ScaleOutConfig {
   int packages_per_nic = 1;
   bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
-  /// Of each link by which a way is longer than the shortest between two systems, which `latency`
+  /// Latency of each link that a way has beyond the shortest between two systems, which `latency`
   /// has in it; 0: not known. Links inside systems on such a way cost that of the scale-up fabric.
   Fact<Seconds> hop_latency;
   Fact<double> efficiency;
@@ -109,12 +109,12 @@ struct ScaleOutConfig {
 struct HostConfig {
   Fact<int> processors;  ///< CPUs in the system
   std::string memory_kind;
-  Fact<Bytes> memory;  ///< of all of them
+  Fact<Bytes> memory;  ///< memory of all CPUs together
   bool links = false;  ///< the accelerators' links to their host board are part of the network
   /// Packages behind one PCIe switch, which has one link of a package's bandwidth to the host board
   /// (DGX A100: 2); 0: each has its own.
   int packages_per_switch = 0;
-  BytesPerSecond network;  ///< of a host board, to storage and control; 0: none
+  BytesPerSecond network;  ///< bytes/s of a host board, to storage and control; 0: none
   static const config::Schema<HostConfig>& schema();
 };
 
@@ -123,11 +123,11 @@ struct SystemConfig {
   std::string id;  ///< "dgx_h100": what configurations call it
   std::string name;
   AcceleratorConfig accelerator;
-  Fact<int> accelerators;         ///< packages
+  Fact<int> accelerators;         ///< packages in the system
   int accelerators_per_node = 8;  ///< packages behind one host board
   ScaleUpConfig scale_up;
   ScaleOutConfig scale_out;
-  /// Of dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
+  /// Dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
   std::optional<ExpertExchangeConfig> expert_exchange;
   HostConfig host;
   /// Everything the system draws at load, network and storage included: a published input. Absent:

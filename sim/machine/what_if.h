@@ -26,8 +26,8 @@ void follow_changes(AcceleratorConfig& device);
 /// must be the rate. Empty: nothing.
 std::string per_clock_fault(const ComputeConfig& compute);
 
-/// Likewise of a memory: pins times the rate of a pin must be the bandwidth. A wrong generation or
-/// number of stacks shows here.
+/// What is wrong with the organisation of a memory: pins times the rate of a pin must be the
+/// bandwidth. A wrong generation or number of stacks shows here.
 std::string organisation_fault(const MemoryConfig& memory);
 
 }  // namespace orrery

@@ -34,7 +34,7 @@ class FairShare {
 
   std::uint32_t add_link(double capacity);
   std::uint32_t add_flow();
-  /// Of a flow that is not active: what it loads, each link once.
+  /// Tells what a flow that is not active loads, each link once.
   void set_route(std::uint32_t flow, const std::vector<LinkWeight>& route);
 
   double capacity(std::uint32_t link) const { return links_[link].capacity; }
@@ -88,24 +88,24 @@ class FairShare {
   /// A link of a flow.
   struct Share {
     std::uint32_t link;
-    std::uint32_t slot;  ///< in Link::members while active
+    std::uint32_t slot;  ///< index in Link::members while active
     double weight;
   };
   struct Link {
     double capacity = 0;
     std::vector<Member> members;
-    bool changed = false;  ///< in changed_
+    bool changed = false;  ///< the link is in changed_
   };
   /// A link during solve().
   struct Fill {
     double free = 0;    ///< left for the flows that still rise
-    double weight = 0;  ///< of those
+    double weight = 0;  ///< weight of the flows that still rise
     double first_weight = 0;
     double level = kUnlimited;  ///< the rate at which it was full
     std::uint32_t waiting = 0;  ///< flows that still rise
-    bool touched = false;       ///< in touched_
+    bool touched = false;       ///< the link is in touched_
     bool grown = false;         ///< the flows that it limits are in rising_
-    bool overloaded = false;    ///< by flows that are fixed
+    bool overloaded = false;    ///< flows that are fixed take more than it has
   };
   enum class Phase : std::uint8_t { kFixed, kRising, kSolved };
   struct Flow {
@@ -113,7 +113,7 @@ class FairShare {
     double trial_rate = 0;  ///< during solve()
     std::uint32_t bottleneck = kNoLink;
     std::uint32_t trial_bottleneck = kNoLink;
-    std::uint32_t first = 0, end = 0;  ///< in shares_
+    std::uint32_t first = 0, end = 0;  ///< first index in shares_, and the one behind the last
   };
   struct Candidate {
     double level;
@@ -145,20 +145,20 @@ class FairShare {
 
   Resolve resolve_;
   std::vector<Link> links_;
-  std::vector<Fill> fills_;  ///< by link
+  std::vector<Fill> fills_;  ///< state of solve() by link
   std::vector<Flow> flows_;
-  std::vector<Phase> phases_;  ///< by flow; apart from flows_ because it is read most
+  std::vector<Phase> phases_;  ///< phases by flow; apart from flows_ because they are read most
   std::vector<Share> shares_;
-  std::vector<std::vector<std::uint32_t>> unused_shares_;  ///< by number: firsts of old routes
+  std::vector<std::vector<std::uint32_t>> unused_shares_;  ///< firsts of old routes by their number
   std::vector<std::uint32_t> changed_;
   std::vector<std::uint32_t> touched_;  ///< links of rising_ flows
   std::vector<std::uint32_t> rising_;
   std::vector<std::uint32_t> wrong_;
-  std::vector<Candidate> candidates_;  ///< heap
+  std::vector<Candidate> candidates_;  ///< heap of links by the rate at which they are full
   std::vector<Change> changes_;
   std::size_t active_ = 0;
-  std::size_t loaded_links_ = 0;      ///< with members
-  std::uint32_t local_failures_ = 0;  ///< in a row
+  std::size_t loaded_links_ = 0;      ///< links with members
+  std::uint32_t local_failures_ = 0;  ///< tries in a row that failed
   std::uint32_t local_pause_ = 0;     ///< solves without a local try
   std::uint64_t rates_computed_ = 0;
 };

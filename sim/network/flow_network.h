@@ -95,13 +95,13 @@ class FlowNetwork {
  private:
   struct Flow {
     double size = 0;       ///< bytes on the most loaded link
-    double remaining = 0;  ///< at `since`
+    double remaining = 0;  ///< bytes left at `since`
     Picoseconds since = 0;
     double alone = 0;               ///< rate without competition
     std::uint32_t alone_link = 0;   ///< what then limits it
-    std::uint32_t alone_epoch = 0;  ///< of the capacities behind `alone`
+    std::uint32_t alone_epoch = 0;  ///< epoch of the capacities behind `alone`
     std::uint32_t shares = 0;
-    std::uint32_t limit_link = kNoLink;  ///< private
+    std::uint32_t limit_link = kNoLink;  ///< private link that stands for a limit of the flow
     bool in_flight = false;
   };
 
@@ -114,17 +114,17 @@ class FlowNetwork {
   static Picoseconds end_of(const Flow& flow, double rate);
   static double left(const Flow& flow, double rate, Picoseconds now);
 
-  std::vector<double> capacities_;           ///< by link, before merging
-  std::vector<std::uint32_t> link_of_;       ///< by link: after merging
-  std::vector<Flow> flows_;                  ///< by transfer
-  std::vector<std::uint32_t> unused_flows_;  ///< removed
+  std::vector<double> capacities_;           ///< capacities by link, before merging
+  std::vector<std::uint32_t> link_of_;       ///< link after merging, by link before
+  std::vector<Flow> flows_;                  ///< flows by transfer
+  std::vector<std::uint32_t> unused_flows_;  ///< flows of removed transfers
   std::vector<std::uint32_t> unused_links_;  ///< private ones of removed transfers
   std::size_t shared_links_ = 0;
   std::size_t in_flight_ = 0;
-  std::uint32_t epoch_ = 1;  ///< of the capacities
+  std::uint32_t epoch_ = 1;  ///< epoch of the capacities
   bool merged_;
   FairShare sharing_;
-  DeadlineHeap<Picoseconds> ends_;  ///< by transfer
+  DeadlineHeap<Picoseconds> ends_;  ///< ends by transfer
   std::vector<DeadlineHeap<Picoseconds>::Entry> moved_ends_;
   std::vector<LinkWeight> route_;
 };

@@ -78,17 +78,17 @@ class PacketNetwork final : public Agenda {
   };
   struct Flow {
     std::uint64_t packets = 0;
-    std::uint64_t last_bytes = 0;  ///< of the last packet, header included
+    std::uint64_t last_bytes = 0;  ///< bytes of the last packet, header included
     std::uint32_t first_hop = 0;
     Picoseconds end = kNever;
   };
   struct Link {
     double rate = 0;
     Picoseconds latency = 0;
-    std::vector<std::uint32_t> hops;  ///< that send over it
-    std::size_t turn = 0;             ///< in `hops`: who is asked first
-    std::uint32_t sending = kNobody;  ///< hop
-    bool woken = false;               ///< in woken_
+    std::vector<std::uint32_t> hops;  ///< hops that send over the link
+    std::size_t turn = 0;             ///< index in `hops` of the one that is asked first
+    std::uint32_t sending = kNobody;  ///< hop that the link sends for
+    bool woken = false;               ///< the link is in woken_
   };
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
@@ -104,7 +104,7 @@ class PacketNetwork final : public Agenda {
   PacketOptions options_;
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  std::vector<Hop> hops_;  ///< of each flow in a row
+  std::vector<Hop> hops_;  ///< hops of each flow in a row
   std::vector<std::uint32_t> woken_;
   EventQueue queue_;
   std::uint64_t events_ = 0;

@@ -29,7 +29,7 @@ class DeadlockReport {
   std::vector<CursorIndex> cycle() const;
 
   const Replayer& replayer_;
-  std::vector<std::vector<CursorIndex>> users_;  ///< by transfer: the streams that use it
+  std::vector<std::vector<CursorIndex>> users_;  ///< streams that use a transfer, by transfer
 };
 
 DeadlockReport::DeadlockReport(const Replayer& replayer)

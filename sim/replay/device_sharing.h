@@ -43,7 +43,7 @@ class DeviceSharing {
   struct Device {
     DeviceLoad load;
     std::uint32_t level = kFree;  ///< index of `load` in slowdowns_, once a kernel asks
-    std::uint32_t kernels = 0;    ///< that run
+    std::uint32_t kernels = 0;    ///< kernels that run
   };
   struct Work {
     KernelId kernel = 0;
@@ -53,7 +53,7 @@ class DeviceSharing {
     Picoseconds since = 0;   ///< `left` is as of then
     Picoseconds end = 0;     ///< if nothing changes
     Picoseconds queued = 0;  ///< time of the event that counts
-    double left = 0;         ///< of the time alone
+    double left = 0;         ///< time alone that is left, in ps
     double slowdown = 1;
   };
 
@@ -67,11 +67,11 @@ class DeviceSharing {
   SlowdownModel& model_;
   EventQueue& queue_;
   std::uint16_t ends_kind_;
-  std::uint32_t streams_;        ///< per role
-  std::vector<Device> devices_;  ///< by role
-  std::vector<Work> work_;       ///< by role, then stream
+  std::uint32_t streams_;        ///< streams per role
+  std::vector<Device> devices_;  ///< devices by role
+  std::vector<Work> work_;       ///< work by role, then stream
   std::map<DeviceLoad, std::uint32_t> levels_;
-  std::vector<std::vector<double>> slowdowns_;  ///< by level, then kernel; 0: not asked for yet
+  std::vector<std::vector<double>> slowdowns_;  ///< factors by level and kernel; 0: not asked for
 };
 
 }  // namespace orrery

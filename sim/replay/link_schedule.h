@@ -45,7 +45,7 @@ class LinkSchedule {
   struct Totals {
     std::vector<double> bytes, payload;
   };
-  /// Of all transfers, each of which has ended `completed(transfer)` times, parts of one included.
+  /// Totals of all transfers, each ended `completed(transfer)` times, parts of one included.
   template <class Completed>
   Totals totals(const Completed& completed) const {
     Totals totals{std::vector<double>(costs_.links.size()),
@@ -71,9 +71,9 @@ class LinkSchedule {
   void change_route(const LinkEvent::Reroute& reroute, double part_done, double completed);
 
   const Costs& costs_;
-  std::vector<std::size_t> order_;     ///< of costs_.link_events, by time
-  std::size_t next_ = 0;               ///< in order_
-  std::map<std::uint32_t, Way> ways_;  ///< of rerouted transfers
+  std::vector<std::size_t> order_;     ///< indices of costs_.link_events, by time
+  std::size_t next_ = 0;               ///< index in order_ of the next event
+  std::map<std::uint32_t, Way> ways_;  ///< ways of rerouted transfers
   // By link, up to the last event; empty before the first.
   std::vector<double> busy_s_, counted_bytes_;
 };

@@ -48,7 +48,7 @@ struct TimeBreakdown {
 };
 
 struct RoleResult {
-  Picoseconds end = 0;  ///< its last operator ended
+  Picoseconds end = 0;  ///< time when its last operator ended
   TimeBreakdown breakdown;
   /// Time of the compute stream by block of the program: kernels, launches and waits for bytes
   /// before them; no bubbles.

@@ -36,7 +36,7 @@ class Replayer final : public Agenda {
   /// Names a transfer that stands still and the link that holds it up, by number without a
   /// topology; empty if there is none.
   std::string stall_report(const Topology* topology) const;
-  /// Of a finished replay.
+  /// The result of a finished replay.
   ReplayResult result() const;
 
  private:
@@ -56,8 +56,8 @@ class Replayer final : public Agenda {
   struct Cursor {
     const FrozenOperator* head = nullptr;       ///< the operator that runs or starts next
     const FrozenOperator* block_end = nullptr;  ///< end of this stream in the current block
-    const StreamWait* waits = nullptr;          ///< of the current block
-    std::uint64_t position = 0;                 ///< of `head`; kEnd after the last
+    const StreamWait* waits = nullptr;          ///< waits of the current block
+    std::uint64_t position = 0;                 ///< position of `head`; kEnd after the last
     std::uint64_t awaited = 0;  ///< kBlocked: the position that stream `awaits` has to reach
     Picoseconds begun = 0;      ///< when the operator started or was posted
     std::uint32_t role = 0;
@@ -78,7 +78,7 @@ class Replayer final : public Agenda {
 
   /// A transfer and its posts; it serves one rendezvous after the other.
   struct Meeting {
-    std::uint32_t first_post = 0;  ///< in posts_
+    std::uint32_t first_post = 0;  ///< index in posts_ of the first one
     std::uint32_t participants = 0;
     std::uint32_t posted = 0;
     bool in_flight = false;
@@ -126,11 +126,11 @@ class Replayer final : public Agenda {
   const Costs& costs_;
   Timeline* timeline_;
   UseObserver* observer_;
-  std::uint32_t streams_;  ///< per role
+  std::uint32_t streams_;  ///< streams per role
   std::vector<FrozenBlock> blocks_;
-  std::vector<Cursor> cursors_;  ///< by role, then stream
+  std::vector<Cursor> cursors_;  ///< cursors by role, then stream
   std::vector<Account> accounts_;
-  std::vector<Meeting> meetings_;     ///< by transfer
+  std::vector<Meeting> meetings_;     ///< meetings by transfer
   std::vector<std::uint32_t> posts_;  ///< cursors that wait for a transfer, grouped by transfer
   FlowNetwork network_;
   LinkSchedule link_schedule_;

@@ -12,8 +12,8 @@ namespace orrery {
 /// One resolved configuration value, for queries: `system.accelerator.memory.bandwidth = 8e12 B/s`.
 struct Parameter {
   std::string path;
-  std::string text;             ///< as written or printed: "8 TB/s"
-  std::optional<double> value;  ///< in SI base units where it is a number
+  std::string text;             ///< text as written or printed: "8 TB/s"
+  std::optional<double> value;  ///< value in SI base units where it is a number
   std::string unit;             ///< "B/s", empty for text and counts
   std::string origin;           ///< "configs/accelerators/gb200.yaml:12:14", "--set", "default"
 
@@ -29,14 +29,14 @@ struct Configuration {
 
 /// A value that is another one than in a base.
 struct Variation {
-  Parameter parameter;  ///< with the path of one of the base
-  std::string json;     ///< its value in the canonical object: `8000000000000.0`, `"bf16"`
+  Parameter parameter;  ///< parameter with the path of one of the base
+  std::string json;     ///< JSON of its value in the canonical object: `8000000000000.0`, `"bf16"`
 };
 
 /// The parameters of a base with some of them replaced.
 std::vector<Parameter> parameters_with(const Configuration& base,
                                        const std::vector<Variation>& varied);
-/// The same of its canonical object.
+/// The canonical object of a base with some values replaced.
 nlohmann::ordered_json canonical_with(const Configuration& base,
                                       const std::vector<Variation>& varied);
 

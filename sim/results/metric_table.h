@@ -12,13 +12,13 @@ namespace orrery {
 /// What a metric does where the whole run takes x times as long.
 enum class Follows {
   kNothing,
-  kTime,  ///< it is x times as large
+  kTime,  ///< x times as large
   kRate,  ///< so much per time: it is 1 / x as large
 };
 
 /// One number or word of a result: names, units and meanings are fixed for users.
 struct MetricInfo {
-  std::string name;         ///< "step_time_s"
+  std::string name;         ///< name such as "step_time_s"
   std::string unit;         ///< "s", "B/s"; "1" for ratios and counts, empty for words
   std::string meaning;      ///< one line
   std::string experiments;  ///< kinds that have it: "training, inference", or "all"

@@ -40,8 +40,8 @@ struct ClassBreakdown {
 
 /// What one part of the machine did in a run. Printed, not stored.
 struct ComponentUse {
-  std::string name;       ///< "system0/node3"
-  double busy_share = 0;  ///< of the run, kernels on its accelerators
+  std::string name;       ///< name such as "system0/node3"
+  double busy_share = 0;  ///< share of the run with kernels on its accelerators
   double sent_bytes = 0;  ///< put on links by its accelerators
 };
 
@@ -50,8 +50,8 @@ struct LinkUse {
   std::string name;         ///< "system0/node0/accelerator3->group0/leaf3", "accelerator->leaf"
   std::uint64_t links = 1;  ///< physical ones, one way
   double bytes = 0;         ///< payload, on all of them
-  double busy_share = 0;    ///< of the run, had they carried it at full rate: mean of the links
-  double peak_share = 0;    ///< the same of the busiest link
+  double busy_share = 0;  ///< share of the run, had they carried it at full rate: mean of the links
+  double peak_share = 0;  ///< share of the run of the busiest link, likewise at full rate
 };
 
 enum class RunStatus { kOk, kInfeasible, kFailed };
@@ -76,7 +76,7 @@ struct RunRecord {
   std::vector<ClassBreakdown> classes;
   std::vector<ComponentUse> components;
   std::vector<LinkUse> link_classes;
-  std::vector<LinkUse> links;  ///< that carried something; where the experiment asks for them
+  std::vector<LinkUse> links;  ///< links that carried something; where the experiment asks for them
   nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
   std::shared_ptr<const Configuration> base;  ///< resolved; null: not known
   std::vector<Variation> varied;              ///< what the point has otherwise than its base
@@ -84,7 +84,7 @@ struct RunRecord {
   const Metric* find(std::string_view metric) const;
   /// Every resolved value.
   std::vector<Parameter> parameters() const;
-  /// Of one path, as a number; none where there is no such parameter, or it is no number.
+  /// Value at a path, as a number; none where there is no such parameter, or it is no number.
   std::optional<double> parameter(std::string_view path) const;
   /// Resolved, canonical.
   nlohmann::ordered_json configuration() const;

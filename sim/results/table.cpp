@@ -17,7 +17,7 @@ constexpr int kSignificantDigits = 3;
 struct Decimal {
   bool negative;
   std::string digits;  ///< kSignificantDigits of them
-  int exponent;        ///< of the first digit
+  int exponent;        ///< power of ten of the first digit
 };
 
 /// std::to_chars rounds correctly and knows no locale; the rest is moving the point.

@@ -17,14 +17,14 @@ struct Chunk {
   bool operator==(const Chunk&) const = default;
 };
 
-/// What one instance does in an iteration of continuous batching, on each data parallel rank: chunks
-/// of prompts beside sequences that get one more token each. Of the latter only what attention's
-/// time depends on is told: how many there are, what they have in the cache together, and the
-/// longest of them, which all others wait for.
+/// What one instance does in an iteration of continuous batching, on each data parallel rank:
+/// chunks of prompts beside sequences that get one more token each. Of the latter only what
+/// attention's time depends on is told: how many there are, what they have in the cache together,
+/// and the longest of them, which all others wait for.
 struct BatchShape {
-  std::int64_t sequences = 0;  ///< that decode
+  std::int64_t sequences = 0;  ///< sequences that decode
   std::int64_t longest = 0;    ///< tokens in the cache of the longest of these, before
-  std::int64_t context = 0;    ///< the same of all of these together
+  std::int64_t context = 0;    ///< tokens in the cache of all of these together, before
   std::span<const Chunk> chunks{};
 
   /// New tokens of the iteration.

@@ -9,9 +9,9 @@ namespace orrery {
 
 /// A prompt that somebody sends, and how many tokens the answer will have.
 struct Request {
-  std::int64_t id = 0;  ///< in order of arrival, from 0
+  std::int64_t id = 0;  ///< number in order of arrival, from 0
   Picoseconds arrival = 0;
-  std::int64_t prompt = 1;  ///< tokens
+  std::int64_t prompt = 1;  ///< tokens of the prompt
   std::int64_t output = 1;  ///< tokens, the one that the prefill gives included
 
   bool operator==(const Request&) const = default;

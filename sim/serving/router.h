@@ -14,8 +14,8 @@ namespace orrery {
 
 /// What a router sees of an instance.
 struct InstanceView {
-  std::int64_t waiting = 0;  ///< requests
-  std::int64_t running = 0;  ///< requests
+  std::int64_t waiting = 0;  ///< requests that wait
+  std::int64_t running = 0;  ///< requests that run
 };
 
 /// Which instance takes a request.

@@ -27,7 +27,7 @@ struct Batch {
     std::int64_t tokens = 1;
   };
   std::vector<Share> shares;
-  std::vector<Chunk> chunks;  ///< of shape(), kept for the next one
+  std::vector<Chunk> chunks;  ///< chunks of shape(), kept for the next one
 
   /// As a pricer sees it. Valid until the next call.
   BatchShape shape(const Queue& queue);

@@ -64,11 +64,11 @@ class RecordWriter {
 
   Database& database_;
   Statement find_, point_, varied_, interval_, class_, link_, run_;
-  std::map<std::string, std::vector<Base>> bases_;  ///< by kind; the last few that records had
-  std::map<std::string, Values> values_;            ///< by kind and layout
+  std::map<std::string, std::vector<Base>> bases_;  ///< last few of records, by kind
+  std::map<std::string, Values> values_;            ///< values by kind and layout
 };
 
-/// "metrics_training"
+/// A name such as "metrics_training".
 std::string metrics_table(const std::string& experiment);
 /// In double quotes, for SQL.
 std::string sql_name(const std::string& name);

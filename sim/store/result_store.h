@@ -27,7 +27,7 @@ struct RunTimes {
   std::string started;  ///< UTC, ISO 8601: "2025-11-03T09:12:44.120Z"
   double wall_s = 0;
   std::string host;
-  int exit_code = 0;  ///< of a failure, as the program would have returned it
+  int exit_code = 0;  ///< exit code of a failure, as the program would have returned it
 };
 
 enum class SaveOutcome { kAdded, kReplacedFailure, kAlreadyThere };

@@ -15,11 +15,11 @@ namespace orrery {
 struct TileRow {
   std::string key;     ///< SHA-256 of all that the result depends on, engine version included
   std::string device;  ///< name of the accelerator, for people
-  std::string kernel;  ///< class of the kernel, likewise: "gemm"
+  std::string kernel;  ///< class of the kernel, for people: "gemm"
   std::string precision;
-  std::string shape;  ///< likewise: "1 x 4096 x 8192 x 8192"
+  std::string shape;  ///< shape for people: "1 x 4096 x 8192 x 8192"
   double units = 1;   ///< share of the SMs that the kernel had
-  double memory = 1;  ///< of the memory bandwidth
+  double memory = 1;  ///< share of the memory bandwidth that the kernel had
   double duration_us = 0;
   std::int64_t events = 0;
 };

@@ -24,7 +24,7 @@ class AtomicFile {
 
  private:
   std::filesystem::path path_;
-  bool replaced_;  ///< by a renamed file; false: no plain file, written to directly
+  bool replaced_;  ///< a renamed file replaces it; false: no plain file, written to directly
   std::filesystem::path temporary_;
   std::ofstream stream_;
   bool committed_ = false;

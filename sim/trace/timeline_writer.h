@@ -24,7 +24,7 @@ class TimelineWriter {
   enum class EventKind : std::uint8_t { kBegin, kEnd, kSample };
   struct Event {
     Picoseconds time;
-    std::uint32_t index;  ///< of the span or the sample
+    std::uint32_t index;  ///< index of the span or the sample
     EventKind kind;
   };
 

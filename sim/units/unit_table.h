@@ -27,7 +27,7 @@ struct DimensionText {
   const char* name;
   std::vector<const char*> examples;
   const char* base_unit;
-  std::vector<const char*> print_units;  ///< ascending
+  std::vector<const char*> print_units;  ///< units to print with, ascending
 };
 
 /// The unit of a name such as "GB", "Tb/s", "pJ/bit"; none if it is unknown.

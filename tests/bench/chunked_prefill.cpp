@@ -17,10 +17,10 @@ constexpr std::int64_t kBudget = 8192;
 constexpr std::size_t kSequences = 256;
 
 struct Turn {
-  double arrival = 0;  ///< seconds
+  double arrival = 0;  ///< arrival in seconds
   std::int64_t prompt = 0, output = 0;
   std::int64_t context = 0;  ///< tokens in the cache
-  std::int64_t taken = 0;    ///< of the prompt, in this iteration
+  std::int64_t taken = 0;    ///< tokens of the prompt that this iteration takes
 };
 
 double share(Random& random) {

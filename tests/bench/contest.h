@@ -11,7 +11,7 @@ namespace orrery::bench {
 struct Sample {
   double seconds = 0;  ///< CPU time of the process, per item
   double bytes = 0;    ///< memory, where that is what is measured
-  double count = 0;    ///< of events, likewise
+  double count = 0;    ///< number of events, where that is what is measured
 };
 
 /// CPU time that this process has used, in seconds.
@@ -37,7 +37,7 @@ struct Comparison {
   Quantity quantity = Quantity::kSeconds;
   Limit limit = Limit::kAtMost;
   double demand = 0;
-  bool guide = false;  ///< to compare with, not a demand
+  bool guide = false;  ///< guide to compare with, not a demand
 };
 void add_comparison(Comparison comparison);
 

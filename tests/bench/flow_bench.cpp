@@ -82,8 +82,8 @@ class EcmpSteps {
 
   std::uint32_t steps_;
   Random random_{7};
-  std::vector<std::uint32_t> sent_;     ///< by host
-  std::vector<std::uint32_t> host_of_;  ///< by message
+  std::vector<std::uint32_t> sent_;     ///< messages sent, by host
+  std::vector<std::uint32_t> host_of_;  ///< host by message
   FlowNetwork network_;
 };
 

@@ -22,7 +22,7 @@ struct Shared {
   const Costs& costs;
   std::vector<FrozenBlock> blocks;
   std::vector<Rendezvous> rendezvous;
-  std::vector<std::unique_ptr<StreamProcess>> processes;  ///< by role, then stream
+  std::vector<std::unique_ptr<StreamProcess>> processes;  ///< processes by role, then stream
 };
 
 class StreamProcess : public sc_core::sc_module {

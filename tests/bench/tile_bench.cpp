@@ -39,7 +39,7 @@ Prefill prefill(std::size_t rows, std::int64_t heads) {
   return p;
 }
 
-/// Per kernel; `memory` in bytes/us: enough, or so little that blocks hold each other up.
+/// CPU time per kernel; `memory` in bytes/us: enough, or so little that blocks hold each other up.
 Sample play(const Prefill& p, double memory) {
   const BlockMachine machine{.units = kUnits, .memory_bytes_per_us = memory};
   const double begin = cpu_seconds();
@@ -91,7 +91,7 @@ Step llama_step() {
   return {build_inference(e.model.build(), e.inference()), e.system.accelerator};
 }
 
-/// Per step: all kernels of it that differ.
+/// CPU time per step: all its kernels that differ.
 Sample price_step(Fidelity fidelity, bool memo) {
   const Step step = llama_step();
   TileStore store;

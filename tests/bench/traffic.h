@@ -19,7 +19,7 @@ struct Traffic {
   std::uint32_t ranks = 0;
   std::uint32_t steps = 0;  ///< messages of each chain
   double capacity = 0;      ///< bytes/s of each link
-  double bytes = 0;         ///< of a message, before jitter
+  double bytes = 0;         ///< bytes of a message, before jitter
   Sizes sizes = Sizes::kEqual;
   std::vector<Chain> chains;
 

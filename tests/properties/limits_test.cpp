@@ -55,7 +55,7 @@ std::string text(const char* key, std::int64_t value) {
   return std::string(", ") + key + ": " + std::to_string(value);
 }
 
-/// Of every family, small ones that fit into an L2 and large ones.
+/// Operators of every family, small ones that fit into an L2 and large ones.
 std::vector<std::string> operators() {
   std::vector<std::string> all = {"kind: softmax, rows: 65536, width: 4096",
                                   "kind: rms_norm, rows: 16384, width: 8192",

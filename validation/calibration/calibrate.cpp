@@ -55,7 +55,7 @@ bool is_kernel(const OperatorTable& table, const OperatorRow& row, std::int64_t 
 /// The rows of one table and precision of one accelerator.
 struct Rows {
   std::vector<FitRow> fitted, held_out;
-  std::vector<FitRow> at_fault;  ///< of kernels that break physics
+  std::vector<FitRow> at_fault;  ///< rows of kernels that break physics
   std::map<RowRule, std::int64_t> left_out;
 };
 

@@ -45,7 +45,7 @@ struct Space {
   const AcceleratorConfig* accelerator = nullptr;
   std::vector<Group> groups;
   std::vector<Place> free;
-  std::vector<double> logs;  ///< of the free parameters, where `groups` holds their exponentials
+  std::vector<double> logs;  ///< logarithms of the free parameters (`groups`: exponentials)
 };
 
 /// log(predicted / measured) of one row, as a function of the logarithms of the free parameters.

@@ -23,8 +23,8 @@ constexpr std::size_t kFewestOfPart = 100;
 struct Candidate {
   MeasuredRatio ratio;
   ResidualPoint point;
-  std::size_t row = 0;  ///< among those that are kept
-  double share = 1;     ///< of the row's predicted time, all kernels of the class together
+  std::size_t row = 0;  ///< index among the rows that are kept
+  double share = 1;     ///< share of the row's predicted time, all kernels of the class together
 };
 
 /// The kernel that a row is about; null: it computes no products.

@@ -97,8 +97,8 @@ class ExpertRanks {
     return row.latency_us / least;
   }
 
-  std::map<std::string, std::vector<Rank>> ranks_;  ///< by model, distribution and tokens
-  std::map<std::string, double> medians_;           ///< of excess(), by curve
+  std::map<std::string, std::vector<Rank>> ranks_;  ///< ranks by model, distribution and tokens
+  std::map<std::string, double> medians_;           ///< medians of excess(), by curve
 };
 
 /// The kernels of a table that stand or fall together: a device, a precision, grouped heads or not.

@@ -18,7 +18,7 @@ enum class RowRule : std::uint8_t {
   kMemory,    ///< shorter than its bytes take at the peak of the memory, less what the L2 can hold
   kPeak,      ///< shorter than its FLOPs take at the peak of its precision
   kFellBack,  ///< experts: the library ran a tactic that its profile did not choose
-  kTable,     ///< of kernels that break physics elsewhere in the table
+  kTable,     ///< row of kernels that break physics elsewhere in the table
 };
 /// "faster than the memory", ...
 const char* to_string(RowRule rule);

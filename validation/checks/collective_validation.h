@@ -50,7 +50,7 @@ class CollectiveValidation {
   void check_rows() const;
 
   const std::map<Key, Group>& groups() const { return groups_; }
-  /// By the name that tables use.
+  /// Machines by the name that tables use.
   const std::map<std::string, std::optional<Machine>>& machines() const { return machines_; }
   /// Rows by the reason why they were not compared.
   const std::map<std::string, std::size_t>& left_out() const { return left_out_; }

@@ -25,7 +25,7 @@ const Schema<PublishedRow>& PublishedRow::schema() {
           .required("metric", &PublishedRow::metric,
                     "metric to compare (`orrery describe metrics`)")
           .required("measured", &PublishedRow::measured, "published value, in `unit`")
-          .optional("unit", &PublishedRow::unit, "of `measured`; default: that of the metric")
+          .optional("unit", &PublishedRow::unit, "unit of `measured`; default: that of the metric")
           .optional("tolerance", &PublishedRow::tolerance,
                     "relative error above which the row is marked", config::positive())
           .required("source", &PublishedRow::source, "where it was published")

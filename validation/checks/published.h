@@ -19,7 +19,7 @@ struct PublishedRow {
   std::map<std::string, config::Node> set;
   std::string metric;
   double measured = 0;
-  std::string unit;        ///< of `measured`: that of the metric or another of its dimension ("ms")
+  std::string unit;  ///< unit of `measured`: that of the metric or another of its dimension ("ms")
   double tolerance = 0.1;  ///< relative error above which the row is marked
   std::string source;
   FilePath rows;
@@ -29,7 +29,7 @@ struct PublishedRow {
 /// A row ready to be run.
 struct PublishedPoint {
   PublishedRow row;
-  double measured = 0;  ///< in the unit of the metric
+  double measured = 0;  ///< measured value in the unit of the metric
   LoadedExperiment loaded;
 };
 

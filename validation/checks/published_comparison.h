@@ -14,7 +14,7 @@ namespace orrery {
 /// A published row beside its prediction.
 struct PublishedComparison {
   PublishedRow row;
-  double measured = 0;  ///< in the unit of the metric
+  double measured = 0;  ///< measured value in the unit of the metric
   std::string reason;   ///< why there is no prediction
   double predicted = 0;
   double error = 0;  ///< predicted / measured - 1
@@ -33,13 +33,13 @@ std::vector<PublishedComparison> compare_published(const std::vector<std::string
 
 /// Errors of several rows.
 struct PublishedSummary {
-  std::string source;  ///< of all of them; empty: of several
+  std::string source;  ///< document that all of them are from; empty: several
   std::size_t rows = 0;
   std::size_t predicted = 0;
   double mean_absolute = 0;  ///< error of those with a prediction
-  double worst = 0;          ///< signed
+  double worst = 0;          ///< worst signed error
   std::string worst_id;      ///< empty: none has a prediction
-  std::size_t off = 0;       ///< outside their tolerance, or without a prediction
+  std::size_t off = 0;       ///< rows outside their tolerance, or without a prediction
 };
 
 PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons);

@@ -17,9 +17,9 @@ const char* to_string(CollectiveTableKind kind);
 
 /// One measured collective.
 struct CollectiveRow {
-  std::size_t line = 0;    ///< of the file, the header is line 1
+  std::size_t line = 0;    ///< line of the file, the header is line 1
   std::string system;      ///< accelerator; the ranks are in one node
-  std::string collective;  ///< as nccl-tests spells it: "all_reduce", "alltoall"
+  std::string collective;  ///< name as nccl-tests spells it: "all_reduce", "alltoall"
   std::string precision;
   std::int64_t ranks = 0;
   std::int64_t bytes = 0;  ///< the `size` of nccl-tests

@@ -19,14 +19,14 @@ struct ImportedTable {
   std::vector<std::string> columns;
   std::vector<std::vector<ImportedCell>> rows;
   std::vector<std::string> notes;  ///< what was left out, and why
-  std::string document{};          ///< of an importer that makes YAML: what `-o` writes
+  std::string document{};          ///< text of an importer that makes YAML: what `-o` writes
 };
 
 /// What the files may not tell themselves.
 struct ImportOptions {
   std::string system;      ///< accelerator measured, or the system that a topology extends; empty:
                            ///< what the file tells
-  std::string collective;  ///< of nccl-tests, where the text does not name the program
+  std::string collective;  ///< collective of nccl-tests, where the text does not name the program
 };
 
 /// Reads a kind of file that `orrery import` takes. A file adds one with an

@@ -35,7 +35,7 @@ struct Wire {
   std::string from, to;
   const char* kind = "scale_up";
   std::int64_t links = 1;
-  BytesPerSecond bandwidth;  ///< of one
+  BytesPerSecond bandwidth;  ///< bandwidth of one link
 };
 
 /// A GPU generation by NCCL's `sm`: one NVLink, one way, at its line rate (NVIDIA's NVLink page),

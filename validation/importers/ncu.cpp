@@ -63,7 +63,7 @@ struct Launch {
 };
 
 struct Metric {
-  std::string_view name;  ///< of the metric, or its label on the page "details"
+  std::string_view name;  ///< name of the metric, or its label on the page "details"
   Measure measure;
   std::optional<double> Launch::*member;
 };

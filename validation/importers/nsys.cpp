@@ -27,7 +27,7 @@ constexpr std::array<const char*, 11> kCopyKinds = {
 struct Activity {
   std::vector<std::int64_t> durations_ns;
   std::int64_t first_start_ns = 0;
-  std::string grid, block;  ///< of the first one
+  std::string grid, block;  ///< grid and block of the first activity
   double bytes = 0;         ///< a sum that no file can make overflow
 };
 

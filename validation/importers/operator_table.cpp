@@ -86,8 +86,8 @@ const KindColumns& columns_of(OperatorTableKind kind) {
   return kinds()[static_cast<std::size_t>(kind)];
 }
 
-/// By the columns that no other kind has; MLA has one latent head of keys and values, and so no
-/// column of their number.
+/// Told by the columns that no other kind has; MLA has one latent head of keys and values, and so
+/// no column of their number.
 OperatorTableKind kind_of(config::CsvReader& reader) {
   const auto has = [&reader](const char* column) { return reader.find(column).has_value(); };
   if (has("experts")) return OperatorTableKind::kMoe;

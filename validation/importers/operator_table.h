@@ -17,9 +17,9 @@ enum class OperatorTableKind : std::uint8_t {
   kMlaPrefill,
   kMlaDecode,
   kMoe,
-  kHbmStream,   ///< of orrery-measure: reads and writes of the whole memory
-  kRowKernels,  ///< of orrery-measure: kernels that stream rows
-  kLaunch,      ///< of orrery-measure: what launching costs, by way of launching
+  kHbmStream,   ///< table of orrery-measure: reads and writes of the whole memory
+  kRowKernels,  ///< table of orrery-measure: kernels that stream rows
+  kLaunch,      ///< table of orrery-measure: what launching costs, by way of launching
 };
 /// "gemm", "attention_prefill", ...: the name of the file without its endings.
 const char* to_string(OperatorTableKind kind);
@@ -27,7 +27,7 @@ const char* to_string(OperatorTableKind kind);
 /// One measured operator. Columns that its table does not have are 0 or empty; `batch` of a GEMM
 /// may be missing (one product).
 struct OperatorRow {
-  std::size_t line = 0;      ///< of the file, the header is line 1
+  std::size_t line = 0;      ///< line of the file, the header is line 1
   std::uint32_t system = 0;  ///< index into OperatorTable::systems
   std::uint32_t source = 0;  ///< index into OperatorTable::sources
   std::string precision, kv_precision, distribution;
@@ -36,11 +36,11 @@ struct OperatorRow {
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   std::int64_t tokens = 0, hidden = 0, expert_ffn = 0, top_k = 0, experts = 0, moe_tp = 0,
                moe_ep = 0;
-  std::int64_t matrices = 0;  ///< of an expert: 3 (gated) or 2; 0: what its model is known for
+  std::int64_t matrices = 0;  ///< matrices an expert: 3 (gated) or 2; 0: as its model is known
   std::string kernel, test;
   std::int64_t rows = 0, cols = 0, read_bytes = 0, written_bytes = 0, bytes = 0, ctas = 0,
                kernels = 0;
-  double read_share = 0;  ///< of the bytes
+  double read_share = 0;  ///< share of the bytes that are read
   double latency_us = 0;  ///< kLaunch: of one kernel
   std::string text;       ///< the row as it stands in the file, for output
 };
@@ -49,7 +49,7 @@ struct OperatorTable {
   OperatorTableKind kind = OperatorTableKind::kGemm;
   std::string path;
   std::string header;                         ///< the header line as it stands in the file
-  std::vector<std::string> systems, sources;  ///< in order of first appearance
+  std::vector<std::string> systems, sources;  ///< names in order of first appearance
   std::vector<OperatorRow> rows;
 };
 

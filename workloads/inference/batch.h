@@ -20,7 +20,7 @@ struct PrefillChunk {
 /// Sequences that get one more token each.
 struct DecodeGroup {
   std::int64_t context = 0;  ///< tokens of each in the cache before the step
-  std::int64_t count = 1;    ///< sequences
+  std::int64_t count = 1;    ///< number of sequences
   static const config::Schema<DecodeGroup>& schema();
 };
 

@@ -15,12 +15,12 @@ namespace orrery {
 struct InferenceConfig {
   ParallelConfig parallel;
   Phase phase = Phase::kDecode;
-  std::int64_t micro_batch = 1;               ///< sequences per data parallel rank
-  std::int64_t sequence = 1;                  ///< new tokens of each sequence in prefill
-  std::int64_t kv_length = 0;                 ///< tokens in the KV cache before the step
-  MixedBatch batch;                           ///< of kMixed, which asks for none of the last three
-  Precision precision = Precision::kBf16;     ///< of weights and matrix operands
-  Precision kv_precision = Precision::kBf16;  ///< of the KV cache
+  std::int64_t micro_batch = 1;  ///< sequences per data parallel rank
+  std::int64_t sequence = 1;     ///< new tokens of each sequence in prefill
+  std::int64_t kv_length = 0;    ///< tokens in the KV cache before the step
+  MixedBatch batch;              ///< batch of kMixed, which asks for none of the last three
+  Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
+  Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
 };
 
 /// New tokens of the step on one data parallel rank.

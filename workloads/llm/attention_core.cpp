@@ -44,7 +44,7 @@ AttentionCore core_of(const LayerTask& task, const AttentionPart& part) {
   return core;
 }
 
-/// Of a pass in which all sequences are alike.
+/// The part of a pass in which all sequences are alike.
 AttentionPart only_part(const LayerTask& task) { return task.work.attention_parts().front(); }
 
 /// Five products against two: scores again, then the gradients of softmax, values, queries and

@@ -14,12 +14,12 @@ namespace orrery {
 /// operator of an experiment, or a measured row.
 struct AttentionCore {
   KernelClass kind = KernelClass::kAttentionPrefill;
-  Precision precision = Precision::kBf16;  ///< of both products
+  Precision precision = Precision::kBf16;  ///< precision of both products
   std::int64_t sequences = 1;
   std::int64_t heads = 0, kv_heads = 0;
   std::int64_t query = 1;    ///< new tokens of each sequence
   std::int64_t context = 0;  ///< keys that the last of them sees
-  /// The same of each sequence, where they differ; `context` is their mean then (mean_length()).
+  /// Keys that each sequence sees, where they differ; `context` is their mean then (mean_length()).
   std::vector<std::int64_t> contexts;
   std::int64_t window = 0;             ///< 0: all keys
   bool causal = true;                  ///< false: every query sees every key
@@ -28,7 +28,7 @@ struct AttentionCore {
   /// columns.
   bool latent = false;
   bool wide_queries = false;              ///< 16-bit queries over an 8-bit cache
-  double new_bytes = 2, cache_bytes = 2;  ///< of an element of new and of earlier keys and values
+  double new_bytes = 2, cache_bytes = 2;  ///< bytes of an element: new, earlier keys and values
 };
 
 /// The mean, rounded; at least 1.

@@ -16,9 +16,9 @@ namespace orrery {
 /// How a published checkpoint stores the matrices that it quantises.
 struct Quantization {
   std::string name;  ///< "fp8_block", "nvfp4", "4-bit weights in groups of 32"
-  Precision precision = Precision::kBf16;  ///< of their products
-  std::int64_t weight_bits = 0;  ///< of a stored weight that products widen; 0: precision's own
-  std::optional<Precision> kv_cache = std::nullopt;  ///< that it brings scales for
+  Precision precision = Precision::kBf16;  ///< precision of the products of these weights
+  std::int64_t weight_bits = 0;            ///< bits of a stored weight, widened; 0: precision's own
+  std::optional<Precision> kv_cache = std::nullopt;  ///< format that it brings scales for
 };
 
 /// What the `quantization_config` of a Hugging Face configuration says: fp8 (by blocks or by
@@ -29,7 +29,7 @@ struct Quantization {
 std::optional<Quantization> read_quantization(const nlohmann::json& configuration,
                                               LlmConfig& model);
 
-/// Of a `config.json`. @throws as load_huggingface()
+/// The formats of a `config.json`. @throws as load_huggingface()
 std::optional<Quantization> load_quantization(const std::filesystem::path& path);
 
 /// An entry of a list of modules: a regular expression after "re:", a glob with '*', or whole words

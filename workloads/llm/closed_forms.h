@@ -10,12 +10,12 @@ namespace orrery {
 
 /// The five sizes that textbook estimates of a GPT-like transformer are written in.
 struct TextbookDimensions {
-  std::int64_t hidden = 0;      ///< d
-  std::int64_t layers = 0;      ///< N
-  std::int64_t sequence = 0;    ///< L
-  std::int64_t batch = 0;       ///< B
-  std::int64_t heads = 0;       ///< h
-  std::int64_t vocabulary = 0;  ///< V
+  std::int64_t hidden = 0;      ///< hidden size, d
+  std::int64_t layers = 0;      ///< number of layers, N
+  std::int64_t sequence = 0;    ///< tokens of a sequence, L
+  std::int64_t batch = 0;       ///< sequences of a batch, B
+  std::int64_t heads = 0;       ///< attention heads, h
+  std::int64_t vocabulary = 0;  ///< tokens of the vocabulary, V
 };
 
 /// 12 N d^2 + V d: attention (4 d^2), an MLP of four times the width (8 d^2) and one embedding

@@ -45,7 +45,7 @@ Tensor attention_sums(const LayerTask& task);
 Tensor attention_result(const LayerTask& task);
 /// What the matrix behind the core reads, unless that is attention_result itself.
 Tensor output_projection_input(const LayerTask& task);
-/// Of stored attention: [heads, query, context] of probabilities, of the dropout mask (a byte each)
+/// Stored attention: [heads, query, context] of probabilities, of the dropout mask (a byte each)
 /// and of what dropout leaves.
 Tensor probabilities(const LayerTask& task);
 Tensor attention_mask(const LayerTask& task);
@@ -55,7 +55,7 @@ Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);
 Tensor down_input(const LayerTask& task);
 
-/// Of the router, which is not quantised.
+/// Tensors of the router, which is not quantised.
 Tensor router_input(const LayerTask& task);
 Tensor router_scores(const LayerTask& task);
 /// The narrow copy of router_input that quantised shared experts read.
@@ -70,7 +70,7 @@ Tensor expert_down_input(const LayerTask& task);
 /// For the gradients of the gates, which with expert parallelism see reduced outputs.
 Tensor expert_outputs(const LayerTask& task);
 
-/// Of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
+/// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
 Tensor logits(const LlmConfig& model, const LayerWork& work);
 Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work);
 

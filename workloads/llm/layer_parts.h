@@ -17,7 +17,7 @@ struct LayerTask {
   /// is scattered.
   bool scatters_attention() const { return work.sp || (layer.moe && work.tp > 1); }
 
-  /// Of the products of matrices that are stored so. Training does not start from a checkpoint's
+  /// Precision of the products of matrices stored so. Training does not start from a checkpoint's
   /// formats.
   Precision precision(StoredFormat stored) const;
   WeightFormat weights(StoredFormat stored) const;
@@ -44,7 +44,7 @@ void attention_core_backward(StepList& steps, const LayerTask& task);
 void grouped_attention_forward(StepList& steps, const LayerTask& task);
 void grouped_attention_backward(StepList& steps, const LayerTask& task);
 void latent_attention_forward(StepList& steps, const LayerTask& task);
-/// Of latent attention, what belongs to one part between the projections of all tokens: absorbed
+/// What of latent attention belongs to one part, between the projections of all tokens: absorbed
 /// for new tokens of decodes, else with keys and values expanded.
 void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void latent_attention_backward(StepList& steps, const LayerTask& task);

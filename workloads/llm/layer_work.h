@@ -35,7 +35,7 @@ struct AttentionPart {
   std::int64_t sequences = 1;
   std::int64_t query = 1;              ///< new tokens of each sequence
   std::int64_t context = 1;            ///< keys that the last new token of each sees; their mean
-  std::vector<std::int64_t> contexts;  ///< the same of each sequence, where they differ
+  std::vector<std::int64_t> contexts;  ///< keys seen by each sequence, where they differ
   bool samples = true;                 ///< a next token is chosen for each of the sequences
 
   bool operator==(const AttentionPart&) const = default;
@@ -44,7 +44,7 @@ struct AttentionPart {
 /// What one rank does in a layer: its tokens, and how the layer is split.
 struct LayerWork {
   Phase phase = Phase::kTraining;
-  std::int64_t sequences = 1;  ///< in this micro-batch, on this data parallel rank
+  std::int64_t sequences = 1;  ///< sequences in this micro-batch, on this data parallel rank
   std::int64_t query = 0;      ///< new tokens of each sequence
   std::int64_t context = 0;  ///< keys that the last new token sees: earlier tokens and the new ones
   /// What attention works on, one after the other; none: all sequences at once. With parts,
@@ -54,9 +54,9 @@ struct LayerWork {
   bool sp = false;
   int ep = 1;
   int etp = 1;
-  Precision precision = Precision::kBf16;     ///< of matrix operands
-  Precision kv_precision = Precision::kBf16;  ///< of the KV cache
-  /// Of what the products of training keep of their inputs for the backward pass: that of
+  Precision precision = Precision::kBf16;     ///< precision of matrix operands
+  Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
+  /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;
   bool flash_attention = true;

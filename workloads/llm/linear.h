@@ -15,7 +15,7 @@ struct Linear {
   std::string name;
   std::int64_t in = 0, out = 0;
   Precision precision = Precision::kBf16;
-  WeightFormat weights{};  ///< as stored, forward alone
+  WeightFormat weights{};  ///< format as stored, forward alone
 };
 
 /// A collective of the tensor parallel group over [tokens, width] activations.

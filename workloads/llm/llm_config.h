@@ -19,7 +19,7 @@ struct AttentionConfig {
   bool qkv_bias = false;
   bool output_bias = false;
   bool qk_norm = false;            ///< an RMS norm of head_dim on queries and on keys
-  bool qk_norm_all_heads = false;  ///< with qk_norm: it spans all heads (OLMo 2, MiniMax-M2)
+  bool qk_norm_all_heads = false;  ///< qk_norm spans all heads (OLMo 2, MiniMax-M2)
   bool sinks = false;              ///< one learned logit per head (gpt-oss)
   // Latent attention; q_lora_rank 0: queries are projected directly.
   std::int64_t q_lora_rank = 0;
@@ -39,14 +39,14 @@ struct MlpConfig {
 };
 
 struct MoeConfig {
-  std::int64_t experts = 0;  ///< routed
+  std::int64_t experts = 0;  ///< routed experts
   std::int64_t experts_per_token = 0;
   /// Node-limited routing: those of a token are in `top_groups` of `groups` groups; 0: no limit.
   std::int64_t groups = 0;
   std::int64_t top_groups = 0;
   std::int64_t intermediate = 0;
   std::int64_t shared_experts = 0;
-  std::int64_t shared_intermediate = 0;  ///< of all shared experts together
+  std::int64_t shared_intermediate = 0;  ///< width of all shared experts together
   bool router_bias = false;  ///< one per expert (DeepSeek-V3's e_score_correction_bias, gpt-oss)
   bool expert_bias = false;  ///< gpt-oss: biases in the expert matrices
   bool shared_gate = false;  ///< qwen2-moe: a gate of width 1 on the shared expert
@@ -54,7 +54,7 @@ struct MoeConfig {
 
 /// How a checkpoint stores the matrices of a part of a layer.
 enum class StoredFormat : std::uint8_t {
-  kPrecision,   ///< in that of the products, whichever the run has
+  kPrecision,   ///< format of the products, whichever the run has
   kSixteenBit,  ///< left out where the others are quantised
   kFourBit,     ///< 4-bit weights that products widen
   kEightBit     ///< 8-bit weights that products widen
@@ -63,8 +63,8 @@ enum class StoredFormat : std::uint8_t {
 struct LayerConfig {
   bool moe = false;
   StoredFormat attention = StoredFormat::kPrecision;
-  StoredFormat feed = StoredFormat::kPrecision;    ///< of the MLP, or of the routed experts
-  StoredFormat shared = StoredFormat::kPrecision;  ///< of shared experts
+  StoredFormat feed = StoredFormat::kPrecision;    ///< format of the MLP, or of the routed experts
+  StoredFormat shared = StoredFormat::kPrecision;  ///< format of shared experts
   std::int64_t window = 0;                         ///< sliding attention window in tokens; 0: all
 
   bool operator==(const LayerConfig&) const = default;

@@ -50,7 +50,7 @@ const config::Schema<DimensionsConfig>& DimensionsConfig::schema() {
   static const config::Schema<D> schema =
       config::Schema<D>("dimensions", "a dense transformer by its sizes")
           .required("layers", &D::layers, "number of layers", one_to(llm_limits::kLayers))
-          .required("hidden", &D::hidden, "width", one_to(llm_limits::kHidden))
+          .required("hidden", &D::hidden, "width of a token", one_to(llm_limits::kHidden))
           .required("heads", &D::heads, "attention heads", one_to(llm_limits::kHeads))
           .optional("kv_heads", &D::kv_heads, "heads of keys and values; 0: as many as heads",
                     zero_to(llm_limits::kHeads))

@@ -22,8 +22,8 @@ struct DimensionsConfig {
   std::int64_t vocabulary = 0;
   std::int64_t learned_positions = 0;  ///< 0: rotary
   bool gated = false;
-  bool biases = true;      ///< in attention and MLP
-  bool layer_norm = true;  ///< with a bias; false: RMS norm
+  bool biases = true;      ///< biases in attention and MLP
+  bool layer_norm = true;  ///< norms with a bias; false: RMS norm
   bool tied_embeddings = true;
   static const config::Schema<DimensionsConfig>& schema();
 };
@@ -31,7 +31,7 @@ struct DimensionsConfig {
 /// A file of `configs/models`: a model by its Hugging Face configuration or by its dimensions.
 struct ModelConfig {
   std::string name;
-  std::string source;  ///< where its sizes were published
+  std::string source;  ///< document that published its sizes
   FilePath hf;
   std::optional<DimensionsConfig> dimensions;
   static const config::Schema<ModelConfig>& schema();

@@ -23,7 +23,7 @@ struct LayerCollective {
   TransferKind kind = TransferKind::kAllReduce;
   Scope scope = Scope::kTensor;
   Bytes bytes;
-  std::optional<ExpertRouting> routing = std::nullopt;  ///< of a dispatch or combine
+  std::optional<ExpertRouting> routing = std::nullopt;  ///< routing of a dispatch or combine
 };
 
 struct Step {
@@ -73,7 +73,7 @@ class StepList {
 
  private:
   TensorId tensor_id(const Tensor& tensor);
-  /// By tensor: the last step for gradients of weights that uses or frees it.
+  /// The last step, by tensor, for gradients of weights that uses or frees it.
   std::vector<std::optional<std::size_t>> last_use_for_weights() const;
 
   std::vector<Step> steps_;

@@ -34,7 +34,7 @@ struct Activation final : OperatorConfig {
     using config::between;
     static const config::Schema<A> schema =
         operator_schema<A>("activation", "the function between the matrices of an MLP")
-            .required("rows", &A::rows, "tokens", between(1, operator_limits::kRows))
+            .required("rows", &A::rows, "rows: tokens", between(1, operator_limits::kRows))
             .required("width", &A::width, "columns of the result",
                       between(1, llm_limits::kIntermediate))
             .optional("function", &A::function, "swiglu reads twice the width: gate and up");

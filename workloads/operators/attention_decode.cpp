@@ -48,15 +48,16 @@ const config::Schema<AttentionDecode>& AttentionDecode::schema() {
   using config::between;
   static const config::Schema<A> schema =
       operator_schema<A>("attention_decode", "attention of one new token a sequence")
-          .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
+          .optional("batch", &A::batch, "number of sequences",
+                    between(1, operator_limits::kSequences))
           .optional("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
                     between(0, operator_limits::kTokens))
           .optional("kv_lengths", &A::kv_lengths,
-                    "the same of each sequence, where they differ; repeated to fill the batch",
+                    "tokens of each sequence, where they differ; repeated to fill the batch",
                     between(1, operator_limits::kTokens))
-          .required("heads", &A::heads, "of queries", between(1, llm_limits::kHeads))
+          .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
           .optional("kv_heads", &A::kv_heads,
-                    "of keys and values (GQA; 1: MQA); 0: as many as heads",
+                    "heads of keys and values (GQA; 1: MQA); 0: as many as heads",
                     between(0, llm_limits::kHeads))
           .optional("head_dim", &A::head_dim, "width of a head", between(1, llm_limits::kHeadDim))
           .optional("window", &A::window, "earlier tokens that a query sees; 0: all",

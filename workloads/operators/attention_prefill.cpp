@@ -46,14 +46,15 @@ const config::Schema<AttentionPrefill>& AttentionPrefill::schema() {
   using config::between;
   static const config::Schema<A> schema =
       operator_schema<A>("attention_prefill", "attention over prompts")
-          .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
+          .optional("batch", &A::batch, "number of sequences",
+                    between(1, operator_limits::kSequences))
           .required("query", &A::query, "new tokens of a sequence",
                     between(1, operator_limits::kTokens))
           .optional("prefix", &A::prefix, "earlier tokens of a sequence",
                     between(0, operator_limits::kTokens))
-          .required("heads", &A::heads, "of queries", between(1, llm_limits::kHeads))
+          .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
           .optional("kv_heads", &A::kv_heads,
-                    "of keys and values (GQA; 1: MQA); 0: as many as heads",
+                    "heads of keys and values (GQA; 1: MQA); 0: as many as heads",
                     between(0, llm_limits::kHeads))
           .optional("head_dim", &A::head_dim, "width of a head", between(1, llm_limits::kHeadDim))
           .optional("window", &A::window, "earlier tokens that a query sees; 0: all",

@@ -18,7 +18,8 @@ enum class CacheFormat : std::uint8_t {
 };
 
 inline constexpr const char* kCacheFormatHelp =
-    "of keys and values; auto: fp8 where `precision` has 8 bits or fewer (int8: 8 bits), else "
+    "number format of keys and values; auto: fp8 where `precision` has 8 bits or fewer (int8: 8 "
+    "bits), else "
     "bf16. 16-bit queries over fp8: decode widens the cache, prefill runs in fp8; fp8, int8 or "
     "nvfp4 over bf16: runs in bf16; nvfp4 over 8 bits: runs in fp8";
 

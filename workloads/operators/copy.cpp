@@ -55,7 +55,7 @@ struct Copy final : OperatorConfig {
   static const config::Schema<Copy>& schema() {
     static const config::Schema<Copy> schema =
         operator_schema<Copy>(name_of(kDirection), "copies that start together")
-            .required("bytes", &Copy::bytes, "size of each", config::between(1_B, 1000_TB))
+            .required("bytes", &Copy::bytes, "size of each copy", config::between(1_B, 1000_TB))
             .optional("copies", &Copy::copies, "copies at the same time, which share the way",
                       config::between(1, 1000))
             .optional("engine", &Copy::engine,

@@ -72,7 +72,7 @@ const config::Schema<Gemm>& Gemm::schema() {
           .optional("weights", &Gemm::weights,
                     "format of the second operand; int8 and int4 are widened to the precision")
           .optional("sparsity", &Gemm::sparsity,
-                    "of the second operand; FLOPs are counted as if it were dense")
+                    "structured zeros of the second operand; FLOPs are counted as if it were dense")
           .optional("tile", &Gemm::tile, "rows and columns of a thread block; empty: the library's",
                     between(8, 1024))
           .optional("cluster", &Gemm::cluster,
@@ -80,7 +80,7 @@ const config::Schema<Gemm>& Gemm::schema() {
                     "library's",
                     between(0, 64))
           .optional("quantize", &Gemm::quantize,
-                    "in formats of 8 bits and fewer: with the quantisation of a 16-bit input")
+                    "quantisation of a 16-bit input before it, in formats of 8 bits and fewer")
           .check(
               "tile wants two sizes, such as [256, 128]",
               [](const Gemm& g) { return g.tile.empty() || g.tile.size() == 2; }, "tile");

@@ -21,9 +21,10 @@ struct GroupedGemm final : OperatorConfig {
     using config::between;
     static const config::Schema<G> schema =
         operator_schema<G>("grouped_gemm", "a product for each expert")
-            .required("experts", &G::experts, "that have rows, each with its own k x n weights",
+            .required("experts", &G::experts,
+                      "experts that have rows, each with its own k x n weights",
                       between(1, llm_limits::kExperts))
-            .required("rows", &G::rows, "of all experts together",
+            .required("rows", &G::rows, "rows of all experts together",
                       between(1, operator_limits::kRows))
             .required("n", &G::n, "columns of the result", between(1, operator_limits::kRows))
             .required("k", &G::k, "summed dimension", between(1, operator_limits::kRows));

@@ -41,13 +41,14 @@ const config::Schema<MlaDecode>& MlaDecode::schema() {
   using config::between;
   static const config::Schema<A> schema =
       operator_schema<A>("mla_decode", "absorbed latent attention of one new token a sequence")
-          .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
+          .optional("batch", &A::batch, "number of sequences",
+                    between(1, operator_limits::kSequences))
           .optional("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
                     between(0, operator_limits::kTokens))
           .optional("kv_lengths", &A::kv_lengths,
-                    "the same of each sequence, where they differ; repeated to fill the batch",
+                    "tokens of each sequence, where they differ; repeated to fill the batch",
                     between(1, operator_limits::kTokens))
-          .required("heads", &A::heads, "of queries", between(1, llm_limits::kHeads))
+          .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
           .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
                     between(1, llm_limits::kHeadDim))
           .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",

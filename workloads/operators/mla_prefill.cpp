@@ -35,12 +35,13 @@ const config::Schema<MlaPrefill>& MlaPrefill::schema() {
   using config::between;
   static const config::Schema<A> schema =
       operator_schema<A>("mla_prefill", "multi-head latent attention over prompts")
-          .optional("batch", &A::batch, "sequences", between(1, operator_limits::kSequences))
+          .optional("batch", &A::batch, "number of sequences",
+                    between(1, operator_limits::kSequences))
           .required("query", &A::query, "new tokens of a sequence",
                     between(1, operator_limits::kTokens))
           .optional("prefix", &A::prefix, "earlier tokens, expanded from the cache before",
                     between(0, operator_limits::kTokens))
-          .required("heads", &A::heads, "of queries, keys and values",
+          .required("heads", &A::heads, "heads of queries, keys and values",
                     between(1, llm_limits::kHeads))
           .optional("nope_head_dim", &A::nope_head_dim, "columns of a query that are not rotated",
                     between(1, llm_limits::kHeadDim))

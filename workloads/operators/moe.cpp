@@ -32,12 +32,14 @@ const config::Schema<Moe>& Moe::schema() {
   using config::between;
   static const config::Schema<M> schema =
       operator_schema<M>("moe", "mixture of experts, all of them on one rank")
-          .required("tokens", &M::tokens, "that are routed", between(1, operator_limits::kTokens))
+          .required("tokens", &M::tokens, "tokens that are routed",
+                    between(1, operator_limits::kTokens))
           .required("hidden", &M::hidden, "width of a token", between(1, llm_limits::kHidden))
           .required("expert_ffn", &M::expert_ffn, "width of an expert",
                     between(1, llm_limits::kIntermediate))
           .required("top_k", &M::top_k, "experts of a token", between(1, llm_limits::kExperts))
-          .required("experts", &M::experts, "to choose from", between(1, llm_limits::kExperts))
+          .required("experts", &M::experts, "experts to choose from",
+                    between(1, llm_limits::kExperts))
           .optional("shared_ffn", &M::shared_ffn, "width of the shared experts; 0: none",
                     between(0, llm_limits::kIntermediate))
           .optional("gated", &M::gated, "experts of three matrices (SwiGLU)")

@@ -23,8 +23,8 @@ struct Norm final : OperatorConfig {
     using config::between;
     static const config::Schema<Norm> schema =
         operator_schema<Norm>(kName, "a norm over rows")
-            .required("rows", &Norm::rows, "tokens", between(1, operator_limits::kRows))
-            .required("width", &Norm::width, "of a row", between(1, llm_limits::kHidden))
+            .required("rows", &Norm::rows, "rows: tokens", between(1, operator_limits::kRows))
+            .required("width", &Norm::width, "elements of a row", between(1, llm_limits::kHidden))
             .optional("residual", &Norm::residual,
                       "adds the residual first and writes the sum as well");
     return schema;

@@ -68,7 +68,7 @@ config::Schema<T> operator_schema(const std::string& kind, const std::string& he
 namespace operator_limits {
 inline constexpr double kRows = 1e9;       ///< rows, columns, tokens
 inline constexpr double kSequences = 1e6;  ///< batches of attention
-inline constexpr double kTokens = 1e8;     ///< of one sequence
+inline constexpr double kTokens = 1e8;     ///< most tokens of one sequence
 }  // namespace operator_limits
 
 }  // namespace orrery

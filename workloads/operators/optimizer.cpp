@@ -20,7 +20,7 @@ struct Optimizer final : OperatorConfig {
     constexpr double kMostParameters = 1e13;
     static const config::Schema<O> schema =
         operator_schema<O>("optimizer", "update of a rank's parameters")
-            .required("parameters", &O::parameters, "that the rank updates",
+            .required("parameters", &O::parameters, "parameters that the rank updates",
                       config::between(1, kMostParameters));
     return schema;
   }

@@ -26,8 +26,8 @@ struct Quantize final : OperatorConfig {
     using config::between;
     static const config::Schema<Q> schema =
         operator_schema<Q>("quantize", "16-bit activations to the experiment's precision")
-            .required("rows", &Q::rows, "tokens", between(1, operator_limits::kRows))
-            .required("width", &Q::width, "of a row", between(1, operator_limits::kRows));
+            .required("rows", &Q::rows, "rows: tokens", between(1, operator_limits::kRows))
+            .required("width", &Q::width, "elements of a row", between(1, operator_limits::kRows));
     return schema;
   }
 };

@@ -21,9 +21,9 @@ struct Rotary final : OperatorConfig {
     using config::between;
     static const config::Schema<R> schema =
         operator_schema<R>("rotary", "rotary positions of queries and keys")
-            .required("tokens", &R::tokens, "rows", between(1, operator_limits::kTokens))
-            .required("heads", &R::heads, "of queries", between(1, llm_limits::kHeads))
-            .optional("kv_heads", &R::kv_heads, "of keys; 0: as many as heads",
+            .required("tokens", &R::tokens, "rows: tokens", between(1, operator_limits::kTokens))
+            .required("heads", &R::heads, "heads of queries", between(1, llm_limits::kHeads))
+            .optional("kv_heads", &R::kv_heads, "heads of keys; 0: as many as heads",
                       between(0, llm_limits::kHeads))
             .optional("head_dim", &R::head_dim, "width of a head",
                       between(1, llm_limits::kHeadDim));

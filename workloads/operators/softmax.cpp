@@ -21,8 +21,9 @@ struct Softmax final : OperatorConfig {
     using config::between;
     static const config::Schema<S> schema =
         operator_schema<S>("softmax", "softmax over rows")
-            .required("rows", &S::rows, "independent ones", between(1, operator_limits::kRows))
-            .required("width", &S::width, "of a row", between(1, operator_limits::kTokens));
+            .required("rows", &S::rows, "independent rows", between(1, operator_limits::kRows))
+            .required("width", &S::width, "elements of a row",
+                      between(1, operator_limits::kTokens));
     return schema;
   }
 };

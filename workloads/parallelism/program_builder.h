@@ -58,9 +58,9 @@ class ProgramBuilder {
   Mesh mesh_;
   Program program_;
   std::size_t groups_listed_ = 0;
-  std::map<std::string, std::vector<KernelId>, std::less<>> kernels_;  ///< by name, then compared
-  std::map<std::string, std::vector<TransferId>, std::less<>> transfers_;  ///< likewise
-  std::map<std::string, TensorId, std::less<>> tensors_;                   ///< by name
+  std::map<std::string, std::vector<KernelId>, std::less<>> kernels_;      ///< ids by name
+  std::map<std::string, std::vector<TransferId>, std::less<>> transfers_;  ///< ids by name
+  std::map<std::string, TensorId, std::less<>> tensors_;                   ///< ids by name
   /// Those whose groups follow from their name, by it.
   std::map<std::string, std::vector<TransferId>, std::less<>> named_groups_;
 };

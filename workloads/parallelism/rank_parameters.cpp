@@ -55,7 +55,7 @@ RankParameters mlp(const LlmConfig& model, int tp) {
   return p;
 }
 
-/// Of all shared experts, with their gate.
+/// Parameters of all shared experts, with their gate.
 std::int64_t shared_experts(const LlmConfig& model) {
   const MoeConfig& m = model.moe;
   return ((model.mlp.gated ? 2 : 1) + 1) * model.hidden * m.shared_intermediate +

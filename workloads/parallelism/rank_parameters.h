@@ -12,12 +12,12 @@ namespace orrery {
 
 /// Parameters that one rank holds, by who else holds them.
 struct RankParameters {
-  std::int64_t split = 0;  ///< its share of what the tensor parallel group splits
+  std::int64_t split = 0;  ///< share of what the tensor parallel group splits
   std::int64_t whole =
       0;  ///< what every tensor parallel rank holds: norms, router, shared experts, latents
-  std::int64_t experts = 0;  ///< its share of what expert and expert tensor parallel groups split
+  std::int64_t experts = 0;  ///< share of what expert and expert tensor parallel groups split
   std::int64_t sixteen_bit =
-      0;  ///< of the above, what is never quantised: embedding, head, norms, router
+      0;  ///< those of the above never quantised: embedding, head, norms, router
 
   std::int64_t dense() const { return split + whole; }
   std::int64_t total() const { return split + whole + experts; }

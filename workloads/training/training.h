@@ -18,7 +18,7 @@ struct TrainingConfig {
   ParallelConfig parallel;
   std::int64_t global_batch = 1;  ///< sequences per step
   std::int64_t micro_batch = 1;   ///< sequences per pass on one data parallel rank
-  std::int64_t sequence = 0;      ///< tokens
+  std::int64_t sequence = 0;      ///< tokens of each sequence
   Precision precision = Precision::kBf16;
   Recompute recompute = Recompute::kNone;
   std::string schedule = kAutoSchedule;

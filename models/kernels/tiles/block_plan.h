@@ -12,7 +12,7 @@ namespace orrery {
 struct BlockPlan {
   std::vector<BlockKind> kinds;
   std::vector<BlockRun> launch;
-  std::int64_t repeats = 1;  ///< of the launch order: heads of attention, say
+  std::int64_t repeats = 1;  ///< passes of the launch order: heads of attention, say
   BlockMachine machine;
   double launch_us = 0;  ///< launch overhead
   double extra_us = 0;   ///< kernels before and after, such as adding up partial sums

@@ -63,7 +63,7 @@ class Player {
   /// The batches of one kind in the order of their starts, which is that of their ends.
   struct Batches {
     std::vector<Batch> all;
-    std::size_t first = 0;  ///< that ends next
+    std::size_t first = 0;  ///< index of the batch that ends next
   };
   /// Blocks that fill or write.
   struct Latency {
@@ -216,19 +216,19 @@ class Player {
   const std::vector<BlockKind>& kinds_;
   const std::vector<BlockRun>& launch_;
   const BlockMachine& machine_;
-  std::vector<Loops> loops_;      ///< by kind
-  std::vector<Batches> batches_;  ///< by kind
+  std::vector<Loops> loops_;      ///< main loops by kind
+  std::vector<Batches> batches_;  ///< batches by kind
   SharedServer memory_, cache_;
   AtWork at_work_;
   AtWork at_end_;                ///< those of them with blocks that end in this event
-  std::vector<BlockRun> ended_;  ///< of this event
+  std::vector<BlockRun> ended_;  ///< blocks that end in this event
   std::priority_queue<Latency, std::vector<Latency>, std::greater<>> latencies_;
   double now_ = 0, latest_ = 0;
   std::int64_t repeats_ = 1;
   std::size_t next_run_ = 0;
-  std::int64_t started_ = 0;   ///< of the next run
+  std::int64_t started_ = 0;   ///< blocks started of the next run
   std::int64_t free_ = 0;      ///< places for blocks
-  std::int64_t in_loops_ = 0;  ///< blocks
+  std::int64_t in_loops_ = 0;  ///< blocks in main loops
   std::int64_t idle_ = 0;      ///< kinds at work whose last block has ended
   bool alone_ = false;         ///< there are no more places than units
   bool cached_ = false;        ///< some blocks read the L2

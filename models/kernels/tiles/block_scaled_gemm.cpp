@@ -13,7 +13,7 @@ namespace {
 using enum GemmParameter;
 
 constexpr double kStepDepth = 128;  ///< elements of the sum that share a scale
-constexpr double kSwapBelow = 48;   ///< tokens
+constexpr double kSwapBelow = 48;   ///< tokens below which operands are swapped
 constexpr double kNarrowest = 16, kWidest = 128, kGrain = 8;  ///< columns of a tile
 
 /// A product laid out for the matrix instruction: rows are tokens, or features when swapped.

@@ -13,14 +13,14 @@ namespace orrery {
 /// blocks.
 struct BlockKind {
   double fill_us = 0;
-  double pipe_us = 0;       ///< of the matrix or vector pipe, alone on its unit
-  double memory_bytes = 0;  ///< through the memory
-  double cache_bytes = 0;   ///< through the L2
+  double pipe_us = 0;       ///< us of the matrix or vector pipe, alone on its unit
+  double memory_bytes = 0;  ///< bytes through the memory
+  double cache_bytes = 0;   ///< bytes through the L2
   double epilogue_us = 0;
-  double fixed_us = 0;        ///< of the main loop, before or after its steps: nothing hides it
+  double fixed_us = 0;        ///< us of the main loop beside its steps, which nothing hides
   double memory_wait_us = 0;  ///< until the first byte arrives from the memory
-  double flops = 0;           ///< on the matrix pipe, padding of the tile included
-  double chain_us = 0;        ///< of steps one after the other: the main loop takes no less
+  double flops = 0;           ///< FLOPs on the matrix pipe, padding of the tile included
+  double chain_us = 0;        ///< us of steps one after the other: the least of the main loop
 };
 
 /// Blocks of one kind that stand next to each other in launch order.
@@ -32,7 +32,7 @@ struct BlockRun {
 /// The machine under the blocks.
 struct BlockMachine {
   std::int64_t units = 0;            ///< SMs that take blocks
-  std::int64_t blocks_per_unit = 1;  ///< that are resident at once and share the unit's pipe
+  std::int64_t blocks_per_unit = 1;  ///< blocks resident at once, which share the unit's pipe
   double memory_bytes_per_us = 0;
   double cache_bytes_per_us = 0;
   double unit_bytes_per_us = 0;  ///< what one unit takes in at most; 0: no limit
@@ -42,14 +42,14 @@ struct BlockMachine {
   /// as long; at least 1. 0: the slower one alone counts. 2, 3 and 4 are the fast ones.
   double memory_exponent = 0;
   double cache_exponent = 0;
-  std::int64_t places = 0;  ///< for blocks on all units; 0: units x blocks_per_unit
+  std::int64_t places = 0;  ///< blocks on all units; 0: units x blocks_per_unit
 };
 
 struct BlockSchedule {
   double duration_us = 0;
   double memory_bytes = 0;  ///< moved: equal to what the blocks ask for
   double cache_bytes = 0;
-  double pipe_busy_us = 0;  ///< of all units together
+  double pipe_busy_us = 0;  ///< us of all units together
   double flops = 0;
   std::uint64_t events = 0;
 };

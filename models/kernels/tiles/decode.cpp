@@ -69,7 +69,7 @@ DecodeProblem device_of(const AcceleratorConfig& accelerator) {
 
 namespace {
 
-/// Of the same problem, contexts of that many tokens.
+/// Gives the problem contexts of that many tokens.
 void look_back(DecodeProblem& p, const Kernel& kernel, double tokens) {
   const auto window = static_cast<double>(kernel.attention.window);
   const auto queries = static_cast<double>(std::max<std::int64_t>(1, kernel.m));

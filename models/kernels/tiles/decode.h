@@ -22,7 +22,8 @@ class DecodeFamily final : public KernelFamily {
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
-  /// By decode_blocks.h: a context is split as the kernel's rule says for the longest of them.
+  /// Blocks by decode_blocks.h: a context is split as the kernel's rule says for the longest of
+  /// them.
   std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                   const double* values) const override;
 };

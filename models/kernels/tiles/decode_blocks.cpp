@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 constexpr double kStepTokens = 128;  ///< no block has less of a context
-/// Of lengths; where there are more, near ones take the time of their mean. An event costs what
+/// Most lengths; where there are more, near ones take the time of their mean. An event costs what
 /// there are kinds at work, and this many are within 1 % of the longest block.
 constexpr std::size_t kMostKinds = 64;
 
@@ -57,10 +57,10 @@ BlockPlan plan_of(const DecodeProblem& device, const DecodeTime& of, double bloc
 
 /// Sequences of one length, or of nearly one.
 struct Alike {
-  double tokens = 0;  ///< of all together
+  double tokens = 0;  ///< tokens of all together
   double sequences = 0;
   DecodeTime time;       ///< were all sequences so long
-  std::size_t kind = 0;  ///< of their blocks
+  std::size_t kind = 0;  ///< kind of their blocks
 
   double mean() const { return tokens / sequences; }
 };

@@ -5,16 +5,16 @@ namespace orrery {
 namespace {
 
 enum Parameter : std::size_t {
-  kLaunch,            ///< us
+  kLaunch,            ///< us of the launch
   kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2
-  kExponent,          ///< of the p-norm of work, latency and traffic
+  kCacheShare,        ///< share of the L2 that keeps the cache from launch to launch
+  kExponent,          ///< p of the p-norm of work, latency and traffic
   kBlock,             ///< kclk of a unit for a block
   kBlockDim,          ///< kclk of it for 128 columns
   kSome,              ///< share by which more than 8 queries take longer
-  kMany,              ///< the same for more than 16
+  kMany,              ///< share by which more than 16 queries take longer
   kNarrow,            ///< factor of a block over an 8-bit cache
-  kNarrowDim,         ///< of the part by columns of it
+  kNarrowDim,         ///< factor of the part by columns over an 8-bit cache
   kStep,              ///< kclk of a step of 128 tokens and columns, of a unit's time
   kWait,              ///< kclk of a block beside its steps
   kStepLatency,       ///< kclk of a step, one after the other in a block
@@ -45,8 +45,8 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   return time;
 }
 
-/// Of a B200, where the launch is five times that of an empty GEMM: there is a second kernel that
-/// rotates the query and appends to the cache.
+/// Priors of a B200, where the launch is five times that of an empty GEMM: there is a second kernel
+/// that rotates the query and appends to the cache.
 std::vector<double> priors(const AcceleratorConfig& accelerator) {
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
   return {5 * launch, 0.91, 0.47, 3.5,  1.52, 1.15, 0.26, 0.83,

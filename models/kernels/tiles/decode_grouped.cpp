@@ -5,16 +5,16 @@ namespace orrery {
 namespace {
 
 enum Parameter : std::size_t {
-  kLaunch,            ///< us
+  kLaunch,            ///< us of the launch
   kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2
-  kExponent,          ///< of the p-norm of work, latency and traffic
+  kCacheShare,        ///< share of the L2 that keeps the cache from launch to launch
+  kExponent,          ///< p of the p-norm of work, latency and traffic
   kBlock,             ///< kclk of a block beside its steps but the first
   kBlockDim,          ///< kclk of it for 128 columns
   kMany,              ///< share by which more than 16 queries take longer
-  kManyDim,           ///< of it, for 128 columns more
+  kManyDim,           ///< share that 128 columns more add to that
   kStep,              ///< kclk of a further step of 128 tokens and columns, of a unit's time
-  kStepLatency,       ///< the same, one after the other in a block
+  kStepLatency,       ///< kclk of a further step, one after the other in a block
   kIdleBlock,         ///< kclk of a block outside the window
   kCombine,           ///< kclk of putting together the parts of a split context
   kCombinePart,       ///< kclk more for each part
@@ -59,7 +59,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   return time;
 }
 
-/// Of an H200, where the launch is 1.3 times that of an empty GEMM.
+/// Priors of an H200, where the launch is 1.3 times that of an empty GEMM.
 std::vector<double> priors(const AcceleratorConfig& accelerator) {
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
   return {1.3 * launch, 0.95, 0.26, 1.5, 6.8, 2.3, 0.12, 1.5, 1.3, 3.5, 5.3, 2.2, 0.09, 0.08};

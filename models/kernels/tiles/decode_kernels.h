@@ -14,15 +14,15 @@ namespace orrery {
 /// them; us and bytes.
 struct DecodeProblem {
   double sequences = 0;
-  double heads = 0;     ///< of queries, times the new tokens of a sequence
-  double kv_heads = 0;  ///< of a sequence
+  double heads = 0;     ///< heads of queries, times the new tokens of a sequence
+  double kv_heads = 0;  ///< heads of keys and values of a sequence
   double context = 0;   ///< tokens in the cache
-  double seen = 0;      ///< of them inside the window
+  double seen = 0;      ///< tokens of them inside the window
   double dim = 0;       ///< columns of a head
-  double width = 0;     ///< the same in 128 columns
-  double padded = 0;    ///< the same of kernels on tensor cores, which compute 192 columns as 256
+  double width = 0;     ///< columns of a head over 128
+  double padded = 0;    ///< width on tensor cores, which compute 192 columns as 256
   double group = 1;     ///< queries that share a head of keys and values
-  double element = 2;   ///< of the cache
+  double element = 2;   ///< bytes of an element of the cache
   bool narrow = false;  ///< 8-bit cache
   bool windowed = false;
   double parts = 0;  ///< blocks that a context is split into; 0: by the rule of the kernel
@@ -48,17 +48,17 @@ DecodeProblem device_of(const AcceleratorConfig& accelerator);
 /// What one kernel of a library says: launch, body, and what the body is made of.
 struct DecodeTime {
   double launch = 0, body = 0;
-  double work = 0;    ///< of all units, each with its share of all blocks
-  double wait = 0;    ///< of the longest block
+  double work = 0;    ///< us of all units, each with its share of all blocks
+  double wait = 0;    ///< us of the longest block
   double memory = 0;  ///< us of the traffic
-  double bytes = 0;   ///< of all blocks
+  double bytes = 0;   ///< bytes of all blocks
   double miss = 1;    ///< share of them that comes from memory
-  double blocks = 1;  ///< of all sequences
+  double blocks = 1;  ///< blocks of all sequences
   double splits = 1;  ///< blocks for each head of a sequence
-  /// Of blocks that each have a unit for themselves, in `work`; 0: all on a unit share its pipe.
+  /// Rounds in `work` of blocks that have a unit for themselves; 0: all on a unit share its pipe.
   double rounds = 0;
-  double after = 0;         ///< of the body, once all blocks have ended
-  double least_blocks = 1;  ///< that a unit holds at once
+  double after = 0;         ///< us of the body, once all blocks have ended
+  double least_blocks = 1;  ///< blocks that a unit holds at once
 };
 
 /// One kernel of a library: a block of parameters of its own and the time as their function.
@@ -97,8 +97,8 @@ inline double missed(double bytes, double cache) {
   return 1 / (1 + r2 * r2);
 }
 
-/// The same of what a kernel moves: in a step, as much as lies between two uses of its tokens has
-/// to stay.
+/// Share of what a kernel moves that comes from memory: in a step, as much as lies between two uses
+/// of its tokens has to stay.
 inline double missed(const DecodeProblem& p, double bytes, double cache_share) {
   return missed(p.reuse > 0 ? std::max(p.reuse, bytes) : bytes, cache_share * p.cache);
 }

@@ -5,17 +5,17 @@ namespace orrery {
 namespace {
 
 enum Parameter : std::size_t {
-  kLaunch,            ///< us
+  kLaunch,            ///< us of the launch
   kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2
-  kExponent,          ///< of the p-norm of latency, instructions and traffic
+  kCacheShare,        ///< share of the L2 that keeps the cache from launch to launch
+  kExponent,          ///< p of the p-norm of latency, instructions and traffic
   kStart,             ///< kclk until a block has its first keys
   kStartNarrow,       ///< kclk of it that heads below 128 columns save
   kStartKeys,         ///< kclk more once a block has 64 keys
   kFirstStep,         ///< kclk once a block has 512 keys or more, one block a unit
   kStep,              ///< kclk of each further pass over 512 keys
   kStepSplit,         ///< kclk of it more where the context is split
-  kTwin,              ///< of it, where some units have a second block
+  kTwin,              ///< share of it, where some units have a second block
   kStepTwo,           ///< kclk of a pass over 256 keys, two blocks a unit
   kStepMany,          ///< kclk of a pass over 128 keys, more blocks
   kQueue,             ///< kclk more with more than two blocks a unit
@@ -28,8 +28,8 @@ enum Parameter : std::size_t {
 
 /// What a block gets, in keys of 128 columns.
 struct Share {
-  double keys = 0;     ///< inside the window
-  double context = 0;  ///< of the whole context
+  double keys = 0;     ///< keys inside the window
+  double context = 0;  ///< keys of the whole context
   double blocks = 0, splits = 1;
 };
 
@@ -88,7 +88,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   return time;
 }
 
-/// Of an H200, where the launch is 1.1 times that of an empty GEMM.
+/// Priors of an H200, where the launch is 1.1 times that of an empty GEMM.
 std::vector<double> priors(const AcceleratorConfig& accelerator) {
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
   return {1.1 * launch, 0.95, 0.37, 2.0, 10.4, 0.72, 5.11, 24.5, 6.0, 9.5,

@@ -5,15 +5,15 @@ namespace orrery {
 namespace {
 
 enum Parameter : std::size_t {
-  kLaunch,            ///< us
+  kLaunch,            ///< us of the launch
   kLaunchNarrow,      ///< kclk more for heads below 128 columns
   kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2
-  kExponent,          ///< of the p-norm of work, latency and traffic
+  kCacheShare,        ///< share of the L2 that keeps the cache from launch to launch
+  kExponent,          ///< p of the p-norm of work, latency and traffic
   kBlock,             ///< kclk of a unit for a block and its first step
   kBlockDim,          ///< kclk of it for 128 columns
   kSome,              ///< share by which more than 8 queries take longer
-  kMany,              ///< the same for more than 16
+  kMany,              ///< share by which more than 16 queries take longer
   kAlone,             ///< factor where a unit holds only one block
   kMiss,              ///< kclk of a block that waits for memory, shared by those of a unit
   kStep,              ///< kclk of a further step of 64 tokens and 128 columns, of a unit's time
@@ -27,12 +27,12 @@ enum Parameter : std::size_t {
   kStepLatencyDim,    ///< kclk of it for 128 columns
   kStepLatencySome,   ///< kclk more for more than 8 queries
   kStepLatencyMany,   ///< kclk more for more than 16
-  kSecondStep,        ///< of a further step where there is only one: its keys are on their way
-  kCombine,           ///< kclk of putting together the parts of a split context
-  kCombineRows,       ///< kclk of a unit for a row of it of 128 columns
+  kSecondStep,   ///< share of a further step where there is one only: its keys are on their way
+  kCombine,      ///< kclk of putting together the parts of a split context
+  kCombineRows,  ///< kclk of a unit for a row of it of 128 columns
 };
 
-constexpr double kTokens = 64;  ///< of a step
+constexpr double kTokens = 64;  ///< tokens of a step
 
 struct Steps {
   double all = 0, most = 0, active = 1;
@@ -96,7 +96,7 @@ DecodeTime time(const DecodeProblem& p, const double* v) {
   return time;
 }
 
-/// Of an H200, where the launch is 1.2 times that of an empty GEMM.
+/// Priors of an H200, where the launch is 1.2 times that of an empty GEMM.
 std::vector<double> priors(const AcceleratorConfig& accelerator) {
   const double launch = accelerator.kernel.launch.value.base() * 1e6;
   return {1.2 * launch, 3.8, 0.95, 0.4, 2.35, 0.9,  1.53, 0.47, 0.78, 1.46, 2.3, 0.91, 0.89,

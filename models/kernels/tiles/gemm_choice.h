@@ -44,7 +44,7 @@ struct GemmCandidate {
 /// one that is not much slower.
 struct GemmChoice {
   GemmCandidate best;
-  double expected = 0;  ///< us
+  double expected = 0;  ///< us expected
 };
 
 /// Bytes that a tile loads for an element of depth.

@@ -20,9 +20,9 @@ using enum GemmParameter;
 
 /// What a data sheet says of one unit.
 struct UnitRates {
-  double clock = 0;   ///< 1/us
+  double clock = 0;   ///< clocks in a us
   double flops = 0;   ///< a clock
-  double memory = 0;  ///< bytes/us
+  double memory = 0;  ///< bytes/us of the memory
   MatrixIssue issue = kUnknownIssue;
 };
 

@@ -13,9 +13,9 @@ enum class LatentKernel {
 /// How the parts of a context come together again.
 enum class LatentReduction {
   kNone,
-  kCluster,   ///< through the shared memory of a cluster of blocks
-  kMemory,    ///< by the block that ends last
-  kSeparate,  ///< by a kernel of its own
+  kCluster,   ///< a cluster of blocks, through its shared memory
+  kMemory,    ///< the block that ends last adds them
+  kSeparate,  ///< a kernel of its own
 };
 
 /// What a kernel is divided into.
@@ -24,11 +24,11 @@ struct LatentBlocks {
   LatentReduction reduction = LatentReduction::kNone;
   double tile = 8;         ///< heads that a block computes, needed or not
   double head_blocks = 1;  ///< blocks (of kPaired: pairs) for the heads of a sequence
-  double parts = 1;        ///< of a context
+  double parts = 1;        ///< parts of a context
   double values = 1;       ///< blocks that share the 512 columns of the values
   double step = 256;       ///< tokens that a block takes at a time
-  double blocks = 1;       ///< in all
-  double rounds = 1;       ///< of all units
+  double blocks = 1;       ///< blocks in all
+  double rounds = 1;       ///< rounds of all units
 };
 
 /// Which kernel runs and how it is divided, after the rules by which TensorRT-LLM chooses

@@ -16,9 +16,9 @@ namespace orrery {
 
 /// Parameters of matrix products, in the order of GemmFamily::parameters().
 enum class GemmParameter : std::size_t {
-  kLaunch,            ///< us
+  kLaunch,            ///< us of the launch
   kMemoryEfficiency,  ///< share of the memory bandwidth
-  kCacheShare,        ///< of the L2 that holds operands from launch to launch
+  kCacheShare,        ///< share of the L2 that holds operands from launch to launch
   kMemoryLatency,     ///< us that a product pays once when its operands come from memory
   kEfficiency,        ///< share of the matrix peak of a short product
   kThrottle,          ///< how much longer a long product takes under the power limit
@@ -29,7 +29,7 @@ enum class GemmParameter : std::size_t {
   kOverlapLoss,       ///< share of the shorter of main loop and epilogue that is not hidden
   kWaves,         ///< 1: a last wave takes as long as a full one, 0: as long as its tiles fill it
   kSplit,         ///< us of adding up a split product
-  kSplitTraffic,  ///< of the ideal time of its partial sums in the L2
+  kSplitTraffic,  ///< factor of the ideal time of its partial sums in the L2
   // Block-scaled products of warpgroups alone (block_scaled_gemm.h).
   kWriteEfficiency,  ///< share of the memory bandwidth of results
   kSwappedStep,      ///< factor of the step latency when features take the rows
@@ -77,7 +77,7 @@ struct TileDevice {
 /// its parts lets no more through.
 double cache_rate(const AcceleratorConfig& accelerator);
 
-/// Of clusters that are asked for, only units count that they can fill.
+/// Numbers of the device. Where clusters are asked for, only units count that they can fill.
 /// @throws config::ConfigError for larger clusters than the device has.
 TileDevice tile_device(const AcceleratorConfig& accelerator, const Kernel& kernel);
 
@@ -87,7 +87,7 @@ inline constexpr double kMulticast = 3;
 /// Units that a byte serves on its way through the L2, when fits say nothing: clusters of 2 x 2, or
 /// pairs and a part of the L1. The 3 above have what hides loads in them.
 inline constexpr double kServed = 2;
-/// The same of a cluster of so many blocks, r x c of them as square as it can be: rows are read
+/// Units that a byte serves in a cluster of r x c blocks, as square as it can be: rows are read
 /// once for c, columns once for r, on the mean 2 / (1 / r + 1 / c) for square tiles. Fits that want
 /// kMulticast do not say how much of it is the cluster's.
 double multicast_of(std::int64_t cluster);
@@ -101,8 +101,8 @@ inline double served(const Kernel& kernel, const TileDevice& device) {
 struct MatrixProduct {
   Precision precision = Precision::kBf16;
   double batch = 1, m = 0, n = 0, k = 0;
-  OperandBytes bytes;      ///< of an element where it is stored
-  double widening_us = 0;  ///< of one unit, for each element of narrower weights
+  OperandBytes bytes;      ///< bytes of an element where it is stored
+  double widening_us = 0;  ///< us of one unit, for each element of narrower weights
 };
 
 /// @throws config::ConfigError for weights that are wider than the operands.
@@ -111,8 +111,8 @@ MatrixProduct matrix_product(const Kernel& kernel, const TileDevice& device);
 /// Operands and results at the memory.
 struct Streaming {
   double time_us = 0;  ///< waiting for the first byte included
-  double wait_us = 0;  ///< of it
-  double bytes = 0;    ///< that do not come from, or stay in, the L2
+  double wait_us = 0;  ///< part of it spent waiting
+  double bytes = 0;    ///< bytes that do not come from, or stay in, the L2
 };
 
 /// The memory delivers what the L2 does not hold from the launch before: measured tables rotate

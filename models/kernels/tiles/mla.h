@@ -38,7 +38,7 @@ class MlaDecodeFamily final : public KernelFamily {
                   const double* values) const override;
   std::optional<ResidualPoint> residual_point(const Kernel& kernel,
                                               const AcceleratorConfig& on) const override;
-  /// By decode_blocks.h: even shares of all steps, or parts of contexts.
+  /// Blocks by decode_blocks.h: even shares of all steps, or parts of contexts.
   std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                   const double* values) const override;
 };

@@ -49,7 +49,7 @@ enum Parameter : std::size_t {
 /// Attention of new tokens over their latents on one device.
 struct Problem {
   DecodeProblem device;         ///< units, clock, memory and cache of the device
-  double sequences = 0;         ///< contexts
+  double sequences = 0;         ///< number of contexts
   double heads = 0;             ///< heads of a sequence, those of all its new tokens
   double key = 0, context = 0;  ///< columns of a latent; tokens that a sequence looks back on
   double steps = 0;             ///< steps of 64 tokens of a sequence, on average

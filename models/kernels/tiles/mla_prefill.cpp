@@ -15,17 +15,17 @@ enum Parameter : std::size_t {
   kLaunch,           ///< us, with the kernels before it that assemble queries and keys
   kNarrowLaunch,     ///< us more where the cache has 8 bits
   kQueryBytes,       ///< memory traffic before the core for each element of queries
-  kLatentBytes,      ///< the same for each element of the latents
+  kLatentBytes,      ///< memory traffic before the core for each element of the latents
   kTile,             ///< kclk of a tile beside its steps
   kShortTile,        ///< kclk of a tile of one row group beside its steps
-  kStep,             ///< of the ideal time of the products of a step
-  kNarrowStep,       ///< of it, in 8 bits, which are not twice as fast
+  kStep,             ///< factor of the ideal time of the products of a step
+  kNarrowStep,       ///< factor of it in 8 bits, which are not twice as fast
   kTileBandwidth,    ///< share of the memory bandwidth that tiles load and store with
-  kNarrowBandwidth,  ///< of it, in 8 bits
+  kNarrowBandwidth,  ///< share of it, in 8 bits
   kPowerLoss,        ///< share of time lost with all tensor cores busy, once the power limit acts
   kPowerTime,        ///< us over which the power limit averages
   kRamp,             ///< us until all multiprocessors have started
-  kExponentials,     ///< of a unit and clock, over those of the device that was fitted
+  kExponentials,     ///< exponentials a unit and clock over the fitted device's
 };
 
 /// A prompt on one device. 128 of 192 columns of a query are those of a value.
@@ -36,7 +36,7 @@ struct Problem {
   double rows = 128, columns = 64;
   double units = 0, memory = 0, kclk = 0;
   double ideal_step = 0;  ///< us, in 16 bits
-  double exp_step = 0;    ///< us
+  double exp_step = 0;    ///< us of the exponentials
   double matrix_us = 0, more_work = 1;
 
   double tiles() const { return sequences * heads * std::ceil(query / rows); }
@@ -69,10 +69,10 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
 /// What tiles take, in us.
 struct TileTime {
   double step = 0;
-  double full = 0;                        ///< beside its steps, all but the last tile of a head
+  double full = 0;                        ///< a tile beside its steps, all but the last of a head
   double last = 0, last_step = 0;         ///< the last tile
-  double last_us = 0;                     ///< of its bytes
-  double tile_bytes = 0, last_bytes = 0;  ///< through the memory
+  double last_us = 0;                     ///< us of the last tile's bytes
+  double tile_bytes = 0, last_bytes = 0;  ///< bytes through the memory
 };
 
 /// What a step takes beyond its products is time of the exponentials that these do not hide: with
@@ -128,8 +128,8 @@ Work work_of(const Problem& p, const TileTime& t) {
 
 /// The core of a kernel, us.
 struct Core {
-  double tiles = 0;  ///< at the boost clock
-  double all = 0;    ///< as it is
+  double tiles = 0;  ///< tiles at the boost clock
+  double all = 0;    ///< core at the clock it has
 };
 
 Core core_of(const Problem& p, const Work& work, const double* v) {
@@ -148,7 +148,7 @@ double launch_of(const Problem& p, const double* v) {
   return v[kLaunch] + (p.narrow ? v[kNarrowLaunch] : 0);
 }
 
-/// Of the kernels that assemble queries and keys.
+/// Time of the kernels that assemble queries and keys.
 double assemble_us(const Problem& p, const double* v) {
   const double tokens = p.sequences * p.query;
   const double latent = 3 * p.key_dim;  // 512 + 64 columns of keys of 128 + 64

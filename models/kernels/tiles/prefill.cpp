@@ -122,7 +122,7 @@ struct Problem {
   double tiles = 0, units = 0;          ///< tiles of all heads; multiprocessors of a rank
   double memory = 0;                    ///< bytes/us of the memory
   double ideal_step = 0, exp_step = 0;  ///< us of the products, of the exponentials of a step
-  double exponentials = 1;              ///< kExponentials
+  double exponentials = 1;              ///< value of kExponentials
   double more_work = 1;  ///< FLOPs of the kernel over those of a forward pass: 1 but for backward
 };
 

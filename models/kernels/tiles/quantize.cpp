@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 enum Parameter : std::size_t {
-  kLaunch,            ///< us
+  kLaunch,            ///< us of the launch
   kMemoryEfficiency,  ///< share of the memory bandwidth
   kRow,               ///< us for 1000 elements of a row
   kShortRow,          ///< elements that a row counts as at least

@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-/// Of a block of a library without asynchronous copies: 256 threads for 128 x 128 or 128 x 256
-/// results (NVIDIA CUTLASS 2, default configurations for sm_70).
+/// Warps of a block of a library without asynchronous copies: 256 threads for 128 x 128 or 128 x
+/// 256 results (NVIDIA CUTLASS 2, default configurations for sm_70).
 constexpr int kBlockWarps = 8;
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace orrery {
 
 /// What main loops of one kind want of a server.
 struct Claim {
-  double bytes = 0;  ///< of a main loop
+  double bytes = 0;  ///< bytes of a main loop
   double wish = 0;   ///< bytes a microsecond that keep up with the rest of it
 };
 
@@ -22,7 +22,7 @@ struct Loops {
   double rate = 0;         ///< main loops a microsecond, as they go now
   double own = 0;          ///< us of a main loop but for the memory
   double memory_wait = 0;  ///< us until the first byte from the memory
-  double blocks = 0;       ///< whole
+  double blocks = 0;       ///< number of blocks, whole
   Claim memory, cache;
 
   /// Until the next block ends.
@@ -54,7 +54,7 @@ class SharedServer {
   };
   struct Demand {
     double all = 0, blocks = 0;
-    double least_hungry = 0;  ///< of those that want no less than the last level
+    double least_hungry = 0;  ///< least wish of those that want no less than the last level
     std::size_t content = 0;  ///< kinds that want less
   };
 

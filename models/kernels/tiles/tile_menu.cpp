@@ -29,7 +29,7 @@ constexpr std::array<Tile, 14> kLibrary = {{{16, 64},
 constexpr std::array<Tile, 2> kWidening = {{{16, 128}, {16, 256}}};
 /// Loads of one step run beside the matrix instructions of another.
 constexpr double kFewestStages = 2;
-constexpr double kResultShare = 0.5;  ///< of the registers
+constexpr double kResultShare = 0.5;  ///< share of the registers
 
 /// Bytes of the stages of a row of inputs and of a column of weights.
 OperandBytes stage_bytes(Precision precision, OperandBytes bytes) {

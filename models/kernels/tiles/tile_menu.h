@@ -26,7 +26,7 @@ struct TileTraffic {
 /// there is.
 TileTraffic tile_traffic(double m, double n, double k, Tile tile);
 
-inline constexpr double kResultBytes = 4;  ///< of a result until it is written
+inline constexpr double kResultBytes = 4;  ///< bytes of a result until it is written
 
 /// What a core has for tiles, in bytes; no limit where it is not known.
 struct TileRoom {

@@ -89,14 +89,14 @@ class TilePrices final : public KernelPrices {
 
   std::shared_ptr<const CalibratedModel> model_;
   const AcceleratorConfig& accelerator_;
-  std::optional<AcceleratorConfig> left_;  ///< of the accelerator; none: all of it
+  std::optional<AcceleratorConfig> left_;  ///< part of the accelerator left; none: all of it
   Fidelity fidelity_;
   Contention contention_;
   TileMemo* memo_;
   std::unique_ptr<CalibratedPrices> closed_;
 };
 
-/// By the class alone: most kernels are decided before their blocks are made.
+/// Told by the class alone: most kernels are decided before their blocks are made.
 ///
 /// Mean absolute error of closed form and tiles in %, all devices and precisions of the operator
 /// tables together, one row in nine; first on shape groups that were fitted, then on the others:

@@ -15,7 +15,7 @@ struct CalibrateArguments {
   std::vector<std::string> accelerators;  ///< empty: all that the tables have
   std::string output;                     ///< empty: a folder of the library
   std::string source, date;
-  std::string model = "tiles";  ///< of kernels
+  std::string model = "tiles";  ///< model of kernels: "tiles" or "roofline"
   bool check = false;           ///< compare with the file that is there, write nothing
   bool json = false;
 

@@ -231,7 +231,7 @@ void CalibrateArguments::take(Options& options) {
                  "folder or file to write; default: configs/calibrations, for systems "
                  "configs/network_calibrations");
   options.option("--source", source, "who measured, and with what");
-  options.option("--date", date, "of the measurement; default: today");
+  options.option("--date", date, "date of the measurement; default: today");
   options.option("--model", model, "kernel model: tiles (default) or roofline");
   options.flag("--check", check, "fit again and tell what moved; writes nothing");
   options.json(json);

@@ -24,7 +24,7 @@ using nlohmann::ordered_json;
 
 /// A system whose parameters predict another one, as if this had not been measured.
 struct Sibling {
-  const char* measured;  ///< as tables name it
+  const char* measured;  ///< system as tables name it
   const char* parameters;
 };
 constexpr std::array kSiblings = {Sibling{"h200_sxm", "dgx_h100"}, Sibling{"gb200", "dgx_b200"}};
@@ -37,7 +37,7 @@ constexpr std::size_t kMostParameters = 20;
 
 struct ClassError {
   ErrorSummary errors;
-  std::string system;  ///< where this is one of several
+  std::string system;  ///< system of the class where this is one of several
 };
 
 /// Classes of bytes as the table has them.

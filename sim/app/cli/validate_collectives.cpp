@@ -22,7 +22,7 @@ namespace {
 struct CollectivesArguments {
   std::vector<std::string> files;
   std::string rows;                  ///< file for the rows with their predictions; empty: none
-  std::string calibration = "auto";  ///< of the network: auto, none, a name or a path
+  std::string calibration = "auto";  ///< calibration of the network: auto, none, a name or a path
   bool held_out = false;             ///< only rows that fits leave out
   bool summary = false;              ///< what the model is good for, in one table
   bool json = false;
@@ -65,7 +65,7 @@ class RowsFile {
   std::string columns_;
 };
 
-/// By table, then all systems last; of a system all rows first, then precisions and collectives.
+/// Groups by table, all systems last; of a system all rows first, then precisions and collectives.
 std::vector<GroupOf> ordered(const CollectiveValidation& validation) {
   std::vector<GroupOf> order;
   for (auto it = validation.groups().begin(); it != validation.groups().end(); ++it)

@@ -31,9 +31,9 @@ namespace {
 struct OperatorsArguments {
   std::vector<std::string> files;
   std::string rows;                  ///< file for the rows with their predictions; empty: none
-  std::string calibration = "auto";  ///< as the key of an experiment
+  std::string calibration = "auto";  ///< name or path of the kernels' calibration, auto or none
   std::string baseline;              ///< a calibration to compare with, or a folder; empty: none
-  std::string fidelity = "auto";     ///< likewise
+  std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
   bool held_out = false;             ///< only shape groups that fits leave out
   bool json = false;
 
@@ -56,15 +56,15 @@ struct Prediction {
   double model = 0, baseline = 0, prior = 0, textbook = 0;
   Provenance provenance = Provenance::kMeasured;
   Bound bound = Bound::kMemory;
-  Fidelity fidelity = Fidelity::kClosed;  ///< of the longest kernel, as the bound
+  Fidelity fidelity = Fidelity::kClosed;  ///< fidelity of the longest kernel, as the bound
 };
 
 /// Rows of one line of the report.
 struct Group {
   std::vector<Comparison> model, baseline, prior, textbook;
   std::size_t extrapolated = 0;
-  double worst_error = 0;  ///< absolute
-  std::string worst_row;   ///< as it stands in its file
+  double worst_error = 0;  ///< largest absolute error of the model
+  std::string worst_row;   ///< row of that error, as its file has it
 };
 /// Table, system, precision, and class ("all", a size, or a class of its own).
 using GroupKey = std::array<std::string, 4>;

@@ -130,7 +130,7 @@ void add_figures(const Collective& group, const PortRates& ports, double time, R
   add_metric(record, kShareOfLimit, time > 0 ? least_time(group, ports).base() / time : 0);
 }
 
-/// Of copies to or from host boards: what each rank gets, and all links allow.
+/// Figures of copies to or from host boards: what each rank gets, and all links allow.
 void add_copy_figures(const Transfer& transfer, Seconds limit, double time, RunRecord& record) {
   add_metric(record, kTime, time);
   add_metric(record, kAlgorithmBytesPerS, transfer.bytes.base() / time);

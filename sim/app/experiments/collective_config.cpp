@@ -14,7 +14,7 @@ using namespace literals;
 const Schema<CollectiveConfig>& CollectiveConfig::schema() {
   static const auto schema = with_part_keys(with_token_keys(
       Schema<CollectiveConfig>("collective", "one collective operation")
-          .required("kind", &CollectiveConfig::kind, "which collective")
+          .required("kind", &CollectiveConfig::kind, "which collective operation")
           .optional("bytes", &CollectiveConfig::bytes,
                     "size as nccl-tests prints it; a barrier has none", between(1_B, 1000_TB))
           .optional("ranks", &CollectiveConfig::ranks, "the first ranks of the machine; 0: all",
@@ -25,8 +25,9 @@ const Schema<CollectiveConfig>& CollectiveConfig::schema() {
           .optional("protocol", &CollectiveConfig::protocol,
                     "ll, ll128, simple, or auto: what the library takes")
           .optional("precision", &CollectiveConfig::precision,
-                    "of the elements; bytes (int8) are not reduced in switches; dispatch, combine: "
-                    "of the "
+                    "number format of the elements; bytes (int8) are not reduced in switches; "
+                    "dispatch, combine: "
+                    "that of the "
                     "tokens on the wire, to which scales of fp8, nvfp4 and int8 come")));
   return schema;
 }

@@ -15,11 +15,11 @@ namespace orrery {
 /// One collective operation as a user writes it.
 struct CollectiveConfig {
   TransferKind kind = TransferKind::kAllReduce;
-  Bytes bytes;             ///< as nccl-tests counts them: see Transfer
+  Bytes bytes;             ///< bytes as nccl-tests counts them: see Transfer
   std::int64_t ranks = 0;  ///< the first `ranks` of the machine; 0: all
   std::string algorithm = "auto";
   std::string protocol = "auto";
-  Precision precision = Precision::kBf16;  ///< of the elements; int8: sums of bytes
+  Precision precision = Precision::kBf16;  ///< precision of the elements; int8: sums of bytes
   /// all_to_all with parts of different sizes: from rank i to rank j at [i][j]; here or in a CSV
   /// file without a header, in bytes.
   std::vector<std::vector<Bytes>> matrix;
@@ -28,7 +28,7 @@ struct CollectiveConfig {
   /// once with one of those.
   std::string from, to;
   // Dispatch and combine have tokens instead of bytes; see ExpertRouting.
-  std::int64_t tokens = 0;  ///< of each rank
+  std::int64_t tokens = 0;  ///< tokens of each rank
   std::int64_t hidden = 0;
   int experts = 0;
   int top_k = 0;
@@ -36,7 +36,7 @@ struct CollectiveConfig {
   int top_groups = 0;
   ExpertRouting::Router router = ExpertRouting::Router::kUniform;
   ExpertRouting::Mode mode = ExpertRouting::Mode::kNormal;
-  double skew = 1;  ///< of an all_to_all, too
+  double skew = 1;  ///< heaviest rank over the mean; an all_to_all has it too
   static const config::Schema<CollectiveConfig>& schema();
 
   bool exchanges_tokens() const {

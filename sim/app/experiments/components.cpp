@@ -18,8 +18,8 @@ std::string_view node_of(std::string_view rank) {
 struct NodeCounts {
   std::vector<ComponentUse> uses;
   std::vector<std::size_t> node_of_rank;
-  std::vector<int> ranks;         ///< of each node
-  std::vector<Picoseconds> busy;  ///< of all its ranks
+  std::vector<int> ranks;         ///< ranks of each node
+  std::vector<Picoseconds> busy;  ///< ps of kernels on all ranks of each node
 };
 
 NodeCounts count_nodes(const Topology& topology) {

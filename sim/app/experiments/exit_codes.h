@@ -13,7 +13,7 @@ enum class ExitCode : int {
   kBug = 1,          ///< ours, deadlocks included
   kUsage = 2,        ///< command line or configuration
   kPartial = 3,      ///< some points failed or a tolerance was exceeded
-  kDeterminism = 4,  ///< the same point gave two results
+  kDeterminism = 4,  ///< one point that gave two results
   kInfeasible = 5,   ///< does not fit, too long to count, a link down without another way
   kResource = 6,     ///< disk full, time-out, out of memory
 };

@@ -34,7 +34,7 @@ struct Experiment {
   SystemConfig system;
   int nodes = 1;                     ///< copies of the system
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
-  std::int64_t seed = 0;             ///< of the draws behind intervals
+  std::int64_t seed = 0;             ///< seed of the draws behind intervals
 
   /// The machine that it runs on; there once the experiment is loaded.
   const Machine& machine() const { return *machine_; }
@@ -47,7 +47,7 @@ struct Experiment {
   virtual void complete(config::Node& node, config::Diagnostics& diagnostics);
   /// Complains about what keys say together and must not. There is no machine yet.
   virtual void check(const config::Node& node, config::Diagnostics& diagnostics) const = 0;
-  /// The same of what needs the machine: links that faults name.
+  /// Checks what needs the machine: links that faults name.
   virtual void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const;
   /// The files that a result rests on beside the configuration, read and hashed; those that it does
   /// not use stay unread.
@@ -125,7 +125,7 @@ config::Schema<T> experiment_schema(const std::string& kind, const std::string& 
                 "parameters of the kernel model: auto (what the accelerator names), none (priors), "
                 "a calibration of the library, or a path")
       .optional("seed", static_cast<std::int64_t T::*>(&Experiment::seed),
-                "of the draws behind intervals", config::at_least(0))
+                "seed of the draws behind intervals", config::at_least(0))
       .elsewhere(kinds_with_key);
   return schema;
 }
@@ -133,7 +133,7 @@ config::Schema<T> experiment_schema(const std::string& kind, const std::string& 
 /// A checked experiment with all that identifies it.
 struct LoadedExperiment {
   std::shared_ptr<Experiment> experiment;
-  const config::Record* record = nullptr;  ///< of its kind
+  const config::Record* record = nullptr;  ///< schema of its kind
   config::Node node;                       ///< completed: every value with its origin
   nlohmann::ordered_json configuration;    ///< canonical: what the identity is made of
   std::vector<InputFile> files;            ///< part of the identity too

@@ -13,7 +13,7 @@ namespace orrery {
 /// A kind of file that users write.
 struct FileKind {
   std::string what;                  ///< "a sweep"
-  std::string command;               ///< of `orrery`, which takes such a file: "sweep run"
+  std::string command;               ///< command of `orrery` that takes such a file: "sweep run"
   std::vector<std::string> telling;  ///< top-level keys that tell it
   /// How surely a map or list, without what it extends, is one; 0: it is none. The surest kind is
   /// taken. None given: files are told by their ending.

@@ -19,11 +19,13 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
           .optional("phase", &E::phase, "prefill, decode, or mixed: both in one step")
           .optional("kv_length", &E::kv_length, "tokens in the KV cache before the step",
                     config::between(0, 1e8))
-          .optional("mixed", &E::mixed,
-                    "what a data-parallel rank does in a step of phase mixed, in the place of batch "
-                    "and kv_length")
+          .optional(
+              "mixed", &E::mixed,
+              "what a data-parallel rank does in a step of phase mixed, in the place of batch "
+              "and kv_length")
           .optional("kv_precision", &E::kv_precision,
-                    "of the KV cache; where none is given, that of the checkpoint, which may bring "
+                    "number format of the KV cache; where none is given, that of the checkpoint, "
+                    "which may bring "
                     "scales for fp8");
   return schema;
 }

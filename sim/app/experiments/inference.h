@@ -17,7 +17,7 @@ struct InferenceExperiment final : ModelExperiment {
 
   Phase phase = Phase::kDecode;
   std::int64_t kv_length = 0;
-  MixedBatch mixed;  ///< of kMixed
+  MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
   static const config::Schema<InferenceExperiment>& schema();
 

@@ -13,7 +13,7 @@ namespace orrery {
 struct InputFile {
   std::string role;    ///< "calibration", "network_calibration", "measured", "model", ...
   std::string path;    ///< empty: its values count (the device of a calibration), not its bytes
-  std::string sha256;  ///< of the bytes, or of the values
+  std::string sha256;  ///< SHA-256 of the bytes, or of the values
 };
 
 /// A file that has been read, however long ago: what was made of it then is still in use.

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-/// Of a replay: seven million take about a second. A count, so that the answer is the same
+/// Events of a replay: seven million take about a second. A count, so that the answer is the same
 /// everywhere.
 constexpr std::uint64_t kMostEvents = 5'000'000;
 

@@ -36,8 +36,8 @@ class KnownReplay final : public ReplayStandIn {
 
   Program program_;
   Costs costs_;
-  std::vector<bool> loaded_;        ///< by link
-  std::vector<std::string> nodes_;  ///< that the ranks are on
+  std::vector<bool> loaded_;        ///< whether transfers load the link, by link
+  std::vector<std::string> nodes_;  ///< nodes that the ranks are on
   std::vector<Slowdown> slowdowns_;
   bool has_slowdowns_ = false;
   std::vector<double> power_;
@@ -51,7 +51,7 @@ enum class LeftOut : std::uint8_t {
   kTooLong,
 };
 
-/// Of an experiment with another value: gives the known result where it is the same, replays where
+/// An experiment with another value: gives the known result where it is the same, replays where
 /// that takes less than about a second.
 /// @throws LeftOut
 class TriedReplay final : public ReplayStandIn {

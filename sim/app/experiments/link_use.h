@@ -15,7 +15,7 @@ namespace orrery {
 /// What the links of a machine carried.
 struct MachineLinkUse {
   std::vector<LinkUse> classes;
-  std::vector<LinkUse> links;  ///< that carried something; where they are recorded
+  std::vector<LinkUse> links;  ///< links that carried something; where they are recorded
 };
 MachineLinkUse link_use(const Topology& topology, const ReplayResult& replay, Recorded recorded);
 void add_link_use(const MachineLinkUse& use, RunRecord& record);

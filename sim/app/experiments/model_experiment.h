@@ -86,11 +86,13 @@ config::Schema<T> model_schema(const std::string& kind, const std::string& help)
                 "how the model is spread over ranks")
       .optional("batch", static_cast<BatchConfig T::*>(&M::batch), "sequences of one step")
       .optional("precision", static_cast<Precision T::*>(&M::precision),
-                "of weights and matrix operands; where inference is given none, that of the "
+                "number format of weights and matrix operands; where inference is given none, that "
+                "of the "
                 "checkpoint (quantization_config of the model's file)")
       .optional(
           "fidelity", static_cast<Fidelity T::*>(&M::fidelity),
-          "of the kernel model: closed form, tile (thread blocks as discrete events: products, "
+          "detail of the kernel model: closed form, tile (thread blocks as discrete events: "
+          "products, "
           "experts, attention and latent attention; others in closed form), or auto, whichever "
           "predicts a kernel better")
       .optional(

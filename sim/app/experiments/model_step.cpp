@@ -20,7 +20,7 @@ namespace orrery {
 namespace {
 
 const DeclaredMetric kStepTime{
-    {"step_time_s", "s", "one step", "training, inference", Follows::kTime}};
+    {"step_time_s", "s", "time of one step", "training, inference", Follows::kTime}};
 const DeclaredMetric kTokensPerS{{"tokens_per_s", "1/s", "tokens of the step over its time",
                                   "training, inference", Follows::kRate}};
 const DeclaredMetric kTokensPerSPerAccelerator{
@@ -37,7 +37,8 @@ const DeclaredMetric kHardwareFlopsUtilization{{"hardware_flops_utilization", "1
 const DeclaredMetric kPeakMemoryBytes{
     {"peak_memory_bytes", "B", "device memory of the fullest rank", "training, inference"}};
 const DeclaredMetric kMemoryShortfallBytes{
-    {"memory_shortfall_bytes", "B", "of a point that does not fit: what the fullest rank lacks",
+    {"memory_shortfall_bytes", "B",
+     "device memory that the fullest rank of a point lacks which does not fit",
      "training, inference"}};
 const DeclaredMetric kMemoryWeightsBytes{{"memory.weights_bytes", "B",
                                           "weights in the memory of the fullest rank",
@@ -78,7 +79,9 @@ const DeclaredMetric kBreakdownBubble{{"breakdown.bubble_s", "s",
                                        "training, inference"}};
 const DeclaredMetric kBreakdownOptimizer{
     {"breakdown.optimizer_s", "s", "kernels of the optimizer", "training, inference"}};
-const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s", "launches", "training, inference"}};
+const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s",
+                                     "launches of kernels, and waits for the host",
+                                     "training, inference"}};
 const DeclaredMetric kBreakdownIdle{
     {"breakdown.idle_s", "s", "time after the last operator", "training, inference"}};
 const DeclaredMetric kTokensPerJoule{{"tokens_per_joule", "1/J",

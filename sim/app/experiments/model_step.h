@@ -19,7 +19,7 @@ namespace orrery {
 struct ModelStep {
   Program program;
   double tokens = 0;  ///< processed by the step
-  Flops model_flops;  ///< without recomputation, attention counted causally
+  Flops model_flops;  ///< FLOPs without recomputation, attention counted causally
 };
 
 struct StepOutcome {

@@ -35,10 +35,11 @@ const config::Schema<OperatorExperiment>& OperatorExperiment::schema() {
   static const config::Schema<E> schema =
       experiment_schema<E>("operator", "kernels on one accelerator")
           .optional("operator", &E::op, "one of `orrery describe operators`")
-          .optional("precision", &E::precision, "of weights and matrix operands")
+          .optional("precision", &E::precision, "number format of weights and matrix operands")
           .optional(
               "fidelity", &E::fidelity,
-              "of the kernel model: closed form, tile (thread blocks as discrete events: products, "
+              "detail of the kernel model: closed form, tile (thread blocks as discrete events: "
+              "products, "
               "experts, attention and latent attention; others in closed form), or auto, whichever "
               "predicts a kernel better")
           .optional("measured", &E::measured,
@@ -73,7 +74,7 @@ const RegisterExperiment<OperatorExperiment> registered_operator("operator",
 struct PricedOperator {
   std::vector<Kernel> kernels;
   OperatorPower power;
-  double time = 0;  ///< s
+  double time = 0;  ///< time in s
 
   const KernelCost& cost(std::size_t i) const { return power.costs[i]; }
   double seconds(std::size_t i) const { return to_seconds(cost(i).duration).base(); }
@@ -98,7 +99,7 @@ Bound bound_of(const PricedOperator& priced) {
       ->first;
 }
 
-/// Of the longest kernel.
+/// The fidelity of the longest kernel.
 Fidelity fidelity_of(const PricedOperator& priced) {
   const auto longest = std::max_element(
       priced.power.costs.begin(), priced.power.costs.end(),

@@ -26,8 +26,8 @@ void warn_of_straddling(const ModelExperiment& experiment, const config::Node& n
 void warn_of_copies(const ModelExperiment& experiment, const LlmConfig& llm,
                     const config::Node& node, config::Diagnostics& diagnostics);
 
-/// Of a plan that does not fit and whose ranks all hold every expert: the fewest ranks that would
-/// share them and fit, "ep: 8 holds it: 12.8 GB a rank". Empty where there are none.
+/// What helps a plan that does not fit and whose ranks hold every expert: the fewest ranks that
+/// would share them and fit, "ep: 8 holds it: 12.8 GB a rank". Empty where there are none.
 std::string expert_parallel_hint(const ModelExperiment& experiment);
 
 }  // namespace orrery

@@ -17,7 +17,7 @@ namespace orrery {
 struct ReplayInputs {
   const Topology& topology;
   const Program& program;
-  const Costs& costs;                  ///< of kernels: before the power cap slows them
+  const Costs& costs;  ///< costs of kernels before the power cap slows them, and of transfers
   SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
   std::vector<double> power = {};      ///< power_figures(); none where no cap acts
 };
@@ -25,7 +25,7 @@ struct ReplayInputs {
 struct ReplayOutcome {
   ReplayResult replay;
   PowerUse power;
-  std::vector<KernelCost> kernels;  ///< at the clock that keeps the cap
+  std::vector<KernelCost> kernels;  ///< costs of kernels at the clock that keeps the cap
 };
 
 /// Replays the program of some inputs with these slowdowns, which may be null.

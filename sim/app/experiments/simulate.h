@@ -15,9 +15,9 @@ namespace orrery {
 
 struct SimulateOptions {
   std::string trace;                  ///< file for a Perfetto timeline; empty: none
-  TileMemo* tiles = nullptr;          ///< where tile results are looked up and kept; null: nowhere
-  ReplayStandIn* stand_in = nullptr;  ///< of the replay; null: it is done
-  bool configuration = true;          ///< in the record; else the caller has it
+  TileMemo* tiles = nullptr;          ///< results of tiles, looked up and kept there; null: nowhere
+  ReplayStandIn* stand_in = nullptr;  ///< stands in for the replay; null: it is done
+  bool configuration = true;          ///< the record has the configuration; else the caller has it
   /// Hears what a user should know beside the result, in one line; null: nobody.
   std::function<void(const std::string& line)> warn = nullptr;
 };

@@ -14,13 +14,16 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
   using E = TrainingExperiment;
   static const config::Schema<E> schema =
       model_schema<E>("training", "one training step of a language model")
-          .optional("schedule", &E::schedule, "pipeline schedule, a name of `orrery describe schedules`, or auto: interleaved with "
-                    "vpp > 1, else 1f1b")
+          .optional(
+              "schedule", &E::schedule,
+              "pipeline schedule, a name of `orrery describe schedules`, or auto: interleaved with "
+              "vpp > 1, else 1f1b")
           .optional("layers_only", &E::layers_only,
                     "n layers without embedding, head and optimizer; 0: the whole model",
                     between(0, 10000))
           .optional("activation_precision", &E::activation_precision,
-                    "of the inputs that matrix products keep for the backward pass; fp8 where "
+                    "number format of the inputs that matrix products keep for the backward pass; "
+                    "fp8 where "
                     "they run in 8 bits or less, as Transformer Engine keeps them")
           .optional("recompute", &E::recompute, "what the backward pass computes again")
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kGroups = 15;  ///< beside the longest sequence
+constexpr std::int64_t kGroups = 15;  ///< groups of sequences beside the longest one
 constexpr int kHalvings = 40;
 constexpr double kSteepest = 1e4;
 

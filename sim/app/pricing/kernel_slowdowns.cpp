@@ -24,8 +24,8 @@ double DeviceSlowdowns::slowdown(const Kernel& kernel, const DeviceLoad& taken, 
   return alone > 0 ? std::max(1.0, time(contention) / alone) : 1;
 }
 
-/// Of a rank's part of the accelerator. Something is always left: a kernel that shares an SM, and
-/// requests that take turns.
+/// What is left of a rank's part of the accelerator. Something is always left: a kernel that shares
+/// an SM, and requests that take turns.
 Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
   const AcceleratorConfig& accelerator = machine_.accelerator();
   const double dies = accelerator.dies;

@@ -37,10 +37,11 @@ class DeviceSlowdowns {
   Fidelity fidelity_;
   TileMemo* tiles_;
   std::shared_ptr<const CalibratedModel> closed_;  ///< made when a kernel first meets a transfer
-  std::map<std::pair<double, double>, std::unique_ptr<KernelPrices>> prices_;  ///< by what is left
+  std::map<std::pair<double, double>, std::unique_ptr<KernelPrices>>
+      prices_;  ///< prices by the shares of SMs and of bandwidth left
 };
 
-/// The same for the kernels of a program.
+/// Slowdowns of the kernels of a program.
 class KernelSlowdowns final : public SlowdownModel {
  public:
   /// @param machine, program, tiles have to outlive it; tiles may be null

@@ -69,7 +69,7 @@ const config::Schema<FaultConfig>& FaultConfig::schema() {
           .required("link", &FaultConfig::link,
                     "a link as `orrery run` and `describe topology --dot` name it, a class such as "
                     "accelerator->leaf, or a glob: \"*->system0/nvswitch3\"")
-          .optional("at", &FaultConfig::at, "from when on [ms]",
+          .optional("at", &FaultConfig::at, "time from which on the link is so [ms]",
                     config::between(Seconds(0), Seconds(9e6)))
           .optional("capacity", &FaultConfig::capacity,
                     "share of the healthy capacity that is then left; 0: the link is down",

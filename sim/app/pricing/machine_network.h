@@ -15,7 +15,7 @@ namespace orrery {
 /// Links that degrade, fail or come back.
 struct FaultConfig {
   std::string link;     ///< name, glob or class: see LinkStates
-  Seconds at;           ///< from when on
+  Seconds at;           ///< time from which on the fault holds
   double capacity = 0;  ///< share of the healthy capacity that is then left; 0: down, 1: whole
   static const config::Schema<FaultConfig>& schema();
 };

@@ -10,8 +10,8 @@ namespace orrery {
 
 /// A die while an operator runs.
 struct OperatorPower {
-  std::vector<KernelCost> costs;  ///< by kernel, at the clocks at which they run
-  Hertz clock;                    ///< of the units, the mean by time
+  std::vector<KernelCost> costs;  ///< costs by kernel, at the clocks at which they run
+  Hertz clock;                    ///< clock of the units, the mean by time
   EnergyUse energy;
 };
 

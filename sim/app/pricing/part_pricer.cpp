@@ -25,14 +25,14 @@ struct PartPricer::Priced {
   Program program;
   std::vector<std::uint32_t> work;
   PricedProgram prices;
-  std::vector<double> joules;  ///< of each transfer, on one rank
-  /// Of kernels beside transfers, by both; the same at every clock.
+  std::vector<double> joules;  ///< energy in J of each transfer, on one rank
+  /// Slowdowns of kernels beside transfers, by both; equal at every clock.
   mutable std::map<std::pair<std::uint32_t, std::uint32_t>, double> slowdowns;
 };
 
 namespace {
 
-/// Of each transfer, on one of its ranks.
+/// Energy in J of each transfer, on one of its ranks.
 std::vector<double> joules_of_transfers(const Program& program, const PricedProgram& prices,
                                         const AcceleratorConfig& accelerator) {
   std::vector<double> joules;

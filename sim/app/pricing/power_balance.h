@@ -43,7 +43,7 @@ class SteadyClock {
 
  private:
   std::vector<KernelCost> costs_;
-  std::vector<double> keeps_, highest_;  ///< by kernel; no clock above `highest_`
+  std::vector<double> keeps_, highest_;  ///< kernels keep their time, and run, at these clocks
 };
 
 /// The highest share of the boost clock, up to `highest`, at which `power` keeps the cap, to half a

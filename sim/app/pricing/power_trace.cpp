@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr Picoseconds kBinsOfWindow = 200;
-/// Of a role; a longer run has wider bins.
+/// Most bins of a role; a longer run has wider bins.
 constexpr Picoseconds kMostBins = Picoseconds{1} << 20;
 
 double sum(const std::vector<double>& values) {

@@ -27,7 +27,7 @@ class PowerTrace final : public UseObserver {
   void transfer_ran(std::uint32_t role, TransferId transfer, Picoseconds begin,
                     Picoseconds end) override;
 
-  /// Of the role that draws the most; the run lasts until `end` and then starts anew.
+  /// Power of the role that draws the most; the run lasts until `end` and then starts anew.
   Watts highest(Picoseconds end) const;
 
  private:
@@ -38,7 +38,7 @@ class PowerTrace final : public UseObserver {
   std::vector<Joules> kernels_, transfers_;
   std::vector<std::vector<double>> bins_;  ///< J, by role
   Picoseconds window_;
-  Picoseconds width_;  ///< of a bin
+  Picoseconds width_;  ///< width of a bin in ps
 };
 
 /// The most energy that highest() would find in a window, of a run of `period`, repeated, that uses

@@ -21,18 +21,18 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
 /// What a step uses above idle, by where it goes; all ranks together.
 struct EnergyUse {
   Joules idle;
-  Joules matrix;  ///< without `shared`
+  Joules matrix;  ///< matrix operations without `shared`
   Joules vector;
   Joules memory;
-  Joules cache;   ///< of what the last cache gives beyond what comes from the memory
-  Joules shared;  ///< of the operands of matrix instructions, which EnergyConfig::matrix has in it
+  Joules cache;   ///< bytes that the last cache gives beyond what comes from the memory
+  Joules shared;  ///< operands of matrix instructions, which EnergyConfig::matrix has in it
   Joules scale_up;
   Joules scale_out;
 
   Joules total() const {
     return idle + matrix + vector + memory + cache + shared + scale_up + scale_out;
   }
-  /// Of units and caches, which follows the square of their voltage.
+  /// Energy of units and caches, which follows the square of their voltage.
   Joules core() const { return matrix + vector + cache + shared; }
 };
 
@@ -51,7 +51,7 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
 /// One transfer, all its groups together.
 EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator);
 
-/// The same of kernels on one rank that run one after the other.
+/// What kernels use above idle that run one after the other on one rank.
 EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,
                         const AcceleratorConfig& accelerator);
 

@@ -22,13 +22,13 @@ class StepClock {
 
  private:
   StepPrice::At sum_at(const PriceTerms& terms, double share) const;
-  /// Of one package, the most that a window averages.
+  /// Watts of one package: the most that a window averages.
   Watts power(StepPrice::At step) const;
 
   PowerConfig limits_;
   bool steady_;
   double dies_, stages_;
-  double window_;   ///< picoseconds
+  double window_;   ///< window of power.response in picoseconds
   double enqueue_;  ///< picoseconds a kernel
 };
 

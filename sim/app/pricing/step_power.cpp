@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// Of each transfer, on one of its ranks.
+/// Energy of each transfer, on one of its ranks.
 std::vector<Joules> transfer_energies(const Program& program, const PricedProgram& priced,
                                       const AcceleratorConfig& accelerator) {
   std::vector<Joules> energies;

@@ -10,7 +10,7 @@ namespace orrery {
 
 /// What a run takes under the power cap, of one package of accelerators.
 struct PowerUse {
-  Hertz clock;   ///< of the units: mean of the kernels of the rank that ends last, by their time
+  Hertz clock;   ///< mean clock of the kernels of the rank that ends last, weighted by their time
   Watts window;  ///< the most that a window of power.response averages, the run repeated
 };
 

@@ -8,8 +8,8 @@
 namespace orrery {
 
 /// Shares of the boost clock at which parts of steps are priced: from 1 down, each 1.5 % below the
-/// one before, to half. Times between two of them are interpolated in the reciprocal share, in which
-/// they are straight but for the shares from which on kernels take longer: within 0.4 %.
+/// one before, to half. Times between two of them are interpolated in the reciprocal share, in
+/// which they are straight but for the shares from which on kernels take longer: within 0.4 %.
 class ClockGrid {
  public:
   static constexpr std::size_t kPoints = 48;
@@ -26,12 +26,12 @@ class ClockGrid {
 /// What a part of a step costs on one rank, at each share of ClockGrid.
 struct StepPrice {
   struct At {
-    double time = 0;    ///< picoseconds
+    double time = 0;    ///< time in picoseconds
     double energy = 0;  ///< joules above idle
   };
   std::array<At, ClockGrid::kPoints> at{};
   double highest = 0;  ///< share of the boost clock above which no kernel of it runs
-  double kernels = 0;  ///< launched
+  double kernels = 0;  ///< kernels launched
 
   void add(const StepPrice& other, double times);
 };

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kMostTokens = 1 << 24;  ///< of a sequence
+constexpr double kMostTokens = 1 << 24;  ///< most tokens of a sequence
 
 /// From `first` on: each node by `ratio` or one above the one before, up to `last`.
 std::vector<double> growing_nodes(std::vector<double> first, double ratio, double last) {

@@ -65,12 +65,12 @@ class StepPricer final : public IterationPricer {
   PartPricer parts_;
   StepClock clock_;
   std::vector<LayerKind> layers_, attentions_;
-  RowTable decode_tokens_, mixed_tokens_;  ///< of all layers and the embedding
-  RowTable decode_shares_, mixed_shares_;  ///< of experts, where tp ranks share the tokens out
+  RowTable decode_tokens_, mixed_tokens_;  ///< prices of all layers and the embedding by tokens
+  RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
   RowTable head_;
-  ColumnTable decodes_;  ///< sequences; keys of the longest, mean over longest
-  ColumnTable chunks_;   ///< tokens; earlier tokens
-  ColumnTable odd_chunks_;  ///< of latent attention after odd numbers of tokens, which make the
+  ColumnTable decodes_;     ///< sequences; keys of the longest, mean over longest
+  ColumnTable chunks_;      ///< tokens; earlier tokens
+  ColumnTable odd_chunks_;  ///< latent attention after odd numbers of tokens, which make the
                             ///< product that expands keys and values another one
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;

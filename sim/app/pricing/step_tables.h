@@ -45,9 +45,9 @@ class RowTable {
 
   Evaluate evaluate_;
   RowSteps steps_;
-  std::vector<Cell> cells_;  ///< by their lowest row
+  std::vector<Cell> cells_;  ///< what is known between rows, by the lowest row of a cell
   std::deque<StepPrice> entries_;
-  std::vector<std::int32_t> known_;  ///< by rows: an index; -1: not priced
+  std::vector<std::int32_t> known_;  ///< index in entries_ by rows; -1: not priced
 };
 
 /// The nodes of one dimension of a table, ascending, and where a value stands between them.
@@ -57,7 +57,7 @@ class GridAxis {
 
   struct Place {
     std::size_t node = 0;
-    double weight = 0;  ///< of the next node
+    double weight = 0;  ///< weight of the next node, 0 to 1
   };
   Place place(double value) const;
   double node(std::size_t index) const { return nodes_[index]; }
@@ -87,7 +87,7 @@ class ColumnTable {
   RowSteps steps_;
   Evaluate evaluate_;
   std::deque<RowTable> columns_;
-  std::vector<std::int32_t> known_;  ///< by node: an index; -1: no column yet
+  std::vector<std::int32_t> known_;  ///< index in columns_ by node; -1: no column yet
 };
 
 }  // namespace orrery

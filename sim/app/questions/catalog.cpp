@@ -15,6 +15,7 @@
 #include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "sim/machine/calibration.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
 #include "workloads/llm/model_config.h"
@@ -117,6 +118,15 @@ void add_registry(std::vector<CatalogEntry>& entries) {
   for (const auto& [name, item] : R::items()) entries.push_back({name, item.help});
 }
 
+/// What the model "tiles" has no family for: the classes that the roofline predicts there.
+std::string classes_without_tiles() {
+  std::string classes;
+  for (const auto& [kind, name] : config::EnumNames<KernelClass>::values)
+    if (!tile_families().contains(kind))
+      classes += (classes.empty() ? "" : ", ") + std::string(name);
+  return classes;
+}
+
 }  // namespace
 
 Catalog shipped_catalog() {
@@ -143,8 +153,9 @@ Catalog shipped_catalog() {
     catalog.kernels.push_back({to_string(kind), "tiles: " + tiled.help});
   catalog.kernels.push_back(
       {"roofline",
-       "all other kernels, and all of calibrations of that model: p-norm roofline, launch + "
-       "(t_matrix^p + t_vector^p + t_memory^p)^(1/p), rates times efficiency"});
+       classes_without_tiles() +
+           "; every kernel of calibrations of the model roofline: p-norm roofline, launch + "
+           "(t_matrix^p + t_vector^p + t_memory^p + t_host^p)^(1/p), rates times efficiency"});
   for (const auto& [kind, info] : experiment_kinds())
     catalog.schemas.push_back({"experiment", "one simulation", kind, &info.record()});
   catalog.schemas.push_back(

@@ -20,8 +20,8 @@ struct CatalogEntry {
 /// A struct whose keys can be described.
 struct KeySource {
   std::string file;  ///< what its files are called: "experiment"
-  std::string help;  ///< of such a file
-  std::string kind;  ///< which of several kinds of such files it is: "training"
+  std::string help;  ///< what such a file has, one line
+  std::string kind;  ///< kind of such a file where there are several: "training"
   const config::Record* record = nullptr;
 };
 
@@ -31,7 +31,7 @@ struct Catalog {
   /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
   std::function<CatalogEntry(const std::string& path)> model_file;
   std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
-  std::vector<KeySource> schemas;  ///< for the configuration keys
+  std::vector<KeySource> schemas;  ///< schemas that have the configuration keys
 };
 
 /// The models of the library, all registries, and the schemas of experiments and sweeps.

@@ -26,7 +26,7 @@ struct LinkTotal {
 
 struct ChipTotal {
   int chips = 0;
-  std::size_t least_ports = 0, most_ports = 0;  ///< in use
+  std::size_t least_ports = 0, most_ports = 0;  ///< ports in use of a switch
 };
 
 /// "l1_switch" of "system0/node3/plane2/l1_switch4".

@@ -33,7 +33,7 @@ bool is_label(std::string_view path) {
   return path.size() > kSource.size() && path.ends_with(kSource);
 }
 
-/// Of quantities that are 0: of the size that the key would have in a device.
+/// Values to try for quantities that are 0: of the size that the key would have in a device.
 std::vector<double> instead_of_nothing(const std::string& unit) {
   if (unit == "s") return {1e-6, 1e-3};
   if (unit == "B/s" || unit == "FLOP/s") return {1e9, 1e12};

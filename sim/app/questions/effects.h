@@ -37,7 +37,7 @@ class Trials {
   /// Tries all other_values() of a key: kOther where one of them changes something, kRefused where
   /// none is allowed.
   Answer examine(const config::Leaf& leaf);
-  /// Of every value of the configuration that is no label.
+  /// Effects of every value of the configuration that is no label.
   Effects effects();
 
  private:

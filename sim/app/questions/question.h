@@ -18,7 +18,7 @@ struct Question {
   /// Gives what answers once `options` have been filled in.
   std::function<std::function<Answer()>(Options& options)> take;
 };
-/// By name: "describe", "explain".
+/// All questions by name: "describe", "explain".
 const std::map<std::string, Question>& questions();
 
 void register_question(const std::string& name, Question question);

@@ -15,7 +15,7 @@ enum class View { kPublished, kSimulated };
 
 /// One configured value behind a figure, as text.
 struct Input {
-  std::string key;  ///< "accelerator.memory.capacity"
+  std::string key;  ///< key of a configuration: "accelerator.memory.capacity"
   std::string published, simulated;
   std::string published_source, simulated_source;
   std::string reason;  ///< why simulations do not use the published value

@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds kTold{20};
 /// In front of the text of an outcome.
 struct FrameHead {
   std::uint64_t point = 0;
-  std::uint64_t code = 0;  ///< of a failure, whose message the text is; 0: none
+  std::uint64_t code = 0;  ///< exit code of a failure, whose message the text is; 0: none
   std::uint64_t size = 0;
 };
 

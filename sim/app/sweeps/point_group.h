@@ -47,9 +47,9 @@ class PointGroup {
 
  private:
   struct Value {
-    std::size_t path = 0;  ///< in paths_
+    std::size_t path = 0;  ///< index of the path in paths_
     Variation variation;
-    std::string text;  ///< in the text of the identity
+    std::string text;  ///< text of the value in what the identity is made of
   };
 
   /// The value for each path, the last one that the settings have.
@@ -60,11 +60,11 @@ class PointGroup {
   std::vector<std::string> paths_;
   std::shared_ptr<const Configuration> configuration_;
   std::map<const config::Assignment*, Value> values_;
-  std::vector<std::string> texts_;   ///< of the identity, around the values in places_
-  std::vector<std::size_t> places_;  ///< in paths_
+  std::vector<std::string> texts_;   ///< pieces of the identity's text around the values in places_
+  std::vector<std::size_t> places_;  ///< indices in paths_, in the order of the identity's text
   bool same_machine_ = true;
-  mutable config::Node filled_;   ///< of the last point, without its system
-  mutable config::Node written_;  ///< of the last point
+  mutable config::Node filled_;   ///< node of the last point, without its system
+  mutable config::Node written_;  ///< node of the last point, its system included
 };
 
 }  // namespace orrery

@@ -58,9 +58,9 @@ struct SweepPoint {
   static constexpr std::uint32_t kNoGroup = ~std::uint32_t{0};
 
   std::uint32_t case_index = 0;
-  std::uint32_t group = kNoGroup;     ///< in Sweep::groups; none: it cannot be
-  std::uint32_t of_variant = 0;       ///< of the settings; those of the axes follow
-  const std::string* name = nullptr;  ///< of its variant: the row of the table
+  std::uint32_t group = kNoGroup;  ///< index in Sweep::groups; none: the point cannot be
+  std::uint32_t of_variant = 0;    ///< number of settings of the variant; those of the axes follow
+  const std::string* name = nullptr;  ///< name of its variant: the row of the table
   PointSettings settings;
   std::string identity;  ///< empty where it cannot be
 };
@@ -76,13 +76,13 @@ struct Sweep {
   SweepConfig config;
   std::string path;
   config::Node node;
-  config::Diagnostics texts;  ///< without messages: to quote the file
+  config::Diagnostics texts;  ///< texts of files without messages: to quote them
   config::Library library;
   std::deque<std::string> names;
-  std::deque<config::Assignment> settings;  ///< of all points
+  std::deque<config::Assignment> settings;  ///< settings of all points
   std::vector<std::unique_ptr<PointGroup>> groups;
   std::vector<SweepPoint> points;
-  std::map<std::size_t, ImpossiblePoint> impossible;  ///< by place in `points`
+  std::map<std::size_t, ImpossiblePoint> impossible;  ///< points by place in `points`
 
   /// The experiment of a point, ready to be simulated, read the long way.
   /// @throws config::ConfigError for mistakes; what cannot stand together is its `contradiction`

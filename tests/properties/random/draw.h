@@ -16,7 +16,7 @@ class Draw {
  public:
   explicit Draw(std::uint64_t seed) : engine_(seed) {}
 
-  /// Of 0, 1, ... count - 1.
+  /// One of 0, 1, ... count - 1.
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(engine_() % count); }
   bool chance(double probability) { return share() < probability; }
   template <class T>

@@ -13,7 +13,7 @@ namespace orrery {
 /// What a user would type after `orrery run` to see an experiment again.
 struct RandomExperiment {
   std::string base;                      ///< "training": a file beside this one
-  std::vector<std::string> assignments;  ///< of `--set`
+  std::vector<std::string> assignments;  ///< arguments of `--set`
 
   std::string file() const;
   std::string command_line() const;

@@ -126,7 +126,7 @@ struct Comparison {
   const char* law;
   std::vector<std::string> assignments;
   bool slower;       ///< the second has more to do
-  double ranks = 1;  ///< of a collective
+  double ranks = 1;  ///< ranks of a collective
 };
 
 const char* const kHigherCap = "a higher cap is not slower";

@@ -46,7 +46,7 @@ const config::Schema<BadInput>& BadInput::schema() {
 
 struct BadInputs {
   std::string input = "input.yaml";  ///< file that has the text
-  std::string main;                  ///< of a file that names it and is checked instead
+  std::string main;                  ///< text of a file that names it and is checked instead
   std::string base;
   std::vector<BadInput> cases;
   static const config::Schema<BadInputs>& schema();

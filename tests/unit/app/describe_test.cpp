@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "models/kernels/family.h"
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/experiments/exit_codes.h"
+#include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/metric_table.h"
 
@@ -173,18 +175,46 @@ TEST(DescribeSystems, JsonHasTheSameNumbers) {
 }
 
 TEST(Describe, WithoutWordsListsTheKinds) {
-  for (const char* kind : {"accelerators", "systems", "models", "topologies", "collectives",
-                           "kernels", "metrics", "keys"}) {
-    EXPECT_THAT(text({}), HasSubstr(kind));
+  std::vector<std::string> kinds;
+  std::istringstream lines(text({}));
+  for (std::string line; std::getline(lines, line);) {
+    const std::string kind = line.substr(0, line.find(' '));
+    EXPECT_THAT(row(text({}), kind), ElementsAre(testing::SizeIs(testing::Ge(8U)))) << kind;
+    kinds.push_back(kind);
   }
+  EXPECT_THAT(kinds,
+              ElementsAre("kind", "accelerators", "systems", "models", "topologies", "collectives",
+                          "operators", "schedules", "kernels", "calibrations", "metrics", "keys"));
 }
 
 TEST(Describe, EveryKindHasAListWithOneLineEach) {
-  EXPECT_THAT(text({"accelerators"}), HasSubstr("NVIDIA H100 SXM5 80GB"));
-  EXPECT_THAT(text({"systems"}), HasSubstr("384 x Huawei Ascend 910C"));
-  EXPECT_THAT(text({"topologies"}), HasSubstr("one tier of switch chips"));
-  EXPECT_THAT(text({"metrics"}), HasSubstr("tokens_per_s_per_accelerator"));
-  EXPECT_THAT(text({"keys"}), HasSubstr("system.accelerator.memory.bandwidth"));
+  EXPECT_THAT(row(text({"accelerators"}), "h100_sxm"),
+              ElementsAre("NVIDIA H100 SXM5 80GB, Hopper GH100, 80 GB HBM3, 3.35 TB/s"));
+  EXPECT_THAT(row(text({"systems"}), "cm384"),
+              ElementsAre("Huawei CloudMatrix384, 384 x Huawei Ascend 910C"));
+  EXPECT_THAT(row(text({"topologies"}), "nvswitch"), ElementsAre("one tier of switch chips"));
+  EXPECT_THAT(row(text({"metrics"}), "bus_bytes_per_s"),
+              ElementsAre("bytes that a ring puts on the busiest link over time [B/s] "
+                          "(collective)"));
+  EXPECT_THAT(row(text({"keys"}), "system.accelerator.memory.bandwidth"),
+              ElementsAre("peak, reads and writes together [TB/s] (bandwidth (B/s), with source, "
+                          "between 1 MB/s and 1 PB/s, required)"));
+}
+
+// Tiles or the roofline: no class of kernels is left out of the list, and none is in it twice.
+TEST(Describe, KernelsAreThoseOfTheRegistryAndTheRestIsOfTheRoofline) {
+  const std::string table = printed(describe({"kernels"}, shipped_catalog(), library()));
+  const std::vector<std::string> roofline = row(table, "roofline");
+  ASSERT_EQ(roofline.size(), 1U);
+  std::string rest;
+  for (const auto& [kind, name] : config::EnumNames<KernelClass>::values) {
+    if (!tile_families().contains(kind)) rest += (rest.empty() ? "" : ", ") + std::string(name);
+    EXPECT_EQ(row(table, name)[0], tile_families().contains(kind)
+                                       ? "tiles: " + tile_families().at(kind).help
+                                       : "no row '" + std::string(name) + "'");
+  }
+  EXPECT_EQ(roofline[0].substr(0, roofline[0].find(';')), rest);
+  EXPECT_THAT(rest, HasSubstr("normalization, elementwise"));
 }
 
 TEST(Describe, AnAcceleratorShowsEveryValueWithUnitAndSource) {
@@ -227,8 +257,15 @@ TEST(Describe, SentencesDoNotStandInTheColumnOfValues) {
 }
 
 TEST(Describe, EveryAcceleratorOfTheLibraryTellsIt) {
-  for (const std::string& name : library().names("accelerators"))
-    EXPECT_THAT(text({"accelerator", name}), HasSubstr("a 32-bit word of memory costs")) << name;
+  for (const std::string& name : library().names("accelerators")) {
+    const auto described = describe({"accelerator", name}, catalog(), library());
+    const double cost = described.json[0]["word_cost"]["multiply_adds"].get<double>();
+    EXPECT_GT(cost, 50) << name;
+    EXPECT_LT(cost, 1000) << name;
+    EXPECT_THAT(printed(described),
+                testing::ContainsRegex("a 32-bit word of memory costs [0-9,.]+ multiply-adds"))
+        << name;
+  }
 }
 
 // 989.4 x 16 / 132 = 119.9 TFLOP/s, 3,350 / 8 = 418.75 GB/s.

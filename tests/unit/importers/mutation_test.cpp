@@ -17,7 +17,7 @@ namespace {
 
 struct Case {
   std::string name;
-  std::string sample;  ///< of data/; empty: the nsys sample
+  std::string sample;  ///< file of data/; empty: the nsys sample
   std::function<void(const std::string& path)> read;
 };
 std::ostream& operator<<(std::ostream& out, const Case& tested) { return out << tested.name; }

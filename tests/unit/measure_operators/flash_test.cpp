@@ -19,8 +19,8 @@ namespace {
 constexpr int kRows = 16;
 
 struct Case {
-  int keys = 0;            ///< of the sequence
-  int first_position = 0;  ///< of query row 0
+  int keys = 0;            ///< keys of the sequence
+  int first_position = 0;  ///< position of query row 0
   bool causal = false;
 };
 

@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 
 struct Differences {
-  std::vector<double> flows;      ///< of the time of each flow, fluid over packets, less 1
-  std::vector<double> makespans;  ///< of each case
-  std::vector<double> alone;      ///< of the first flow of each case, without the others
+  std::vector<double> flows;      ///< errors of the time of each flow, fluid over packets, less 1
+  std::vector<double> makespans;  ///< errors of the longest flow of each case, likewise
+  std::vector<double> alone;      ///< errors of the first flow of each case, without the others
 };
 
 /// Time of each flow, fluid over packets, less 1.
@@ -82,7 +82,7 @@ TEST_P(FluidAndPacketsOfAPart, AgreeWithin3PercentFromOneMiBOn) {
 
 INSTANTIATE_TEST_SUITE_P(Parts, FluidAndPacketsOfAPart, testing::Range(0, 4));
 
-/// Prints the table of sim/network/README.md.
+/// Prints a table by the size of messages (sim/network/README.md).
 TEST(FluidAndPackets, DifferMoreTheSmallerTheMessages) {
   double before = 0;
   std::printf("| message | alone, worst | shared, mean | shared, worst flow | worst makespan |\n");

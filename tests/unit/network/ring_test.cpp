@@ -16,13 +16,13 @@ namespace {
 
 struct Ring {
   std::uint32_t ranks;
-  double bytes;         ///< to reduce
-  double capacity;      ///< of a link, bytes/s
-  Picoseconds latency;  ///< of a step
-  bool through_switch;  ///< over a link into the switch and one out of it, or over one link
+  double bytes;         ///< bytes to reduce
+  double capacity;      ///< bytes/s of a link
+  Picoseconds latency;  ///< time of a step
+  bool through_switch;  ///< a step takes a link into the switch and one out of it; else one link
 };
 
-/// Of the message from `rank` to the next.
+/// The links of the message from `rank` to the next.
 std::vector<std::uint32_t> route(const Ring& ring, std::uint32_t rank) {
   if (ring.through_switch) {
     return {rank, ring.ranks + (rank + 1) % ring.ranks};

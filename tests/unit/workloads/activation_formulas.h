@@ -22,7 +22,7 @@ inline double local_vocabulary(const LlmConfig& model, int tp) {
   return real((model.vocabulary + tp - 1) / tp);
 }
 
-/// Of what matrix products read and keep for their weight gradients.
+/// Bytes of an element that matrix products read and keep for their weight gradients.
 inline double input_bytes(const LayerWork& work) {
   return work.narrow_inputs ? 1 : activation_bytes(work.precision);
 }
@@ -72,7 +72,7 @@ inline double attention_bytes(const LayerTask& task) {
   return input + projection_bytes(task) + (latent ? latent_bytes(task) : 0);
 }
 
-/// Of a token, in front of and behind the elementwise function of an MLP of `width`.
+/// Bytes of a token, in front of and behind the elementwise function of an MLP of `width`.
 inline double mlp_columns_bytes(const LayerTask& task, double width) {
   return width * ((task.model.mlp.gated ? 2 : 1) * activation_bytes(task.work.precision) +
                   input_bytes(task.work));

@@ -297,7 +297,7 @@ TEST(Schedules, ThatSplitBackwardPassesDoTheSameWork) {
   }
 }
 
-/// Of one product, the input's gradient is waited for and the weight's is not.
+/// The gradient of a product's input is waited for, that of its weight is not.
 TEST(Schedules, LeaveToWeightGradientsWhatOnlyWeightsNeed) {
   const TrainingProgram training = build_training(
       small_llama(8), plan("folded and split", {.tp = 2, .sp = true, .pp = 4, .vpp = 2}));

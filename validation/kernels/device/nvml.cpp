@@ -15,7 +15,7 @@ constexpr int kClockSm = 1, kClockMemory = 2;  // nvmlClockType_t
 constexpr int kTemperatureGpu = 0;             // nvmlTemperatureSensors_t
 constexpr unsigned kPowerInstant = 186;        // NVML_FI_DEV_POWER_INSTANT, milliwatts
 
-/// nvmlFieldValue_t
+/// Layout of nvmlFieldValue_t.
 struct FieldValue {
   unsigned field = 0, scope = 0;
   long long timestamp_us = 0, latency_us = 0;

@@ -12,7 +12,7 @@ namespace orrery::measure {
 
 constexpr int kTileRowBytes = 128;
 constexpr int kSwizzlePeriodBytes = 1024;  ///< 8 rows; a tile starts at a multiple of it
-constexpr int kStepBytes = 32;             ///< of K that one wgmma consumes, for every precision
+constexpr int kStepBytes = 32;  ///< bytes of K that one wgmma consumes, for every precision
 constexpr int kStepsPerTile = kTileRowBytes / kStepBytes;
 
 /// The 16-byte chunk (address bits 4-6) is XORed with the row modulo 8 (bits 7-9).

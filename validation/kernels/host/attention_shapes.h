@@ -18,7 +18,7 @@ struct PrefillShape {
   AttentionHeads heads;
 
   int kv_len() const { return kv_prefix_len + q_len; }
-  /// Of both products, over the keys that the mask leaves.
+  /// FLOPs of both products, over the keys that the mask leaves.
   double flops() const;
 };
 
@@ -35,7 +35,7 @@ struct DecodeShape {
 /// How a decode is cut: every split of a sequence's keys is worked on by one warp for up to 16
 /// query heads that share a KV head.
 struct DecodeSplit {
-  int head_groups = 1;  ///< of 16 query heads for each KV head
+  int head_groups = 1;  ///< groups of up to 16 query heads for each KV head
   int splits = 1;
   int keys_per_split = 0;  ///< a multiple of the tile of keys
 };

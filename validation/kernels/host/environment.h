@@ -28,7 +28,7 @@ struct Outcome {
   int number = 0;
   std::string name;
   Status status = Status::kOk;
-  std::string reason;  ///< of a failure or a skip, or a remark; empty for none
+  std::string reason;  ///< reason of a failure or a skip, or a remark; empty for none
   std::int64_t rows = 0;
   double seconds = 0;
 };
@@ -47,7 +47,7 @@ std::string device_yaml(const DeviceReport& report);
 std::string environment_yaml(const RunInfo& run, const std::string& device_section,
                              const std::vector<Outcome>& outcomes);
 
-/// "2026-01-31T12:00:00Z"
+/// A moment such as "2026-01-31T12:00:00Z".
 std::string utc(std::chrono::system_clock::time_point moment);
 
 }  // namespace orrery::measure

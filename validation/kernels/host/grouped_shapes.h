@@ -18,7 +18,7 @@ constexpr const char* name_of(Distribution distribution) {
 /// One GEMM for every expert: out[rows of e, n] = in[rows of e, k] x weight_e[k, n].
 struct GroupedShape {
   int experts = 0;
-  std::int64_t rows = 0;  ///< of all experts
+  std::int64_t rows = 0;  ///< rows of all experts together
   Distribution distribution = Distribution::kBalanced;
   std::int64_t n = 0, k = 0;
 

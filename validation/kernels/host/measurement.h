@@ -44,7 +44,7 @@ struct Context {
   DeviceInfo device;
   std::string system;  ///< name of the system in the CSV files: "h200_sxm"
   Depth depth = Depth::kQuick;
-  std::uint64_t seed = 0;                            ///< of random inputs
+  std::uint64_t seed = 0;                            ///< seed of random inputs
   std::chrono::steady_clock::time_point deadline{};  ///< stop adding rows after this moment
   StateReader state;
   std::ostream* log = nullptr;  ///< progress and warnings for people

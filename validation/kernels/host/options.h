@@ -21,7 +21,7 @@ struct Options {
   std::string kernels;  ///< "1-6,gemm"; empty: all
   std::filesystem::path out = "measurements";
   int device = 0;
-  std::optional<std::uint64_t> seed;  ///< of random inputs; drawn afresh when absent
+  std::optional<std::uint64_t> seed;  ///< seed of random inputs; drawn afresh when absent
   std::string system;                 ///< empty: from the GPU's name
 };
 

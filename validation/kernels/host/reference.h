@@ -29,14 +29,14 @@ double dot(const RandomBuffer& a, std::int64_t a_start, const RandomBuffer& b, s
 /// One query row of attention over `length` keys and values.
 struct AttentionRow {
   RandomBuffer query, key, value;
-  std::int64_t query_start = 0;         ///< its head_dim elements follow one another
-  std::int64_t kv_start = 0;            ///< of key 0 and of value 0
+  std::int64_t query_start = 0;         ///< first of head_dim elements in a row
+  std::int64_t kv_start = 0;            ///< index of key 0 and of value 0
   std::int64_t kv_stride = 0;           ///< elements from one key to the next
   const std::int32_t* pages = nullptr;  ///< paged: key j is in page pages[j / page_size] ...
   std::int64_t page_size = 0, page_stride = 0;  ///< ... of page_stride elements, at j % page_size
   std::int64_t length = 0;
   int head_dim = 0;
-  double scale = 1;  ///< of the scores before the softmax
+  double scale = 1;  ///< factor of the scores before the softmax
 };
 
 /// softmax(scale q K^T) V of the row, in double: head_dim numbers.

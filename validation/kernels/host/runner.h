@@ -18,7 +18,7 @@ struct Run {
   std::filesystem::path out;
   /// Opens the device; called in the process of each measurement. Throws when there is none.
   std::function<Context()> open_device;
-  std::string device_section;  ///< of environment.yaml
+  std::string device_section;  ///< section of environment.yaml about the device
   std::ostream* log = nullptr;
 };
 

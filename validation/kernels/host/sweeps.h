@@ -58,7 +58,7 @@ std::vector<GridPoint> grid_points(const DeviceInfo& device, Depth depth);
 struct RowPoint {
   std::int64_t rows = 0;
   int cols = 0;
-  int exponentials = 1;  ///< per element
+  int exponentials = 1;  ///< exponentials per element
   bool cold = true;      ///< rotated beyond the L2, or always the same matrix
 };
 std::vector<RowPoint> row_points(Depth depth);

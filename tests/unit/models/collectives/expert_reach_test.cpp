@@ -16,7 +16,8 @@ void for_subsets(int n, int k, const Visit& visit) {
   }
 }
 
-/// By counting: every choice of groups, then every choice of experts in them, equally likely.
+/// The same figure by counting: every choice of groups, then every choice of experts in them,
+/// equally likely.
 double counted(const ExpertRouting& routing, int first, int last) {
   const int groups = routing.groups > 0 ? routing.groups : 1;
   const int chosen = routing.groups > 0 ? routing.top_groups : 1;

@@ -22,7 +22,7 @@ class CountingSink final : public FlowSink {
   void multicast(std::span<const int> group, Bytes) override { members += group.size(); }
 
   std::size_t flows = 0;    ///< single ones
-  std::size_t members = 0;  ///< of groups, each group one call
+  std::size_t members = 0;  ///< members of groups, each group one call
 };
 
 TEST(Scale, RanksTimesChannelsFlowsAreTold) {

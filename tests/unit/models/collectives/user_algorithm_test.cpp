@@ -92,11 +92,11 @@ TEST(UserAlgorithm, RanksAndChunksThatDoNotExistAreErrors) {
 
 TEST(UserAlgorithm, KeysAreChecked) {
   EXPECT_THAT(error_of("collective: broadcast\nranks: 2\nchunk: 2\nsteps: []\n"),
-              HasSubstr("chunks"));
+              HasSubstr("did you mean 'chunks'?"));
   EXPECT_THAT(error_of("collective: broadcats\nranks: 2\nchunks: 2\nsteps: []\n"),
-              HasSubstr("broadcast"));
+              HasSubstr("did you mean 'broadcast'?"));
   EXPECT_THAT(error_of("collective: all_gather\nranks: 1024\nchunks: 65536\nsteps: []\n"),
-              HasSubstr("too large"));
+              HasSubstr("ranks * ranks * chunks is more than 2^26: too large to be proved right"));
 }
 
 }  // namespace

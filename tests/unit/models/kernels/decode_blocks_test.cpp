@@ -113,7 +113,7 @@ double us(const TileModel& model, const std::string& name, const Kernel& kernel)
   return to_seconds(model.cost(kernel, device(name)).duration).base() * 1e6;
 }
 
-/// Of a kernel that has the device for itself.
+/// Time of a kernel that has the device for itself.
 double time_us(const std::string& name, const Kernel& kernel, Fidelity fidelity) {
   static std::map<std::pair<std::string, Fidelity>, std::unique_ptr<TileModel>> models;
   std::unique_ptr<TileModel>& model = models[{name, fidelity}];

@@ -61,7 +61,7 @@ double tiles_us(const ExpertLoad& load, Precision precision = Precision::kBf16) 
 
 constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp8, Precision::kFp8Block};
 
-/// Of the same rows and active experts, one of them with `hot` rows.
+/// The load of equally many rows and active experts, one of them with `hot` rows.
 ExpertLoad skewed_load(double active, double rows, double hot) {
   ExpertLoad load = even_load(active, rows, active);
   const ExpertLoad others = even_load(active - 1, rows - hot, active), one = even_load(1, hot, 1);

@@ -25,7 +25,7 @@ struct EmulatedBlock {
   std::vector<std::uint8_t> shared;
   std::barrier<> threads;
 
-  std::deque<std::barrier<>> warps;  ///< of 32 threads each
+  std::deque<std::barrier<>> warps;  ///< barriers of 32 threads each
 
   EmulatedBlock(std::size_t bytes, int count) : shared(bytes), threads(count), count_(count) {
     for (int warp = 0; warp < count / 32; ++warp) warps.emplace_back(32);
