@@ -39,8 +39,7 @@ Flops sequence_flops(const LlmConfig& model, std::int64_t length) {
 /// The next tokens of sequences of these lengths, each of which sees all that its window leaves.
 Flops decode_flops(const LlmConfig& model, const std::vector<std::int64_t>& contexts) {
   Flops flops;
-  for (const std::int64_t context : contexts)
-    flops += model_flops_per_token(model, context, false);
+  for (const std::int64_t context : contexts) flops += model_flops_per_token(model, context, false);
   return flops;
 }
 
@@ -91,9 +90,8 @@ Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {
     const auto sequences = static_cast<double>(part.sequences * config.parallel.dp);
     if (part.phase == Phase::kDecode) {
       // The one new token of each sequence sees every key that its window leaves.
-      flops += part.contexts.empty()
-                   ? model_flops_per_token(model, part.context, false) * sequences
-                   : decode_flops(model, part.contexts) * config.parallel.dp;
+      flops += part.contexts.empty() ? model_flops_per_token(model, part.context, false) * sequences
+                                     : decode_flops(model, part.contexts) * config.parallel.dp;
       continue;
     }
     const std::int64_t without_logits = part.query - (part.samples ? 1 : 0);

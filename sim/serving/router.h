@@ -31,7 +31,8 @@ class Router {
   virtual std::size_t choose(const Request& request, std::span<const InstanceView> instances) = 0;
 };
 
-/// Routers by their names: `const Routers::Register added("round_robin", "one line of help", make)`.
+/// Routers by their names: `const Routers::Register added("round_robin", "one line of help",
+/// make)`.
 using Routers = Registry<std::function<std::unique_ptr<Router>()>>;
 
 }  // namespace orrery

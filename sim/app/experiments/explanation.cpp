@@ -71,15 +71,14 @@ ordered_json explain_transfers(const Program& program, const Role& role,
   each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
     const Transfer& transfer = program.transfers[id];
     const PricedTransfer& price = priced.transfers[id];
-    rows.push_back(
-        {{"name", transfer.name},
-         {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
-         {"count", runs},
-         {"bytes", transfer.bytes.base()},
-         {"algorithm", price.algorithm},
-         {"bound", bound_of(price, topology)},
-         {"time_s", price.isolated_time.base()},
-         {"total_s", price.isolated_time.base() * static_cast<double>(runs)}});
+    rows.push_back({{"name", transfer.name},
+                    {"class", std::string(to_string(transfer.kind)) + " " + transfer.purpose},
+                    {"count", runs},
+                    {"bytes", transfer.bytes.base()},
+                    {"algorithm", price.algorithm},
+                    {"bound", bound_of(price, topology)},
+                    {"time_s", price.isolated_time.base()},
+                    {"total_s", price.isolated_time.base() * static_cast<double>(runs)}});
   });
   return rows;
 }

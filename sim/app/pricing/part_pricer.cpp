@@ -88,7 +88,8 @@ PartPricer::Priced PartPricer::priced(const StepList& steps) const {
   return part;
 }
 
-/// A kernel is slower while a transfer is in flight, as the replay has it; transfers do not overlap.
+/// A kernel is slower while a transfer is in flight, as the replay has it; transfers do not
+/// overlap.
 double PartPricer::kernel_end(const Priced& part, std::uint32_t kernel, double begin,
                               double duration, const std::vector<Flight>& flights) const {
   double now = begin, left = duration;
@@ -114,7 +115,7 @@ double PartPricer::time_of(const StepList& steps, const Priced& part,
                            const std::vector<KernelCost>& costs) const {
   std::vector<double> ends;
   std::vector<Flight> flights;
-  double compute = 0, last = 0;       // ends of the compute stream, and of all
+  double compute = 0, last = 0;        // ends of the compute stream, and of all
   std::array<double, 3> streams = {};  // of each scope of collectives
   for (std::size_t i = 0; i < steps.steps().size(); ++i) {
     const Step& step = steps.steps()[i];

@@ -25,13 +25,12 @@ std::vector<double> growing_nodes(std::vector<double> first, double ratio, doubl
 /// 128, which is how many keys a block takes at a time; beyond 2,048 twelve nodes an octave.
 GridAxis longest_axis() {
   std::vector<double> nodes = {1};
-  for (double keys = 128; keys <= 2048; keys += 128) nodes.insert(nodes.end(), {keys - 1, keys + 1});
+  for (double keys = 128; keys <= 2048; keys += 128)
+    nodes.insert(nodes.end(), {keys - 1, keys + 1});
   return GridAxis(growing_nodes(std::move(nodes), 1.0595, kMostTokens));
 }
 /// Mean over longest: at one longest context kernels have the same blocks with less in them.
-GridAxis mean_axis() {
-  return GridAxis({0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1});
-}
+GridAxis mean_axis() { return GridAxis({0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1}); }
 /// Blocks of sequences come in waves, for which every sequence counts.
 RowSteps sequence_steps() { return {.exact = 8, .width = 4, .parity = false}; }
 /// Tiles of attention are 64 rows high or more; latent attention expands keys and values by a
@@ -193,9 +192,8 @@ StepPrice StepPricer::price_chunk(std::int64_t tokens, std::int64_t earlier) con
 
 bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
   const bool known = (decodes ? decode_tokens_ : mixed_tokens_).add(tokens, 1, terms_);
-  const bool shares = std::any_of(layers_.begin(), layers_.end(), [this](const LayerKind& kind) {
-    return shared_out(kind.layer);
-  });
+  const bool shares = std::any_of(layers_.begin(), layers_.end(),
+                                  [this](const LayerKind& kind) { return shared_out(kind.layer); });
   if (!shares) return known;
   const std::int64_t tp = plan_.parallel.tp;
   const std::int64_t rows = (tokens + tp - 1) / tp;
@@ -205,8 +203,7 @@ bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
 bool StepPricer::add_decodes(const BatchShape& shape) {
   if (shape.sequences == 0) return true;
   const auto longest = static_cast<double>(shape.longest + 1);
-  const double mean =
-      static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
+  const double mean = static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
   return decodes_.add(shape.sequences, {longest, mean / longest}, 1, terms_);
 }
 
@@ -239,8 +236,8 @@ Program StepPricer::program(const BatchShape& shape) const {
 
 std::size_t StepPricer::entries() const {
   return decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
-         mixed_shares_.entries() + head_.entries() +
-         decodes_.entries() + chunks_.entries() + odd_chunks_.entries();
+         mixed_shares_.entries() + head_.entries() + decodes_.entries() + chunks_.entries() +
+         odd_chunks_.entries();
 }
 
 }  // namespace orrery
