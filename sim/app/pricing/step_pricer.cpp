@@ -46,6 +46,28 @@ GridAxis earlier_axis() {
   return GridAxis(std::move(nodes));
 }
 
+/// Whether a collective comes last that carries all tokens, whoever shares them out.
+bool gathers(const StepList& steps) {
+  const LayerCollective* last = steps.steps().empty() ? nullptr : steps.steps().back().collective();
+  return last != nullptr && last->scope == Scope::kTensor;
+}
+
+/// All steps but such a collective.
+StepList without_gather(const StepList& steps) {
+  if (!gathers(steps)) return steps;
+  StepList rest;
+  for (std::size_t i = 0; i + 1 < steps.steps().size(); ++i)
+    rest.aside(steps.steps()[i].work, steps.steps()[i].after);
+  return rest;
+}
+
+/// Such a collective without the other steps.
+StepList gather_alone(const StepList& steps) {
+  StepList last;
+  if (gathers(steps)) last.then(steps.steps().back().work);
+  return last;
+}
+
 bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
   return a.window == b.window && a.attention == b.attention;
 }
@@ -139,7 +161,12 @@ StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens) const {
   StepPrice price = parts_.price(embedding_forward(model_, all));
   for (const LayerKind& kind : layers_) {
     StepList layer = attention_half_forward(model_, kind.layer, all);
-    if (!shared_out(kind.layer)) layer.append(feed_half_forward(model_, kind.layer, all));
+    const StepList feed = feed_half_forward(model_, kind.layer, all);
+    if (shared_out(kind.layer)) {
+      price.add(parts_.price(gather_alone(feed)), kind.count);
+    } else {
+      layer.append(feed);
+    }
     price.add(parts_.price(layer), kind.count);
   }
   const Bytes message(static_cast<double>(all.row_tokens() * model_.hidden) *
@@ -159,7 +186,7 @@ StepPrice StepPricer::price_shares(Phase phase, std::int64_t rows) const {
   StepPrice price;
   for (const LayerKind& kind : layers_) {
     if (!shared_out(kind.layer)) continue;
-    price.add(parts_.price(feed_half_forward(model_, kind.layer, all)), kind.count);
+    price.add(parts_.price(without_gather(feed_half_forward(model_, kind.layer, all))), kind.count);
   }
   return price;
 }
