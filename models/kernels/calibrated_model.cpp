@@ -75,8 +75,9 @@ CalibratedModel::CalibratedModel(std::shared_ptr<const Calibration> calibration)
     : calibration_(std::move(calibration)), devices_(std::make_unique<Devices>()) {
   const KernelFits& fits = calibration_->fits;
   for (std::size_t i = 0; i < fits.size(); ++i) {
-    for (const std::string& group : fits.subject(i).groups) {
-      fits_[{group, fits.subject(i).precision}] = i;
+    const FitSubject subject = fits.subject(i);
+    for (const std::string& group : subject.groups) {
+      fits_[{group, subject.precision}] = i;
       if (fits.is_read(i)) entry(fits[i], group);
     }
   }

@@ -34,7 +34,6 @@ KernelFits::KernelFits(std::initializer_list<KernelFit> fits) {
 
 void KernelFits::push_back(KernelFit fit) {
   auto entry = std::make_shared<Entry>();
-  entry->subject = subject_of(fit);
   entry->fit = std::move(fit);
   entries_.push_back(std::move(entry));
 }
@@ -46,8 +45,9 @@ void KernelFits::add(FitSubject subject, Reader reader) {
   entries_.push_back(std::move(entry));
 }
 
-const FitSubject& KernelFits::subject(std::size_t index) const {
-  return entries_.at(index)->subject;
+FitSubject KernelFits::subject(std::size_t index) const {
+  const Entry& entry = *entries_.at(index);
+  return entry.reader ? entry.subject : subject_of(*entry.fit);
 }
 
 bool KernelFits::is_read(std::size_t index) const { return !entries_.at(index)->reader; }
@@ -65,10 +65,10 @@ KernelFit& KernelFits::at(std::size_t index) {
   std::shared_ptr<Entry>& entry = entries_.at(index);
   if (entry.use_count() > 1) {
     auto own = std::make_shared<Entry>();
-    own->subject = entry->subject;
     own->fit = entry->fit;
     entry = std::move(own);
   }
+  entry->reader = nullptr;
   return *entry->fit;
 }
 

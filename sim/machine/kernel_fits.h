@@ -65,13 +65,13 @@ class KernelFits {
 
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  /// Without reading the fit.
-  const FitSubject& subject(std::size_t index) const;
+  /// Of a fit that has not been read, what add() was told.
+  FitSubject subject(std::size_t index) const;
   bool is_read(std::size_t index) const;
 
   /// @throws std::out_of_range; what the reader throws, at every call
   const KernelFit& at(std::size_t index) const;
-  /// The fit of this copy alone, to change its values; its subject stays.
+  /// The fit of this copy alone, to change it.
   KernelFit& at(std::size_t index);
   const KernelFit& operator[](std::size_t index) const { return at(index); }
   KernelFit& operator[](std::size_t index) { return at(index); }
