@@ -65,7 +65,7 @@ class KernelFits {
 
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  /// Of a fit that has not been read, what add() was told.
+  /// Precision and groups; as add() was told while the fit has not been read.
   FitSubject subject(std::size_t index) const;
   bool is_read(std::size_t index) const;
 
