@@ -176,7 +176,8 @@ TEST(Tensors, CostNothingWhereNobodyAsks) {
   const Program without = build_training(model, config).program;
   EXPECT_THAT(without.tensors, IsEmpty());
   EXPECT_THAT(without.tensor_events, IsEmpty());
-  for (const Step& step : layer_backward(model, model.layers[0], layer_work(config)).steps()) {
+  const StepList backward = layer_backward(model, model.layers[0], layer_work(config));
+  for (const Step& step : backward.steps()) {
     EXPECT_EQ(step.makes.capacity() + step.uses.capacity() + step.frees.capacity(), 0U);
   }
   // And change nothing in what is run.
