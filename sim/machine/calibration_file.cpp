@@ -118,8 +118,9 @@ std::optional<Sliced> slice(const std::string& file) {
   Sliced sliced;
   bool inside = false;
   int number = 1;
+  std::string_view of_fit;  // the file from where its last fit begins
   for (std::string_view rest = file; !rest.empty(); ++number) {
-    const char* begin = rest.data();
+    const std::string_view from = rest;
     const std::string_view line = take_line(rest);
     if (!inside) {
       inside = line == kFits;
@@ -128,9 +129,11 @@ std::optional<Sliced> slice(const std::string& file) {
     }
     const bool first = line.starts_with(kFit);
     if (!first && (sliced.fits.empty() || !line.starts_with(kInside))) return std::nullopt;
-    if (first) sliced.fits.push_back({number, {begin, 0}, {}, {}});
-    std::string_view& text = sliced.fits.back().text;
-    text = {text.data(), static_cast<std::size_t>(rest.data() - text.data())};
+    if (first) {
+      sliced.fits.push_back({number, from, {}, {}});
+      of_fit = from;
+    }
+    sliced.fits.back().text = of_fit.substr(0, of_fit.size() - rest.size());
   }
   for (FitText& fit : sliced.fits)
     if (!read_subject(fit)) return std::nullopt;
@@ -153,7 +156,7 @@ KernelFit read_fit(const FitText& fit, const std::string& path, const config::Li
 }
 
 /// A file whose fits are read when they are asked for; nothing where they do not stand apart.
-std::optional<Calibration> load_sliced(std::shared_ptr<const std::string> file,
+std::optional<Calibration> load_sliced(const std::shared_ptr<const std::string>& file,
                                        const std::string& path, const config::Library& library) {
   const std::optional<Sliced> sliced = slice(*file);
   if (!sliced) return std::nullopt;

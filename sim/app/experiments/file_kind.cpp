@@ -15,11 +15,11 @@
 namespace orrery {
 namespace {
 
-using Kinds = std::map<std::string, FileKind>;
+using FileKinds = std::map<std::string, FileKind>;
 
 /// Made at its first use, because kinds of other files register while statics are initialised.
-Kinds& registry() {
-  static Kinds registered;
+FileKinds& registry() {
+  static FileKinds registered;
   return registered;
 }
 

@@ -31,8 +31,8 @@ ClockGrid::Place ClockGrid::place(double share) {
   if (share >= 1) return {};
   // The first point below; beyond the last one the line through the last two goes on.
   const auto below = std::upper_bound(shares.begin(), shares.end(), share, std::greater<>());
-  const auto second = std::min<std::size_t>(static_cast<std::size_t>(below - shares.begin()),
-                                            kPoints - 1);
+  const auto second =
+      std::min<std::size_t>(static_cast<std::size_t>(below - shares.begin()), kPoints - 1);
   const double from = 1 / shares[second - 1], to = 1 / shares[second];
   return {second - 1, second, (1 / share - from) / (to - from)};
 }

@@ -23,14 +23,14 @@ std::vector<double> growing_nodes(std::vector<double> first, double ratio, doubl
 
 /// Keys of the longest sequence, which says how kernels split all contexts: between multiples of
 /// 128, which is how many keys a block takes at a time; beyond 2,048 twelve nodes an octave.
-GridAxis longest_axis() {
+TableAxis longest_axis() {
   std::vector<double> nodes = {1};
   for (double keys = 128; keys <= 2048; keys += 128)
     nodes.insert(nodes.end(), {keys - 1, keys + 1});
-  return GridAxis(growing_nodes(std::move(nodes), 1.0595, kMostTokens));
+  return TableAxis(growing_nodes(std::move(nodes), 1.0595, kMostTokens));
 }
 /// Mean over longest: at one longest context kernels have the same blocks with less in them.
-GridAxis mean_axis() { return GridAxis({0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1}); }
+TableAxis mean_axis() { return TableAxis({0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1}); }
 /// Blocks of sequences come in waves, for which every sequence counts.
 RowSteps sequence_steps() { return {.exact = 8, .width = 4, .parity = false}; }
 /// Tiles of attention are 64 rows high or more; latent attention expands keys and values by a
@@ -40,10 +40,10 @@ RowSteps chunk_steps(bool latent) {
 }
 
 /// Even ones.
-GridAxis earlier_axis() {
+TableAxis earlier_axis() {
   std::vector<double> nodes = growing_nodes({0, 8, 32, 64}, 1.1892, kMostTokens / 2);
   for (double& node : nodes) node *= 2;
-  return GridAxis(std::move(nodes));
+  return TableAxis(std::move(nodes));
 }
 
 /// Whether a collective comes last that carries all tokens, whoever shares them out.
@@ -121,11 +121,11 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
                [this](std::int64_t sequences, const ColumnTable::Point& at) {
                  return price_decodes(sequences, at);
                }),
-      chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(is_latent()),
+      chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(is_latent()),
               [this](std::int64_t tokens, const ColumnTable::Point& at) {
                 return price_chunk(tokens, std::llround(at[0]));
               }),
-      odd_chunks_({earlier_axis(), GridAxis({0})}, chunk_steps(is_latent()),
+      odd_chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(is_latent()),
                   [this](std::int64_t tokens, const ColumnTable::Point& at) {
                     return price_chunk(tokens, std::llround(at[0]) + 1);
                   }) {}

@@ -57,7 +57,7 @@ bool RowTable::add(std::int64_t rows, double weight, PriceTerms& terms) {
 }
 
 /// Outside of the nodes: the nearest.
-GridAxis::Place GridAxis::place(double value) const {
+TableAxis::Place TableAxis::place(double value) const {
   const auto above = std::upper_bound(nodes_.begin(), nodes_.end(), value);
   if (above == nodes_.begin()) return {};
   const auto node = static_cast<std::size_t>(above - nodes_.begin()) - 1;
@@ -65,7 +65,7 @@ GridAxis::Place GridAxis::place(double value) const {
   return {node, (value - nodes_[node]) / (nodes_[node + 1] - nodes_[node])};
 }
 
-ColumnTable::ColumnTable(std::array<GridAxis, 2> axes, RowSteps steps, Evaluate evaluate)
+ColumnTable::ColumnTable(std::array<TableAxis, 2> axes, RowSteps steps, Evaluate evaluate)
     : axes_(std::move(axes)),
       steps_(steps),
       evaluate_(std::move(evaluate)),
@@ -75,15 +75,15 @@ RowTable& ColumnTable::column(std::size_t first, std::size_t second) {
   std::int32_t& known = known_[first * axes_[1].size() + second];
   if (known < 0) {
     const Point point = {axes_[0].node(first), axes_[1].node(second)};
-    columns_.emplace_back(
-        [this, point](std::int64_t rows) { return evaluate_(rows, point); }, steps_);
+    columns_.emplace_back([this, point](std::int64_t rows) { return evaluate_(rows, point); },
+                          steps_);
     known = static_cast<std::int32_t>(columns_.size() - 1);
   }
   return columns_[static_cast<std::size_t>(known)];
 }
 
 bool ColumnTable::add(std::int64_t rows, const Point& point, double weight, PriceTerms& terms) {
-  const std::array<GridAxis::Place, 2> at = {axes_[0].place(point[0]), axes_[1].place(point[1])};
+  const std::array<TableAxis::Place, 2> at = {axes_[0].place(point[0]), axes_[1].place(point[1])};
   bool known = true;
   for (const std::size_t first : {0U, 1U}) {
     const double of_first = weight * (first == 1 ? at[0].weight : 1 - at[0].weight);

@@ -51,9 +51,9 @@ class RowTable {
 };
 
 /// The nodes of one dimension of a table, ascending, and where a value stands between them.
-class GridAxis {
+class TableAxis {
  public:
-  explicit GridAxis(std::vector<double> nodes) : nodes_(std::move(nodes)) {}
+  explicit TableAxis(std::vector<double> nodes) : nodes_(std::move(nodes)) {}
 
   struct Place {
     std::size_t node = 0;
@@ -74,7 +74,7 @@ class ColumnTable {
   using Point = std::array<double, 2>;
   using Evaluate = std::function<StepPrice(std::int64_t rows, const Point& point)>;
 
-  ColumnTable(std::array<GridAxis, 2> axes, RowSteps steps, Evaluate evaluate);
+  ColumnTable(std::array<TableAxis, 2> axes, RowSteps steps, Evaluate evaluate);
 
   /// Appends the price at a point. @return whether all of it was there
   bool add(std::int64_t rows, const Point& point, double weight, PriceTerms& terms);
@@ -83,7 +83,7 @@ class ColumnTable {
  private:
   RowTable& column(std::size_t first, std::size_t second);
 
-  std::array<GridAxis, 2> axes_;
+  std::array<TableAxis, 2> axes_;
   RowSteps steps_;
   Evaluate evaluate_;
   std::deque<RowTable> columns_;

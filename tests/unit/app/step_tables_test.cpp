@@ -75,7 +75,7 @@ TEST(RowTable, JumpsBetweenTilesAreSeenToTheRow) {
 }
 
 TEST(ColumnTable, IsExactForWhatIsStraightInEachFigure) {
-  ColumnTable table({GridAxis({0, 10, 20}), GridAxis({0, 1})},
+  ColumnTable table({TableAxis({0, 10, 20}), TableAxis({0, 1})},
                     {.exact = 4, .width = 4, .parity = false},
                     [](std::int64_t rows, const ColumnTable::Point& at) {
                       return price_of(static_cast<double>(rows) * (1 + at[0]) * (2 - at[1]));
