@@ -21,7 +21,8 @@ bool RowTable::straight(std::int64_t low, std::int64_t high) {
   const auto index = static_cast<std::size_t>(low);
   if (index >= cells_.size()) cells_.resize(std::max(index + 1, 2 * cells_.size()), Cell::kUnknown);
   if (cells_[index] == Cell::kUnknown) {
-    const std::int64_t middle = low + (high - low) / 4 * 2;  // even where the ends are
+    const std::int64_t half = (high - low) / 2;
+    const std::int64_t middle = low + (steps_.parity ? half / 2 * 2 : half);
     const double share = static_cast<double>(middle - low) / static_cast<double>(high - low);
     const double line = (1 - share) * at(low).at[0].time + share * at(high).at[0].time;
     const double real = at(middle).at[0].time;
