@@ -9,7 +9,8 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kGroups = 15;  ///< groups of sequences beside the longest one
-constexpr int kHalvings = 40;
+constexpr int kSteps = 100;
+constexpr double kNear = 1e-2;
 constexpr double kSteepest = 1e4;
 
 /// Sequences of one group, and the share of all others up to its middle.
@@ -31,22 +32,23 @@ std::vector<Group> groups_of(std::int64_t others) {
   return groups;
 }
 
-double tokens_of(const std::vector<Group>& groups, double longest, double exponent) {
-  double tokens = 0;
-  for (const Group& group : groups)
-    tokens += static_cast<double>(group.count) * longest * std::pow(group.share, exponent);
-  return tokens;
-}
-
-/// The exponent at which the groups have that many tokens.
+/// The exponent at which the groups have that many tokens, to a hundredth of one. By Newton's steps
+/// from 0 up: tokens fall with the exponent along a convex curve, so that no step goes too far.
 double exponent_of(const std::vector<Group>& groups, double longest, double tokens) {
-  double low = 0, high = 1;
-  while (high < kSteepest && tokens_of(groups, longest, high) > tokens) high *= 2;
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = (low + high) / 2;
-    (tokens_of(groups, longest, middle) > tokens ? low : high) = middle;
+  double exponent = 0;
+  for (int step = 0; step < kSteps && exponent < kSteepest; ++step) {
+    double excess = -tokens, slope = 0;
+    for (const Group& group : groups) {
+      const double logarithm = std::log(group.share);
+      const double of_group =
+          static_cast<double>(group.count) * longest * std::exp(exponent * logarithm);
+      excess += of_group;
+      slope += of_group * logarithm;
+    }
+    if (excess <= kNear) break;
+    exponent -= excess / slope;
   }
-  return high;
+  return exponent;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "sim/config/diagnostics.h"
@@ -76,7 +77,10 @@ void balance_burst(const std::vector<Kernel>& kernels, const AcceleratorConfig& 
 SteadyClock::SteadyClock(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
                          std::vector<KernelCost> costs)
     : costs_(std::move(costs)) {
-  const AcceleratorConfig priced = priced_accelerator(accelerator, PowerState::kSteady);
+  const bool limited = accelerator.power.cap() < accelerator.power.tdp.value;
+  std::optional<AcceleratorConfig> unlimited;
+  if (limited) unlimited = priced_accelerator(accelerator, PowerState::kSteady);
+  const AcceleratorConfig& priced = limited ? *unlimited : accelerator;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const double least = keeps_in_burst(kernels[i], costs_[i], priced);
     const double burst = clock_alone(kernels[i], costs_[i], priced, least);

@@ -30,13 +30,18 @@ TableAxis longest_axis() {
   return TableAxis(growing_nodes(std::move(nodes), 1.0595, kMostTokens));
 }
 /// Mean over longest: at one longest context kernels have the same blocks with less in them.
-TableAxis mean_axis() { return TableAxis({0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 1}); }
+TableAxis mean_axis() {
+  std::vector<double> nodes = {0, 0.1, 0.2};
+  for (int percent = 30; percent <= 100; percent += 5) nodes.push_back(percent / 100.0);
+  return TableAxis(std::move(nodes));
+}
+
 /// Blocks of sequences come in waves, for which every sequence counts.
-RowSteps sequence_steps() { return {.exact = 8, .width = 4, .parity = false}; }
+RowSteps sequence_steps() { return {.exact = 8, .width = 4, .widest = 4, .parity = false}; }
 /// Tiles of attention are 64 rows high or more; latent attention expands keys and values by a
 /// product.
 RowSteps chunk_steps(bool latent) {
-  return {.exact = 4, .width = latent ? 16 : 64, .parity = latent};
+  return {.exact = 4, .width = 16, .widest = 256, .parity = latent};
 }
 
 /// Even ones.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,17 +15,20 @@ namespace orrery {
 
 /// How finely a RowTable looks.
 struct RowSteps {
-  std::int64_t exact = 64;  ///< up to so many rows each number has its own price
-  std::int64_t width = 16;  ///< rows of a cell beyond
+  std::int64_t exact = 64;    ///< up to so many rows each number has its own price
+  std::int64_t width = 16;    ///< rows of the narrowest cells beyond; a power of two
+  std::int64_t widest = 256;  ///< rows of the widest, where these are an eighth of all before them
   /// Even and odd numbers apart: libraries have other kernels for products of rows that are not
   /// aligned.
   bool parity = true;
 };
 
 /// Prices by a number of rows (tokens, or sequences), filled on demand. Kernels take what their
-/// tiles take, and these are no less than 16 rows high: time jumps between cells and is straight
-/// inside most. Where the middle of a cell is more than kTolerance off the line between its ends (a
-/// transfer that is carried in another way from some size on), it is priced row by row.
+/// tiles take: time jumps where these have one more, mostly at multiples of powers of two, and is
+/// straight between. A cell of such multiples is taken to be straight where the prices around its
+/// middle and in its quarters are within kTolerance of the line between its ends. Else it is
+/// halved, and the narrowest are priced row by row (a transfer that is carried in another way from
+/// some size on). What a cell is taken for does not depend on what was asked before.
 class RowTable {
  public:
   using Evaluate = std::function<StepPrice(std::int64_t rows)>;
@@ -38,14 +42,24 @@ class RowTable {
   std::size_t entries() const { return entries_.size(); }
 
  private:
-  enum class Cell : std::uint8_t { kUnknown, kStraight, kRough };
+  enum class Shape : std::uint8_t { kUnknown, kStraight, kRough };
+  /// The rows of a cell: all, or with parity those that are even or odd.
+  struct Cell {
+    std::int64_t low = 1, high = 1, width = 1;
+  };
 
   const StepPrice& at(std::int64_t rows);
-  bool straight(std::int64_t low, std::int64_t high);
+  Cell cell(std::int64_t rows, std::int64_t width) const;
+  std::int64_t root_width(std::int64_t rows) const;
+  Shape& shape(const Cell& cell);
+  bool straight(const Cell& cell);
+  bool on_line(const Cell& cell, std::int64_t rows);
+  std::optional<Cell> straight_cell(std::int64_t rows);
 
   Evaluate evaluate_;
   RowSteps steps_;
-  std::vector<Cell> cells_;  ///< what is known between rows, by the lowest row of a cell
+  /// What is known between rows, by the logarithm of the width and the lowest row of a cell.
+  std::vector<std::vector<Shape>> shapes_;
   std::deque<StepPrice> entries_;
   std::vector<std::int32_t> known_;  ///< index in entries_ by rows; -1: not priced
 };
@@ -68,7 +82,7 @@ class TableAxis {
 };
 
 /// Prices by a number of rows and two more figures, filled on demand: a RowTable at each node of
-/// the two, lines between nodes.
+/// the two, lines between nodes. What is filled brings its neighbours, for points that move.
 class ColumnTable {
  public:
   using Point = std::array<double, 2>;
@@ -81,6 +95,8 @@ class ColumnTable {
   std::size_t entries() const;
 
  private:
+  bool look(std::int64_t rows, const Point& point, double weight, PriceTerms& terms);
+  void look_around(std::int64_t rows, const Point& point);
   RowTable& column(std::size_t first, std::size_t second);
 
   std::array<TableAxis, 2> axes_;

@@ -51,7 +51,7 @@ TEST(RowTable, TakesTheLineInsideACell) {
   Asked line([](std::int64_t row) { return 100 + 2.0 * static_cast<double>(row); },
              {.exact = 64, .width = 16, .parity = false});
   EXPECT_DOUBLE_EQ(line.at(70), 240);
-  EXPECT_THAT(line.rows, ::testing::UnorderedElementsAre(65, 71, 80));
+  EXPECT_THAT(line.rows, ::testing::UnorderedElementsAre(65, 69, 72, 73, 77, 80));
   EXPECT_FALSE(line.hit);
   EXPECT_DOUBLE_EQ(line.at(77), 254);
   EXPECT_TRUE(line.hit);  // never asked before, and not priced
@@ -74,6 +74,14 @@ TEST(RowTable, JumpsBetweenTilesAreSeenToTheRow) {
   for (std::int64_t row = 60; row <= 130; ++row) EXPECT_DOUBLE_EQ(table.at(row), jump(row)) << row;
 }
 
+TEST(RowTable, CellsAreAsWideAsTilesAre) {
+  // Tiles of 128 rows take the same time however many of them are used.
+  const auto tiles = [](std::int64_t row) { return static_cast<double>((row + 127) / 128); };
+  Asked table(tiles, {.exact = 16, .width = 16, .widest = 256, .parity = false});
+  for (std::int64_t row = 2049; row <= 4096; ++row) EXPECT_DOUBLE_EQ(table.at(row), tiles(row));
+  EXPECT_LE(table.rows.size(), 2048 / 256 * 12U);
+}
+
 TEST(ColumnTable, IsExactForWhatIsStraightInEachFigure) {
   ColumnTable table({TableAxis({0, 10, 20}), TableAxis({0, 1})},
                     {.exact = 4, .width = 4, .parity = false},
@@ -86,6 +94,18 @@ TEST(ColumnTable, IsExactForWhatIsStraightInEachFigure) {
   terms.clear();
   EXPECT_TRUE(table.add(8, {19, 0.5}, 2, terms));
   EXPECT_NEAR(time_of(terms), 2 * 8 * 20 * 1.5, 1e-9);
+}
+
+TEST(ColumnTable, FillsTheCellsThatAPointMovesTo) {
+  ColumnTable table({TableAxis({0, 10, 20, 30}), TableAxis({0, 1, 2, 3})}, {.exact = 4},
+                    [](std::int64_t rows, const ColumnTable::Point&) {
+                      return price_of(static_cast<double>(rows));
+                    });
+  PriceTerms terms;
+  EXPECT_FALSE(table.add(2, {5, 1.5}, 1, terms));
+  for (const ColumnTable::Point& near : {ColumnTable::Point{15, 1.5}, {5, 0.5}, {5, 2.5}})
+    EXPECT_TRUE(table.add(2, near, 1, terms));
+  EXPECT_FALSE(table.add(2, {25, 1.5}, 1, terms));
 }
 
 TEST(ClockGrid, TimesThatGoWithTheReciprocalClockAreExact) {
@@ -102,7 +122,8 @@ TEST(EvenWindowEnergy, IsThatOfATraceOfEvenPower) {
   for (const std::uint32_t kernels : {30U, 133U, 200U, 347U, 500U}) {
     PowerTrace trace({Joules(1)}, {}, 1, Seconds(0.02));
     const Picoseconds length = 100'000'000;
-    for (std::uint32_t i = 0; i < kernels; ++i) trace.kernel_ran(0, 0, i * length, (i + 1) * length);
+    for (std::uint32_t i = 0; i < kernels; ++i)
+      trace.kernel_ran(0, 0, i * length, (i + 1) * length);
     const double period = static_cast<double>(kernels) * static_cast<double>(length);
     const double energy = even_window_energy(kernels, period, period, 2e10);
     EXPECT_NEAR(energy / 0.02, trace.highest(kernels * length).base(), 1e-6 * energy / 0.02)
