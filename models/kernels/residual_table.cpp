@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr double kRounding = 1e-9;  ///< share that sums of squares are off by at most
-constexpr std::size_t kKept = 32;   ///< solved systems that a table keeps
+constexpr double kSumRounding = 1e-9;  ///< share that sums of squares are off by at most
+constexpr std::size_t kKept = 32;       ///< solved systems that a table keeps
 // Three times as much changes the error on fitted GEMM rows of H200 by less than 0.03 %.
 constexpr double kNugget = 0.05;
 
@@ -114,7 +114,7 @@ void ResidualTable::search(std::size_t begin, std::size_t end, double away2,
   // range.
   const double square = side * side, before = nearest.away[axis];
   const double further = away2 - before + square;
-  if (!nearest.reaches(further * (1 - kRounding))) return;
+  if (!nearest.reaches(further * (1 - kSumRounding))) return;
   nearest.away[axis] = square;
   search(below ? middle + 1 : begin, below ? end : middle, further, nearest);
   nearest.away[axis] = before;

@@ -9,8 +9,8 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kGroups = 15;  ///< groups of sequences beside the longest one
-constexpr int kSteps = 100;
-constexpr double kNear = 1e-2;
+constexpr int kNewtonSteps = 100;
+constexpr double kNearTokens = 1e-2;
 constexpr double kSteepest = 1e4;
 
 /// Sequences of one group, and the share of all others up to its middle.
@@ -36,7 +36,7 @@ std::vector<Group> groups_of(std::int64_t others) {
 /// from 0 up: tokens fall with the exponent along a convex curve, so that no step goes too far.
 double exponent_of(const std::vector<Group>& groups, double longest, double tokens) {
   double exponent = 0;
-  for (int step = 0; step < kSteps && exponent < kSteepest; ++step) {
+  for (int step = 0; step < kNewtonSteps && exponent < kSteepest; ++step) {
     double excess = -tokens, slope = 0;
     for (const Group& group : groups) {
       const double logarithm = std::log(group.share);
@@ -45,7 +45,7 @@ double exponent_of(const std::vector<Group>& groups, double longest, double toke
       excess += of_group;
       slope += of_group * logarithm;
     }
-    if (excess <= kNear) break;
+    if (excess <= kNearTokens) break;
     exponent -= excess / slope;
   }
   return exponent;

@@ -77,10 +77,10 @@ void balance_burst(const std::vector<Kernel>& kernels, const AcceleratorConfig& 
 SteadyClock::SteadyClock(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
                          std::vector<KernelCost> costs)
     : costs_(std::move(costs)) {
-  const bool limited = accelerator.power.cap() < accelerator.power.tdp.value;
-  std::optional<AcceleratorConfig> unlimited;
-  if (limited) unlimited = priced_accelerator(accelerator, PowerState::kSteady);
-  const AcceleratorConfig& priced = limited ? *unlimited : accelerator;
+  std::optional<AcceleratorConfig> as_sold;
+  if (accelerator.power.cap() < accelerator.power.tdp.value)
+    as_sold = priced_accelerator(accelerator, PowerState::kSteady);
+  const AcceleratorConfig& priced = as_sold ? *as_sold : accelerator;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const double least = keeps_in_burst(kernels[i], costs_[i], priced);
     const double burst = clock_alone(kernels[i], costs_[i], priced, least);
