@@ -75,6 +75,7 @@ CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Ker
   Prediction prediction;
   KernelTime& time = prediction.time =
       slot.of.family->time(kernel, accelerator, slot.values.data());
+  prediction.by_parameters_us = time.total_us;
   prediction.fitted = slot.entry.has_value();
   if (prediction.fitted) {
     prediction.extrapolated =
@@ -194,11 +195,14 @@ std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::in
   // the prediction instead would fit it to what was held out.
   const double widening = prediction.extrapolated ? kExtrapolatedWidening : 1;
   const double sigma = widening * std::hypot(residuals.sigma, residuals.median);
-  const double time = from.of.family->time(kernel, accelerator, from.values.data()).total_us;
-  const auto drawn = model_.drawn_values(from, seed);
+  const double time = prediction.by_parameters_us;
+  if (from.seed != seed) {
+    from.drawn = model_.drawn_values(from, seed);
+    from.seed = seed;
+  }
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
-    factors[draw] = from.of.family->time(kernel, accelerator, drawn[draw].data()).total_us / time *
-                    std::exp(sigma * factors[draw]);
+    factors[draw] = from.of.family->time(kernel, accelerator, from.drawn[draw].data()).total_us /
+                    time * std::exp(sigma * factors[draw]);
   }
   return factors;
 }

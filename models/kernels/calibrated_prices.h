@@ -30,6 +30,9 @@ struct CalibratedModel::Slot {
   std::vector<double> shaken;          ///< parameters, a sibling's changed; empty: there are none
   double fitted_cache = 0;             ///< bytes/us of the L2 that fits have in them
   ResidualTable residuals;
+  /// Parameters drawn with the last seed, which is that of all points of a sweep.
+  mutable std::optional<std::int64_t> seed;
+  mutable std::vector<std::vector<double>> drawn;
 };
 
 struct CalibratedModel::Device {
@@ -51,6 +54,7 @@ struct CalibratedModel::Device {
 
 struct CalibratedModel::Prediction {
   KernelTime time;
+  double by_parameters_us = 0;  ///< us that the parameters alone give, without measured ratios
   bool fitted = false, extrapolated = false;
 };
 

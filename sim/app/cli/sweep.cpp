@@ -61,7 +61,9 @@ ExitCode SweepArguments::run() const {
   const SweepResults results = run_sweep(sweep, *store, options);
   require_any(results);
   if (json) std::cerr << counts_of(results) << "\n";
-  print_answer(sweep_report(sweep, results, {file, path}), json);
+  const SweepFiles files = {file, path};
+  print_answer(json ? sweep_points(sweep, results, files) : sweep_report(sweep, results, files),
+               json);
   return results.failed > 0 ? ExitCode::kPartial : ExitCode::kOk;
 }
 

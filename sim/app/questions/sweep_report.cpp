@@ -151,7 +151,6 @@ std::string hints(const Sweep& sweep, const std::string& file, const std::string
   return text;
 }
 
-/// All points, and which of them the tables show.
 nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
                                const std::string& store) {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
@@ -193,7 +192,7 @@ std::string counts_of(const SweepResults& results) {
 }
 
 Answer sweep_report(const Sweep& sweep, const SweepResults& results, const SweepFiles& files) {
-  Answer answer{.parts = {}, .json = to_json(sweep, results, files.store)};
+  Answer answer;
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i)
     add_case(sweep, sweep.config.cases[i], rows_of(sweep, results, i), answer);
   const LoadedExperiment first = sweep.load(sweep.points.front());
@@ -208,6 +207,10 @@ Answer sweep_report(const Sweep& sweep, const SweepResults& results, const Sweep
   }
   answer.add(hints(sweep, files.sweep, files.store));
   return answer;
+}
+
+Answer sweep_points(const Sweep& sweep, const SweepResults& results, const SweepFiles& files) {
+  return {.parts = {}, .json = to_json(sweep, results, files.store)};
 }
 
 }  // namespace orrery

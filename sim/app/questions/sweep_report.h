@@ -18,9 +18,12 @@ struct SweepFiles {
 /// "12 points: 5 read from the store, 7 simulated in 0.3 s": of this run, not of the result.
 std::string counts_of(const SweepResults& results);
 
-/// One table a case with one row a name, then where the store is and what to try next; as JSON all
-/// points, and which of them the tables show. The JSON has the same bytes for the same sweep and
-/// results, wherever those come from.
+/// One table a case with one row a name, then where the store is and what to try next. It has no
+/// JSON: that of many points takes longer than their simulation.
 Answer sweep_report(const Sweep& sweep, const SweepResults& results, const SweepFiles& files);
+
+/// All points, and which of them the tables show: the same bytes for the same sweep and results,
+/// wherever those come from.
+Answer sweep_points(const Sweep& sweep, const SweepResults& results, const SweepFiles& files);
 
 }  // namespace orrery
