@@ -73,6 +73,29 @@ void Record::add(Field field) {
   fields_.push_back(std::move(field));
 }
 
+void Record::add(std::string_view key, std::string_view help, const Type& type,
+                 const FieldRules& rules, MemberAddress address) {
+  Field field;
+  field.key = key;
+  field.help = help;
+  field.type = &type;
+  field.required = rules.required;
+  field.bounds = rules.bounds;
+  field.library = rules.library;
+  field.address = address;
+  add(std::move(field));
+}
+
+void Record::add(std::string_view message, std::function<bool(const void*)> holds,
+                 std::initializer_list<const char*> keys) {
+  Check check;
+  check.fault = [message = std::string(message), holds = std::move(holds)](const void* object) {
+    return holds(object) ? std::string() : message;
+  };
+  check.keys.assign(keys.begin(), keys.end());
+  add(std::move(check));
+}
+
 void Record::add(Check check) {
   for (const std::string& key : check.keys) {
     if (find(key.substr(0, key.find('.'))) != nullptr) continue;

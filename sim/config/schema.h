@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +21,29 @@
 
 namespace orrery::config {
 
+/// Where a member of an object is, whatever their types.
+class MemberAddress {
+ public:
+  MemberAddress() = default;
+  template <class T, class M>
+  explicit MemberAddress(M T::*member) : at_(address<T, M>) {
+    static_assert(sizeof member == sizeof member_);
+    std::memcpy(&member_, &member, sizeof member);
+  }
+  void* operator()(void* object) const { return at_(object, member_); }
+
+ private:
+  template <class T, class M>
+  static void* address(void* object, std::ptrdiff_t bytes) {
+    M T::*member = nullptr;
+    std::memcpy(&member, &bytes, sizeof member);
+    return &(static_cast<T*>(object)->*member);
+  }
+
+  void* (*at_)(void* object, std::ptrdiff_t member) = nullptr;
+  std::ptrdiff_t member_ = 0;  ///< bytes of the pointer to the member
+};
+
 /// One key of a configured struct.
 struct Field {
   std::string key;
@@ -26,7 +53,14 @@ struct Field {
   Bounds bounds;
   std::string
       library;  ///< kind of the library folder that a scalar names a file of; empty: no reference
-  std::function<void*(void* object)> address;
+  MemberAddress address;
+};
+
+/// What a field has beside its key, its help and its type.
+struct FieldRules {
+  bool required = false;
+  Bounds bounds = {};
+  std::string_view library = {};
 };
 
 /// A relation between the fields of a struct.
@@ -57,8 +91,12 @@ class Record {
   /// @throws std::logic_error for a key given twice, bounds of another dimension, a reference that
   /// is no struct.
   void add(Field field);
+  void add(std::string_view key, std::string_view help, const Type& type, const FieldRules& rules,
+           MemberAddress address);
   /// @throws std::logic_error if a key does not begin with one of the fields.
   void add(Check check);
+  void add(std::string_view message, std::function<bool(const void* object)> holds,
+           std::initializer_list<const char*> keys);
   void set_derivation(std::function<void(void*)> derivation) {
     derivation_ = std::move(derivation);
   }
@@ -77,48 +115,54 @@ class Record {
 };
 
 /// The one description of a configured struct `T`. From it come reading, checks, defaults (the
-/// member initialisers of `T`), `--set`, documentation and the JSON Schema.
+/// member initialisers of `T`), `--set`, documentation and the JSON Schema. What does not need `T`
+/// is left to Record: hundreds of fields are described, each at the price of a call.
 template <class T>
 class Schema {
  public:
-  Schema(std::string name, std::string help)
-      : record_(std::move(name), std::move(help), [] { return std::make_shared<T>(); }) {}
+  Schema(std::string_view name, std::string_view help)
+      : record_(std::string(name), std::string(help), [] { return std::make_shared<T>(); }) {}
 
   template <class M>
-  Schema& required(std::string key, M T::*member, std::string help, Bounds bounds = {}) {
-    return add(std::move(key), member, std::move(help), true, bounds);
+  Schema& required(std::string_view key, M T::*member, std::string_view help, Bounds bounds = {}) {
+    return add(key, member, help, {true, bounds, {}});
   }
   /// The default is the member's initialiser.
   template <class M>
-  Schema& optional(std::string key, M T::*member, std::string help, Bounds bounds = {}) {
-    return add(std::move(key), member, std::move(help), false, bounds);
+  Schema& optional(std::string_view key, M T::*member, std::string_view help, Bounds bounds = {}) {
+    return add(key, member, help, {false, bounds, {}});
   }
   /// A required struct that is given inline (with or without `extends:`), as a name of the library
   /// folder `kind`, or as a path.
   template <class M>
-  Schema& reference(std::string key, M T::*member, std::string kind, std::string help) {
-    return add(std::move(key), member, std::move(help), true, {}, std::move(kind));
+  Schema& reference(std::string_view key, M T::*member, std::string_view kind,
+                    std::string_view help) {
+    return add(key, member, help, {true, {}, kind});
   }
   /// The same, but it may be left out.
   template <class M>
-  Schema& optional_reference(std::string key, M T::*member, std::string kind, std::string help) {
-    return add(std::move(key), member, std::move(help), false, {}, std::move(kind));
+  Schema& optional_reference(std::string_view key, M T::*member, std::string_view kind,
+                             std::string_view help) {
+    return add(key, member, help, {false, {}, kind});
   }
   /// The key with which a file of this struct says what it is: `accelerator: h100_sxm`.
-  Schema& named(std::string key, std::string T::*member) {
-    std::string help = "name of this " + key;
-    return add(std::move(key), member, std::move(help), false, {});
+  Schema& named(std::string_view key, std::string T::*member) {
+    return add(key, member, "name of this " + std::string(key), {});
   }
   /// A relation that must hold once all fields are read; the error points to `keys`, each a key or
   /// the path of one below it.
-  Schema& check(std::string message, std::function<bool(const T&)> holds,
-                std::vector<std::string> keys) {
-    return check([message = std::move(message), holds = std::move(holds)](
-                     const T& object) { return holds(object) ? std::string() : message; },
-                 std::move(keys));
+  Schema& check(std::string_view message, std::function<bool(const T&)> holds,
+                std::initializer_list<const char*> keys) {
+    record_.add(
+        message,
+        [holds = std::move(holds)](const void* object) {
+          return holds(*static_cast<const T*>(object));
+        },
+        keys);
+    return *this;
   }
-  Schema& check(std::string message, std::function<bool(const T&)> holds, const char* key) {
-    return check(std::move(message), std::move(holds), std::vector<std::string>{key});
+  Schema& check(std::string_view message, std::function<bool(const T&)> holds, const char* key) {
+    return check(message, std::move(holds), {key});
   }
   /// The same with a message that depends on the values: `fault` says what is wrong, or nothing.
   Schema& check(std::function<std::string(const T&)> fault, std::vector<std::string> keys) {
@@ -150,17 +194,8 @@ class Schema {
 
  private:
   template <class M>
-  Schema& add(std::string key, M T::*member, std::string help, bool required, Bounds bounds,
-              std::string library = {}) {
-    Field field;
-    field.key = std::move(key);
-    field.help = std::move(help);
-    field.type = &type_of<M>();
-    field.required = required;
-    field.bounds = bounds;
-    field.library = std::move(library);
-    field.address = [member](void* object) -> void* { return &(static_cast<T*>(object)->*member); };
-    record_.add(std::move(field));
+  Schema& add(std::string_view key, M T::*member, std::string_view help, const FieldRules& rules) {
+    record_.add(key, help, type_of<M>(), rules, MemberAddress(member));
     return *this;
   }
 
