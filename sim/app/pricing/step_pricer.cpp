@@ -37,19 +37,14 @@ TableAxis mean_axis() {
 }
 
 /// Blocks of sequences come in waves, for which every sequence counts.
-RowSteps sequence_steps() { return {.exact = 8, .width = 4, .widest = 4, .parity = false}; }
-/// Tiles of attention are 64 rows high or more; latent attention expands keys and values by a
-/// product.
-RowSteps chunk_steps(bool latent) {
-  return {.exact = 4, .width = 16, .widest = 256, .parity = latent};
-}
+RowSteps sequence_steps() { return {.exact = 8, .width = 4, .widest = 16, .parity = false}; }
+/// Tiles of attention are 64 rows high or more.
+RowSteps chunk_steps() { return {.exact = 4, .width = 16, .widest = 256, .parity = false}; }
 
-/// Even ones.
-TableAxis earlier_axis() {
-  std::vector<double> nodes = growing_nodes({0, 8, 32, 64}, 1.1892, kMostTokens / 2);
-  for (double& node : nodes) node *= 2;
-  return TableAxis(std::move(nodes));
-}
+/// A twentieth of most steps.
+RowSteps expansion_steps() { return {.tolerance = 1e-2}; }
+
+TableAxis earlier_axis() { return TableAxis(growing_nodes({0, 16, 64, 128}, 1.1892, kMostTokens)); }
 
 /// Whether a collective comes last that carries all tokens, whoever shares them out.
 bool gathers(const StepList& steps) {
@@ -71,6 +66,18 @@ StepList gather_alone(const StepList& steps) {
   StepList last;
   if (gathers(steps)) last.then(steps.steps().back().work);
   return last;
+}
+
+/// Latent attention of a chunk expands keys and values by products of all tokens of its sequence;
+/// nothing else of it is a product.
+StepList products_of(const StepList& steps, bool products) {
+  StepList some;
+  for (const Step& step : steps.steps()) {
+    const Kernel* kernel = step.kernel();
+    const bool product = kernel != nullptr && kernel->kind == KernelClass::kGemm;
+    if (product == products) some.then(step.work);
+  }
+  return some;
 }
 
 bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
@@ -126,14 +133,12 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
                [this](std::int64_t sequences, const ColumnTable::Point& at) {
                  return price_decodes(sequences, at);
                }),
-      chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(is_latent()),
+      chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(),
               [this](std::int64_t tokens, const ColumnTable::Point& at) {
                 return price_chunk(tokens, std::llround(at[0]));
               }),
-      odd_chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(is_latent()),
-                  [this](std::int64_t tokens, const ColumnTable::Point& at) {
-                    return price_chunk(tokens, std::llround(at[0]) + 1);
-                  }) {}
+      expansions_([this](std::int64_t context) { return price_expansion(context); },
+                  expansion_steps()) {}
 
 std::vector<StepPricer::LayerKind> StepPricer::kinds(bool attention_alone) const {
   std::vector<LayerKind> all;
@@ -203,10 +208,17 @@ StepPrice StepPricer::price_head(std::int64_t rows) const {
 }
 
 StepPrice StepPricer::price_attention(const AttentionPart& part) const {
+  return price_attention(part, [](const StepList& steps) { return steps; });
+}
+
+StepPrice StepPricer::price_attention(
+    const AttentionPart& part, const std::function<StepList(const StepList&)>& wanted) const {
   const LayerWork all = work(Phase::kMixed, part.sequences * part.query);
   StepPrice price;
-  for (const LayerKind& kind : attentions_)
-    price.add(parts_.price(attention_part_forward(model_, kind.layer, all, part)), kind.count);
+  for (const LayerKind& kind : attentions_) {
+    const StepList steps = attention_part_forward(model_, kind.layer, all, part);
+    price.add(parts_.price(wanted(steps)), kind.count);
+  }
   return price;
 }
 
@@ -218,8 +230,16 @@ StepPrice StepPricer::price_decodes(std::int64_t sequences, const ColumnTable::P
   return price_attention(decodes_alone(plan_, sequences, longest, context));
 }
 
+/// Without expansions.
 StepPrice StepPricer::price_chunk(std::int64_t tokens, std::int64_t earlier) const {
-  return price_attention({Phase::kPrefill, 1, tokens, earlier + tokens, {}, true});
+  return price_attention(
+      {Phase::kPrefill, 1, tokens, earlier + tokens, {}, true},
+      [this](const StepList& steps) { return is_latent() ? products_of(steps, false) : steps; });
+}
+
+StepPrice StepPricer::price_expansion(std::int64_t context) const {
+  return price_attention({Phase::kPrefill, 1, 1, context, {}, true},
+                         [](const StepList& steps) { return products_of(steps, true); });
 }
 
 bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
@@ -240,9 +260,8 @@ bool StepPricer::add_decodes(const BatchShape& shape) {
 }
 
 bool StepPricer::add_chunk(const Chunk& chunk) {
-  const bool odd = is_latent() && chunk.context % 2 == 1;
-  const auto earlier = static_cast<double>(chunk.context - (odd ? 1 : 0));
-  return (odd ? odd_chunks_ : chunks_).add(chunk.tokens, {earlier, 0}, 1, terms_);
+  const bool known = chunks_.add(chunk.tokens, {static_cast<double>(chunk.context), 0}, 1, terms_);
+  return (!is_latent() || expansions_.add(chunk.context + chunk.tokens, 1, terms_)) && known;
 }
 
 Picoseconds StepPricer::time(const BatchShape& shape) {
@@ -269,7 +288,7 @@ Program StepPricer::program(const BatchShape& shape) const {
 std::size_t StepPricer::entries() const {
   return decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
          mixed_shares_.entries() + head_.entries() + decodes_.entries() + chunks_.entries() +
-         odd_chunks_.entries();
+         expansions_.entries();
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/app/pricing/part_pricer.h"
@@ -53,8 +54,12 @@ class StepPricer final : public IterationPricer {
   bool shared_out(const LayerConfig& layer) const;
   StepPrice price_head(std::int64_t rows) const;
   StepPrice price_attention(const AttentionPart& part) const;
+  /// @param wanted gives those steps of a list that are priced
+  StepPrice price_attention(const AttentionPart& part,
+                            const std::function<StepList(const StepList&)>& wanted) const;
   StepPrice price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const;
   StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
+  StepPrice price_expansion(std::int64_t context) const;
   bool add_tokens(std::int64_t tokens, bool decodes);
   bool add_decodes(const BatchShape& shape);
   bool add_chunk(const Chunk& chunk);
@@ -68,10 +73,9 @@ class StepPricer final : public IterationPricer {
   RowTable decode_tokens_, mixed_tokens_;  ///< prices of all layers and the embedding by tokens
   RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
   RowTable head_;
-  ColumnTable decodes_;     ///< sequences; keys of the longest, mean over longest
-  ColumnTable chunks_;      ///< tokens; earlier tokens
-  ColumnTable odd_chunks_;  ///< latent attention after odd numbers of tokens, which make the
-                            ///< product that expands keys and values another one
+  ColumnTable decodes_;  ///< sequences; keys of the longest, mean over longest
+  ColumnTable chunks_;   ///< tokens; earlier tokens
+  RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;
 };

@@ -48,7 +48,7 @@ bool RowTable::on_line(const Cell& cell, std::int64_t rows) {
       static_cast<double>(rows - cell.low) / static_cast<double>(cell.high - cell.low);
   const double line = (1 - share) * at(cell.low).at[0].time + share * at(cell.high).at[0].time;
   const double real = at(rows).at[0].time;
-  return std::abs(line - real) <= kTolerance * real;
+  return std::abs(line - real) <= steps_.tolerance * real;
 }
 
 bool RowTable::straight(const Cell& cell) {

@@ -21,19 +21,18 @@ struct RowSteps {
   /// Even and odd numbers apart: libraries have other kernels for products of rows that are not
   /// aligned.
   bool parity = true;
+  double tolerance = 2e-3;  ///< share of a price that a line in a cell may be off
 };
 
 /// Prices by a number of rows (tokens, or sequences), filled on demand. Kernels take what their
 /// tiles take: time jumps where these have one more, mostly at multiples of powers of two, and is
 /// straight between. A cell of such multiples is taken to be straight where the prices around its
-/// middle and in its quarters are within kTolerance of the line between its ends. Else it is
+/// middle and in its quarters are within the tolerance of the line between its ends. Else it is
 /// halved, and the narrowest are priced row by row (a transfer that is carried in another way from
 /// some size on). What a cell is taken for does not depend on what was asked before.
 class RowTable {
  public:
   using Evaluate = std::function<StepPrice(std::int64_t rows)>;
-  static constexpr double kTolerance = 2e-3;
-
   explicit RowTable(Evaluate evaluate, RowSteps steps = {})
       : evaluate_(std::move(evaluate)), steps_(steps) {}
 
