@@ -108,7 +108,7 @@ class Completer {
                             const Anchor& anchor) {
     switch (type.kind) {
       case TypeKind::kRecord:
-        return record(node, type.record(), anchor);
+        return record(spelled_out(node, type.record()), type.record(), anchor);
       case TypeKind::kChoice:
         return choice(node, type.choices(), name, anchor);
       case TypeKind::kList:
@@ -122,6 +122,14 @@ class Completer {
       default:
         return node;
     }
+  }
+
+  /// A scalar that stands for a map with one key, as that map.
+  static Node spelled_out(const Node& node, const Record& record) {
+    if (!node.is_scalar() || record.shorthand().empty()) return node;
+    Node map = Node::map(node.origin());
+    map.set(record.shorthand(), node, node.origin());
+    return map;
   }
 
   std::optional<Node> choice(const Node& node, const Choices& choices, const std::string& name,

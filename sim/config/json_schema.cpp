@@ -121,7 +121,7 @@ class JsonSchemaWriter {
       case TypeKind::kNode:
         return Json::object();
       case TypeKind::kRecord:
-        return record_reference(type.record(), false);
+        return record_or_shorthand(type.record());
       case TypeKind::kChoice:
         return choice_schema(type.choices(), false);
       case TypeKind::kList:
@@ -136,11 +136,31 @@ class JsonSchemaWriter {
     return {{"anyOf", Json::array({type_schema(*type.element, bounds), {{"type", "null"}}})}};
   }
 
+  Json record_or_shorthand(const Record& record) {
+    Json map = record_reference(record, false);
+    if (record.shorthand().empty()) return map;
+    const Field& field = *record.find(record.shorthand());
+    return {{"anyOf", Json::array({std::move(map), type_schema(*field.type, field.bounds)})}};
+  }
+
+  /// A map of that name has its tag, or another key that tells it.
+  static void require_tag(const Choices& choices, const std::string& name, Json& says) {
+    const Json tag = Json::array({choices.tag});
+    const auto told =
+        std::find_if(choices.telling.begin(), choices.telling.end(),
+                     [&](const auto& key_and_name) { return key_and_name.second == name; });
+    if (told == choices.telling.end()) {
+      says["required"] = tag;
+    } else {
+      says["anyOf"] = {{{"required", tag}}, {{"required", Json::array({told->first})}}};
+    }
+  }
+
   Json choice_schema(const Choices& choices, bool extendable) {
     Json any = Json::array();
     for (const auto& [name, record] : choices.records) {
       Json says = {{"properties", {{choices.tag, {{"const", name}}}}}};
-      if (name != choices.fallback && !extendable) says["required"] = Json::array({choices.tag});
+      if (name != choices.fallback && !extendable) require_tag(choices, name, says);
       any.push_back(
           {{"allOf", Json::array({record_reference(record(), extendable), std::move(says)})}});
     }

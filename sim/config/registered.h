@@ -23,17 +23,18 @@ template <class Base>
 class Registered {
  public:
   struct Item {
-    std::string help;  ///< one line
+    std::string help;     ///< one line
+    std::string telling;  ///< key that only such a map has, which may leave its tag out; or none
     const Record& (*record)() = nullptr;
     const Base* (*view)(void* object) = nullptr;
   };
 
   /// `const Registered<Base>::Add<T> added("name", "one line of help");`, where T derives from Base
-  /// and has `static const Schema<T>& schema()`.
+  /// and has `static const Schema<T>& schema()`. A third text is a key that tells such a map.
   template <class T>
   struct Add {
-    Add(const std::string& name, std::string help) {
-      const Item item{std::move(help),
+    Add(const std::string& name, std::string help, std::string telling = {}) {
+      const Item item{std::move(help), std::move(telling),
                       []() -> const Record& { return T::schema().record(); },
                       [](void* object) -> const Base* { return static_cast<T*>(object); }};
       if (!mutable_items().emplace(name, item).second)
@@ -48,7 +49,10 @@ class Registered {
   static const Choices& choices(const std::string& tag, const std::string& fallback) {
     static const Choices all = [&] {
       Choices made{.tag = tag, .fallback = fallback, .records = {}};
-      for (const auto& [name, item] : items()) made.records.emplace(name, item.record);
+      for (const auto& [name, item] : items()) {
+        made.records.emplace(name, item.record);
+        if (!item.telling.empty()) made.telling.emplace(item.telling, name);
+      }
       return made;
     }();
     return all;

@@ -85,6 +85,9 @@ class Record {
   /// What helps who wrote a key that the struct does not have, beside the names of those that it
   /// has: "'recompute' is a key of: training".
   std::vector<std::string> notes_on(const std::string& unknown_key) const;
+  /// The key whose value may stand for a map with that key alone: `input: 512` for `input: {fixed:
+  /// 512}`. Empty: none.
+  const std::string& shorthand() const { return shorthand_; }
   /// A default-constructed object of the struct.
   std::shared_ptr<void> make() const { return make_(); }
 
@@ -100,6 +103,7 @@ class Record {
   void set_derivation(std::function<void(void*)> derivation) {
     derivation_ = std::move(derivation);
   }
+  void set_shorthand(std::string key) { shorthand_ = std::move(key); }
   void set_elsewhere(std::function<std::vector<std::string>(const std::string&)> elsewhere) {
     elsewhere_ = std::move(elsewhere);
   }
@@ -111,6 +115,7 @@ class Record {
   std::vector<Field> fields_;
   std::vector<Check> checks_;
   std::function<void(void*)> derivation_;
+  std::string shorthand_;
   std::function<std::vector<std::string>(const std::string&)> elsewhere_;
 };
 
@@ -181,6 +186,12 @@ class Schema {
     record_.set_derivation([derivation = std::move(derivation)](void* object) {
       derivation(*static_cast<T*>(object));
     });
+    return *this;
+  }
+
+  /// See Record::shorthand().
+  Schema& shorthand(std::string_view key) {
+    record_.set_shorthand(std::string(key));
     return *this;
   }
 

@@ -15,7 +15,11 @@ std::vector<std::string> Choices::names() const {
 
 std::string Choices::name_in(const Node& node) const {
   const Node* given = node.find(tag);
-  if (given == nullptr) return fallback;
+  if (given == nullptr) {
+    for (const auto& [key, name] : telling)
+      if (node.find(key) != nullptr) return name;
+    return fallback;
+  }
   return given->is_scalar() ? given->text() : std::string();
 }
 

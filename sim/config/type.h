@@ -64,6 +64,8 @@ struct Choices {
   std::string tag;       ///< key that tells the struct: "kind"
   std::string fallback;  ///< word of a map that does not say
   std::map<std::string, const Record& (*)()> records;
+  /// Words of maps that do not say, but have such a key.
+  std::map<std::string, std::string> telling = {};
 
   std::vector<std::string> names() const;
   /// What a map is called ("gemm"); empty where the tag is no scalar.

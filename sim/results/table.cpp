@@ -98,6 +98,7 @@ std::string format_difference(double share) {
 }
 
 std::string format_si(double value, std::string_view unit) {
+  if (unit == "ms") return format_si(value * 1e-3, "s");
   if (unit == "1" || unit.substr(0, 2) == "1/") unit.remove_prefix(1);
   std::string suffix(unit);
   std::string number;

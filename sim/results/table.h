@@ -10,7 +10,7 @@ namespace orrery {
 /// A number for people, with three significant digits and an SI prefix: "1.72 s", "41.2 GB",
 /// "12.3 k tokens/s". The same on every machine and in every locale.
 /// Prefixes join the unit where it is a symbol (s, B, FLOP, W, J, Hz, per second or not); large
-/// times stay in seconds, and only s, W and J are divided (ms, us, ns, ps).
+/// times stay in seconds, and only s, W and J are divided (ms, us, ns, ps). Of ms as for s.
 std::string format_si(double value, std::string_view unit);
 
 /// A share for people: "12.3 %".

@@ -2,10 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "sim/units/time.h"
 
 namespace orrery {
+
+/// What a prompt begins with, as hashes of pieces of equal length, each of the piece and of all
+/// before it: prompts with equal leading hashes share those tokens.
+struct PrefixHashes {
+  std::int64_t tokens = 0;  ///< tokens of a piece
+  std::vector<std::uint64_t> pieces;
+
+  bool operator==(const PrefixHashes&) const = default;
+};
 
 /// A prompt that somebody sends, and how many tokens the answer will have.
 struct Request {
@@ -13,17 +24,32 @@ struct Request {
   Picoseconds arrival = 0;
   std::int64_t prompt = 1;  ///< tokens of the prompt
   std::int64_t output = 1;  ///< tokens, the one that the prefill gives included
+  std::shared_ptr<const PrefixHashes> prefix = nullptr;  ///< null: shares nothing
+  std::int64_t session = -1;                             ///< conversation that it is part of; or none
 
   bool operator==(const Request&) const = default;
 };
 
-/// How far an instance is with a request.
+/// The time of what has not happened yet.
+inline constexpr Picoseconds kNotYet = ~Picoseconds{0};
+
+/// How far an instance is with a request. A request whose cache was dropped computes its prompt and
+/// what it has produced again before its next token.
 struct Progress {
   Request request;
-  std::int64_t cached = 0;    ///< tokens in the cache
-  std::int64_t produced = 0;  ///< tokens of the answer
+  std::int64_t cached = 0;      ///< tokens in the cache
+  std::int64_t produced = 0;    ///< tokens of the answer
+  std::int64_t blocks = 0;      ///< blocks of the cache that it alone holds
+  std::int64_t shared = 0;      ///< pieces of its prefix that it holds with others
+  std::int64_t preemptions = 0;  ///< times that its cache was dropped
+  Picoseconds started = kNotYet;  ///< when it was taken into a batch first
+  Picoseconds first_token = 0;
+  Picoseconds last_token = 0;
 
-  bool decodes() const { return cached >= request.prompt; }
+  /// Tokens to compute before the next token of the answer.
+  std::int64_t missing() const { return request.prompt + produced - cached; }
+  /// Whether its next iteration adds one token to an answer that has begun.
+  bool decodes() const { return produced > 0 && missing() == 1; }
   bool done() const { return produced >= request.output; }
 };
 

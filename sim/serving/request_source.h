@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-/// Requests as they arrive, in order of time.
+/// Requests as they arrive.
 class RequestSource {
  public:
   RequestSource() = default;
@@ -18,15 +18,25 @@ class RequestSource {
   RequestSource& operator=(const RequestSource&) = delete;
   virtual ~RequestSource() = default;
 
-  /// Nothing once all have arrived.
+  /// Those whose arrival does not depend on answers, in order of time; nothing once all have come.
   virtual std::optional<Request> next() = 0;
+  /// What is sent because a request has been answered, now or later: the next one of a client that
+  /// waits for answers, the next turn of a conversation.
+  virtual std::optional<Request> after(const Request& /*answered*/, Picoseconds /*now*/) {
+    return std::nullopt;
+  }
 };
 
 /// Keys of a source of requests, chosen by `arrival`. A file adds one with an object
 /// `const config::Registered<RequestSourceConfig>::Add<Poisson>`.
 struct RequestSourceConfig {
   virtual ~RequestSourceConfig() = default;
+  /// @throws config::ConfigError for a file that cannot be read
   virtual std::unique_ptr<RequestSource> make() const = 0;
+  /// The file that it reads; empty: none.
+  virtual std::string file() const { return {}; }
+  /// Requests in all; 0: as many as the file has.
+  virtual std::int64_t count() const = 0;
 
   std::string arrival;  ///< "poisson": the name that it is registered by
 

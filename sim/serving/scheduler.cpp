@@ -2,7 +2,7 @@
 #include "sim/serving/scheduler.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace orrery {
 
@@ -16,24 +16,51 @@ BatchShape Batch::shape(const Queue& queue) {
       shape.context += progress.cached;
       shape.longest = std::max(shape.longest, progress.cached);
     } else {
-      const bool last = progress.cached + share.tokens == progress.request.prompt;
-      chunks.push_back({share.tokens, progress.cached, last});
+      chunks.push_back({share.tokens, progress.cached, share.tokens == progress.missing()});
     }
   }
   shape.chunks = chunks;
   return shape;
 }
 
-void Batch::ran(Queue& queue, std::vector<Progress>& finished) const {
-  for (const Share& share : shares) {
+void Batch::ran(Queue& queue) {
+  for (Share& share : shares) {
     Progress& progress = queue.running[share.running];
     progress.cached += share.tokens;
-    if (progress.decodes()) ++progress.produced;
+    share.samples = progress.missing() == 0;
+    if (share.samples) ++progress.produced;
   }
-  const auto live = std::stable_partition(queue.running.begin(), queue.running.end(),
-                                          [](const Progress& p) { return !p.done(); });
-  std::move(live, queue.running.end(), std::back_inserter(finished));
-  queue.running.erase(live, queue.running.end());
+}
+
+void preempt_last(Queue& queue, KvPool& pool) {
+  Progress last = std::move(queue.running.back());
+  queue.running.pop_back();
+  pool.release(last);
+  ++last.preemptions;
+  queue.waiting.push_front(std::move(last));
+}
+
+Picoseconds HostCosts::iteration_time(Picoseconds device, std::size_t sequences,
+                                      bool follows) const {
+  const Picoseconds host = to_picoseconds(iteration + sequence * static_cast<double>(sequences));
+  return overlapped && follows ? std::max(device, host) : device + host;
+}
+
+const config::Schema<HostCosts>& HostCosts::schema() {
+  static const auto schema =
+      config::Schema<HostCosts>("host", "work of the host that devices wait for")
+          .optional("iteration", &HostCosts::iteration,
+                    "time of each iteration: scheduling, inputs, sampling, output",
+                    config::at_least(0))
+          .optional("sequence", &HostCosts::sequence, "time for each sequence of an iteration",
+                    config::at_least(0))
+          .optional("request", &HostCosts::request,
+                    "time of a request before it waits: parsing, tokens, queues of processes",
+                    config::at_least(0))
+          .optional("overlapped", &HostCosts::overlapped,
+                    "whether the host prepares an iteration while devices run the one before "
+                    "(asynchronous scheduling)");
+  return schema;
 }
 
 }  // namespace orrery

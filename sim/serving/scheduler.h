@@ -10,7 +10,9 @@
 
 #include "sim/config/registered.h"
 #include "sim/serving/iteration.h"
+#include "sim/serving/kv_pool.h"
 #include "sim/serving/request.h"
+#include "sim/units/units.h"
 
 namespace orrery {
 
@@ -25,15 +27,15 @@ struct Batch {
   struct Share {
     std::size_t running = 0;  ///< place in Queue::running
     std::int64_t tokens = 1;
+    bool samples = true;  ///< a token of the answer comes out of it; known once it has run
   };
   std::vector<Share> shares;
   std::vector<Chunk> chunks;  ///< chunks of shape(), kept for the next one
 
   /// As a pricer sees it. Valid until the next call.
   BatchShape shape(const Queue& queue);
-  /// The iteration has run: caches grow, and who has all of a prompt gets a token. Requests that
-  /// are done leave `queue.running`, in order, for `finished`.
-  void ran(Queue& queue, std::vector<Progress>& finished) const;
+  /// The iteration has run: caches grow, and who has computed all that it had gets a token.
+  void ran(Queue& queue);
 };
 
 /// The policy of an engine: which requests share the next iteration. State is that of the instance.
@@ -44,9 +46,42 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
   virtual ~Scheduler() = default;
 
-  /// Takes requests from `queue.waiting` into `queue.running` and fills `out` with what runs next;
-  /// empty where nothing can.
-  virtual void admit(Queue& queue, Batch& out) = 0;
+  /// Takes requests from `queue.waiting` into `queue.running`, makes room in the pool for what runs
+  /// next, and fills `out` with it; empty where nothing can. May send requests back to wait.
+  virtual void admit(Queue& queue, KvPool& pool, Batch& out) = 0;
+};
+
+/// Drops the cache of the running request that came last and lets it wait before all others.
+void preempt_last(Queue& queue, KvPool& pool);
+
+/// Work of the host that devices wait for.
+struct HostCosts {
+  Seconds iteration{};  ///< of each iteration: scheduling, inputs, sampling, output
+  Seconds sequence{};   ///< the same for each sequence of the batch
+  Seconds request{};    ///< of a request before it waits: parsing, tokens, queues between processes
+  bool overlapped = false;  ///< the host prepares an iteration while devices run the one before
+
+  /// How long an iteration takes whose devices take `device`.
+  /// @param follows an iteration comes right before it, beside which the host may prepare it
+  Picoseconds iteration_time(Picoseconds device, std::size_t sequences, bool follows) const;
+  static const config::Schema<HostCosts>& schema();
+};
+
+/// How an engine divides the memory of its devices.
+struct EngineMemory {
+  /// What `share` is of, and what of it is the cache's.
+  enum class Of {
+    kDevice,   ///< of the device memory, for weights, activations and cache (vLLM)
+    kStatic,   ///< of the device memory, for weights and cache (SGLang)
+    kLeftOver  ///< of what weights and activations leave, for the cache (TensorRT-LLM)
+  };
+  Of of = Of::kDevice;
+  double share = 0.9;
+  std::int64_t most_tokens = 1;   ///< new tokens of an iteration, which activations are kept for
+  std::int64_t most_sampled = 1;  ///< sequences whose next token is chosen in an iteration
+  std::int64_t blocks = 0;        ///< blocks as given; 0: what is left
+  std::int64_t block_tokens = 16;
+  bool prefix_caching = false;
 };
 
 /// Keys of an engine, chosen by `kind`. A file adds one with an object
@@ -54,15 +89,28 @@ class Scheduler {
 struct SchedulerConfig {
   virtual ~SchedulerConfig() = default;
   virtual std::unique_ptr<Scheduler> make() const = 0;
+  virtual EngineMemory memory() const = 0;
 
-  std::string kind;  ///< "static": the name that it is registered by
+  std::string kind;  ///< "vllm": the name that it is registered by
+  HostCosts host;
 
   static const config::Choices& choices() {
-    return config::Registered<SchedulerConfig>::choices("kind", "static");
+    return config::Registered<SchedulerConfig>::choices("kind", "vllm");
   }
   static const SchedulerConfig* view(const std::string& name, void* object) {
     return config::Registered<SchedulerConfig>::view(name, object);
   }
 };
+
+/// A schema with the keys that all engines have.
+template <class T>
+config::Schema<T> engine_schema(const std::string& kind, const std::string& help) {
+  config::Schema<T> schema(kind, help);
+  schema
+      .optional("kind", static_cast<std::string T::*>(&SchedulerConfig::kind), "which engine")
+      .optional("host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
+                "work of the host that devices wait for");
+  return schema;
+}
 
 }  // namespace orrery

@@ -133,7 +133,8 @@ constexpr std::array<std::string_view, 5> kDenominators = {"s", "h", "B", "bit",
 
 std::optional<Unit> find_unit(std::string_view name) {
   const std::size_t slash = name.find('/');
-  const Unit* above = find_simple(name.substr(0, slash));
+  static constexpr Unit kCount{};  // "10 /s": so many of something
+  const Unit* above = slash == 0 ? &kCount : find_simple(name.substr(0, slash));
   if (above == nullptr) return std::nullopt;
   if (slash == std::string_view::npos) return *above;
   const Unit* below = find_simple(name.substr(slash + 1));
@@ -152,6 +153,7 @@ const DimensionText* find_dimension(Dimension dimension) {
 
 std::vector<std::string> unit_names(Dimension dimension) {
   std::vector<std::string> names;
+  if (dimension == kFrequency) names = {"/s", "/min", "/h"};
   for (const NamedUnit& unit : kUnits) {
     if (unit.unit.dimension == dimension) names.emplace_back(unit.name);
     for (const std::string_view denominator : kDenominators) {

@@ -233,7 +233,7 @@ TEST(ListedFacts, PublishedFiguresChangeTablesOnly) {
         "system.accelerator.scale_out.links", "system.accelerator.host_link.links"})
     EXPECT_TRUE(found.contains(fact)) << fact;
   const auto word = [&](const std::vector<std::string>& set) {
-    return word_cost(load(kStep, set).experiment->system.accelerator)->multiply_adds;
+    return word_cost(load(kStep, set).as<MachineExperiment>().system.accelerator)->multiply_adds;
   };
   EXPECT_NEAR(word({"system.accelerator.energy.multiply_add.bf16=0.172 pJ/FLOP"}) / word({}), 2,
               1e-9);
@@ -246,7 +246,7 @@ TEST(ListedFacts, CubesOfATorusCountItsSwitches) {
   EXPECT_TRUE(that_change_nothing(torus, kCube).contains("system.scale_up.cube"));
   const auto switches = [&](const std::string& cube) {
     return torus_optics(load(torus, {kCube[0], kCube[1], "system.scale_up.cube=" + cube})
-                            .experiment->system.scale_up)
+                            .as<MachineExperiment>().system.scale_up)
         .switches;
   };
   EXPECT_NE(switches("4"), switches("2"));

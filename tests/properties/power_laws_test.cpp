@@ -63,7 +63,7 @@ const std::vector<std::string> kOperators = {
 std::vector<std::string> changes(Random& random, const std::string& system) {
   const PowerConfig power =
       load("{experiment: operator, system: " + system + ", operator: {" + kOperators[0] + "}}")
-          .experiment->system.accelerator.power;
+          .as<MachineExperiment>().system.accelerator.power;
   const double idle = power.idle.value.base(), tdp = power.tdp.value.base();
   const double share = 0.03 + 0.97 * random.share();
   std::vector<std::string> set = {
@@ -137,7 +137,7 @@ TEST(PowerLaws, ProductsTakeAsManyClocksUnderEveryCap) {
           "{experiment: operator, system: " + system + ", operator: {" + op + "}}";
       const std::string steady = "system.accelerator.power.state=steady";
       const LoadedExperiment sold = load(experiment, {steady});
-      const PowerConfig& power = sold.experiment->system.accelerator.power;
+      const PowerConfig& power = sold.as<MachineExperiment>().system.accelerator.power;
       const auto clocks = [](const RunRecord& record) {
         return record.find("time_s")->value * record.find("clock_hz")->value;
       };

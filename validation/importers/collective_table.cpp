@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/collective_table.h"
 
-#include "validation/importers/input_file.h"
+#include "sim/config/packed_file.h"
 #include "validation/importers/table_cells.h"
 
 namespace orrery {

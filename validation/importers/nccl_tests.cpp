@@ -16,7 +16,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/units/spelling.h"
 #include "validation/importers/importer.h"
-#include "validation/importers/input_file.h"
+#include "sim/config/packed_file.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {

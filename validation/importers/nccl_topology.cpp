@@ -20,7 +20,7 @@
 #include "sim/units/text.h"
 #include "sim/units/units.h"
 #include "validation/importers/importer.h"
-#include "validation/importers/input_file.h"
+#include "sim/config/packed_file.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "validation/importers/input_file.h"
+#include "sim/config/packed_file.h"
 #include "validation/importers/table_cells.h"
 
 namespace orrery {

@@ -10,7 +10,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "validation/importers/importer.h"
-#include "validation/importers/input_file.h"
+#include "sim/config/packed_file.h"
 
 namespace orrery {
 namespace {

@@ -39,19 +39,20 @@ void warn_of_checkpoint(const ModelConfig& model, const config::Node& node,
   }
 }
 
-void take_checkpoint_precisions(InferenceExperiment& experiment, config::Node& node) {
-  const std::string& file = experiment.model.hf.path;
+void take_checkpoint_precisions(const ModelConfig& model, Precision& precision,
+                                CacheFormat& kv_precision, config::Node& node) {
+  const std::string& file = model.hf.path;
   if (file.empty()) return;
   try {
-    experiment.model.build();
+    model.build();
     const std::optional<Quantization> stored = load_quantization(file);
     if (!stored) return;
     if (is_open(node, "precision", file)) {
-      experiment.precision = stored->precision;
-      take(node, "precision", to_string(experiment.precision), file);
+      precision = stored->precision;
+      take(node, "precision", to_string(precision), file);
     }
     if (stored->kv_cache == Precision::kFp8 && is_open(node, "kv_precision", file)) {
-      experiment.kv_precision = CacheFormat::kFp8;
+      kv_precision = CacheFormat::kFp8;
       take(node, "kv_precision", "fp8", file);
     }
   } catch (const config::ConfigError&) {

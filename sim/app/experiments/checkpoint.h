@@ -15,6 +15,8 @@ void warn_of_checkpoint(const ModelConfig& model, const config::Node& node,
 /// Where nobody wrote the precision of inference or of its KV cache, takes that of the checkpoint
 /// of the model, which then stands in the configuration with the model's file as its origin. A KV
 /// cache whose scales it does not bring stays.
-void take_checkpoint_precisions(InferenceExperiment& experiment, config::Node& node);
+/// @param node the map with the keys `precision` and `kv_precision`
+void take_checkpoint_precisions(const ModelConfig& model, Precision& precision,
+                                CacheFormat& kv_precision, config::Node& node);
 
 }  // namespace orrery

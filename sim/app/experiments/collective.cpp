@@ -21,7 +21,7 @@ namespace orrery {
 const config::Schema<CollectiveExperiment>& CollectiveExperiment::schema() {
   using E = CollectiveExperiment;
   static const config::Schema<E> schema =
-      with_link_keys(experiment_schema<E>("collective", "one collective on part of a machine"))
+      with_link_keys(machine_schema<E>("collective", "one collective on part of a machine"))
           .optional("collective", &E::collective, "what is sent");
   return schema;
 }
@@ -235,6 +235,7 @@ std::vector<InputFile> CollectiveExperiment::input_files() const {
 }
 
 void CollectiveExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  MachineExperiment::strip_names(configuration);
   nlohmann::ordered_json& written = configuration["collective"];
   if (config::Library::is_path(collective->algorithm)) erase_keys(written, {"algorithm"});
   erase_keys(written, {"matrix_file"});

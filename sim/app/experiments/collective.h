@@ -11,7 +11,7 @@
 namespace orrery {
 
 /// One collective on part of a machine.
-struct CollectiveExperiment final : Experiment, LinkKeys {
+struct CollectiveExperiment final : MachineExperiment, LinkKeys {
   CollectiveExperiment() { kind = "collective"; }
 
   std::optional<CollectiveConfig> collective;

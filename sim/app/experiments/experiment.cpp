@@ -45,9 +45,7 @@ void check_and_bind(LoadedExperiment& loaded, config::Diagnostics& diagnostics) 
   e.check(loaded.node, diagnostics);
   if (diagnostics.has_errors()) return;
   try {
-    calibration_file(e.calibration, e.system.accelerator);
-    e.bind(std::make_shared<const Machine>(e.system, e.nodes, e.calibration, e.part()));
-    e.system = e.machine().system();
+    e.bind_machines();
     e.check_machine(loaded.node, diagnostics);
   } catch (const config::KeyError& error) {
     config::report(error, loaded.node, diagnostics);
@@ -59,6 +57,32 @@ void check_and_bind(LoadedExperiment& loaded, config::Diagnostics& diagnostics) 
 void Experiment::complete(config::Node&, config::Diagnostics&) {}
 void Experiment::check_machine(const config::Node&, config::Diagnostics&) const {}
 void Experiment::strip_names(nlohmann::ordered_json&) const {}
+void strip_system_names(nlohmann::ordered_json& system) {
+  erase_keys(system, {"name", "remarks"});
+  erase_keys(system["scale_up"], {"calibration"});
+  erase_keys(system["accelerator"], names_of_accelerator());
+}
+
+void MachineExperiment::bind_machines() {
+  calibration_file(calibration, system.accelerator);
+  machine_ = std::make_shared<const Machine>(system, nodes, calibration, part());
+  system = machine_->system();
+}
+
+void MachineExperiment::share_machines(const std::shared_ptr<const Experiment>& other) {
+  const auto& same = dynamic_cast<const MachineExperiment&>(*other);
+  system = same.system;
+  machine_ = {other, same.machine_.get()};
+}
+
+bool MachineExperiment::of_machines(const std::string& path) const {
+  return path == "nodes" || path.starts_with("system.");
+}
+
+void MachineExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  strip_system_names(configuration["system"]);
+}
+
 void Experiment::explain(const KnownReplay&, nlohmann::ordered_json&) const {}
 
 const std::map<std::string, ExperimentKind>& experiment_kinds() { return kinds(); }
@@ -128,7 +152,7 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
     loaded.contradiction = diagnostics.render();
     return loaded;
   }
-  const std::vector<std::string>& followed = loaded.experiment->system.accelerator.followed;
+  const std::vector<std::string> followed = loaded.experiment->followed();
   if (!followed.empty()) {
     diagnostics.warning(loaded.node.where(), 1,
                         "figures of the accelerator follow those that were changed", followed);

@@ -31,23 +31,25 @@ struct Experiment {
 
   std::string kind;  ///< "training": the name that it is registered by
   std::string name;  ///< what the user calls it; not part of the identity
-  SystemConfig system;
-  int nodes = 1;                     ///< copies of the system
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
   std::int64_t seed = 0;             ///< seed of the draws behind intervals
 
-  /// The machine that it runs on; there once the experiment is loaded.
-  const Machine& machine() const { return *machine_; }
-  void bind(std::shared_ptr<const Machine> machine) { machine_ = std::move(machine); }
+  /// Makes the machines that it runs on, once its keys hold.
+  /// @throws config::ConfigError for a calibration that cannot be used
+  virtual void bind_machines() = 0;
+  /// Takes the machines of an experiment of the same kind, whose systems are the same.
+  virtual void share_machines(const std::shared_ptr<const Experiment>& other) = 0;
+  /// Whether a key at a path says what the machines are.
+  virtual bool of_machines(const std::string& path) const = 0;
+  /// Figures of accelerators that follow others which were changed.
+  virtual std::vector<std::string> followed() const = 0;
 
-  /// What of the machine it uses.
-  virtual Machine::Part part() const { return Machine::Part::kWhole; }
   /// What comes from files that keys name, where nobody wrote it: done before anything is checked.
   /// `node`, the completed configuration, gets it too.
   virtual void complete(config::Node& node, config::Diagnostics& diagnostics);
-  /// Complains about what keys say together and must not. There is no machine yet.
+  /// Complains about what keys say together and must not. There are no machines yet.
   virtual void check(const config::Node& node, config::Diagnostics& diagnostics) const = 0;
-  /// Checks what needs the machine: links that faults name.
+  /// Checks what needs the machines: links that faults name.
   virtual void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const;
   /// The files that a result rests on beside the configuration, read and hashed; those that it does
   /// not use stay unread.
@@ -78,10 +80,30 @@ struct Experiment {
 
  protected:
   Experiment() = default;
+};
+
+/// One simulation on one machine, its key `system`.
+struct MachineExperiment : Experiment {
+  SystemConfig system;
+  int nodes = 1;  ///< copies of the system
+
+  /// The machine that it runs on; there once the experiment is loaded.
+  const Machine& machine() const { return *machine_; }
+  /// What of the machine it uses.
+  virtual Machine::Part part() const { return Machine::Part::kWhole; }
+
+  void bind_machines() override;
+  void share_machines(const std::shared_ptr<const Experiment>& other) override;
+  bool of_machines(const std::string& path) const override;
+  std::vector<std::string> followed() const override { return system.accelerator.followed; }
+  void strip_names(nlohmann::ordered_json& configuration) const override;
 
  private:
   std::shared_ptr<const Machine> machine_;
 };
+
+/// Takes what only names things out of a system in a canonical configuration.
+void strip_system_names(nlohmann::ordered_json& system);
 
 /// A kind of experiment: what it is, and where its keys are described.
 struct ExperimentKind {
@@ -117,16 +139,25 @@ config::Schema<T> experiment_schema(const std::string& kind, const std::string& 
       .required("experiment", static_cast<std::string T::*>(&Experiment::kind), "what is simulated")
       .optional("name", static_cast<std::string T::*>(&Experiment::name),
                 "what you call it; not part of the point's identity")
-      .reference("system", static_cast<SystemConfig T::*>(&Experiment::system), "systems",
-                 "the machine")
-      .optional("nodes", static_cast<int T::*>(&Experiment::nodes),
-                "copies of the system, joined by its scale-out network", config::between(1, 100000))
       .optional("calibration", static_cast<std::string T::*>(&Experiment::calibration),
                 "parameters of the kernel model: auto (what the accelerator names), none (priors), "
                 "a calibration of the library, or a path")
       .optional("seed", static_cast<std::int64_t T::*>(&Experiment::seed),
                 "seed of the draws behind intervals", config::at_least(0))
       .elsewhere(kinds_with_key);
+  return schema;
+}
+
+/// The same with those of experiments on one machine.
+template <class T>
+config::Schema<T> machine_schema(const std::string& kind, const std::string& help) {
+  config::Schema<T> schema = experiment_schema<T>(kind, help);
+  schema
+      .reference("system", static_cast<SystemConfig T::*>(&MachineExperiment::system), "systems",
+                 "the machine")
+      .optional("nodes", static_cast<int T::*>(&MachineExperiment::nodes),
+                "copies of the system, joined by its scale-out network",
+                config::between(1, 100000));
   return schema;
 }
 

@@ -15,10 +15,6 @@ namespace {
 nlohmann::ordered_json identity_configuration(const Experiment& experiment,
                                               nlohmann::ordered_json configuration) {
   erase_keys(configuration, {"name", "calibration", "measured"});
-  nlohmann::ordered_json& system = configuration["system"];
-  erase_keys(system, {"name", "remarks"});
-  erase_keys(system["scale_up"], {"calibration"});
-  erase_keys(system["accelerator"], names_of_accelerator());
   experiment.strip_names(configuration);
   return configuration;
 }

@@ -103,7 +103,7 @@ std::string InferenceExperiment::batch_text() const {
 
 void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   ModelExperiment::complete(node, diagnostics);
-  take_checkpoint_precisions(*this, node);
+  take_checkpoint_precisions(model, precision, kv_precision, node);
 }
 
 void InferenceExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {

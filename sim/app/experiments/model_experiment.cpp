@@ -112,6 +112,7 @@ std::vector<InputFile> ModelExperiment::input_files() const {
 }
 
 void ModelExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  MachineExperiment::strip_names(configuration);
   erase_keys(configuration["model"], {"hf", "source", "model"});
 }
 

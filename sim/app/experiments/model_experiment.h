@@ -31,7 +31,7 @@ struct StepContention {
 };
 
 /// One step of a language model: what training and inference have in common.
-struct ModelExperiment : Experiment, LinkKeys {
+struct ModelExperiment : MachineExperiment, LinkKeys {
   ModelConfig model;
   ParallelConfig parallel;
   BatchConfig batch;
@@ -78,7 +78,7 @@ struct ModelExperiment : Experiment, LinkKeys {
 template <class T>
 config::Schema<T> model_schema(const std::string& kind, const std::string& help) {
   using M = ModelExperiment;
-  config::Schema<T> schema = with_link_keys(experiment_schema<T>(kind, help));
+  config::Schema<T> schema = with_link_keys(machine_schema<T>(kind, help));
   schema
       .optional_reference("model", static_cast<ModelConfig T::*>(&M::model), "models",
                           "the language model")

@@ -33,7 +33,7 @@ const config::Schema<OperatorContention>& OperatorContention::schema() {
 const config::Schema<OperatorExperiment>& OperatorExperiment::schema() {
   using E = OperatorExperiment;
   static const config::Schema<E> schema =
-      experiment_schema<E>("operator", "kernels on one accelerator")
+      machine_schema<E>("operator", "kernels on one accelerator")
           .optional("operator", &E::op, "one of `orrery describe operators`")
           .optional("precision", &E::precision, "number format of weights and matrix operands")
           .optional(

@@ -18,7 +18,7 @@ struct OperatorContention {
 };
 
 /// Kernels on one accelerator.
-struct OperatorExperiment final : Experiment {
+struct OperatorExperiment final : MachineExperiment {
   OperatorExperiment() { kind = "operator"; }
 
   std::optional<config::OneOf<OperatorConfig>> op;

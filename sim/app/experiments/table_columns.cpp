@@ -27,8 +27,8 @@ std::string interval_cell(const RunRecord& record, const char* name) {
   return format_si(m->interval->first, "s") + " to " + format_si(m->interval->second, "s");
 }
 
-std::string time_cell(const RunRecord& record, const char* name) {
-  if (record.status == RunStatus::kOk) return metric_cell(record, name, "s");
+std::string time_cell(const RunRecord& record, const char* name, const char* unit) {
+  if (record.status == RunStatus::kOk) return metric_cell(record, name, unit);
   if (record.status == RunStatus::kFailed) return "failed";
   const Metric* shortfall = record.find("memory_shortfall_bytes");
   if (shortfall != nullptr) return "does not fit, " + format_si(shortfall->value, "B") + " short";

@@ -37,7 +37,7 @@ std::string percent_cell(const RunRecord& record, const char* name);
 std::string label_cell(const RunRecord& record, const char* name);
 std::string interval_cell(const RunRecord& record, const char* name);
 /// The time of a result, or in few words why there is none.
-std::string time_cell(const RunRecord& record, const char* name);
+std::string time_cell(const RunRecord& record, const char* name, const char* unit = "s");
 
 /// How the reason of a point begins whose values cannot stand together.
 inline constexpr const char* kCannotBe = "cannot be";

@@ -62,7 +62,7 @@ PointGroup::PointGroup(LoadedExperiment base, std::vector<std::string> replaceab
       written_(base_.node) {
   filled_.erase("system");
   for (const std::string& path : paths_)
-    if (path == "nodes" || path.starts_with("system.")) same_machine_ = false;
+    if (base_.experiment->of_machines(path)) same_machine_ = false;
   make_template();
 }
 
@@ -148,9 +148,8 @@ std::optional<LoadedExperiment> PointGroup::load(const PointSettings& settings) 
   config::fill_and_count_broken_relations(object.get(), filled_, *loaded.record, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   try {
-    loaded.experiment->system = base_.experiment->system;
+    loaded.experiment->share_machines(base_.experiment);
     loaded.experiment->check(written_, diagnostics);
-    loaded.experiment->bind({base_.experiment, &base_.experiment->machine()});
     loaded.experiment->check_machine(written_, diagnostics);
   } catch (const config::ConfigError&) {
     return std::nullopt;

@@ -151,7 +151,7 @@ std::vector<std::string> what_the_clock_took_along(const Experiment& e) {
 /// Rates of all units together that the experiment writes: they do not follow the units, and each
 /// of twice as many would have half.
 std::vector<std::string> rates_of_twice_the_units(const LoadedExperiment& loaded) {
-  const ComputeConfig& compute = loaded.experiment->system.accelerator.compute;
+  const ComputeConfig& compute = loaded.as<MachineExperiment>().system.accelerator.compute;
   std::vector<std::string> all;
   const auto add = [&](bool written, const char* path) {
     const auto twice = scaled(loaded, std::string("system.accelerator.") + path, 2);
@@ -175,7 +175,7 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   add("more vector FLOPs are not slower", "accelerator.compute.vector", 2);
   add("more special functions are not slower", "accelerator.compute.special", 2);
   // A part keeps its units, and has the less of the power the more there are beside it.
-  if (!loaded.experiment->system.accelerator.partition) {
+  if (!loaded.as<MachineExperiment>().system.accelerator.partition) {
     if (const auto units = scaled(loaded, "system.accelerator.compute.units", 2)) {
       std::vector<std::string> assignments = what_the_clock_took_along(*loaded.experiment);
       for (std::string& rate : rates_of_twice_the_units(loaded))
@@ -184,7 +184,7 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
       all.push_back({"more units are not slower", assignments, false});
     }
   }
-  const PowerConfig& power = loaded.experiment->system.accelerator.power;
+  const PowerConfig& power = loaded.as<MachineExperiment>().system.accelerator.power;
   const bool lowered = power.cap() < power.tdp.value;
   add(kHigherCap, lowered ? "accelerator.power.limit" : "accelerator.power.tdp", 1.3);
   add("faster links are not slower", "accelerator.scale_up.bandwidth", 2);

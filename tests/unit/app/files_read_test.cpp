@@ -32,7 +32,7 @@ std::string files_of(const std::string& experiment, const std::vector<std::strin
       known.insert(file.path);
       if (file.role == "calibrated_device")
         add_origins(loaded_calibration(calibration_file(loaded.experiment->calibration,
-                                                        loaded.experiment->system.accelerator))
+                                                        loaded.as<MachineExperiment>().system.accelerator))
                         ->device_configuration,
                     known);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/importers/input_file.h"
+#include "sim/config/packed_file.h"
 
 #include <zlib.h>
 
@@ -14,11 +14,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // 1 MiB of gzip can unfold to 1 GiB
-constexpr std::size_t kFirstBytes = std::size_t{1} << 16;
-constexpr std::size_t kMostBytesAtOnce = std::size_t{1} << 24;
+constexpr std::size_t kMostUnpacked = std::size_t{1} << 31;  // 1 MiB of gzip can unfold to 1 GiB
+constexpr std::size_t kFirstStep = std::size_t{1} << 16;
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 24;
 
-[[noreturn]] void fail(const std::string& path, const std::string& reason) {
+[[noreturn]] void refuse_packed(const std::string& path, const std::string& reason) {
   throw config::ConfigError(path + ": cannot be read: " + reason);
 }
 
@@ -41,14 +41,14 @@ class Unpacking {
 
   std::string text() {
     std::string text;
-    for (std::size_t step = kFirstBytes;; step = std::min(2 * step, kMostBytesAtOnce)) {
+    for (std::size_t step = kFirstStep;; step = std::min(2 * step, kMostAtOnce)) {
       const std::size_t before = text.size();
       text.resize(before + step);
       stream_.next_out = reinterpret_cast<Bytef*>(text.data() + before);
       stream_.avail_out = static_cast<uInt>(step);
       const bool ended = inflate_some();
       text.resize(before + step - stream_.avail_out);
-      if (text.size() > kMostBytes) fail(path_, "it is larger than 2 GiB");
+      if (text.size() > kMostUnpacked) refuse_packed(path_, "it is larger than 2 GiB");
       if (ended) return text;
     }
   }
@@ -58,7 +58,7 @@ class Unpacking {
   bool inflate_some() {
     while (stream_.avail_out > 0) {
       if (stream_.avail_in == 0 && rest_ > 0) {
-        stream_.avail_in = static_cast<uInt>(std::min(rest_, kMostBytesAtOnce));
+        stream_.avail_in = static_cast<uInt>(std::min(rest_, kMostAtOnce));
         rest_ -= stream_.avail_in;
       }
       const int code = inflate(&stream_, Z_NO_FLUSH);
@@ -67,9 +67,9 @@ class Unpacking {
         if (!another_member()) return true;
         inflateReset(&stream_);
       } else if (code == Z_BUF_ERROR) {
-        fail(path_, "the gzip data ends too early");
+        refuse_packed(path_, "the gzip data ends too early");
       } else if (code != Z_OK) {
-        fail(path_, "the gzip data is damaged");
+        refuse_packed(path_, "the gzip data is damaged");
       }
     }
     return false;
@@ -87,9 +87,9 @@ class Unpacking {
 }  // namespace
 
 std::string read_input(const std::string& path) {
-  config::FileText file = config::input_files().read(path, kMostBytes);
-  if (file.fault.starts_with("larger")) fail(path, "it is larger than 2 GiB");
-  if (!file.fault.empty()) fail(path, file.fault);
+  config::FileText file = config::input_files().read(path, kMostUnpacked);
+  if (file.fault.starts_with("larger")) refuse_packed(path, "it is larger than 2 GiB");
+  if (!file.fault.empty()) refuse_packed(path, file.fault);
   if (!is_gzip(file.text)) return std::move(file.text);
   return Unpacking(path, file.text).text();
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/serving/scheduler.h"
+
+namespace orrery {
+namespace {
+
+struct Sglang;
+
+/// Tokens of an answer that are reckoned with at most (CLIP_MAX_NEW_TOKENS_ESTIMATION).
+constexpr std::int64_t kMostReckoned = 4096;
+/// Iterations of decodes until the ratio is at its least, the share of it that is left then, and the
+/// iterations that a retraction reckons with (sglang/global_config.py).
+constexpr double kDecaySteps = 600, kLeastRatio = 0.14, kRetractSteps = 20;
+
+/// The scheduler of SGLang (srt/managers/scheduler.py, schedule_policy.py): an iteration is either
+/// of prompts or of decodes, prompts first; with `enable_mixed_chunk` decodes ride along. A request
+/// joins where the cache has room for it and for what those that run are likely to produce yet: a
+/// share of their answers, `new_token_ratio`, that falls while nothing goes wrong. Where decodes
+/// find no room, requests with the shortest answers are retracted, and the ratio rises.
+class SglangScheduler final : public Scheduler {
+ public:
+  explicit SglangScheduler(const Sglang& rules);
+  void admit(Queue& queue, KvPool& pool, Batch& out) override;
+
+ private:
+  double reserved(const Queue& queue) const;
+  void go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out);
+  void join(Queue& queue, KvPool& pool, Batch& out);
+  void retract(Queue& queue, KvPool& pool);
+  void decode(Queue& queue, KvPool& pool, Batch& out);
+
+  const Sglang& rules_;
+  double first_ratio_, ratio_;
+  std::int64_t chunk_left_ = 0, prefill_left_ = 0;
+};
+
+struct Sglang final : SchedulerConfig {
+  Sglang() { kind = "sglang"; }
+
+  std::unique_ptr<Scheduler> make() const override {
+    return std::make_unique<SglangScheduler>(*this);
+  }
+  EngineMemory memory() const override {
+    const std::int64_t chunk = chunked_prefill_size > 0 ? chunked_prefill_size : max_prefill_tokens;
+    return {EngineMemory::Of::kStatic, mem_fraction_static, chunk,     max_running_requests, max_total_tokens / page_size,
+            page_size,           !disable_radix_cache};
+  }
+
+  std::string version = "0.5";
+  std::int64_t max_running_requests = 256, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
+  std::int64_t page_size = 1, max_total_tokens = 0;
+  double mem_fraction_static = 0.88, schedule_conservativeness = 1;
+  bool enable_mixed_chunk = false, disable_radix_cache = false;
+
+  static const config::Schema<Sglang>& schema() {
+    using config::between;
+    static const config::Schema<Sglang> schema =
+        engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
+            .optional("version", &Sglang::version, "version of SGLang, for the record")
+            .optional("max_running_requests", &Sglang::max_running_requests,
+                      "requests that run at a time at most", between(1, 1e6))
+            .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
+                      "new tokens of an iteration of prompts at most; -1: prompts stay whole",
+                      between(-1, 1e7))
+            .optional("max_prefill_tokens", &Sglang::max_prefill_tokens,
+                      "tokens of the prompts that begin in an iteration at most", between(1, 1e7))
+            .optional("page_size", &Sglang::page_size, "tokens of a page of the cache",
+                      between(1, 4096))
+            .optional("max_total_tokens", &Sglang::max_total_tokens,
+                      "tokens of the cache; 0: what memory is left for", between(0, 1e12))
+            .optional("mem_fraction_static", &Sglang::mem_fraction_static,
+                      "share of the device memory for weights and cache", between(0.01, 1))
+            .optional("schedule_conservativeness", &Sglang::schedule_conservativeness,
+                      "how much of the answers is reserved before requests join, over the usual",
+                      between(0.01, 10))
+            .optional("enable_mixed_chunk", &Sglang::enable_mixed_chunk,
+                      "whether decodes run beside prompts in one iteration")
+            .optional("disable_radix_cache", &Sglang::disable_radix_cache,
+                      "whether equal prefixes are not kept")
+            .check(
+                "must be -1 or positive", [](const Sglang& s) { return s.chunked_prefill_size != 0; },
+                "chunked_prefill_size");
+    return schema;
+  }
+};
+
+/// 0.7 of the answers at first (init_new_token_ratio), more or less by conservativeness.
+SglangScheduler::SglangScheduler(const Sglang& rules)
+    : rules_(rules),
+      first_ratio_(std::min(0.7 * rules.schedule_conservativeness, 1.0)),
+      ratio_(first_ratio_) {}
+
+/// Tokens that those that run are reckoned to need yet.
+double SglangScheduler::reserved(const Queue& queue) const {
+  std::int64_t left = 0;
+  for (const Progress& p : queue.running)
+    left += std::min(p.request.output - p.produced, kMostReckoned);
+  return ratio_ * static_cast<double>(left);
+}
+
+/// A prompt that has begun to enter goes on first.
+void SglangScheduler::go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out) {
+  for (std::size_t i = 0; i < queue.running.size(); ++i) {
+    Progress& p = queue.running[i];
+    if (p.decodes()) continue;
+    const std::int64_t tokens = std::min(p.missing(), chunk_left_);
+    if (tokens == 0 || !pool.grow(p, tokens)) continue;
+    out.shares.push_back({i, tokens});
+    chunk_left_ -= tokens;
+    prefill_left_ -= tokens;
+  }
+}
+
+void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
+  const auto most = static_cast<std::size_t>(rules_.max_running_requests);
+  const auto room = [&] { return static_cast<double>(pool.available() * pool.block_tokens()); };
+  double reckoned = reserved(queue);
+  while (!queue.waiting.empty() && chunk_left_ > 0 && prefill_left_ > 0 &&
+         queue.running.size() < most) {
+    Progress& first = queue.waiting.front();
+    pool.find_prefix(first);
+    const std::int64_t output = std::min(first.request.output - first.produced, kMostReckoned);
+    const auto needed = static_cast<double>(first.missing() + output);
+    const std::int64_t tokens = std::min(first.missing(), chunk_left_);
+    const bool whole = rules_.chunked_prefill_size > 0 || out.shares.empty() ||
+                       first.missing() <= prefill_left_;
+    // Alone it may have all that there is.
+    const bool room_for = needed + reckoned < room() || queue.running.empty();
+    if (!whole || !room_for || !pool.grow(first, tokens)) {
+      pool.release(first);
+      return;
+    }
+    reckoned += static_cast<double>(first.missing() - tokens) + static_cast<double>(output);
+    out.shares.push_back({queue.running.size(), tokens});
+    chunk_left_ -= tokens;
+    prefill_left_ -= tokens;
+    queue.running.push_back(std::move(first));
+    queue.waiting.pop_front();
+  }
+}
+
+/// Sends those with the shortest answers, and of them those with the longest prompts, back until
+/// all others have room for a token more.
+void SglangScheduler::retract(Queue& queue, KvPool& pool) {
+  const auto needed = [&] {
+    std::int64_t blocks = 0;
+    for (const Progress& p : queue.running)
+      if (p.decodes() && p.cached % pool.block_tokens() == 0) ++blocks;
+    return blocks;
+  };
+  bool retracted = false;
+  while (queue.running.size() > 1 && needed() > pool.available()) {
+    const auto least = std::min_element(queue.running.begin(), queue.running.end(),
+                                        [](const Progress& a, const Progress& b) {
+                                          return std::pair(a.produced, -a.request.prompt) <
+                                                 std::pair(b.produced, -b.request.prompt);
+                                        });
+    std::rotate(least, least + 1, queue.running.end());
+    preempt_last(queue, pool);
+    retracted = true;
+  }
+  if (!retracted) {
+    ratio_ = std::max(ratio_ - first_ratio_ * (1 - kLeastRatio) / kDecaySteps,
+                      first_ratio_ * kLeastRatio);
+    return;
+  }
+  double produced = 0, all = 0;
+  for (const Progress& p : queue.running) {
+    produced += static_cast<double>(p.produced);
+    all += static_cast<double>(p.request.output);
+  }
+  const auto count = static_cast<double>(queue.running.size());
+  ratio_ = std::min(1.0, (produced + kRetractSteps * count) / (all + 1));
+}
+
+void SglangScheduler::decode(Queue& queue, KvPool& pool, Batch& out) {
+  for (std::size_t i = 0; i < queue.running.size(); ++i) {
+    Progress& p = queue.running[i];
+    if (p.decodes() && pool.grow(p, 1)) out.shares.push_back({i, 1});
+  }
+}
+
+void SglangScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
+  out.shares.clear();
+  const bool chunks = rules_.chunked_prefill_size > 0;
+  prefill_left_ = rules_.max_prefill_tokens;
+  chunk_left_ = chunks ? rules_.chunked_prefill_size : INT64_MAX;
+  go_on_with_chunk(queue, pool, out);
+  join(queue, pool, out);
+  if (!out.shares.empty() && !rules_.enable_mixed_chunk) return;
+  if (out.shares.empty()) retract(queue, pool);
+  decode(queue, pool, out);
+}
+
+const config::Registered<SchedulerConfig>::Add<Sglang> added_sglang(
+    "sglang", "batches of prompts or of decodes, as SGLang makes them");
+
+}  // namespace
+}  // namespace orrery

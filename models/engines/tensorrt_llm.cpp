@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "sim/serving/scheduler.h"
+
+namespace orrery {
+
+/// Which requests TensorRT-LLM lets into the cache.
+enum class CapacityPolicy {
+  kGuaranteedNoEvict,  ///< those that surely end: blocks for whole answers are set aside
+  kMaxUtilization,     ///< all that fit now; the last is paused where blocks run out
+};
+
+namespace config {
+template <>
+struct EnumNames<CapacityPolicy> {
+  static constexpr std::pair<CapacityPolicy, const char*> values[] = {
+      {CapacityPolicy::kGuaranteedNoEvict, "GUARANTEED_NO_EVICT"},
+      {CapacityPolicy::kMaxUtilization, "MAX_UTILIZATION"}};
+};
+}  // namespace config
+
+namespace {
+
+struct TensorrtLlm;
+
+/// In-flight batching of TensorRT-LLM (capacityScheduler.cpp, microBatchScheduler.cpp): the policy
+/// says who is in the cache; of those, tokens of answers go into the iteration first, then prompts
+/// as far as max_num_tokens reaches.
+class TensorrtLlmScheduler final : public Scheduler {
+ public:
+  explicit TensorrtLlmScheduler(const TensorrtLlm& rules) : rules_(rules) {}
+  void admit(Queue& queue, KvPool& pool, Batch& out) override;
+
+ private:
+  std::int64_t unheld(const Progress& p, const KvPool& pool) const;
+  bool may_join(const Progress& first, const Queue& queue, const KvPool& pool) const;
+  void answers(Queue& queue, KvPool& pool, Batch& out);
+  void prompts(Queue& queue, KvPool& pool, Batch& out);
+  std::int64_t piece(const Progress& p) const;
+
+  const TensorrtLlm& rules_;
+  std::int64_t left_ = 0;
+};
+
+struct TensorrtLlm final : SchedulerConfig {
+  TensorrtLlm() { kind = "tensorrt_llm"; }
+
+  std::unique_ptr<Scheduler> make() const override {
+    return std::make_unique<TensorrtLlmScheduler>(*this);
+  }
+  EngineMemory memory() const override {
+    return {EngineMemory::Of::kLeftOver, free_gpu_memory_fraction, max_num_tokens,   max_batch_size, max_tokens / tokens_per_block,
+            tokens_per_block,         enable_block_reuse};
+  }
+
+  std::string version = "1.0";
+  CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
+  std::int64_t max_batch_size = 2048, max_num_tokens = 8192, tokens_per_block = 32, max_tokens = 0;
+  bool enable_chunked_prefill = false, enable_block_reuse = true;
+  double free_gpu_memory_fraction = 0.9;
+
+  static const config::Schema<TensorrtLlm>& schema() {
+    using config::between;
+    using T = TensorrtLlm;
+    static const config::Schema<T> schema =
+        engine_schema<T>("tensorrt_llm", "in-flight batching of TensorRT-LLM")
+            .optional("version", &T::version, "version of TensorRT-LLM, for the record")
+            .optional("capacity_scheduler_policy", &T::capacity_scheduler_policy,
+                      "GUARANTEED_NO_EVICT: who joins has blocks to its end; MAX_UTILIZATION: who "
+                      "fits now joins, and the last is paused where blocks run out")
+            .optional("max_batch_size", &T::max_batch_size, "requests that run at a time at most",
+                      between(1, 1e6))
+            .optional("max_num_tokens", &T::max_num_tokens, "new tokens of an iteration at most",
+                      between(1, 1e7))
+            .optional("tokens_per_block", &T::tokens_per_block, "tokens of a block",
+                      between(1, 4096))
+            .optional("max_tokens", &T::max_tokens,
+                      "tokens of the cache; 0: what memory is left for", between(0, 1e12))
+            .optional("enable_chunked_prefill", &T::enable_chunked_prefill,
+                      "whether a prompt may enter in pieces")
+            .optional("enable_block_reuse", &T::enable_block_reuse,
+                      "whether blocks of equal prefixes are kept and shared")
+            .optional("free_gpu_memory_fraction", &T::free_gpu_memory_fraction,
+                      "share of the device memory, less weights and activations, for the cache",
+                      between(0.01, 1));
+    return schema;
+  }
+};
+
+/// Blocks that a request needs yet until its end.
+std::int64_t TensorrtLlmScheduler::unheld(const Progress& p, const KvPool& pool) const {
+  const std::int64_t all = pool.blocks_of(p.request.prompt + p.request.output - 1);
+  return all - pool.blocks_of(p.cached);
+}
+
+bool TensorrtLlmScheduler::may_join(const Progress& first, const Queue& queue,
+                                    const KvPool& pool) const {
+  if (rules_.capacity_scheduler_policy == CapacityPolicy::kMaxUtilization) return true;
+  std::int64_t needed = unheld(first, pool);
+  for (const Progress& p : queue.running) needed += unheld(p, pool);
+  return needed <= pool.available();
+}
+
+void TensorrtLlmScheduler::answers(Queue& queue, KvPool& pool, Batch& out) {
+  for (std::size_t i = 0; i < queue.running.size(); ++i) {
+    if (!queue.running[i].decodes()) continue;
+    while (i < queue.running.size() && !pool.grow(queue.running[i], 1)) preempt_last(queue, pool);
+    if (i == queue.running.size()) return;
+    if (left_ == 0) continue;
+    out.shares.push_back({i, 1});
+    --left_;
+  }
+}
+
+/// Tokens of a prompt that may enter now; 0: none.
+std::int64_t TensorrtLlmScheduler::piece(const Progress& p) const {
+  if (rules_.enable_chunked_prefill) return std::min(p.missing(), left_);
+  // A cache that was dropped may need more at once than any prompt.
+  const bool alone = left_ == rules_.max_num_tokens && p.produced > 0;
+  return p.missing() <= left_ || alone ? p.missing() : 0;
+}
+
+void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
+  for (std::size_t i = 0; i < queue.running.size(); ++i) {
+    Progress& p = queue.running[i];
+    if (p.decodes()) continue;
+    const std::int64_t tokens = piece(p);
+    if (tokens == 0 || !pool.grow(p, tokens)) continue;
+    out.shares.push_back({i, tokens});
+    left_ -= std::min(tokens, left_);
+  }
+  const auto most = static_cast<std::size_t>(rules_.max_batch_size);
+  while (!queue.waiting.empty() && queue.running.size() < most) {
+    Progress& first = queue.waiting.front();
+    pool.find_prefix(first);
+    const std::int64_t tokens = piece(first);
+    if (tokens == 0 || !may_join(first, queue, pool) || !pool.grow(first, tokens)) {
+      pool.release(first);
+      return;
+    }
+    out.shares.push_back({queue.running.size(), tokens});
+    left_ -= std::min(tokens, left_);
+    queue.running.push_back(std::move(first));
+    queue.waiting.pop_front();
+  }
+}
+
+void TensorrtLlmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
+  out.shares.clear();
+  left_ = rules_.max_num_tokens;
+  const std::size_t before = queue.running.size();
+  answers(queue, pool, out);
+  const bool paused = queue.running.size() < before;
+  if (!paused || out.shares.empty()) prompts(queue, pool, out);
+}
+
+const config::Registered<SchedulerConfig>::Add<TensorrtLlm> added_tensorrt_llm(
+    "tensorrt_llm", "in-flight batching of TensorRT-LLM");
+
+}  // namespace
+}  // namespace orrery

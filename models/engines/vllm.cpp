@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "sim/serving/scheduler.h"
+
+namespace orrery {
+namespace {
+
+struct Vllm;
+
+/// The scheduler of vLLM's V1 engine (vllm/v1/core/sched/scheduler.py): a budget of new tokens goes
+/// first to requests that run, in order of their coming, then to those that wait. Where no block is
+/// left, the request that came last is dropped and computes its cache again later; nobody joins in
+/// such an iteration.
+class VllmScheduler final : public Scheduler {
+ public:
+  explicit VllmScheduler(const Vllm& rules) : rules_(rules) {}
+  void admit(Queue& queue, KvPool& pool, Batch& out) override;
+
+ private:
+  std::int64_t capped(std::int64_t tokens) const;
+  bool run(Queue& queue, KvPool& pool, Batch& out);
+  void join(Queue& queue, KvPool& pool, Batch& out);
+
+  const Vllm& rules_;
+  std::int64_t budget_ = 0;
+};
+
+struct Vllm final : SchedulerConfig {
+  Vllm() { kind = "vllm"; }
+
+  std::unique_ptr<Scheduler> make() const override {
+    return std::make_unique<VllmScheduler>(*this);
+  }
+  EngineMemory memory() const override {
+    return {EngineMemory::Of::kDevice, gpu_memory_utilization, max_num_batched_tokens, max_num_seqs,
+            num_gpu_blocks,         block_size,             prefix_caching};
+  }
+
+  std::string version = "0.11";
+  std::int64_t max_num_seqs = 256, max_num_batched_tokens = 8192;
+  std::int64_t long_prefill_token_threshold = 0;
+  bool enable_chunked_prefill = true;
+  bool prefix_caching = true;
+  std::int64_t block_size = 16, num_gpu_blocks = 0;
+  double gpu_memory_utilization = 0.9;
+
+  static const config::Schema<Vllm>& schema() {
+    using config::between;
+    static const config::Schema<Vllm> schema =
+        engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
+            .optional("version", &Vllm::version, "version of vLLM, for the record")
+            .optional("max_num_seqs", &Vllm::max_num_seqs, "requests that run at a time at most",
+                      between(1, 1e6))
+            .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
+                      "new tokens of an iteration at most", between(1, 1e7))
+            .optional("long_prefill_token_threshold", &Vllm::long_prefill_token_threshold,
+                      "new tokens of one request in an iteration at most; 0: as many as the budget "
+                      "has",
+                      between(0, 1e7))
+            .optional("enable_chunked_prefill", &Vllm::enable_chunked_prefill,
+                      "whether a prompt may enter in pieces")
+            .optional("prefix_caching", &Vllm::prefix_caching,
+                      "whether blocks of equal prefixes are kept and shared")
+            .optional("block_size", &Vllm::block_size, "tokens of a block", between(1, 4096))
+            .optional("num_gpu_blocks", &Vllm::num_gpu_blocks,
+                      "blocks of the cache; 0: what memory is left for", between(0, 1e12))
+            .optional("gpu_memory_utilization", &Vllm::gpu_memory_utilization,
+                      "share of the device memory for weights, activations and blocks",
+                      between(0.01, 1))
+            .check(
+                "without chunks a prompt must fit in max_num_batched_tokens whole, which "
+                "long_prefill_token_threshold forbids",
+                [](const Vllm& v) {
+                  return v.enable_chunked_prefill || v.long_prefill_token_threshold == 0;
+                },
+                "long_prefill_token_threshold");
+    return schema;
+  }
+};
+
+std::int64_t VllmScheduler::capped(std::int64_t tokens) const {
+  const std::int64_t threshold = rules_.long_prefill_token_threshold;
+  return std::min(threshold > 0 ? std::min(tokens, threshold) : tokens, budget_);
+}
+
+/// Whether all that run found room.
+bool VllmScheduler::run(Queue& queue, KvPool& pool, Batch& out) {
+  bool all = true;
+  for (std::size_t i = 0; i < queue.running.size() && budget_ > 0; ++i) {
+    const std::int64_t tokens = capped(queue.running[i].missing());
+    while (i < queue.running.size() && !pool.grow(queue.running[i], tokens)) {
+      preempt_last(queue, pool);
+      all = false;
+    }
+    if (i == queue.running.size()) break;
+    out.shares.push_back({i, tokens});
+    budget_ -= tokens;
+  }
+  return all;
+}
+
+void VllmScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
+  const auto most = static_cast<std::size_t>(rules_.max_num_seqs);
+  while (!queue.waiting.empty() && budget_ > 0 && queue.running.size() < most) {
+    Progress& first = queue.waiting.front();
+    pool.find_prefix(first);
+    const std::int64_t tokens = capped(first.missing());
+    const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();
+    if (!whole || !pool.grow(first, tokens)) {
+      pool.release(first);
+      return;
+    }
+    out.shares.push_back({queue.running.size(), tokens});
+    queue.running.push_back(std::move(first));
+    queue.waiting.pop_front();
+    budget_ -= tokens;
+  }
+}
+
+void VllmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
+  out.shares.clear();
+  budget_ = rules_.max_num_batched_tokens;
+  if (run(queue, pool, out)) join(queue, pool, out);
+}
+
+const config::Registered<SchedulerConfig>::Add<Vllm> added_vllm(
+    "vllm", "continuous batching of vLLM's V1 engine");
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/app/experiments/checkpoint.h"
+#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/kernel_pricing.h"
+#include "sim/config/load.h"
+#include "sim/config/place.h"
+#include "sim/serving/service.h"
+#include "workloads/require.h"
+
+namespace orrery {
+
+const config::Schema<ServingExperiment>& ServingExperiment::schema() {
+  using E = ServingExperiment;
+  static const config::Schema<E> schema =
+      experiment_schema<E>("serving", "requests through schedulers on simulated hardware")
+          .optional_reference("model", &E::model, "models", "the language model")
+          .required("serving", &E::serving, "requests and the fleet that answers them")
+          .optional("fidelity", &E::fidelity,
+                    "detail of the kernel model: closed form, tile (thread blocks as discrete "
+                    "events), or auto, whichever predicts a kernel better")
+          .optional("measured", &E::measured,
+                    "operator tables (CSV) of the accelerators: kernels that they have take the "
+                    "measured time");
+  return schema;
+}
+
+namespace {
+
+const RegisterExperiment<ServingExperiment> registered_serving(
+    "serving", "requests through schedulers on simulated hardware");
+
+std::string group_path(std::size_t i) { return "serving.fleet." + std::to_string(i); }
+
+/// "dgx_h100 TP8 x 2, dgx_b200 TP4".
+std::string fleet_text(const ServingConfig& serving) {
+  std::string text;
+  for (const ServingGroup& group : serving.fleet) {
+    text += (text.empty() ? "" : ", ") + group.system.name + " TP" + std::to_string(group.parallel.tp);
+    if (group.parallel.dp > 1) text += " DP" + std::to_string(group.parallel.dp);
+    if (group.parallel.ep > 1) text += " EP" + std::to_string(group.parallel.ep);
+    if (group.replicas > 1) text += " x " + std::to_string(group.replicas);
+  }
+  return text;
+}
+
+/// @throws config::KeyError for what serving cannot be run by
+void require_group(const LlmConfig& llm, const ServingGroup& group) {
+  require(group.parallel.pp == 1, "parallel.pp",
+          "replicas of several pipeline stages are not modelled in serving", {"1", {}});
+  require_supported(llm, serving_step(group));
+  matrix_peak(group.system.accelerator, group.precision);
+}
+
+/// An error of a group as one of the experiment.
+config::KeyError within(const config::KeyError& error, std::size_t group) {
+  std::vector<std::string> paths;
+  for (const std::string& path : error.paths()) paths.push_back(group_path(group) + "." + path);
+  return {std::move(paths), error.message(), error.advice()};
+}
+
+}  // namespace
+
+void ServingExperiment::bind_machines() {
+  machines_.clear();
+  for (ServingGroup& group : serving.fleet) {
+    calibration_file(calibration, group.system.accelerator);
+    machines_.push_back(std::make_shared<const Machine>(group.system, group.nodes, calibration));
+    group.system = machines_.back()->system();
+  }
+}
+
+void ServingExperiment::share_machines(const std::shared_ptr<const Experiment>& other) {
+  const auto& same = dynamic_cast<const ServingExperiment&>(*other);
+  machines_ = same.machines_;
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i)
+    serving.fleet[i].system = same.serving.fleet[i].system;
+}
+
+bool ServingExperiment::of_machines(const std::string& path) const {
+  return path.starts_with("serving.fleet.") &&
+         (path.find(".system.") != std::string::npos || path.ends_with(".nodes"));
+}
+
+std::vector<std::string> ServingExperiment::followed() const {
+  std::vector<std::string> all;
+  for (const ServingGroup& group : serving.fleet)
+    all.insert(all.end(), group.system.accelerator.followed.begin(),
+               group.system.accelerator.followed.end());
+  return all;
+}
+
+void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  warn_of_checkpoint(model, node, diagnostics);
+  config::Node* fleet = node.find("serving")->find("fleet");
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    ServingGroup& group = serving.fleet[i];
+    take_checkpoint_precisions(model, group.precision, group.kv_precision, fleet->item(i));
+  }
+}
+
+void ServingExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  const auto complain = [&](const std::vector<std::string>& keys, std::string message,
+                            config::Advice advice = {}) {
+    const config::Place place = config::place_of(node, keys);
+    diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
+                      std::move(advice.notes));
+  };
+  const config::Node* written = node.find("model");
+  if (written->is_null() || written->origin().kind == config::Origin::Kind::kDefault) {
+    complain({"experiment"}, "this experiment needs the key 'model'",
+             {{}, {"a name of `orrery describe models`, a path, or {hf: path of a config.json}"}});
+    return;
+  }
+  try {
+    Routers::at("router", serving.router, "serving.router");
+  } catch (const config::KeyError& error) {
+    config::report(error, node, diagnostics);
+  }
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    const int available = group.system.ranks() * group.nodes;
+    if (group.parallel.ranks() <= available) continue;
+    complain({group_path(i) + ".parallel", group_path(i)},
+             "tp * pp * dp = " + std::to_string(group.parallel.ranks()) +
+                 " ranks of a replica, but " + std::to_string(group.nodes) + " x " +
+                 group.system.name + " has " + std::to_string(available));
+  }
+}
+
+std::vector<InputFile> ServingExperiment::input_files() const {
+  std::vector<InputFile> files;
+  if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
+  if (const std::string trace = serving.workload->file(); !trace.empty())
+    files.push_back(file_read_now("trace", trace));
+  for (const auto& machine : machines_) {
+    add_kernel_files(*machine, measured, files);
+    add_collective_files(*machine, files);
+  }
+  return files;
+}
+
+void ServingExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  erase_keys(configuration["model"], {"hf", "source", "model"});
+  erase_keys(configuration["serving"]["workload"], {"trace"});
+  for (nlohmann::ordered_json& group : configuration["serving"]["fleet"]) {
+    erase_keys(group, {"name"});
+    strip_system_names(group["system"]);
+  }
+}
+
+void ServingExperiment::check_plan(const config::Node&, config::Diagnostics&) const {
+  const LlmConfig llm = model.build();
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    try {
+      require_group(llm, serving.fleet[i]);
+    } catch (const config::KeyError& error) {
+      throw within(error, i);
+    }
+  }
+}
+
+void ServingExperiment::run(const SimulateOptions&, RunRecord& record) const {
+  const LlmConfig llm = model.build();
+  std::vector<ServingFleetGroup> groups;
+  groups.reserve(serving.fleet.size());
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    try {
+      require_group(llm, serving.fleet[i]);
+      groups.emplace_back(machines_[i], llm, serving.fleet[i], KernelChoice{fidelity, {}, measured});
+    } catch (const config::KeyError& error) {
+      throw within(error, i);
+    }
+  }
+  std::vector<Instance> instances;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (!report_memory(serving.fleet[i], groups[i].memory(), record)) return;
+    groups[i].add_to(instances);
+  }
+  const auto router = Routers::at("router", serving.router)();
+  const auto source = serving.workload->make();
+  ServingLog log;
+  Service service(instances, *router, *source, log);
+  service.run();
+  report_serving(serving, service, log, instances, record);
+}
+
+TableView ServingExperiment::table() const {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  using R = RunRecord;
+  const auto ms = [](const char* metric) {
+    return [metric](const R& r) { return metric_cell(r, metric, "ms"); };
+  };
+  return {{{{"fleet"}, [this](const R&) { return fleet_text(serving); }, true},
+           {{"mean TTFT", kRight}, [](const R& r) { return time_cell(r, "mean_ttft_ms", "ms"); }},
+           {{"p99 TTFT", kRight}, ms("p99_ttft_ms")},
+           {{"mean TPOT", kRight}, ms("mean_tpot_ms")},
+           {{"p99 TPOT", kRight}, ms("p99_tpot_ms")},
+           {{"tokens/s/user", kRight},
+            [](const R& r) { return metric_cell(r, "output_throughput_per_user", ""); }},
+           {{"tokens/s/acc", kRight},
+            [](const R& r) { return metric_cell(r, "output_throughput_per_accelerator", ""); }},
+           {{"goodput", kRight}, [](const R& r) { return metric_cell(r, "request_goodput", "1/s"); }},
+           {{"saturated"}, [](const R& r) { return label_cell(r, "saturated"); }}},
+          "mean_ttft_ms, output_throughput_per_accelerator",
+          "serving.workload.seed=2",
+          {}};
+}
+
+}  // namespace orrery

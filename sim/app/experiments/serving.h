@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/serving_config.h"
+#include "workloads/llm/model_config.h"
+
+namespace orrery {
+
+/// Requests through schedulers on simulated hardware.
+struct ServingExperiment final : Experiment {
+  ServingExperiment() { kind = "serving"; }
+
+  ModelConfig model;
+  ServingConfig serving;
+  Fidelity fidelity = Fidelity::kAuto;
+  std::vector<FilePath> measured;  ///< operator tables whose times override the model
+  static const config::Schema<ServingExperiment>& schema();
+
+  void bind_machines() override;
+  void share_machines(const std::shared_ptr<const Experiment>& other) override;
+  bool of_machines(const std::string& path) const override;
+  std::vector<std::string> followed() const override;
+
+  void complete(config::Node& node, config::Diagnostics& diagnostics) override;
+  void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
+  std::vector<InputFile> input_files() const override;
+  void strip_names(nlohmann::ordered_json& configuration) const override;
+  void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;
+  void run(const SimulateOptions& options, RunRecord& record) const override;
+  TableView table() const override;
+
+ private:
+  std::vector<std::shared_ptr<const Machine>> machines_;  ///< that of each group
+};
+
+}  // namespace orrery

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving_config.h"
+
+#include "sim/app/experiments/enum_names.h"
+#include "sim/serving/router.h"
+
+namespace orrery {
+
+using config::between;
+
+const config::Schema<ServingGroup>& ServingGroup::schema() {
+  using G = ServingGroup;
+  static const auto schema =
+      config::Schema<G>("group", "replicas of one kind")
+          .optional("name", &G::name, "what you call them")
+          .reference("system", &G::system, "systems", "the machine of a replica")
+          .optional("nodes", &G::nodes, "copies of the system for a replica", between(1, 100000))
+          .optional("replicas", &G::replicas, "instances that requests are spread over",
+                    between(1, 100000))
+          .optional("parallel", &G::parallel,
+                    "how the model is spread over the ranks of a replica; dp ranks run iterations "
+                    "together, each with requests of its own")
+          .optional("precision", &G::precision,
+                    "number format of weights and matrix operands; where none is given, that of "
+                    "the checkpoint")
+          .optional("kv_precision", &G::kv_precision,
+                    "number format of the KV cache; where none is given, that of the checkpoint, "
+                    "which may bring scales for fp8")
+          .required("engine", &G::engine, "the scheduler: {kind: vllm}");
+  return schema;
+}
+
+const config::Schema<ServingSlo>& ServingSlo::schema() {
+  using S = ServingSlo;
+  static const auto schema =
+      config::Schema<S>("slo", "what users were promised")
+          .optional("ttft", &S::ttft, "time to the first token of a request that counts as good",
+                    config::positive())
+          .optional("tpot", &S::tpot, "time per further token of a request that counts as good",
+                    config::positive())
+          .optional("e2el", &S::e2el, "time of a whole request that counts as good",
+                    config::positive())
+          .optional("ttft_p99", &S::ttft_p99, "time to the first token that 99 of 100 keep",
+                    config::positive())
+          .optional("tpot_p99", &S::tpot_p99, "time per further token that 99 of 100 keep",
+                    config::positive())
+          .optional("e2el_p99", &S::e2el_p99, "time of whole requests that 99 of 100 keep",
+                    config::positive());
+  return schema;
+}
+
+const config::Schema<ServingConfig>& ServingConfig::schema() {
+  using S = ServingConfig;
+  static const auto schema =
+      config::Schema<S>("serving", "requests and the fleet that answers them")
+          .required("workload", &S::workload, "requests: an arrival process, a trace or clients")
+          .required("fleet", &S::fleet, "groups of replicas")
+          .optional("router", &S::router, "which replica takes a request; one of `orrery describe "
+                                          "routers`")
+          .optional("slo", &S::slo, "what users were promised")
+          .check(
+              "needs at least one group", [](const S& s) { return !s.fleet.empty(); }, "fleet");
+  return schema;
+}
+
+}  // namespace orrery

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving_fleet.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "workloads/memory.h"
+
+namespace orrery {
+namespace {
+
+/// A context longer than any window, half of what fits.
+double long_context(const LlmConfig& llm) {
+  constexpr std::int64_t kLong = 1 << 22;
+  return static_cast<double>(llm.positions > 0 ? llm.positions / 2 - 1 : kLong);
+}
+
+/// What a stage needs of a step.
+MemoryUse use_of(const LlmConfig& llm, InferenceConfig step, const MixedBatch& batch,
+                 std::size_t stage) {
+  step.batch = batch;
+  return inference_memory(llm, step)[stage];
+}
+
+ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
+                           std::size_t stage) {
+  using Of = EngineMemory::Of;
+  const EngineMemory engine = group.engine->memory();
+  const InferenceConfig step = serving_step(group);
+  const MixedBatch largest{{{engine.most_tokens, 0, 1, true}}, {}};
+  const MemoryUse use = use_of(llm, step, largest, stage);
+  const auto cache = [&](double context) {
+    const DecodeGroup one{static_cast<std::int64_t>(context), 1};
+    return use_of(llm, step, {{}, {one}}, stage).kv_cache;
+  };
+  const double length = long_context(llm);
+  const Bytes token = (cache(2 * length) - cache(length)) / length;
+  const Bytes window = cache(length) - token * (length + 1);
+  ServingMemory memory;
+  memory.weights = use.weights;
+  memory.working = use.working + use.activations + use.logits;
+  memory.windows = window * static_cast<double>(engine.most_sampled);
+  memory.block = token * static_cast<double>(engine.block_tokens);
+  memory.usable = machine.usable_memory(engine.of == Of::kLeftOver ? 0 : 1 - engine.share);
+  Bytes left = memory.usable - memory.weights - memory.windows;
+  if (engine.of != Of::kStatic) left = left - memory.working;
+  if (engine.of == Of::kLeftOver) left = left * engine.share;
+  memory.blocks = engine.blocks;
+  if (engine.blocks == 0 && memory.block.base() > 0)
+    memory.blocks = static_cast<std::int64_t>(std::max(0.0, left / memory.block));
+  return memory;
+}
+
+}  // namespace
+
+InferenceConfig serving_step(const ServingGroup& group) {
+  InferenceConfig step;
+  step.parallel = group.parallel;
+  step.phase = Phase::kMixed;
+  step.batch = {{}, {{1, 1}}};
+  step.precision = group.precision;
+  step.kv_precision =
+      group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
+  return step;
+}
+
+ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
+                             const ServingGroup& group) {
+  ServingMemory least = stage_memory(machine, llm, group, 0);
+  for (int stage = 1; stage < group.parallel.pp; ++stage) {
+    const ServingMemory other =
+        stage_memory(machine, llm, group, static_cast<std::size_t>(stage));
+    if (other.blocks < least.blocks) least = other;
+  }
+  return least;
+}
+
+ServingFleetGroup::ServingFleetGroup(std::shared_ptr<const Machine> machine, const LlmConfig& llm,
+                                     const ServingGroup& group, const KernelChoice& choice)
+    : group_(group),
+      memory_(serving_memory(*machine, llm, group)),
+      pricer_(std::make_unique<StepPricer>(step_machine(std::move(machine), choice), llm,
+                                           serving_step(group))) {}
+
+void ServingFleetGroup::add_to(std::vector<Instance>& instances) {
+  const EngineMemory engine = group_.engine->memory();
+  const KvRules rules{engine.block_tokens, memory_.blocks, engine.prefix_caching};
+  for (int i = 0; i < group_.replicas; ++i)
+    instances.emplace_back(*group_.engine.object, rules, group_.parallel.dp, *pricer_);
+}
+
+}  // namespace orrery

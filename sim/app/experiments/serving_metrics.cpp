@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/results/metric_table.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kServing = "serving";
+constexpr double kMs = 1e3;  ///< ms of a second
+
+const DeclaredMetric kCompleted{{"completed", "1", "requests that were answered", kServing}};
+const DeclaredMetric kDuration{
+    {"duration_s", "s", "time from the first arrival to the last token", kServing, Follows::kTime}};
+const DeclaredMetric kRequestThroughput{
+    {"request_throughput", "1/s", "requests answered over the duration", kServing, Follows::kRate}};
+const DeclaredMetric kRequestGoodput{
+    {"request_goodput", "1/s",
+     "requests over the duration that kept all that serving.slo promises (ttft, tpot, e2el; where "
+     "only that is given, the bound of the 99th percentile)",
+     kServing}};
+const DeclaredMetric kSloAttainment{
+    {"slo_attainment", "1", "share of the requests that kept all that serving.slo promises",
+     kServing}};
+const DeclaredMetric kSloMet{
+    {"slo_met", "", "whether the 99th percentiles keep what serving.slo promises of them", kServing}};
+const DeclaredMetric kOutputThroughput{
+    {"output_throughput", "1/s", "tokens of answers over the duration", kServing, Follows::kRate}};
+const DeclaredMetric kTotalThroughput{{"total_token_throughput", "1/s",
+                                       "tokens of prompts and answers over the duration", kServing,
+                                       Follows::kRate}};
+const DeclaredMetric kOutputPerAccelerator{
+    {"output_throughput_per_accelerator", "1/s",
+     "tokens of answers over the duration, for each accelerator", kServing, Follows::kRate}};
+const DeclaredMetric kTotalPerAccelerator{
+    {"total_throughput_per_accelerator", "1/s",
+     "tokens of prompts and answers over the duration, for each accelerator", kServing,
+     Follows::kRate}};
+const DeclaredMetric kOutputPerUser{
+    {"output_throughput_per_user", "1/s", "1 over the mean time per further token of a request",
+     kServing, Follows::kRate}};
+const DeclaredMetric kIterations{
+    {"iterations", "1", "iterations of all instances", kServing}};
+const DeclaredMetric kPreemptions{
+    {"preemptions", "1", "times that the cache of a request was dropped", kServing}};
+const DeclaredMetric kBusyShare{
+    {"busy_share", "1", "share of the duration in which instances ran iterations", kServing}};
+const DeclaredMetric kKvBlocks{
+    {"kv_blocks", "1", "blocks of the KV cache of a rank, least of all groups", kServing}};
+const DeclaredMetric kKvTokens{
+    {"kv_tokens", "1", "tokens that the KV cache of a rank has room for, least of all groups",
+     kServing}};
+const DeclaredMetric kSaturated{
+    {"saturated", "",
+     "yes where the requests that wait grow without end: the slope of a line through 20 means over "
+     "the arrivals, after a tenth that is cut as warm-up, is above zero with 95 % confidence, and "
+     "they come to more than one at a time",
+     kServing}};
+const DeclaredMetric kQueueSlope{
+    {"queue_slope", "1/s", "growth of the requests that wait, after the warm-up", kServing}};
+const DeclaredMetric kMeanWaiting{
+    {"mean_waiting", "1", "requests that wait at a time, after the warm-up", kServing}};
+const DeclaredMetric kWarmUp{
+    {"warm_up_s", "s", "time from the first arrival that queue figures leave out", kServing}};
+const DeclaredMetric kShortfall{
+    {"kv_memory_shortfall_bytes", "B", "memory that a rank lacks for one block of its KV cache",
+     kServing}};
+
+/// The mean and percentiles of a time of requests, each a metric of its own.
+class TimeMetrics {
+ public:
+  TimeMetrics(const std::string& name, const std::string& what)
+      : mean_(declare("mean_", name, "mean " + what)),
+        rest_{declare("median_", name, "median " + what), declare("p90_", name, what + ", p90"),
+              declare("p95_", name, what + ", p95"), declare("p99_", name, what + ", p99")} {}
+
+  /// @param at the value, in ms, below which a share lies
+  void report(double mean, const std::function<double(double share)>& at, RunRecord& record) const {
+    constexpr std::array<double, 4> kShares = {0.5, 0.9, 0.95, 0.99};
+    add_metric(record, mean_, mean);
+    for (std::size_t i = 0; i < kShares.size(); ++i) add_metric(record, rest_[i], at(kShares[i]));
+  }
+
+ private:
+  static DeclaredMetric declare(const std::string& which, const std::string& name,
+                                const std::string& meaning) {
+    return DeclaredMetric{{which + name + "_ms", "ms", meaning, kServing}};
+  }
+
+  DeclaredMetric mean_;
+  std::array<DeclaredMetric, 4> rest_;
+};
+
+const TimeMetrics kTtft("ttft", "time from arrival to the first token");
+const TimeMetrics kTpot("tpot", "time per further token of a request");
+const TimeMetrics kItl("itl", "time between two tokens that follow each other");
+const TimeMetrics kE2el("e2el", "time from arrival to the last token");
+
+/// A time of every request, in ms.
+struct Times {
+  std::vector<double> values;
+
+  void report(const TimeMetrics& metrics, RunRecord& record) {
+    if (values.empty()) return;
+    double sum = 0;
+    for (const double value : values) sum += value;
+    std::sort(values.begin(), values.end());
+    metrics.report(sum / static_cast<double>(values.size()),
+                   [this](double share) { return quantile(values, share); }, record);
+  }
+  double p99() const { return quantile(values, 0.99); }
+};
+
+double ms(Picoseconds begin, Picoseconds end) { return to_seconds(end - begin).base() * kMs; }
+
+/// Within a bound that may not be there.
+bool keeps(const std::optional<Seconds>& bound, double time_ms) {
+  return !bound || time_ms <= bound->base() * kMs;
+}
+
+struct RequestTimes {
+  Times ttft, tpot, e2el;
+  std::int64_t good = 0, prompt = 0, output = 0, preemptions = 0;
+
+  RequestTimes(const ServingLog& log, const ServingSlo& slo);
+  bool meets(const ServingSlo& slo) const;
+};
+
+RequestTimes::RequestTimes(const ServingLog& log, const ServingSlo& slo) {
+  const auto ttft_bound = ServingSlo::bound(slo.ttft, slo.ttft_p99);
+  const auto tpot_bound = ServingSlo::bound(slo.tpot, slo.tpot_p99);
+  const auto e2el_bound = ServingSlo::bound(slo.e2el, slo.e2el_p99);
+  for (const Answer& a : log.answers()) {
+    const double first = ms(a.arrival, a.first_token), all = ms(a.arrival, a.last_token);
+    // A request with one token has no further ones: vLLM's benchmark leaves it out too.
+    const double each = a.output > 1 ? ms(a.first_token, a.last_token) / (a.output - 1) : 0;
+    ttft.values.push_back(first);
+    e2el.values.push_back(all);
+    if (a.output > 1) tpot.values.push_back(each);
+    good += keeps(ttft_bound, first) && keeps(tpot_bound, each) && keeps(e2el_bound, all) ? 1 : 0;
+    prompt += a.prompt;
+    output += a.output;
+    preemptions += a.preemptions;
+  }
+}
+
+/// Once all are sorted.
+bool RequestTimes::meets(const ServingSlo& slo) const {
+  return keeps(slo.ttft_p99, ttft.p99()) && keeps(slo.e2el_p99, e2el.p99()) &&
+         (tpot.values.empty() || keeps(slo.tpot_p99, tpot.p99()));
+}
+
+void report_times(RequestTimes& times, const ServingLog& log, RunRecord& record) {
+  times.ttft.report(kTtft, record);
+  times.tpot.report(kTpot, record);
+  const Histogram& gaps = log.gaps();
+  if (gaps.count() > 0) {
+    const auto in_ms = [](double picoseconds) { return picoseconds * 1e-12 * kMs; };
+    kItl.report(in_ms(gaps.mean()), [&](double share) { return in_ms(gaps.quantile(share)); },
+                record);
+  }
+  times.e2el.report(kE2el, record);
+}
+
+void report_queue(const ServingLog& log, RunRecord& record) {
+  const QueueTrend trend = queue_trend(log.answers());
+  add_label(record, kSaturated, trend.saturated && trend.mean > 1 ? "yes" : "no");
+  add_metric(record, kQueueSlope, trend.slope);
+  add_metric(record, kMeanWaiting, trend.mean);
+  add_metric(record, kWarmUp, to_seconds(trend.from).base());
+}
+
+void lower(RunRecord& record, const DeclaredMetric& metric, double value) {
+  for (Metric& known : record.metrics) {
+    if (known.name != metric.info().name) continue;
+    known.value = std::min(known.value, value);
+    return;
+  }
+  add_metric(record, metric, value);
+}
+
+}  // namespace
+
+bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record) {
+  const EngineMemory engine = group.engine->memory();
+  lower(record, kKvBlocks, static_cast<double>(memory.blocks));
+  lower(record, kKvTokens, static_cast<double>(memory.blocks * engine.block_tokens));
+  if (memory.blocks > 0) return true;
+  const Bytes taken = memory.weights + memory.working + memory.windows + memory.block;
+  record.status = RunStatus::kInfeasible;
+  add_metric(record, kShortfall, (taken - memory.usable).base());
+  record.reason = "does not fit: a rank of '" + group.name + "' needs " +
+                  format_si(memory.weights.base(), "B") + " of weights and " +
+                  format_si((memory.working + memory.windows).base(), "B") +
+                  " to work, of " + format_si(memory.usable.base(), "B") +
+                  " that the engine may use";
+  return false;
+}
+
+void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
+                    const std::vector<Instance>& instances, RunRecord& record) {
+  const double duration = to_seconds(service.now()).base();
+  double accelerators = 0, busy = 0, iterations = 0;
+  for (const ServingGroup& group : serving.fleet) accelerators += group.replicas * group.accelerators();
+  for (const Instance& instance : instances) {
+    busy += to_seconds(instance.busy_time()).base();
+    iterations += static_cast<double>(instance.iterations());
+  }
+  RequestTimes times(log, serving.slo);
+  const auto completed = static_cast<double>(log.answers().size());
+  const auto output = static_cast<double>(times.output);
+  const double total = output + static_cast<double>(times.prompt);
+  add_metric(record, kCompleted, completed);
+  add_metric(record, kDuration, duration);
+  add_metric(record, kRequestThroughput, completed / duration);
+  add_metric(record, kRequestGoodput, static_cast<double>(times.good) / duration);
+  add_metric(record, kOutputThroughput, output / duration);
+  add_metric(record, kTotalThroughput, total / duration);
+  report_times(times, log, record);
+  add_metric(record, kOutputPerAccelerator, output / duration / accelerators);
+  add_metric(record, kTotalPerAccelerator, total / duration / accelerators);
+  if (const Metric* tpot = record.find("mean_tpot_ms"); tpot != nullptr && tpot->value > 0)
+    add_metric(record, kOutputPerUser, kMs / tpot->value);
+  if (!serving.slo.empty()) {
+    add_metric(record, kSloAttainment, static_cast<double>(times.good) / completed);
+    add_label(record, kSloMet, times.meets(serving.slo) ? "yes" : "no");
+  }
+  report_queue(log, record);
+  add_metric(record, kBusyShare, busy / duration / static_cast<double>(instances.size()));
+  add_metric(record, kPreemptions, static_cast<double>(times.preemptions));
+  add_metric(record, kIterations, iterations);
+  add_metric(record, kSimulatedTime, duration);
+  add_metric(record, kEvents, static_cast<double>(service.events()));
+}
+
+}  // namespace orrery

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/app/experiments/serving_fleet.h"
+#include "sim/results/run_record.h"
+#include "sim/serving/service.h"
+
+namespace orrery {
+
+/// Says what the memory of a group holds. False, and the record says why, where it has no block.
+bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record);
+
+/// Fills the metrics of a run: those of vLLM's benchmark (benchmarks/serve.py), and what a fleet
+/// costs for them.
+void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
+                    const std::vector<Instance>& instances, RunRecord& record);
+
+}  // namespace orrery

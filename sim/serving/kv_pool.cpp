@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/serving/kv_pool.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace orrery {
+
+/// Whether pieces of the prompt are kept. All requests of a run tell pieces of one length.
+bool KvPool::caches(const Progress& progress) {
+  if (!rules_.prefix_caching || progress.request.prefix == nullptr) return false;
+  if (piece_tokens_ == 0) {
+    piece_tokens_ = std::lcm(progress.request.prefix->tokens, rules_.block_tokens);
+    piece_blocks_ = piece_tokens_ / rules_.block_tokens;
+  }
+  return true;
+}
+
+/// That of the last of the request's pieces in a piece of the pool.
+std::uint64_t KvPool::hash_of(const PrefixHashes& prefix, std::int64_t piece) const {
+  return prefix.pieces[static_cast<std::size_t>((piece + 1) * (piece_tokens_ / prefix.tokens) - 1)];
+}
+
+void KvPool::hold(Piece& piece) {
+  if (piece.holders++ > 0) return;
+  idle_pieces_.erase(piece.idle);
+  idle_ -= piece_blocks_;
+}
+
+void KvPool::find_prefix(Progress& progress) {
+  if (!caches(progress)) return;
+  const PrefixHashes& prefix = *progress.request.prefix;
+  const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
+  const std::int64_t computed = progress.request.prompt + progress.produced - 1;
+  const std::int64_t most = std::min(whole, computed) / piece_tokens_;
+  while (progress.shared < most) {
+    const auto known = pieces_.find(hash_of(prefix, progress.shared));
+    if (known == pieces_.end()) break;
+    hold(known->second);
+    ++progress.shared;
+  }
+  progress.cached = progress.shared * piece_tokens_;
+}
+
+void KvPool::make_room(std::int64_t blocks) {
+  while (free_ < blocks) {
+    pieces_.erase(idle_pieces_.front());
+    idle_pieces_.pop_front();
+    idle_ -= piece_blocks_;
+    free_ += piece_blocks_;
+  }
+}
+
+/// Pieces of the prompt that its own blocks now hold in whole are there for others too. One that
+/// somebody else has meanwhile computed, and all after it, stay its own.
+void KvPool::share(Progress& progress) {
+  const PrefixHashes& prefix = *progress.request.prefix;
+  const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
+  const std::int64_t computed = std::min(whole, progress.cached) / piece_tokens_;
+  while (progress.shared < computed) {
+    const auto [piece, added] = pieces_.try_emplace(hash_of(prefix, progress.shared));
+    if (!added) return;
+    piece->second.holders = 1;
+    progress.blocks -= piece_blocks_;
+    ++progress.shared;
+  }
+}
+
+bool KvPool::grow(Progress& progress, std::int64_t tokens) {
+  if (caches(progress)) share(progress);
+  const std::int64_t held = progress.blocks + progress.shared * piece_blocks_;
+  const std::int64_t more = blocks_of(progress.cached + tokens) - held;
+  if (more <= 0) return true;
+  if (more > available()) return false;
+  make_room(more);
+  free_ -= more;
+  progress.blocks += more;
+  return true;
+}
+
+void KvPool::release(Progress& progress) {
+  if (caches(progress)) {
+    share(progress);
+    // The last piece first: it is of no use without those before it, and so goes first.
+    for (std::int64_t i = progress.shared; i-- > 0;) {
+      const std::uint64_t hash = hash_of(*progress.request.prefix, i);
+      Piece& piece = pieces_.at(hash);
+      if (--piece.holders > 0) continue;
+      piece.idle = idle_pieces_.insert(idle_pieces_.end(), hash);
+      idle_ += piece_blocks_;
+    }
+  }
+  free_ += progress.blocks;
+  progress.blocks = progress.shared = progress.cached = 0;
+}
+
+}  // namespace orrery

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <unordered_map>
+
+#include "sim/serving/request.h"
+
+namespace orrery {
+
+/// How an engine keeps keys and values.
+struct KvRules {
+  std::int64_t block_tokens = 16;  ///< tokens of a block
+  std::int64_t blocks = 0;         ///< blocks of the pool
+  bool prefix_caching = false;     ///< blocks of ended requests are kept for equal prefixes
+};
+
+/// Blocks of keys and values of an instance (Kwon et al. 2023, PagedAttention). A request holds
+/// whole blocks for the tokens in its cache. With prefix caching, pieces of prompts that several
+/// requests begin with are held once, and stay after the last of them has ended until their blocks
+/// are needed: the least recently used goes first.
+class KvPool {
+ public:
+  explicit KvPool(const KvRules& rules) : rules_(rules), free_(rules.blocks) {}
+
+  std::int64_t blocks() const { return rules_.blocks; }
+  std::int64_t block_tokens() const { return rules_.block_tokens; }
+  /// Blocks that somebody may take: those that nobody holds, kept pieces included.
+  std::int64_t available() const { return free_ + idle_; }
+  std::int64_t used() const { return rules_.blocks - available(); }
+  /// Blocks that so many tokens fill or begin.
+  std::int64_t blocks_of(std::int64_t tokens) const {
+    return (tokens + rules_.block_tokens - 1) / rules_.block_tokens;
+  }
+  /// Whether a request fits when it is alone, at its longest: its last token needs no place.
+  bool fits_alone(const Request& request) const {
+    return blocks_of(request.prompt + request.output - 1) <= rules_.blocks;
+  }
+
+  /// Takes what is kept of the prefix of a request without a cache: its `cached` grows by that. At
+  /// least one token of the prompt stays to be computed.
+  void find_prefix(Progress& progress);
+  /// Makes room for `tokens` more in the cache of a request. False: no room, and nothing is done.
+  bool grow(Progress& progress, std::int64_t tokens);
+  /// Gives all back that a request holds and empties its cache.
+  void release(Progress& progress);
+
+
+ private:
+  struct Piece {
+    std::int64_t holders = 0;
+    std::list<std::uint64_t>::iterator idle;  ///< where it stands in idle pieces, without holders
+  };
+
+  bool caches(const Progress& progress);
+  std::uint64_t hash_of(const PrefixHashes& prefix, std::int64_t piece) const;
+  void hold(Piece& piece);
+  void share(Progress& progress);
+  void make_room(std::int64_t blocks);
+
+  KvRules rules_;
+  std::int64_t free_;      ///< blocks without content
+  std::int64_t idle_ = 0;  ///< blocks of pieces that nobody holds
+  std::unordered_map<std::uint64_t, Piece> pieces_;
+  std::list<std::uint64_t> idle_pieces_;  ///< pieces without holders, the next to go first
+  std::int64_t piece_tokens_ = 0;  ///< of each piece: whole blocks, and whole pieces of requests
+  std::int64_t piece_blocks_ = 0;
+};
+
+}  // namespace orrery

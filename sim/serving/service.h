@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/events/event_queue.h"
+#include "sim/serving/instance.h"
+#include "sim/serving/request_source.h"
+#include "sim/serving/router.h"
+#include "sim/serving/serving_log.h"
+
+namespace orrery {
+
+/// Requests, the router that spreads them, and the instances that answer them, in time. One event
+/// for each arrival and for each iteration.
+class Service {
+ public:
+  /// Hears of a run that goes on; false ends it.
+  using Watch = std::function<bool(Picoseconds now, std::int64_t answered)>;
+
+  /// All outlive the service.
+  Service(std::vector<Instance>& instances, Router& router, RequestSource& source, ServingLog& log)
+      : instances_(instances), router_(router), source_(source), log_(log) {}
+
+  /// Until all requests are answered.
+  /// @param watch is asked every few thousand events; may be empty
+  /// @throws std::overflow_error for a request that no instance can run
+  void run(const Watch& watch = {});
+
+  /// When the last iteration ended.
+  Picoseconds now() const { return now_; }
+  std::int64_t events() const { return events_; }
+  /// Requests that came.
+  std::int64_t arrived() const { return arrived_; }
+  bool stopped() const { return stopped_; }
+
+ private:
+  enum Kind : std::uint16_t { kArrival, kQueued, kIteration };
+
+  struct Coming {
+    Request request;
+    std::size_t instance = 0;
+    bool first_hand = true;  ///< of next(), not of after()
+  };
+
+  void expect(Request request, bool first_hand);
+  void expect_next();
+  void arrive(std::uint32_t slot);
+  void queue(std::uint32_t slot);
+  void end_iteration(std::size_t instance);
+  void begin_iterations();
+  std::uint32_t keep(Coming coming);
+
+  std::vector<Instance>& instances_;
+  Router& router_;
+  RequestSource& source_;
+  ServingLog& log_;
+  EventQueue events_queue_;
+  std::vector<Coming> coming_;        ///< requests on their way, by slot
+  std::vector<std::uint32_t> spare_;  ///< slots without one
+  std::vector<std::size_t> awake_;    ///< instances that may begin an iteration now
+  std::vector<InstanceView> views_;
+  std::vector<Progress> finished_;
+  Picoseconds now_ = 0;
+  std::int64_t events_ = 0, arrived_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace orrery

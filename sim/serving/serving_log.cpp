@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/serving/serving_log.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+
+namespace orrery {
+namespace {
+
+/// Values below 2^kDigits one by one, those above by their first kDigits binary digits.
+constexpr int kDigits = 11;
+
+std::size_t place_of(Picoseconds value) {
+  const auto width = static_cast<int>(std::bit_width(value));
+  if (width <= kDigits) return static_cast<std::size_t>(value);
+  const int shift = width - kDigits;
+  return (static_cast<std::size_t>(shift) << (kDigits - 1)) +
+         static_cast<std::size_t>(value >> static_cast<unsigned>(shift));
+}
+
+/// The middle of the values of a place.
+double value_at(std::size_t place) {
+  constexpr std::size_t kHalf = std::size_t{1} << (kDigits - 1);
+  if (place < 2 * kHalf) return static_cast<double>(place);
+  const std::size_t shift = place / kHalf - 1;
+  const std::size_t digits = place - shift * kHalf;
+  return (static_cast<double>(digits) + 0.5) * std::ldexp(1.0, static_cast<int>(shift));
+}
+
+}  // namespace
+
+void Histogram::add(Picoseconds value, std::int64_t count) {
+  if (count == 0) return;
+  const std::size_t place = place_of(value);
+  if (place >= counts_.size()) counts_.resize(place + 1);
+  counts_[place] += count;
+  count_ += count;
+  sum_ += static_cast<double>(value) * static_cast<double>(count);
+}
+
+double Histogram::mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+double Histogram::quantile(double share) const {
+  const auto wanted = static_cast<std::int64_t>(share * static_cast<double>(count_ - 1));
+  std::int64_t below = 0;
+  for (std::size_t place = 0; place < counts_.size(); ++place) {
+    below += counts_[place];
+    if (below > wanted) return value_at(place);
+  }
+  return 0;
+}
+
+void ServingLog::add(const Progress& ended, std::int32_t instance) {
+  const Request& r = ended.request;
+  answers_.push_back({r.id, r.arrival, ended.started, ended.first_token, ended.last_token,
+                      static_cast<std::int32_t>(r.prompt), static_cast<std::int32_t>(r.output),
+                      instance, static_cast<std::int32_t>(ended.preemptions)});
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+QueueTrend queue_trend(const std::vector<Answer>& answers) {
+  constexpr std::size_t kStretches = 20;
+  constexpr double kWarmUp = 0.1;
+  constexpr double kConfident = 1.734;  // Student's t, 18 degrees of freedom, 95 %, one-sided
+  QueueTrend trend;
+  Picoseconds last = 0;
+  for (const Answer& a : answers) last = std::max(last, a.arrival);
+  const double until = to_seconds(last).base();
+  const double from = kWarmUp * until;
+  const double width = (until - from) / kStretches;
+  trend.from = to_picoseconds(Seconds(from));
+  if (width <= 0) return trend;
+  // Request-seconds of waiting in each stretch.
+  std::vector<double> waited(kStretches);
+  for (const Answer& a : answers) {
+    const double begin = std::max(to_seconds(a.arrival).base(), from) - from;
+    const double end = std::min(to_seconds(a.started).base(), until) - from;
+    if (end <= begin) continue;
+    const auto first = static_cast<std::size_t>(begin / width);
+    for (std::size_t i = first; i < kStretches && static_cast<double>(i) * width < end; ++i) {
+      const double low = std::max(begin, static_cast<double>(i) * width);
+      waited[i] += std::min(end, static_cast<double>(i + 1) * width) - low;
+    }
+  }
+  double mean = 0, across = 0, spread = 0;
+  for (double& w : waited) mean += (w /= width) / kStretches;
+  const double middle = (kStretches - 1) / 2.0;
+  for (std::size_t i = 0; i < kStretches; ++i) {
+    const double x = static_cast<double>(i) - middle;
+    across += x * (waited[i] - mean);
+    spread += x * x;
+  }
+  const double slope = across / spread;
+  double left = 0;
+  for (std::size_t i = 0; i < kStretches; ++i) {
+    const double off = waited[i] - mean - slope * (static_cast<double>(i) - middle);
+    left += off * off;
+  }
+  trend.mean = mean;
+  trend.slope = slope / width;
+  trend.deviation = std::sqrt(left / (kStretches - 2) / spread) / width;
+  trend.saturated = trend.slope > kConfident * trend.deviation;
+  return trend;
+}
+
+}  // namespace orrery

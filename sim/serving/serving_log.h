@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "sim/serving/request.h"
+#include "sim/units/time.h"
+
+namespace orrery {
+
+/// A request that has been answered. Times are ordered as they stand.
+struct Answer {
+  std::int64_t id = 0;
+  Picoseconds arrival = 0;
+  Picoseconds started = 0;  ///< begin of the first iteration with a part of its prompt
+  Picoseconds first_token = 0;
+  Picoseconds last_token = 0;
+  std::int32_t prompt = 0;  ///< tokens
+  std::int32_t output = 0;  ///< tokens
+  std::int32_t instance = 0;
+  std::int32_t preemptions = 0;
+};
+
+/// Numbers by what they are worth, to 1 part in 1,024: for more than anybody would keep one by one.
+class Histogram {
+ public:
+  void add(Picoseconds value, std::int64_t count);
+  std::int64_t count() const { return count_; }
+  /// Exact. 0 where there is none.
+  double mean() const;
+  /// Value below which `share` of the numbers are, to 1 part in 1,024.
+  double quantile(double share) const;
+
+ private:
+  std::vector<std::int64_t> counts_;
+  std::int64_t count_ = 0;
+  double sum_ = 0;
+};
+
+/// What came of the requests of a run.
+class ServingLog {
+ public:
+  void add(const Progress& ended, std::int32_t instance);
+  /// Time between two tokens of a sequence that follow each other.
+  void add_gap(Picoseconds gap, std::int64_t count) { gaps_.add(gap, count); }
+
+  /// In the order of their ends.
+  const std::vector<Answer>& answers() const { return answers_; }
+  const Histogram& gaps() const { return gaps_; }
+
+ private:
+  std::vector<Answer> answers_;
+  Histogram gaps_;
+};
+
+/// The value below which `share` of all are, between neighbours in proportion, as numpy's default
+/// has it; `sorted` must be, and not empty.
+double quantile(const std::vector<double>& sorted, double share);
+
+/// Whether more and more requests wait.
+struct QueueTrend {
+  double slope = 0;       ///< requests per s
+  double deviation = 0;   ///< standard error of the slope
+  double mean = 0;        ///< requests that wait
+  Picoseconds from = 0;   ///< what was before is warm-up, and not looked at
+  bool saturated = false;  ///< the slope is above zero with a confidence of 95 %, one-sided
+};
+
+/// The trend of the requests that have come and not started, over the time in which requests come:
+/// a line through means of 20 stretches of equal length, after a tenth that is cut.
+QueueTrend queue_trend(const std::vector<Answer>& answers);
+
+}  // namespace orrery

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each engine puts into its iterations, by hand.
+#include <gtest/gtest.h>
+
+#include "tests/unit/serving/fixture.h"
+
+namespace orrery {
+namespace {
+
+using test::Engine;
+
+TEST(StaticBatch, RunsABatchToItsEndBeforeTheNext) {
+  Engine engine("{kind: static, max_num_seqs: 2}", 1000,
+                {{0, 0, 100, 1}, {1, 0, 50, 3}, {2, 0, 10, 1}});
+  EXPECT_EQ(engine.step(), "P0:100 P1:50");  // the only token of 0 is that of the prefill
+  EXPECT_EQ(engine.step(), "D1");            // nobody joins
+  EXPECT_EQ(engine.step(), "D1");
+  EXPECT_EQ(engine.step(), "P2:10");
+  EXPECT_EQ(engine.step(), "");
+}
+
+TEST(Orca, LetsRequestsJoinBetweenIterations) {
+  Engine engine("{kind: orca, max_num_seqs: 2}", 1000,
+                {{0, 0, 100, 1}, {1, 0, 50, 3}, {2, 0, 10, 1}});
+  EXPECT_EQ(engine.step(), "P0:100 P1:50");
+  EXPECT_EQ(engine.step(), "D1 P2:10");
+  EXPECT_EQ(engine.step(), "D1");
+}
+
+TEST(Orca, SetsTheCacheOfWholeAnswersAside) {
+  // 10 + 6 - 1 = 15 tokens each: the second waits though its prompt alone would fit.
+  Engine engine("{kind: orca}", 29, {{0, 0, 10, 6}, {1, 0, 10, 6}});
+  EXPECT_EQ(engine.step(), "P0:10");
+  EXPECT_EQ(engine.pool.used(), 15);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(engine.step(), "D0");
+  EXPECT_EQ(engine.step(), "P1:10");
+}
+
+TEST(Sarathi, FillsWhatDecodesLeaveOfTheBudgetWithAPrompt) {
+  Engine engine("{kind: sarathi, chunk_size: 64}", 1000, {{0, 0, 64, 9}, {1, 0, 100, 2}});
+  EXPECT_EQ(engine.step(), "P0:64");
+  EXPECT_EQ(engine.step(), "D0 P1:63");
+  EXPECT_EQ(engine.step(), "D0 P1:37");
+  EXPECT_EQ(engine.step(), "D0 D1");
+}
+
+TEST(Vllm, GivesItsBudgetToRunningRequestsFirst) {
+  Engine engine("{kind: vllm, max_num_batched_tokens: 100}", 1000,
+                {{0, 0, 250, 3}, {1, 0, 30, 2}, {2, 0, 80, 2}});
+  EXPECT_EQ(engine.step(), "P0:100");
+  EXPECT_EQ(engine.step(), "P0:100");
+  EXPECT_EQ(engine.step(), "P0:50 P1:30 P2:20");
+  EXPECT_EQ(engine.step(), "D0 D1 P2:60");
+  EXPECT_EQ(engine.step(), "D0 D2");
+  EXPECT_EQ(engine.step(), "");
+}
+
+TEST(Vllm, ALongPromptLeavesRoomForOthers) {
+  Engine engine("{kind: vllm, max_num_batched_tokens: 100, long_prefill_token_threshold: 40}", 1000,
+                {{0, 0, 90, 2}, {1, 0, 90, 2}, {2, 0, 90, 2}});
+  EXPECT_EQ(engine.step(), "P0:40 P1:40 P2:20");
+  EXPECT_EQ(engine.step(), "P0:40 P1:40 P2:20");
+  EXPECT_EQ(engine.step(), "P0:10 P1:10 P2:40");
+}
+
+TEST(Vllm, WithoutChunksAPromptWaitsUntilItFitsWhole) {
+  Engine engine("{kind: vllm, max_num_batched_tokens: 100, enable_chunked_prefill: false}", 1000,
+                {{0, 0, 70, 2}, {1, 0, 40, 2}});
+  EXPECT_EQ(engine.step(), "P0:70");
+  EXPECT_EQ(engine.step(), "D0 P1:40");
+}
+
+TEST(Vllm, SendsTheLastRequestBackWhereBlocksRunOut) {
+  // Blocks of 16 for 48 tokens. 0 fills two blocks with 32 tokens, 1 one with 16: full.
+  Engine engine("{kind: vllm}", 3, {{0, 0, 32, 4}, {1, 0, 16, 4}});
+  EXPECT_EQ(engine.step(), "P0:32 P1:16");
+  EXPECT_EQ(engine.step(), "D0");  // its 33rd token takes the block of 1
+  ASSERT_EQ(engine.queue.waiting.size(), 1U);
+  EXPECT_EQ(engine.queue.waiting[0].preemptions, 1);
+  EXPECT_EQ(engine.queue.waiting[0].produced, 1);
+  EXPECT_EQ(engine.step(), "D0");
+  EXPECT_EQ(engine.step(), "D0");  // its last
+  EXPECT_EQ(engine.step(), "P1:17");  // prompt and first token again: nothing of the answer is lost
+  EXPECT_EQ(engine.queue.running[0].produced, 2);
+  EXPECT_EQ(engine.step(), "D1");
+  EXPECT_EQ(engine.step(), "D1");
+  EXPECT_EQ(engine.pool.used(), 0);
+}
+
+TEST(Vllm, RunsNoMoreThanItsSequences) {
+  Engine engine("{kind: vllm, max_num_seqs: 2}", 1000, {{0, 0, 5, 2}, {1, 0, 5, 3}, {2, 0, 5, 1}});
+  EXPECT_EQ(engine.step(), "P0:5 P1:5");
+  EXPECT_EQ(engine.step(), "D0 D1");
+  EXPECT_EQ(engine.step(), "D1 P2:5");
+}
+
+TEST(Sglang, RunsPromptsBeforeDecodesAndApartFromThem) {
+  Engine engine("{kind: sglang, chunked_prefill_size: 100}", 100000,
+                {{0, 0, 150, 3}, {1, 0, 30, 3}});
+  EXPECT_EQ(engine.step(), "P0:100");
+  EXPECT_EQ(engine.step(), "P0:50 P1:30");
+  EXPECT_EQ(engine.step(), "D0 D1");
+  engine.queue.waiting.push_back({.request = {2, 0, 20, 1}});
+  EXPECT_EQ(engine.step(), "P2:20");  // the decodes stall
+  EXPECT_EQ(engine.step(), "D0 D1");
+}
+
+TEST(Sglang, MixesDecodesInWhereItIsTold) {
+  Engine engine("{kind: sglang, enable_mixed_chunk: true}", 100000, {{0, 0, 50, 3}});
+  EXPECT_EQ(engine.step(), "P0:50");
+  engine.queue.waiting.push_back({.request = {1, 0, 20, 2}});
+  EXPECT_EQ(engine.step(), "P1:20 D0");
+}
+
+TEST(Sglang, ReservesAShareOfTheAnswersThatRun) {
+  // After 0 has its prompt, 899 tokens are free; 0.7 x 299 = 209 of them are reserved for its
+  // answer, and 1 needs 600 + 100: 909 of 899.
+  Engine engine("{kind: sglang}", 1000, {{0, 0, 100, 300}});
+  EXPECT_EQ(engine.step(), "P0:100");
+  engine.queue.waiting.push_back({.request = {1, 0, 600, 100}});
+  EXPECT_EQ(engine.step(), "D0");
+  // With less reserved it joins: 0.35 x 298 + 700 = 804.
+  Engine bold("{kind: sglang, schedule_conservativeness: 0.5}", 1000, {{0, 0, 100, 300}});
+  EXPECT_EQ(bold.step(), "P0:100");
+  bold.queue.waiting.push_back({.request = {1, 0, 600, 100}});
+  EXPECT_EQ(bold.step(), "P1:600");
+}
+
+TEST(Sglang, RetractsTheShortestAnswerWhereTheCacheIsFull) {
+  Engine engine("{kind: sglang, schedule_conservativeness: 0.01}", 64,
+                {{0, 0, 20, 20}, {1, 0, 30, 20}});
+  EXPECT_EQ(engine.step(), "P0:20");  // room for 44: 30 + 20 do not fit beside it
+  EXPECT_EQ(engine.queue.waiting.size(), 1U);
+  Engine tight("{kind: sglang, schedule_conservativeness: 0.01}", 64,
+               {{0, 0, 20, 24}, {1, 0, 15, 20}});
+  EXPECT_EQ(tight.step(), "P0:20");
+  EXPECT_EQ(tight.step(), "P1:15");  // of 0 next to nothing is reserved once it runs
+  int steps = 0;
+  while (tight.queue.waiting.empty()) {
+    ASSERT_LT(++steps, 30);
+    tight.step();
+  }
+  // 35 + 2 n <= 64: after 14 decodes of both 63 tokens are held, and two more have no room.
+  EXPECT_EQ(steps, 15);
+  EXPECT_EQ(tight.queue.waiting[0].request.id, 0);  // equal answers: the longer prompt goes first
+}
+
+TEST(TensorrtLlm, GuaranteesThatNobodyIsSentBack) {
+  // Blocks of 32: 0 needs 2 for 33 + 30 tokens, as does 1; there are three.
+  Engine engine("{kind: tensorrt_llm}", 3, {{0, 0, 33, 30}, {1, 0, 33, 30}});
+  EXPECT_EQ(engine.step(), "P0:33");
+  EXPECT_EQ(engine.step(), "D0");
+}
+
+TEST(TensorrtLlm, MaxUtilizationPausesTheLast) {
+  Engine engine("{kind: tensorrt_llm, capacity_scheduler_policy: MAX_UTILIZATION}", 2,
+                {{0, 0, 32, 4}, {1, 0, 31, 4}});
+  EXPECT_EQ(engine.step(), "P0:32 P1:31");
+  EXPECT_EQ(engine.step(), "D0");  // the block that it begins was that of 1
+  EXPECT_EQ(engine.queue.waiting.size(), 1U);
+}
+
+TEST(TensorrtLlm, TakesPromptsWholeBesideAnswers) {
+  Engine engine("{kind: tensorrt_llm, max_num_tokens: 100}", 1000,
+                {{0, 0, 60, 3}, {1, 0, 99, 2}, {2, 0, 1, 1}});
+  EXPECT_EQ(engine.step(), "P0:60");
+  EXPECT_EQ(engine.step(), "D0 P1:99");
+  Engine chunked("{kind: tensorrt_llm, max_num_tokens: 100, enable_chunked_prefill: true}", 1000,
+                 {{0, 0, 60, 3}, {1, 0, 99, 2}});
+  EXPECT_EQ(chunked.step(), "P0:60 P1:40");
+}
+
+TEST(Engines, TheOneThatIsNotNamedIsVllm) {
+  EXPECT_EQ(test::read_of<SchedulerConfig>("{max_num_seqs: 3}")->kind, "vllm");
+  EXPECT_THROW(test::read_of<SchedulerConfig>("{kind: vlm}"), config::ConfigError);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tests/unit/serving/fixture.h"
+
+namespace orrery {
+namespace {
+
+using test::Given;
+using test::PricedBy;
+using ::testing::HasSubstr;
+
+constexpr Picoseconds kMicrosecond = 1'000'000;
+
+/// 10 us, and 1 us for each new token.
+Picoseconds linear(const BatchShape& shape) {
+  return (10 + static_cast<Picoseconds>(shape.tokens())) * kMicrosecond;
+}
+
+struct Fleet {
+  std::string engine = "{kind: vllm}";
+  std::int64_t blocks = 100000;
+  int replicas = 1, ranks = 1;
+  std::string router = "round_robin";
+};
+
+struct Ran {
+  ServingLog log;
+  std::vector<Instance> instances;
+  Picoseconds end = 0;
+
+  const Answer& of(std::int64_t id) const {
+    return *std::find_if(log.answers().begin(), log.answers().end(),
+                         [id](const Answer& a) { return a.id == id; });
+  }
+};
+
+Ran serve(RequestSource& source, const Fleet& fleet = {},
+          std::function<Picoseconds(const BatchShape&)> price = linear) {
+  const auto engine = test::read_of<SchedulerConfig>(fleet.engine);
+  PricedBy pricer(std::move(price));
+  const EngineMemory memory = engine->memory();
+  Ran ran;
+  for (int i = 0; i < fleet.replicas; ++i)
+    ran.instances.emplace_back(*engine.object,
+                               KvRules{memory.block_tokens, fleet.blocks, memory.prefix_caching},
+                               fleet.ranks, pricer);
+  const auto router = Routers::at("router", fleet.router)();
+  Service service(ran.instances, *router, source, ran.log);
+  service.run();
+  ran.end = service.now();
+  return ran;
+}
+
+Ran serve(std::vector<Request> requests, const Fleet& fleet = {},
+          std::function<Picoseconds(const BatchShape&)> price = linear) {
+  Given source(std::move(requests));
+  return serve(source, fleet, std::move(price));
+}
+
+TEST(Service, OneRequestTakesItsPrefillAndItsDecodes) {
+  const Ran ran = serve({{0, 5 * kMicrosecond, 100, 4}});
+  const Answer& a = ran.of(0);
+  EXPECT_EQ(a.started, 5 * kMicrosecond);
+  EXPECT_EQ(a.first_token, (5 + 110) * kMicrosecond);
+  EXPECT_EQ(a.last_token, (5 + 110 + 3 * 11) * kMicrosecond);
+  EXPECT_EQ(ran.instances[0].iterations(), 4);
+  EXPECT_EQ(ran.instances[0].busy_time(), 143 * kMicrosecond);
+  EXPECT_EQ(ran.log.gaps().count(), 3);
+  EXPECT_DOUBLE_EQ(ran.log.gaps().mean(), 11.0 * kMicrosecond);
+}
+
+TEST(Service, WhoComesTogetherRunsTogether) {
+  const Ran ran = serve({{0, 0, 100, 2}, {1, 0, 50, 2}});
+  EXPECT_EQ(ran.of(0).first_token, 160 * kMicrosecond);
+  EXPECT_EQ(ran.of(1).first_token, 160 * kMicrosecond);
+  EXPECT_EQ(ran.end, 172 * kMicrosecond);
+}
+
+TEST(Service, AnArrivalWaitsForTheIterationUnderWay) {
+  const Ran ran = serve({{0, 0, 100, 3}, {1, kMicrosecond, 50, 1}});
+  EXPECT_EQ(ran.of(1).started, 110 * kMicrosecond);
+  EXPECT_EQ(ran.of(1).first_token, (110 + 61) * kMicrosecond);
+  EXPECT_EQ(ran.of(0).last_token, (110 + 61 + 11) * kMicrosecond);
+}
+
+TEST(Service, TokensInAreTokensOut) {
+  const auto config = test::read_of<RequestSourceConfig>(
+      "{rate: 2000 /s, requests: 500, input: {uniform: [1, 300]}, output: {uniform: [1, 60]}}");
+  const std::vector<Request> requests = test::all_of(*config->make());
+  std::int64_t priced = 0;
+  const Ran ran = serve(requests, {.blocks = 60}, [&](const BatchShape& shape) {
+    priced += shape.tokens();
+    return linear(shape);
+  });
+  ASSERT_EQ(ran.log.answers().size(), requests.size());
+  std::int64_t computed = 0, preemptions = 0;
+  for (const Answer& a : ran.log.answers()) {
+    const Request& r = requests[static_cast<std::size_t>(a.id)];
+    EXPECT_EQ(a.arrival, r.arrival);
+    EXPECT_EQ(a.prompt, r.prompt);
+    EXPECT_EQ(a.output, r.output);
+    EXPECT_LE(a.arrival, a.started);
+    EXPECT_LT(a.started, a.first_token);
+    EXPECT_LE(a.first_token, a.last_token);
+    computed += r.prompt + r.output - 1;
+    preemptions += a.preemptions;
+  }
+  EXPECT_GT(preemptions, 0);
+  EXPECT_GT(priced, computed);  // what was dropped is computed again
+  EXPECT_EQ(ran.instances[0].used_blocks(), 0);
+}
+
+TEST(Service, EveryEngineAnswersAllAndLeaksNoBlock) {
+  const auto config = test::read_of<RequestSourceConfig>(
+      "{rate: 3000 /s, requests: 400, input: {uniform: [1, 300]}, output: {uniform: [1, 60]}}");
+  for (const auto& [name, item] : config::Registered<SchedulerConfig>::items()) {
+    const auto engine = test::read_of<SchedulerConfig>("{kind: " + name + "}");
+    const auto source = config->make();
+    const Ran ran = serve(*source, {.engine = "{kind: " + name + "}",
+                                    .blocks = 1200 / engine->memory().block_tokens});
+    EXPECT_EQ(ran.log.answers().size(), 400U) << name;
+    EXPECT_EQ(ran.instances[0].used_blocks(), 0) << name;
+  }
+}
+
+TEST(Service, ARequestThatFitsNowhereIsAnError) {
+  const auto fault = [](const Fleet& fleet, const Request& request) {
+    try {
+      serve({request}, fleet);
+    } catch (const std::overflow_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(fault({.blocks = 4}, {0, 0, 50, 30}), HasSubstr("cache of 64 tokens"));
+  EXPECT_EQ(fault({.blocks = 4}, {0, 0, 50, 15}), "");
+  EXPECT_THAT(fault({.engine = "{kind: tensorrt_llm, max_num_tokens: 100}"}, {0, 0, 101, 2}),
+              HasSubstr("request 0 of 101 + 2 tokens never gets into an iteration"));
+}
+
+TEST(Service, RouterSpreadsRequests) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 6; ++i) requests.push_back({i, 0, 100, 2});
+  const Ran ran = serve(requests, {.replicas = 3});
+  EXPECT_EQ(ran.of(4).instance, 1);
+  EXPECT_EQ(ran.end, (210 + 12) * kMicrosecond);
+}
+
+TEST(Service, LeastLoadedAvoidsTheBusyInstance) {
+  // 0 runs for long on instance 0; those after it, one at a time, go to the idle one.
+  const Ran ran = serve({{0, 0, 10, 100}, {1, 30 * kMicrosecond, 10, 1}, {2, 90 * kMicrosecond, 10, 1}},
+                        {.replicas = 2, .router = "least_loaded"});
+  EXPECT_EQ(ran.of(1).instance, 1);
+  EXPECT_EQ(ran.of(2).instance, 1);
+}
+
+TEST(Service, DataParallelRanksWaitForTheSlowest) {
+  const Ran ran = serve({{0, 0, 100, 2}, {1, 0, 20, 2}}, {.ranks = 2});
+  EXPECT_EQ(ran.of(0).first_token, 110 * kMicrosecond);  // each on a rank of its own
+  EXPECT_EQ(ran.of(1).first_token, 110 * kMicrosecond);
+  EXPECT_EQ(ran.instances[0].iterations(), 2);
+}
+
+TEST(Service, HostTimeAddsToEachIterationOrHidesBehindTheDevices) {
+  const std::string host = "{kind: vllm, host: {iteration: 4 us, sequence: 1 us, request: 7 us";
+  const Ran apart = serve({{0, 0, 100, 3}}, {.engine = host + "}}"});
+  EXPECT_EQ(apart.of(0).started, 7 * kMicrosecond);
+  EXPECT_EQ(apart.end, (7 + 110 + 2 * 11 + 3 * 5) * kMicrosecond);
+  // Before the first iteration there is nothing to hide behind.
+  const Ran beside = serve({{0, 0, 100, 3}}, {.engine = host + ", overlapped: true}}"});
+  EXPECT_EQ(beside.end, (7 + 110 + 5 + 2 * 11) * kMicrosecond);
+}
+
+TEST(Service, PrefixesThatAreKeptAreNotComputedAgain) {
+  const auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{64, {1, 2, 3}});
+  const std::vector<Request> requests = {{0, 0, 200, 2, prefix},
+                                         {1, 1000 * kMicrosecond, 200, 2, prefix}};
+  const Ran cached = serve(requests);
+  EXPECT_EQ(cached.of(0).first_token, 210 * kMicrosecond);
+  EXPECT_EQ(cached.of(1).first_token, (1000 + 10 + 8) * kMicrosecond);  // 200 - 3 x 64 tokens
+  const Ran plain = serve(requests, {.engine = "{kind: vllm, prefix_caching: false}"});
+  EXPECT_EQ(plain.of(1).first_token, 1210 * kMicrosecond);
+}
+
+/// M/D/1: requests of one token each, one at a time. Mean wait rho / (2 mu (1 - rho))
+/// (Pollaczek and Khinchine).
+TEST(Service, WaitsAsAQueueWithOneServerDoes) {
+  constexpr double kService = 11e-6, kLoad = 0.7;
+  const auto config = test::read_of<RequestSourceConfig>(
+      "{rate: " + std::to_string(kLoad / kService) + " /s, requests: 200000, input: 1, output: 1}");
+  const auto source = config->make();
+  const Ran ran = serve(*source, {.engine = "{kind: vllm, max_num_seqs: 1}"});
+  constexpr std::size_t kBatches = 20;
+  std::vector<double> means(kBatches);
+  for (const Answer& a : ran.log.answers())
+    means[static_cast<std::size_t>(a.id) * kBatches / 200000] +=
+        static_cast<double>(a.started - a.arrival) * 1e-12 / (200000.0 / kBatches);
+  const double mean = std::accumulate(means.begin(), means.end(), 0.0) / kBatches;
+  double variance = 0;
+  for (const double m : means) variance += (m - mean) * (m - mean) / (kBatches - 1);
+  EXPECT_NEAR(mean, kLoad * kService / 2 / (1 - kLoad), 3 * std::sqrt(variance / kBatches));
+  EXPECT_LT(std::sqrt(variance / kBatches), 0.05 * mean);  // the test tells something
+}
+
+TEST(Service, SameRequestsSameTimes) {
+  const auto run = [] {
+    const auto config = test::read_of<RequestSourceConfig>(
+        "{rate: 500 /s, requests: 300, input: {uniform: [1, 300]}, output: {uniform: [1, 60]}}");
+    const auto source = config->make();
+    const Ran ran = serve(*source, {.replicas = 2});
+    std::vector<Picoseconds> times;
+    for (const Answer& a : ran.log.answers()) times.push_back(a.last_token);
+    return times;
+  };
+  EXPECT_EQ(run(), run());
+}
+
+TEST(Service, CanBeStopped) {
+  const auto config = test::read_of<RequestSourceConfig>(
+      "{rate: 1 /s, requests: 100000, input: 1, output: 1}");
+  const auto engine = test::read_of<SchedulerConfig>("{kind: vllm}");
+  PricedBy pricer(linear);
+  std::vector<Instance> instances;
+  instances.emplace_back(*engine.object, KvRules{16, 100, true}, 1, pricer);
+  const auto router = Routers::at("router", "round_robin")();
+  const auto source = config->make();
+  ServingLog log;
+  Service service(instances, *router, *source, log);
+  service.run([](Picoseconds, std::int64_t answered) { return answered < 3000; });
+  EXPECT_TRUE(service.stopped());
+  EXPECT_LT(log.answers().size(), 10000U);
+}
+
+TEST(KvPool, DropsTheLeastRecentlyUsedPieceFirst) {
+  KvPool pool({16, 8, true});
+  const auto request = [](std::vector<std::uint64_t> pieces) {
+    const auto tokens = static_cast<std::int64_t>(pieces.size()) * 16;
+    return Progress{.request = {0, 0, tokens, 2,
+                                std::make_shared<PrefixHashes>(PrefixHashes{16, pieces})}};
+  };
+  const auto run = [&](const Progress& from) {
+    Progress p = from;
+    pool.find_prefix(p);
+    const std::int64_t found = p.cached;
+    EXPECT_TRUE(pool.grow(p, p.missing()));
+    p.cached += p.missing();
+    pool.release(p);
+    EXPECT_EQ(pool.used(), 0);
+    return found;
+  };
+  EXPECT_EQ(run(request({1, 2, 3})), 0);
+  EXPECT_EQ(run(request({4, 5, 6})), 0);
+  EXPECT_EQ(run(request({1, 2, 3})), 32);  // one token at least is computed, and with it its block
+  EXPECT_EQ(run(request({7, 8, 9})), 0);   // needs one more than the two that are free: 6 goes
+  EXPECT_EQ(run(request({1, 2, 3})), 32);
+  EXPECT_EQ(run(request({4, 5, 6})), 32);
+}
+
+TEST(KvPool, RefusesWhatHasNoRoomAndKeepsAllAsItWas) {
+  KvPool pool({16, 4, false});
+  Progress p{.request = {0, 0, 64, 2}};
+  EXPECT_TRUE(pool.grow(p, 64));
+  p.cached = 64;
+  EXPECT_FALSE(pool.grow(p, 1));
+  EXPECT_EQ(pool.used(), 4);
+  pool.release(p);
+  EXPECT_EQ(pool.used(), 0);
+  EXPECT_EQ(p.cached, 0);
+}
+
+TEST(Histogram, KnowsQuantilesToAThousandth) {
+  Histogram h;
+  for (Picoseconds i = 1; i <= 100000; ++i) h.add(i * 1000, 1);
+  EXPECT_DOUBLE_EQ(h.mean(), 50000.5 * 1000);
+  for (const double share : {0.1, 0.5, 0.99})
+    EXPECT_NEAR(h.quantile(share) / (share * 1e8), 1, 1.0 / 1024);
+}
+
+TEST(Quantile, LiesBetweenNeighbours) {
+  EXPECT_DOUBLE_EQ(quantile({1, 2, 4}, 0.5), 2);
+  EXPECT_DOUBLE_EQ(quantile({1, 2, 4}, 0.75), 3);
+  EXPECT_DOUBLE_EQ(quantile({7}, 0.99), 7);
+}
+
+std::vector<Answer> answers_of(const std::function<double(double)>& wait) {
+  std::vector<Answer> answers;
+  for (int i = 0; i < 2000; ++i) {
+    const double arrival = i * 0.01;
+    answers.push_back({i, to_picoseconds(Seconds(arrival)),
+                       to_picoseconds(Seconds(arrival + wait(arrival)))});
+  }
+  return answers;
+}
+
+TEST(QueueTrend, GrowsWhereWaitsDo) {
+  // 100 requests a second that wait 0.1 s for each second that has passed: 10 more each second,
+  // less what leaves late: in the system after t are those since t / 1.1.
+  const QueueTrend trend = queue_trend(answers_of([](double t) { return 0.1 * t; }));
+  EXPECT_TRUE(trend.saturated);
+  EXPECT_NEAR(trend.slope, 100 * (1 - 1 / 1.1), 0.1);
+  const QueueTrend steady = queue_trend(answers_of([](double t) {
+    return 0.05 + 0.02 * std::sin(7 * t);
+  }));
+  EXPECT_FALSE(steady.saturated);
+  EXPECT_NEAR(steady.mean, 5, 0.2);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "sim/units/hash.h"
+#include "workloads/requests/trace_format.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kPieceTokens = 512;
+constexpr double kMillisecond = 1e-3;
+
+/// Ids of pieces stand for their contents and for all before them.
+TracedRequest read_mooncake(const nlohmann::json& line) {
+  TracedRequest traced{line.at("timestamp").get<double>() * kMillisecond,
+                       {0, 0, line.at("input_length").get<std::int64_t>(),
+                        line.at("output_length").get<std::int64_t>()}};
+  auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kPieceTokens, {}});
+  const auto whole = static_cast<std::size_t>(traced.request.prompt / kPieceTokens);
+  for (const auto& id : line.at("hash_ids")) {
+    if (prefix->pieces.size() == whole) break;
+    std::uint64_t mixed = id.get<std::uint64_t>();
+    prefix->pieces.push_back(next_random(mixed));
+  }
+  if (!prefix->pieces.empty()) traced.request.prefix = std::move(prefix);
+  return traced;
+}
+
+const TraceFormats::Register registered_mooncake(
+    "mooncake", "Mooncake: timestamp (ms), input_length, output_length, hash_ids of 512 tokens",
+    {[](std::string_view head) { return head.find("\"hash_ids\"") != std::string_view::npos; },
+     [](const TraceText& trace) { return read_trace_lines(trace, read_mooncake); }});
+
+}  // namespace
+}  // namespace orrery

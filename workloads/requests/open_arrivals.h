@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sim/serving/request_source.h"
+#include "sim/units/units.h"
+#include "workloads/requests/lengths.h"
+
+namespace orrery {
+
+/// Requests of users who do not wait for each other: what such sources have in common. A file adds
+/// one by saying how the gaps between arrivals are distributed.
+struct OpenArrivals : RequestSourceConfig {
+  Hertz rate{1};
+  std::int64_t requests = 1000, seed = 0;
+  Lengths input = Lengths::of(1024), output = Lengths::of(128);
+
+  /// The next gap over the mean one, from a sequence of random numbers (next_random).
+  virtual double gap(std::uint64_t& state) const = 0;
+  std::int64_t count() const override { return requests; }
+  std::unique_ptr<RequestSource> make() const override;
+};
+
+template <class T>
+config::Schema<T> open_arrivals_schema(const std::string& name, const std::string& help) {
+  using config::between;
+  using O = OpenArrivals;
+  config::Schema<T> schema(name, help);
+  schema
+      .optional("arrival", static_cast<std::string T::*>(&RequestSourceConfig::arrival),
+                "which process of arrivals")
+      .required("rate", static_cast<Hertz T::*>(&O::rate),
+                "requests that arrive in a second, on average: 10 /s", config::positive())
+      .optional("requests", static_cast<std::int64_t T::*>(&O::requests), "requests in all",
+                between(1, 1e9))
+      .optional("input", static_cast<Lengths T::*>(&O::input), "tokens of a prompt")
+      .optional("output", static_cast<Lengths T::*>(&O::output), "tokens of an answer")
+      .optional("seed", static_cast<std::int64_t T::*>(&O::seed), "seed of arrivals and lengths",
+                between(0, 1e15));
+  return schema;
+}
+
+}  // namespace orrery

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/config/registry.h"
+#include "sim/serving/request.h"
+
+namespace orrery {
+
+/// A recorded request trace as text.
+struct TraceText {
+  std::string name;  ///< what messages call it
+  std::string text;
+};
+
+/// A request with the time at which it came, in seconds from any beginning.
+struct TracedRequest {
+  double seconds = 0;
+  Request request;
+};
+
+/// A form of request traces. A file adds one with an object `const TraceFormats::Register`.
+struct TraceFormat {
+  /// Whether a text that begins like this is of the form.
+  std::function<bool(std::string_view head)> recognises;
+  /// All requests, in the order of the file. @throws config::ConfigError with file and line
+  std::function<std::vector<TracedRequest>(const TraceText& trace)> read;
+};
+using TraceFormats = Registry<TraceFormat>;
+
+/// Requests from the columns of a CSV.
+struct TraceColumns {
+  std::string time, prompt, output;  ///< names of columns
+  /// Seconds of a cell of `time`. @throws std::invalid_argument where it is none
+  std::function<double(std::string_view cell)> seconds;
+};
+/// Rows without tokens of a prompt or of an answer have one.
+std::vector<TracedRequest> read_trace_columns(const TraceText& trace, const TraceColumns& columns);
+
+/// Requests from a text with a JSON object a line.
+/// @param request may throw what nlohmann::json does
+std::vector<TracedRequest> read_trace_lines(
+    const TraceText& trace, const std::function<TracedRequest(const nlohmann::json&)>& request);
+
+/// A real number. @throws std::invalid_argument where a cell is none
+double trace_number(std::string_view cell);
+
+}  // namespace orrery
