@@ -97,7 +97,7 @@ SglangScheduler::SglangScheduler(const Sglang& rules)
 /// Tokens that those that run are reckoned to need yet.
 double SglangScheduler::reserved(const Queue& queue) const {
   std::int64_t left = 0;
-  for (const Progress& p : queue.running)
+  for (const RequestState& p : queue.running)
     left += std::min(p.request.output - p.produced, kMostReckoned);
   return ratio_ * static_cast<double>(left);
 }
@@ -105,7 +105,7 @@ double SglangScheduler::reserved(const Queue& queue) const {
 /// A prompt that has begun to enter goes on first.
 void SglangScheduler::go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out) {
   for (std::size_t i = 0; i < queue.running.size(); ++i) {
-    Progress& p = queue.running[i];
+    RequestState& p = queue.running[i];
     if (p.decodes()) continue;
     const std::int64_t tokens = std::min(p.missing(), chunk_left_);
     if (tokens == 0 || !pool.grow(p, tokens)) continue;
@@ -121,7 +121,7 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
   double reckoned = reserved(queue);
   while (!queue.waiting.empty() && chunk_left_ > 0 && prefill_left_ > 0 &&
          queue.running.size() < most) {
-    Progress& first = queue.waiting.front();
+    RequestState& first = queue.waiting.front();
     pool.find_prefix(first);
     const std::int64_t output = std::min(first.request.output - first.produced, kMostReckoned);
     const auto needed = static_cast<double>(first.missing() + output);
@@ -148,14 +148,14 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
 void SglangScheduler::retract(Queue& queue, KvPool& pool) {
   const auto needed = [&] {
     std::int64_t blocks = 0;
-    for (const Progress& p : queue.running)
+    for (const RequestState& p : queue.running)
       if (p.decodes() && p.cached % pool.block_tokens() == 0) ++blocks;
     return blocks;
   };
   bool retracted = false;
   while (queue.running.size() > 1 && needed() > pool.available()) {
     const auto least = std::min_element(queue.running.begin(), queue.running.end(),
-                                        [](const Progress& a, const Progress& b) {
+                                        [](const RequestState& a, const RequestState& b) {
                                           return std::pair(a.produced, -a.request.prompt) <
                                                  std::pair(b.produced, -b.request.prompt);
                                         });
@@ -169,7 +169,7 @@ void SglangScheduler::retract(Queue& queue, KvPool& pool) {
     return;
   }
   double produced = 0, all = 0;
-  for (const Progress& p : queue.running) {
+  for (const RequestState& p : queue.running) {
     produced += static_cast<double>(p.produced);
     all += static_cast<double>(p.request.output);
   }
@@ -179,7 +179,7 @@ void SglangScheduler::retract(Queue& queue, KvPool& pool) {
 
 void SglangScheduler::decode(Queue& queue, KvPool& pool, Batch& out) {
   for (std::size_t i = 0; i < queue.running.size(); ++i) {
-    Progress& p = queue.running[i];
+    RequestState& p = queue.running[i];
     if (p.decodes() && pool.grow(p, 1)) out.shares.push_back({i, 1});
   }
 }

@@ -34,11 +34,11 @@ class TensorrtLlmScheduler final : public Scheduler {
   void admit(Queue& queue, KvPool& pool, Batch& out) override;
 
  private:
-  std::int64_t unheld(const Progress& p, const KvPool& pool) const;
-  bool may_join(const Progress& first, const Queue& queue, const KvPool& pool) const;
+  std::int64_t unheld(const RequestState& p, const KvPool& pool) const;
+  bool may_join(const RequestState& first, const Queue& queue, const KvPool& pool) const;
   void answers(Queue& queue, KvPool& pool, Batch& out);
   void prompts(Queue& queue, KvPool& pool, Batch& out);
-  std::int64_t piece(const Progress& p) const;
+  std::int64_t piece(const RequestState& p) const;
 
   const TensorrtLlm& rules_;
   std::int64_t left_ = 0;
@@ -90,16 +90,16 @@ struct TensorrtLlm final : SchedulerConfig {
 };
 
 /// Blocks that a request needs yet until its end.
-std::int64_t TensorrtLlmScheduler::unheld(const Progress& p, const KvPool& pool) const {
+std::int64_t TensorrtLlmScheduler::unheld(const RequestState& p, const KvPool& pool) const {
   const std::int64_t all = pool.blocks_of(p.request.prompt + p.request.output - 1);
   return all - pool.blocks_of(p.cached);
 }
 
-bool TensorrtLlmScheduler::may_join(const Progress& first, const Queue& queue,
+bool TensorrtLlmScheduler::may_join(const RequestState& first, const Queue& queue,
                                     const KvPool& pool) const {
   if (rules_.capacity_scheduler_policy == CapacityPolicy::kMaxUtilization) return true;
   std::int64_t needed = unheld(first, pool);
-  for (const Progress& p : queue.running) needed += unheld(p, pool);
+  for (const RequestState& p : queue.running) needed += unheld(p, pool);
   return needed <= pool.available();
 }
 
@@ -115,7 +115,7 @@ void TensorrtLlmScheduler::answers(Queue& queue, KvPool& pool, Batch& out) {
 }
 
 /// Tokens of a prompt that may enter now; 0: none.
-std::int64_t TensorrtLlmScheduler::piece(const Progress& p) const {
+std::int64_t TensorrtLlmScheduler::piece(const RequestState& p) const {
   if (rules_.enable_chunked_prefill) return std::min(p.missing(), left_);
   // A cache that was dropped may need more at once than any prompt.
   const bool alone = left_ == rules_.max_num_tokens && p.produced > 0;
@@ -124,7 +124,7 @@ std::int64_t TensorrtLlmScheduler::piece(const Progress& p) const {
 
 void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
   for (std::size_t i = 0; i < queue.running.size(); ++i) {
-    Progress& p = queue.running[i];
+    RequestState& p = queue.running[i];
     if (p.decodes()) continue;
     const std::int64_t tokens = piece(p);
     if (tokens == 0 || !pool.grow(p, tokens)) continue;
@@ -133,7 +133,7 @@ void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
   }
   const auto most = static_cast<std::size_t>(rules_.max_batch_size);
   while (!queue.waiting.empty() && queue.running.size() < most) {
-    Progress& first = queue.waiting.front();
+    RequestState& first = queue.waiting.front();
     pool.find_prefix(first);
     const std::int64_t tokens = piece(first);
     if (tokens == 0 || !may_join(first, queue, pool) || !pool.grow(first, tokens)) {

@@ -104,7 +104,7 @@ bool VllmScheduler::run(Queue& queue, KvPool& pool, Batch& out) {
 void VllmScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
   const auto most = static_cast<std::size_t>(rules_.max_num_seqs);
   while (!queue.waiting.empty() && budget_ > 0 && queue.running.size() < most) {
-    Progress& first = queue.waiting.front();
+    RequestState& first = queue.waiting.front();
     pool.find_prefix(first);
     const std::int64_t tokens = capped(first.missing());
     const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();

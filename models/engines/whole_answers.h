@@ -29,7 +29,7 @@ struct WholeAnswers : SchedulerConfig {
 /// or there is no room.
 inline bool join_for_good(Queue& queue, KvPool& pool) {
   if (queue.waiting.empty()) return false;
-  Progress& first = queue.waiting.front();
+  RequestState& first = queue.waiting.front();
   if (!pool.grow(first, first.request.prompt + first.request.output - 1)) return false;
   queue.running.push_back(std::move(first));
   queue.waiting.pop_front();

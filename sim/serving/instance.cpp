@@ -65,12 +65,12 @@ Picoseconds Instance::begin(Picoseconds now) {
   return end_;
 }
 
-void Instance::end(Rank& rank, ServingLog& log, std::vector<Progress>& finished) {
+void Instance::end(Rank& rank, ServingLog& log, std::vector<RequestState>& finished) {
   if (rank.batch.shares.empty()) return;
   rank.batch.ran(rank.queue);
   std::int64_t steady = 0;  // tokens that follow one of the iteration before
   for (const Batch::Share& share : rank.batch.shares) {
-    Progress& p = rank.queue.running[share.running];
+    RequestState& p = rank.queue.running[share.running];
     if (p.started == kNotYet) p.started = begin_;
     if (!share.samples) continue;
     if (p.produced == 1) {
@@ -85,7 +85,7 @@ void Instance::end(Rank& rank, ServingLog& log, std::vector<Progress>& finished)
   log.add_gap(end_ - begin_, steady);
   auto& running = rank.queue.running;
   const auto live = std::stable_partition(running.begin(), running.end(),
-                                          [](const Progress& p) { return !p.done(); });
+                                          [](const RequestState& p) { return !p.done(); });
   for (auto p = live; p != running.end(); ++p) {
     rank.pool.release(*p);
     finished.push_back(std::move(*p));
@@ -93,7 +93,7 @@ void Instance::end(Rank& rank, ServingLog& log, std::vector<Progress>& finished)
   running.erase(live, running.end());
 }
 
-void Instance::end(ServingLog& log, std::vector<Progress>& finished) {
+void Instance::end(ServingLog& log, std::vector<RequestState>& finished) {
   for (Rank& rank : ranks_) end(rank, log, finished);
   ++iterations_;
   busy_time_ += end_ - begin_;

@@ -29,7 +29,7 @@ class Instance {
   /// @throws std::overflow_error where requests wait that the engine can never run
   Picoseconds begin(Picoseconds now);
   /// Ends the iteration: tokens are there, and requests that are done leave for `finished`.
-  void end(ServingLog& log, std::vector<Progress>& finished);
+  void end(ServingLog& log, std::vector<RequestState>& finished);
 
   const InstanceView& view() const { return view_; }
   Picoseconds request_delay() const { return request_delay_; }
@@ -49,7 +49,7 @@ class Instance {
     Batch batch;
   };
 
-  void end(Rank& rank, ServingLog& log, std::vector<Progress>& finished);
+  void end(Rank& rank, ServingLog& log, std::vector<RequestState>& finished);
   void look();
 
   HostCosts host_;

@@ -7,7 +7,7 @@
 namespace orrery {
 
 /// Whether pieces of the prompt are kept. All requests of a run tell pieces of one length.
-bool KvPool::caches(const Progress& progress) {
+bool KvPool::caches(const RequestState& progress) {
   if (!rules_.prefix_caching || progress.request.prefix == nullptr) return false;
   if (piece_tokens_ == 0) {
     piece_tokens_ = std::lcm(progress.request.prefix->tokens, rules_.block_tokens);
@@ -27,7 +27,7 @@ void KvPool::hold(Piece& piece) {
   idle_ -= piece_blocks_;
 }
 
-void KvPool::find_prefix(Progress& progress) {
+void KvPool::find_prefix(RequestState& progress) {
   if (!caches(progress)) return;
   const PrefixHashes& prefix = *progress.request.prefix;
   const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
@@ -53,7 +53,7 @@ void KvPool::make_room(std::int64_t blocks) {
 
 /// Pieces of the prompt that its own blocks now hold in whole are there for others too. One that
 /// somebody else has meanwhile computed, and all after it, stay its own.
-void KvPool::share(Progress& progress) {
+void KvPool::share(RequestState& progress) {
   const PrefixHashes& prefix = *progress.request.prefix;
   const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
   const std::int64_t computed = std::min(whole, progress.cached) / piece_tokens_;
@@ -66,7 +66,7 @@ void KvPool::share(Progress& progress) {
   }
 }
 
-bool KvPool::grow(Progress& progress, std::int64_t tokens) {
+bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
   if (caches(progress)) share(progress);
   const std::int64_t held = progress.blocks + progress.shared * piece_blocks_;
   const std::int64_t more = blocks_of(progress.cached + tokens) - held;
@@ -78,7 +78,7 @@ bool KvPool::grow(Progress& progress, std::int64_t tokens) {
   return true;
 }
 
-void KvPool::release(Progress& progress) {
+void KvPool::release(RequestState& progress) {
   if (caches(progress)) {
     share(progress);
     // The last piece first: it is of no use without those before it, and so goes first.

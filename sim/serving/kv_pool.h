@@ -40,11 +40,11 @@ class KvPool {
 
   /// Takes what is kept of the prefix of a request without a cache: its `cached` grows by that. At
   /// least one token of the prompt stays to be computed.
-  void find_prefix(Progress& progress);
+  void find_prefix(RequestState& progress);
   /// Makes room for `tokens` more in the cache of a request. False: no room, and nothing is done.
-  bool grow(Progress& progress, std::int64_t tokens);
+  bool grow(RequestState& progress, std::int64_t tokens);
   /// Gives all back that a request holds and empties its cache.
-  void release(Progress& progress);
+  void release(RequestState& progress);
 
 
  private:
@@ -53,10 +53,10 @@ class KvPool {
     std::list<std::uint64_t>::iterator idle;  ///< where it stands in idle pieces, without holders
   };
 
-  bool caches(const Progress& progress);
+  bool caches(const RequestState& progress);
   std::uint64_t hash_of(const PrefixHashes& prefix, std::int64_t piece) const;
   void hold(Piece& piece);
-  void share(Progress& progress);
+  void share(RequestState& progress);
   void make_room(std::int64_t blocks);
 
   KvRules rules_;

@@ -35,7 +35,7 @@ inline constexpr Picoseconds kNotYet = ~Picoseconds{0};
 
 /// How far an instance is with a request. A request whose cache was dropped computes its prompt and
 /// what it has produced again before its next token.
-struct Progress {
+struct RequestState {
   Request request;
   std::int64_t cached = 0;      ///< tokens in the cache
   std::int64_t produced = 0;    ///< tokens of the answer

@@ -10,7 +10,7 @@ BatchShape Batch::shape(const Queue& queue) {
   BatchShape shape;
   chunks.clear();
   for (const Share& share : shares) {
-    const Progress& progress = queue.running[share.running];
+    const RequestState& progress = queue.running[share.running];
     if (progress.decodes()) {
       ++shape.sequences;
       shape.context += progress.cached;
@@ -25,7 +25,7 @@ BatchShape Batch::shape(const Queue& queue) {
 
 void Batch::ran(Queue& queue) {
   for (Share& share : shares) {
-    Progress& progress = queue.running[share.running];
+    RequestState& progress = queue.running[share.running];
     progress.cached += share.tokens;
     share.samples = progress.missing() == 0;
     if (share.samples) ++progress.produced;
@@ -33,7 +33,7 @@ void Batch::ran(Queue& queue) {
 }
 
 void preempt_last(Queue& queue, KvPool& pool) {
-  Progress last = std::move(queue.running.back());
+  RequestState last = std::move(queue.running.back());
   queue.running.pop_back();
   pool.release(last);
   ++last.preemptions;

@@ -18,8 +18,8 @@ namespace orrery {
 
 /// Requests of one instance: those that wait, as they came, and those that it works on.
 struct Queue {
-  std::deque<Progress> waiting;
-  std::vector<Progress> running;
+  std::deque<RequestState> waiting;
+  std::vector<RequestState> running;
 };
 
 /// What an instance does in its next iteration: new tokens of each running request.

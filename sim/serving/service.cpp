@@ -59,7 +59,7 @@ void Service::end_iteration(std::size_t instance) {
   finished_.clear();
   instances_[instance].end(log_, finished_);
   awake_.push_back(instance);
-  for (const Progress& progress : finished_) {
+  for (const RequestState& progress : finished_) {
     log_.add(progress, static_cast<std::int32_t>(instance));
     if (auto request = source_.after(progress.request, now_)) expect(std::move(*request), false);
   }

@@ -63,7 +63,7 @@ class Service {
   std::vector<std::uint32_t> spare_;  ///< slots without one
   std::vector<std::size_t> awake_;    ///< instances that may begin an iteration now
   std::vector<InstanceView> views_;
-  std::vector<Progress> finished_;
+  std::vector<RequestState> finished_;
   Picoseconds now_ = 0;
   std::int64_t events_ = 0, arrived_ = 0;
   bool stopped_ = false;

@@ -52,7 +52,7 @@ double Histogram::quantile(double share) const {
   return 0;
 }
 
-void ServingLog::add(const Progress& ended, std::int32_t instance) {
+void ServingLog::add(const RequestState& ended, std::int32_t instance) {
   const Request& r = ended.request;
   answers_.push_back({r.id, r.arrival, ended.started, ended.first_token, ended.last_token,
                       static_cast<std::int32_t>(r.prompt), static_cast<std::int32_t>(r.output),
@@ -66,13 +66,13 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-QueueTrend queue_trend(const std::vector<Answer>& answers) {
+QueueTrend queue_trend(const std::vector<ServedRequest>& answers) {
   constexpr std::size_t kStretches = 20;
   constexpr double kWarmUp = 0.1;
   constexpr double kConfident = 1.734;  // Student's t, 18 degrees of freedom, 95 %, one-sided
   QueueTrend trend;
   Picoseconds last = 0;
-  for (const Answer& a : answers) last = std::max(last, a.arrival);
+  for (const ServedRequest& a : answers) last = std::max(last, a.arrival);
   const double until = to_seconds(last).base();
   const double from = kWarmUp * until;
   const double width = (until - from) / kStretches;
@@ -80,7 +80,7 @@ QueueTrend queue_trend(const std::vector<Answer>& answers) {
   if (width <= 0) return trend;
   // Request-seconds of waiting in each stretch.
   std::vector<double> waited(kStretches);
-  for (const Answer& a : answers) {
+  for (const ServedRequest& a : answers) {
     const double begin = std::max(to_seconds(a.arrival).base(), from) - from;
     const double end = std::min(to_seconds(a.started).base(), until) - from;
     if (end <= begin) continue;

@@ -11,7 +11,7 @@
 namespace orrery {
 
 /// A request that has been answered. Times are ordered as they stand.
-struct Answer {
+struct ServedRequest {
   std::int64_t id = 0;
   Picoseconds arrival = 0;
   Picoseconds started = 0;  ///< begin of the first iteration with a part of its prompt
@@ -42,16 +42,16 @@ class Histogram {
 /// What came of the requests of a run.
 class ServingLog {
  public:
-  void add(const Progress& ended, std::int32_t instance);
+  void add(const RequestState& ended, std::int32_t instance);
   /// Time between two tokens of a sequence that follow each other.
   void add_gap(Picoseconds gap, std::int64_t count) { gaps_.add(gap, count); }
 
   /// In the order of their ends.
-  const std::vector<Answer>& answers() const { return answers_; }
+  const std::vector<ServedRequest>& answers() const { return answers_; }
   const Histogram& gaps() const { return gaps_; }
 
  private:
-  std::vector<Answer> answers_;
+  std::vector<ServedRequest> answers_;
   Histogram gaps_;
 };
 
@@ -70,6 +70,6 @@ struct QueueTrend {
 
 /// The trend of the requests that have come and not started, over the time in which requests come:
 /// a line through means of 20 stretches of equal length, after a tenth that is cut.
-QueueTrend queue_trend(const std::vector<Answer>& answers);
+QueueTrend queue_trend(const std::vector<ServedRequest>& answers);
 
 }  // namespace orrery

@@ -8,14 +8,12 @@
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
-#include "sim/app/experiments/serving_fleet.h"
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/place.h"
 #include "sim/serving/service.h"
-#include "workloads/require.h"
 
 namespace orrery {
 
@@ -51,21 +49,6 @@ std::string fleet_text(const ServingConfig& serving) {
     if (group.replicas > 1) text += " x " + std::to_string(group.replicas);
   }
   return text;
-}
-
-/// @throws config::KeyError for what serving cannot be run by
-void require_group(const LlmConfig& llm, const ServingGroup& group) {
-  require(group.parallel.pp == 1, "parallel.pp",
-          "replicas of several pipeline stages are not modelled in serving", {"1", {}});
-  require_supported(llm, serving_step(group));
-  matrix_peak(group.system.accelerator, group.precision);
-}
-
-/// An error of a group as one of the experiment.
-config::KeyError within(const config::KeyError& error, std::size_t group) {
-  std::vector<std::string> paths;
-  for (const std::string& path : error.paths()) paths.push_back(group_path(group) + "." + path);
-  return {std::move(paths), error.message(), error.advice()};
 }
 
 }  // namespace
@@ -159,33 +142,22 @@ void ServingExperiment::strip_names(nlohmann::ordered_json& configuration) const
 }
 
 void ServingExperiment::check_plan(const config::Node&, config::Diagnostics&) const {
-  const LlmConfig llm = model.build();
-  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
-    try {
-      require_group(llm, serving.fleet[i]);
-    } catch (const config::KeyError& error) {
-      throw within(error, i);
-    }
-  }
+  require_groups(model.build(), serving.fleet);
+}
+
+ServingFleet ServingExperiment::fleet() const {
+  return {machines_, model.build(), serving.fleet, {fidelity, {}, measured}};
 }
 
 void ServingExperiment::run(const SimulateOptions&, RunRecord& record) const {
-  const LlmConfig llm = model.build();
-  std::vector<ServingFleetGroup> groups;
-  groups.reserve(serving.fleet.size());
-  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
-    try {
-      require_group(llm, serving.fleet[i]);
-      groups.emplace_back(machines_[i], llm, serving.fleet[i], KernelChoice{fidelity, {}, measured});
-    } catch (const config::KeyError& error) {
-      throw within(error, i);
-    }
-  }
-  std::vector<Instance> instances;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (!report_memory(serving.fleet[i], groups[i].memory(), record)) return;
-    groups[i].add_to(instances);
-  }
+  serve(fleet(), record);
+}
+
+void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record) const {
+  const std::vector<ServingMemory> memory = fleet.memory(serving.fleet);
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    if (!report_memory(serving.fleet[i], memory[i], record)) return;
+  std::vector<Instance> instances = fleet.instances(serving.fleet);
   const auto router = Routers::at("router", serving.router)();
   const auto source = serving.workload->make();
   ServingLog log;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/serving_config.h"
+#include "sim/app/experiments/serving_fleet.h"
 #include "workloads/llm/model_config.h"
 
 namespace orrery {
@@ -33,6 +33,12 @@ struct ServingExperiment final : Experiment {
   void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;
   TableView table() const override;
+
+  /// The fleet, ready to serve.
+  ServingFleet fleet() const;
+  /// Serves the workload on a fleet that may have served others before, and fills the record.
+  /// @param fleet made of groups that differ from those here in engines and replicas alone
+  void serve(const ServingFleet& fleet, RunRecord& record) const;
 
  private:
   std::vector<std::shared_ptr<const Machine>> machines_;  ///< that of each group

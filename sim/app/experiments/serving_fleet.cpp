@@ -2,9 +2,12 @@
 #include "sim/app/experiments/serving_fleet.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "sim/machine/limits.h"
 #include "workloads/memory.h"
+#include "workloads/require.h"
 
 namespace orrery {
 namespace {
@@ -51,6 +54,21 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   return memory;
 }
 
+void require_group(const LlmConfig& llm, const ServingGroup& group) {
+  require(group.parallel.pp == 1, "parallel.pp",
+          "replicas of several pipeline stages are not modelled in serving", {"1", {}});
+  require_supported(llm, serving_step(group));
+  matrix_peak(group.system.accelerator, group.precision);
+}
+
+/// An error of a group as one of the experiment.
+config::KeyError within(const config::KeyError& error, std::size_t group) {
+  std::vector<std::string> paths;
+  for (const std::string& path : error.paths())
+    paths.push_back("serving.fleet." + std::to_string(group) + "." + path);
+  return {std::move(paths), error.message(), error.advice()};
+}
+
 }  // namespace
 
 InferenceConfig serving_step(const ServingGroup& group) {
@@ -75,18 +93,42 @@ ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
   return least;
 }
 
-ServingFleetGroup::ServingFleetGroup(std::shared_ptr<const Machine> machine, const LlmConfig& llm,
-                                     const ServingGroup& group, const KernelChoice& choice)
-    : group_(group),
-      memory_(serving_memory(*machine, llm, group)),
-      pricer_(std::make_unique<StepPricer>(step_machine(std::move(machine), choice), llm,
-                                           serving_step(group))) {}
+void require_groups(const LlmConfig& llm, const std::vector<ServingGroup>& groups) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    try {
+      require_group(llm, groups[i]);
+    } catch (const config::KeyError& error) {
+      throw within(error, i);
+    }
+  }
+}
 
-void ServingFleetGroup::add_to(std::vector<Instance>& instances) {
-  const EngineMemory engine = group_.engine->memory();
-  const KvRules rules{engine.block_tokens, memory_.blocks, engine.prefix_caching};
-  for (int i = 0; i < group_.replicas; ++i)
-    instances.emplace_back(*group_.engine.object, rules, group_.parallel.dp, *pricer_);
+ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines, LlmConfig llm,
+                           const std::vector<ServingGroup>& groups, const KernelChoice& choice)
+    : machines_(std::move(machines)), llm_(std::move(llm)) {
+  require_groups(llm_, groups);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    pricers_.push_back(std::make_unique<StepPricer>(step_machine(machines_[i], choice), llm_,
+                                                    serving_step(groups[i])));
+}
+
+std::vector<ServingMemory> ServingFleet::memory(const std::vector<ServingGroup>& groups) const {
+  std::vector<ServingMemory> all;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    all.push_back(serving_memory(*machines_[i], llm_, groups[i]));
+  return all;
+}
+
+std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& groups) const {
+  const std::vector<ServingMemory> memories = memory(groups);
+  std::vector<Instance> instances;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const EngineMemory engine = groups[i].engine->memory();
+    const KvRules rules{engine.block_tokens, memories[i].blocks, engine.prefix_caching};
+    for (int replica = 0; replica < groups[i].replicas; ++replica)
+      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *pricers_[i]);
+  }
+  return instances;
 }
 
 }  // namespace orrery

@@ -22,28 +22,34 @@ struct ServingMemory {
 };
 
 /// Blocks that a rank has for keys and values.
-/// @param llm the model in the precision of the group
 ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
                              const ServingGroup& group);
 
 /// The step of inference that a group's plan gives; its batch does not count.
 InferenceConfig serving_step(const ServingGroup& group);
 
-/// What all replicas of a group have in common, and the replicas.
-class ServingFleetGroup {
+/// Groups with the prices of their iterations, which are filled as they are asked for: ready to
+/// serve any workload, by any engines.
+class ServingFleet {
  public:
-  ServingFleetGroup(std::shared_ptr<const Machine> machine, const LlmConfig& llm,
-                    const ServingGroup& group, const KernelChoice& choice);
+  /// @param llm the model, which each group runs in its precision
+  /// @throws config::KeyError for what a group cannot be run by, below "serving.fleet.<i>"
+  ServingFleet(std::vector<std::shared_ptr<const Machine>> machines, LlmConfig llm,
+               const std::vector<ServingGroup>& groups, const KernelChoice& choice);
 
-  const ServingMemory& memory() const { return memory_; }
-  const StepPricer& pricer() const { return *pricer_; }
-  /// Adds the replicas to a fleet.
-  void add_to(std::vector<Instance>& instances);
+  /// Memory of each group with its engine.
+  /// @param groups those of the fleet, with engines, replicas and shares of memory as wanted
+  std::vector<ServingMemory> memory(const std::vector<ServingGroup>& groups) const;
+  /// The replicas of all groups. They ask for prices of the fleet, and refer to the engines.
+  std::vector<Instance> instances(const std::vector<ServingGroup>& groups) const;
 
  private:
-  const ServingGroup& group_;
-  ServingMemory memory_;
-  std::unique_ptr<StepPricer> pricer_;
+  std::vector<std::shared_ptr<const Machine>> machines_;
+  LlmConfig llm_;
+  std::vector<std::unique_ptr<StepPricer>> pricers_;
 };
+
+/// @throws config::KeyError for what serving cannot run, below "serving.fleet.<i>"
+void require_groups(const LlmConfig& llm, const std::vector<ServingGroup>& groups);
 
 }  // namespace orrery

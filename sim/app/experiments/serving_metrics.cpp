@@ -139,7 +139,7 @@ RequestTimes::RequestTimes(const ServingLog& log, const ServingSlo& slo) {
   const auto ttft_bound = ServingSlo::bound(slo.ttft, slo.ttft_p99);
   const auto tpot_bound = ServingSlo::bound(slo.tpot, slo.tpot_p99);
   const auto e2el_bound = ServingSlo::bound(slo.e2el, slo.e2el_p99);
-  for (const Answer& a : log.answers()) {
+  for (const ServedRequest& a : log.answers()) {
     const double first = ms(a.arrival, a.first_token), all = ms(a.arrival, a.last_token);
     // A request with one token has no further ones: vLLM's benchmark leaves it out too.
     const double each = a.output > 1 ? ms(a.first_token, a.last_token) / (a.output - 1) : 0;

@@ -15,6 +15,9 @@ struct Ran {
   std::shared_ptr<const Experiment> experiment;
   RunRecord record;
 
+  const SystemConfig& system() const {
+    return dynamic_cast<const MachineExperiment&>(*experiment).system;
+  }
   double operator[](const char* metric) const { return record.find(metric)->value; }
 };
 
@@ -33,7 +36,7 @@ constexpr const char* kGemm = "m: 4096, n: 4096, k: 4096";
 
 TEST(Operator, EnergyIsStaticPowerFlopsAtTheirVoltageAndBytesByLevel) {
   const Ran gemm = run(std::string(kGemm) + ", tile: [128, 256]");
-  const AcceleratorConfig& device = gemm.as<MachineExperiment>().system.accelerator;
+  const AcceleratorConfig& device = gemm.system().accelerator;
   const double voltage =
       energy_of_voltage(device, Precision::kBf16, gemm["clock_hz"] / boost_clock(device).base());
   const EnergyConfig& energy = device.energy;
@@ -91,7 +94,7 @@ TEST(Operator, TheClockIsTheBoostClockOrThePowerTheCap) {
   for (const Ran& ran : {run(product, "", "dgx_b200"), run(product, ", precision: fp8", wide),
                          run(product, ", precision: fp8", "dgx_b200"),
                          run(experts, ", precision: nvfp4", "gb200_nvl72")}) {
-    const AcceleratorConfig& device = ran.as<MachineExperiment>().system.accelerator;
+    const AcceleratorConfig& device = ran.system().accelerator;
     const double cap = device.power.cap().base(), boost = boost_clock(device).base();
     EXPECT_LE(ran["average_power_w"], cap * (1 + 1e-9)) << device.name;
     EXPECT_TRUE(ran["average_power_w"] > 0.999 * cap || ran["clock_hz"] == boost) << device.name;
@@ -107,7 +110,7 @@ TEST(Operator, ALimitBelowWhatIdlingNeedsIsAnError) {
 
 TEST(Operator, ADieHasItsShareOfTheStaticPower) {
   const Ran copy = run("kind: copy_device_to_device, bytes: 1 GB", "", "cm384");
-  const AcceleratorConfig& device = copy.as<MachineExperiment>().system.accelerator;
+  const AcceleratorConfig& device = copy.system().accelerator;
   ASSERT_EQ(device.dies, 2);
   EXPECT_NEAR(copy["energy_j"],
               device.power.idle.value.base() / 2 * copy["time_s"] +

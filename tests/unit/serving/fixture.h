@@ -64,7 +64,7 @@ class Engine {
     scheduler_->admit(queue, pool, batch_);
     std::string text;
     for (const Batch::Share& share : batch_.shares) {
-      const Progress& p = queue.running[share.running];
+      const RequestState& p = queue.running[share.running];
       text += (text.empty() ? "" : " ") + std::string(p.decodes() ? "D" : "P") +
               std::to_string(p.request.id);
       if (!p.decodes()) text += ":" + std::to_string(share.tokens);

@@ -34,9 +34,9 @@ struct Ran {
   std::vector<Instance> instances;
   Picoseconds end = 0;
 
-  const Answer& of(std::int64_t id) const {
+  const ServedRequest& of(std::int64_t id) const {
     return *std::find_if(log.answers().begin(), log.answers().end(),
-                         [id](const Answer& a) { return a.id == id; });
+                         [id](const ServedRequest& a) { return a.id == id; });
   }
 };
 
@@ -65,7 +65,7 @@ Ran serve(std::vector<Request> requests, const Fleet& fleet = {},
 
 TEST(Service, OneRequestTakesItsPrefillAndItsDecodes) {
   const Ran ran = serve({{0, 5 * kMicrosecond, 100, 4}});
-  const Answer& a = ran.of(0);
+  const ServedRequest& a = ran.of(0);
   EXPECT_EQ(a.started, 5 * kMicrosecond);
   EXPECT_EQ(a.first_token, (5 + 110) * kMicrosecond);
   EXPECT_EQ(a.last_token, (5 + 110 + 3 * 11) * kMicrosecond);
@@ -100,7 +100,7 @@ TEST(Service, TokensInAreTokensOut) {
   });
   ASSERT_EQ(ran.log.answers().size(), requests.size());
   std::int64_t computed = 0, preemptions = 0;
-  for (const Answer& a : ran.log.answers()) {
+  for (const ServedRequest& a : ran.log.answers()) {
     const Request& r = requests[static_cast<std::size_t>(a.id)];
     EXPECT_EQ(a.arrival, r.arrival);
     EXPECT_EQ(a.prompt, r.prompt);
@@ -198,7 +198,7 @@ TEST(Service, WaitsAsAQueueWithOneServerDoes) {
   const Ran ran = serve(*source, {.engine = "{kind: vllm, max_num_seqs: 1}"});
   constexpr std::size_t kBatches = 20;
   std::vector<double> means(kBatches);
-  for (const Answer& a : ran.log.answers())
+  for (const ServedRequest& a : ran.log.answers())
     means[static_cast<std::size_t>(a.id) * kBatches / 200000] +=
         static_cast<double>(a.started - a.arrival) * 1e-12 / (200000.0 / kBatches);
   const double mean = std::accumulate(means.begin(), means.end(), 0.0) / kBatches;
@@ -215,7 +215,7 @@ TEST(Service, SameRequestsSameTimes) {
     const auto source = config->make();
     const Ran ran = serve(*source, {.replicas = 2});
     std::vector<Picoseconds> times;
-    for (const Answer& a : ran.log.answers()) times.push_back(a.last_token);
+    for (const ServedRequest& a : ran.log.answers()) times.push_back(a.last_token);
     return times;
   };
   EXPECT_EQ(run(), run());
@@ -241,11 +241,11 @@ TEST(KvPool, DropsTheLeastRecentlyUsedPieceFirst) {
   KvPool pool({16, 8, true});
   const auto request = [](std::vector<std::uint64_t> pieces) {
     const auto tokens = static_cast<std::int64_t>(pieces.size()) * 16;
-    return Progress{.request = {0, 0, tokens, 2,
+    return RequestState{.request = {0, 0, tokens, 2,
                                 std::make_shared<PrefixHashes>(PrefixHashes{16, pieces})}};
   };
-  const auto run = [&](const Progress& from) {
-    Progress p = from;
+  const auto run = [&](const RequestState& from) {
+    RequestState p = from;
     pool.find_prefix(p);
     const std::int64_t found = p.cached;
     EXPECT_TRUE(pool.grow(p, p.missing()));
@@ -264,7 +264,7 @@ TEST(KvPool, DropsTheLeastRecentlyUsedPieceFirst) {
 
 TEST(KvPool, RefusesWhatHasNoRoomAndKeepsAllAsItWas) {
   KvPool pool({16, 4, false});
-  Progress p{.request = {0, 0, 64, 2}};
+  RequestState p{.request = {0, 0, 64, 2}};
   EXPECT_TRUE(pool.grow(p, 64));
   p.cached = 64;
   EXPECT_FALSE(pool.grow(p, 1));
@@ -288,8 +288,8 @@ TEST(Quantile, LiesBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(quantile({7}, 0.99), 7);
 }
 
-std::vector<Answer> answers_of(const std::function<double(double)>& wait) {
-  std::vector<Answer> answers;
+std::vector<ServedRequest> answers_of(const std::function<double(double)>& wait) {
+  std::vector<ServedRequest> answers;
   for (int i = 0; i < 2000; ++i) {
     const double arrival = i * 0.01;
     answers.push_back({i, to_picoseconds(Seconds(arrival)),

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/progress.h"
+#include "sim/app/cli/verb.h"
+#include "sim/trace/atomic_file.h"
+#include "validation/calibration/errors.h"
+#include "validation/checks/serving_validation.h"
+
+namespace orrery {
+namespace {
+
+struct ServingArguments {
+  std::vector<std::string> files;
+  std::string rows;    ///< file for the rows with their predictions; empty: none
+  std::string models;  ///< folder of Hugging Face configurations; empty: none
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
+
+/// Errors of a metric by group.
+struct ServingErrors {
+  std::vector<Comparison> ttft, tpot;
+};
+
+/// model, system, backend
+using GroupKey = std::tuple<std::string, std::string, std::string>;
+using Groups = std::map<GroupKey, ServingErrors>;
+
+void add(ServingErrors& errors, const ServingComparison& c) {
+  constexpr double kUs = 1e3;  // us of a ms
+  errors.tpot.push_back({c.tpot_ms * kUs, c.row.tpot_ms * kUs});
+  if (c.row.known_protocol()) errors.ttft.push_back({c.ttft_ms * kUs, c.row.ttft_ms * kUs});
+}
+
+Groups grouped(const std::vector<ServingComparison>& comparisons) {
+  Groups groups;
+  for (const ServingComparison& c : comparisons) {
+    if (!c.reason.empty()) continue;
+    add(groups[{c.row.model, c.row.system, c.row.backend}], c);
+    add(groups[{"~all", "", ""}], c);
+  }
+  return groups;
+}
+
+std::map<std::string, int> left_out(const std::vector<ServingComparison>& comparisons) {
+  std::map<std::string, int> reasons;
+  for (const ServingComparison& c : comparisons)
+    if (!c.reason.empty()) ++reasons[c.row.model + ": " + c.reason];
+  return reasons;
+}
+
+void print(const std::vector<ServingComparison>& comparisons) {
+  using Align = Table::Align;
+  Table table({{"model"},
+               {"system"},
+               {"backend"},
+               {"n", Align::kRight},
+               {"TPOT MAPE", Align::kRight},
+               {"median", Align::kRight},
+               {"p90", Align::kRight},
+               {"bias", Align::kRight},
+               {"n", Align::kRight},
+               {"TTFT MAPE", Align::kRight},
+               {"median", Align::kRight},
+               {"bias", Align::kRight}});
+  for (const auto& [key, errors] : grouped(comparisons)) {
+    const auto& [model, system, backend] = key;
+    const ErrorSummary tpot = summarise(errors.tpot), ttft = summarise(errors.ttft);
+    const auto of = [](const ErrorSummary& e, double value) {
+      return e.count == 0 ? std::string("-") : format_percent(value);
+    };
+    table.add_row({model == "~all" ? "all" : model, system, backend, std::to_string(tpot.count),
+                   of(tpot, tpot.mape), of(tpot, tpot.median), of(tpot, tpot.p90),
+                   of(tpot, tpot.bias), std::to_string(ttft.count), of(ttft, ttft.mape),
+                   of(ttft, ttft.median), of(ttft, ttft.bias)});
+  }
+  print(table, std::cout);
+  for (const auto& [reason, count] : left_out(comparisons))
+    std::cout << "left out: " << count << " rows, " << reason << "\n";
+}
+
+nlohmann::ordered_json summary_json(const std::vector<Comparison>& rows) {
+  const ErrorSummary e = summarise(rows);
+  return {{"n", e.count},      {"mape", e.mape}, {"median", e.median},
+          {"p90", e.p90},      {"bias", e.bias}, {"worst", e.worst}};
+}
+
+nlohmann::ordered_json report(const std::vector<ServingComparison>& comparisons) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const auto& [key, errors] : grouped(comparisons)) {
+    const auto& [model, system, backend] = key;
+    entries.push_back({{"model", model == "~all" ? "all" : model},
+                       {"system", system},
+                       {"backend", backend},
+                       {"tpot", summary_json(errors.tpot)},
+                       {"ttft", summary_json(errors.ttft)}});
+  }
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const auto& [reason, count] : left_out(comparisons))
+    out.push_back({{"reason", reason}, {"rows", count}});
+  return {{"schema", "orrery.validation/1"}, {"entries", std::move(entries)}, {"left_out", out}};
+}
+
+void write_rows(const std::string& path, const std::string& columns,
+                const std::vector<ServingComparison>& comparisons) {
+  AtomicFile file(path);
+  file.stream() << columns << ",predicted_ttft_ms,predicted_tpot_ms\n";
+  for (const ServingComparison& c : comparisons) {
+    std::array<char, 64> numbers{};
+    if (c.reason.empty())
+      std::snprintf(numbers.data(), numbers.size(), "%.6g,%.6g", c.ttft_ms, c.tpot_ms);
+    file.stream() << c.row.text << ',' << (c.reason.empty() ? numbers.data() : ",") << '\n';
+  }
+  file.commit();
+}
+
+}  // namespace
+
+void ServingArguments::take(Options& options) {
+  options.positionals("FILE", files, "tables of measured runs (CSV)");
+  options.option("--rows", rows, "write the rows with their predictions to this file");
+  options.option("--models", models,
+                 "folder with config.json files (org--name.json) of models that the library lacks");
+  options.json(json);
+}
+
+ExitCode ServingArguments::run() const {
+  ServingValidation validation(models);
+  std::vector<ServingComparison> comparisons;
+  std::string columns;
+  for (const std::string& file : files) {
+    const ServingRows table = read_serving_rows(file);
+    columns = table.columns;
+    Progress progress("serving", table.rows.size());
+    for (const ServingRow& row : table.rows) {
+      comparisons.push_back(validation.compare(row));
+      progress.step(row.id);
+    }
+  }
+  if (!rows.empty()) write_rows(rows, columns, comparisons);
+  if (json) {
+    std::cout << report(comparisons).dump(2) << "\n";
+  } else {
+    print(comparisons);
+  }
+  return ExitCode::kOk;
+}
+
+namespace {
+
+const RegisterVerb<ServingArguments> registered_serving("validate serving",
+                                                        "measured runs of serving engines");
+
+}  // namespace
+
+}  // namespace orrery

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/serving_rows.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "sim/config/csv.h"
+#include "sim/config/packed_file.h"
+
+namespace orrery {
+namespace {
+
+/// Reads cells of the current record by name.
+class ServingCells {
+ public:
+  explicit ServingCells(config::CsvReader& csv) : csv_(csv) {}
+
+  std::string text(const char* column) { return std::string(csv_.cell(place(column))); }
+  double number(const char* column) {
+    const std::string_view cell = csv_.cell(place(column));
+    double value = 0;
+    const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value) ||
+        std::abs(value) > 1e12) {
+      csv_.error(place(column), "expected a number, got '" + std::string(cell) + "'");
+      return 0;
+    }
+    return value;
+  }
+  std::int64_t whole(const char* column) { return std::llround(number(column)); }
+
+ private:
+  std::size_t place(const char* column) {
+    if (const auto at = csv_.find(column)) return *at;
+    throw config::ConfigError(csv_.name() + ":1:1: error: no column '" + column + "'");
+  }
+
+  config::CsvReader& csv_;
+};
+
+ServingRow read_row(config::CsvReader& csv) {
+  ServingCells cells(csv);
+  ServingRow row;
+  row.text = csv.row();
+  row.id = cells.text("id");
+  row.model = cells.text("model_path");
+  row.system = cells.text("system");
+  row.backend = cells.text("backend");
+  row.version = cells.text("backend_version");
+  row.image = cells.text("image");
+  row.precision = cells.text("precision");
+  row.gemm_quant = cells.text("gemm_quant_mode");
+  row.isl = cells.whole("isl");
+  row.osl = cells.whole("osl");
+  row.concurrency = cells.whole("concurrency");
+  row.gpus = static_cast<int>(cells.whole("gpus"));
+  row.attention_dp = static_cast<int>(cells.whole("attention_dp_size"));
+  row.moe_tp = static_cast<int>(cells.whole("moe_tp_size"));
+  row.moe_ep = static_cast<int>(cells.whole("moe_ep_size"));
+  row.ttft_ms = cells.number("ttft_ms");
+  row.tpot_ms = cells.number("tpot_ms");
+  return row;
+}
+
+std::string system_of(const ServingRow& row) {
+  static const std::map<std::string, std::string> names = {
+      {"a100_sxm", "dgx_a100"}, {"h100_sxm", "dgx_h100"},      {"h200_sxm", "dgx_h200"},
+      {"b200_sxm", "dgx_b200"}, {"gb200", "gb200_nvl72"},      {"b300_sxm", "dgx_b300"},
+      {"gb300", "gb300_nvl72"}, {"rtxpro6000", "rtx_pro_6000"}};
+  const auto found = names.find(row.system);
+  return found == names.end() ? row.system : found->second;
+}
+
+/// Checkpoints in fp4 of gpt-oss are what the model's own file says; others name their format.
+std::string precision_keys(const ServingRow& row) {
+  if (row.model.find("gpt-oss") != std::string::npos) return {};
+  const std::string quant = row.gemm_quant.empty() ? row.precision : row.gemm_quant;
+  const bool blocks = quant == "fp8_block" || (quant == "fp8" && row.model.find("DeepSeek") !=
+                                                                     std::string::npos);
+  if (blocks) return ", precision: fp8_block, kv_precision: fp8";
+  if (quant == "fp8") return ", precision: fp8, kv_precision: fp8";
+  if (quant == "nvfp4" || quant == "fp4") return ", precision: nvfp4, kv_precision: fp8";
+  return ", precision: bf16, kv_precision: bf16";
+}
+
+std::string engine_of(const ServingRow& row) {
+  const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
+  if (row.backend == "vllm") return "{kind: vllm, max_num_seqs: " + most + "}";
+  if (row.backend == "sglang") return "{kind: sglang, max_running_requests: " + most + "}";
+  if (row.backend == "trtllm")
+    return "{kind: tensorrt_llm, max_num_tokens: " +
+           std::to_string(std::max<std::int64_t>(8192, row.isl + row.concurrency)) + "}";
+  throw config::ConfigError("no engine is called '" + row.backend + "'");
+}
+
+/// Lengths of a known protocol vary; of others nothing is known but their mean.
+std::string lengths(const ServingRow& row, std::int64_t most) {
+  if (!row.known_protocol()) return std::to_string(most);
+  const auto least = std::max<std::int64_t>(1, std::llround(0.8 * static_cast<double>(most)));
+  return "{uniform: [" + std::to_string(least) + ", " + std::to_string(most) + "]}";
+}
+
+}  // namespace
+
+ServingRows read_serving_rows(const std::string& path) {
+  config::CsvReader csv(path, read_input(path));
+  ServingRows table;
+  for (const std::string& column : csv.columns())
+    table.columns += (table.columns.empty() ? "" : ",") + column;
+  while (csv.next()) table.rows.push_back(read_row(csv));
+  csv.throw_if_errors();
+  return table;
+}
+
+std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts) {
+  const int dp = std::max(row.attention_dp, 1);
+  std::string plan = "{tp: " + std::to_string(row.gpus / dp) + ", dp: " + std::to_string(dp);
+  if (experts)
+    plan += ", ep: " + std::to_string(std::max(row.moe_ep, 1)) +
+            ", etp: " + std::to_string(std::max(row.moe_tp, 1));
+  plan += "}";
+  return "experiment: serving\nmodel: " + model +
+         "\nserving:\n  workload: {concurrency: " + std::to_string(row.concurrency) +
+         ", requests: " + std::to_string(10 * row.concurrency) + ", input: " + lengths(row, row.isl) +
+         ", output: " + lengths(row, row.osl) + "}\n  fleet:\n    - {system: " + system_of(row) +
+         ", parallel: " + plan + precision_keys(row) + ", engine: " + engine_of(row) + "}\n";
+}
+
+}  // namespace orrery

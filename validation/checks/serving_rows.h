@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+/// A measured run of a serving engine under so many clients, as tables of runs from end to end have
+/// it (columns of SemiAnalysis InferenceX as AIConfigurator collects them).
+struct ServingRow {
+  std::string text;     ///< the row as it stands in the file
+  std::string id;
+  std::string model;    ///< "meta-llama/Llama-3.1-70B"
+  std::string system;   ///< accelerator: "h100_sxm"
+  std::string backend;  ///< vllm, sglang or trtllm
+  std::string version;  ///< of the engine; empty: not known
+  std::string image;    ///< container, or what else the run is known by
+  std::string precision, gemm_quant;
+  std::int64_t isl = 0, osl = 0;  ///< most tokens of prompts and answers
+  std::int64_t concurrency = 0;
+  int gpus = 0, attention_dp = 1, moe_tp = 1, moe_ep = 1;
+  double ttft_ms = 0, tpot_ms = 0;  ///< means
+
+  /// Whether its lengths and arrivals are known: runs of InferenceX, which name an image.
+  bool known_protocol() const { return image.find('/') != std::string::npos; }
+};
+
+/// A table of runs, with the header.
+struct ServingRows {
+  std::string columns;
+  std::vector<ServingRow> rows;
+};
+
+/// @throws config::ConfigError with file, line and column
+ServingRows read_serving_rows(const std::string& path);
+
+/// The row as an experiment in YAML: clients that ask ten times as often as they are many, lengths
+/// drawn between 0.8 and 1.0 of isl and osl, and the engine of the row.
+/// @param model a name of the library, or a path
+/// @param experts the model has some, which the row says how to spread
+std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts);
+
+}  // namespace orrery

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/serving_validation.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/app/experiments/simulate.h"
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kRowName = "row";
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// "config.json of Qwen/Qwen3-32B on Hugging Face": the part with a slash.
+std::string published_name(const std::string& source) {
+  const std::size_t slash = source.find('/');
+  if (slash == std::string::npos) return {};
+  const std::size_t begin = source.rfind(' ', slash) + 1, end = source.find(' ', slash);
+  return source.substr(begin, end - begin);
+}
+
+/// @param model a name of the library, or "{hf: PATH}"
+bool has_experts(const std::string& model) {
+  static std::map<std::string, bool> known;
+  const auto [has, added] = known.try_emplace(model, false);
+  if (!added) return has->second;
+  config::Diagnostics diagnostics;
+  const config::Library& library = config::default_library();
+  const config::Node node =
+      model.starts_with('{') ? config::parse_yaml(model, kRowName, diagnostics)
+                             : config::load_file(library.locate("models", model, {}), diagnostics);
+  diagnostics.throw_if_errors();
+  const auto read = config::read<ModelConfig>(node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  return has->second = read.build().has_moe();
+}
+
+/// Everything that prices depend on.
+std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const std::string& model) {
+  const ServingGroup& g = e.serving.fleet.front();
+  return model + " " + row.system + " " + std::to_string(static_cast<int>(g.precision)) + " " +
+         std::to_string(static_cast<int>(g.kv_precision)) + " " + std::to_string(g.parallel.tp) +
+         " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
+         std::to_string(g.parallel.etp);
+}
+
+}  // namespace
+
+/// A model of the library whose published name is that of the row, or begins it: variants in other
+/// precisions and tuned ones are built alike.
+std::string ServingValidation::model_of(const std::string& path) {
+  if (!models_.empty()) {
+    std::string file = path;
+    const std::size_t slash = file.find('/');
+    if (slash != std::string::npos) file.replace(slash, 1, "--");
+    const std::filesystem::path at = std::filesystem::path(models_) / (file + ".json");
+    if (std::filesystem::exists(at)) return "{hf: " + at.string() + "}";
+  }
+  if (names_.empty()) {
+    const config::Library& library = config::default_library();
+    for (const std::string& name : library.names("models")) {
+      const auto model = config::load<ModelConfig>(library.locate("models", name, {}), library);
+      const std::string published = published_name(model.source);
+      if (!published.empty() && !model.hf.empty()) names_.emplace(base_name(published), name);
+    }
+  }
+  std::string best, found;
+  for (const auto& [published, name] : names_) {
+    if (!base_name(path).starts_with(published) || published.size() < best.size()) continue;
+    best = published;
+    found = name;
+  }
+  return found;
+}
+
+void ServingValidation::predict(const ServingRow& row, ServingComparison& comparison) {
+  const std::string model = model_of(row.model);
+  if (model.empty()) {
+    comparison.reason = "no configuration of " + row.model;
+    return;
+  }
+  config::Diagnostics diagnostics;
+  config::Node node = config::load_text(serving_experiment(row, model, has_experts(model)), kRowName,
+                                        diagnostics);
+  diagnostics.throw_if_errors();
+  const LoadedExperiment loaded = load_experiment(std::move(node), {}, diagnostics);
+  const auto& experiment = loaded.as<ServingExperiment>();
+  std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(experiment, row, model)];
+  if (!fleet) fleet = std::make_unique<ServingFleet>(experiment.fleet());
+  RunRecord record;
+  experiment.serve(*fleet, record);
+  if (record.status != RunStatus::kOk) {
+    comparison.reason = record.reason;
+    return;
+  }
+  comparison.ttft_ms = record.find("mean_ttft_ms")->value;
+  comparison.tpot_ms = record.find("mean_tpot_ms")->value;
+}
+
+ServingComparison ServingValidation::compare(const ServingRow& row) {
+  ServingComparison comparison{row, {}};
+  if (row.gpus < 1 || row.tpot_ms <= 0 || row.ttft_ms <= 0) {
+    comparison.reason = "a row without accelerators or times";
+    return comparison;
+  }
+  try {
+    predict(row, comparison);
+  } catch (const config::ConfigError& error) {
+    const std::string text = error.what();
+    comparison.reason = text.substr(0, text.find('\n'));
+  } catch (const std::overflow_error& error) {
+    comparison.reason = error.what();
+  }
+  return comparison;
+}
+
+}  // namespace orrery

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/app/experiments/serving.h"
+#include "validation/checks/serving_rows.h"
+
+namespace orrery {
+
+/// A measured run beside its prediction.
+struct ServingComparison {
+  ServingRow row;
+  std::string reason;  ///< why there is no prediction
+  double ttft_ms = 0, tpot_ms = 0;
+
+  double ttft_error() const { return ttft_ms / row.ttft_ms - 1; }
+  double tpot_error() const { return tpot_ms / row.tpot_ms - 1; }
+};
+
+/// Serves measured runs on simulated hardware. Runs on the same hardware by the same plan share
+/// their prices.
+class ServingValidation {
+ public:
+  /// @param models folder with Hugging Face configurations ("org--name.json") of models that the
+  /// library lacks; empty: none
+  explicit ServingValidation(std::string models = {}) : models_(std::move(models)) {}
+
+  ServingComparison compare(const ServingRow& row);
+
+ private:
+  std::string model_of(const std::string& path);
+  void predict(const ServingRow& row, ServingComparison& comparison);
+
+  std::string models_;
+  std::map<std::string, std::string> names_;  ///< models of the library by what they are published as
+  std::map<std::string, std::unique_ptr<ServingFleet>> fleets_;
+};
+
+}  // namespace orrery
