@@ -87,17 +87,20 @@ std::string precision_keys(const ServingRow& row) {
 
 std::string engine_of(const ServingRow& row) {
   const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
-  if (row.backend == "vllm") return "{kind: vllm, max_num_seqs: " + most + "}";
+  // Runs of InferenceX are started by `vllm serve`, whose budget is 8,192 tokens on such devices;
+  // others by a library call, whose budget is 2,048 (vllm/engine/arg_utils.py).
+  const std::string budget = row.varied_lengths() ? "8192" : "2048";
+  if (row.backend == "vllm")
+    return "{kind: vllm, max_num_batched_tokens: " + budget + ", max_num_seqs: " + most + "}";
   if (row.backend == "sglang") return "{kind: sglang, max_running_requests: " + most + "}";
   if (row.backend == "trtllm")
     return "{kind: tensorrt_llm, max_num_tokens: " +
-           std::to_string(std::max<std::int64_t>(8192, row.isl + row.concurrency)) + "}";
+           std::to_string(std::max<std::int64_t>(2048, row.isl + row.concurrency)) + "}";
   throw config::ConfigError("no engine is called '" + row.backend + "'");
 }
 
-/// Lengths of a known protocol vary; of others nothing is known but their mean.
 std::string lengths(const ServingRow& row, std::int64_t most) {
-  if (!row.known_protocol()) return std::to_string(most);
+  if (!row.varied_lengths()) return std::to_string(most);
   const auto least = std::max<std::int64_t>(1, std::llround(0.8 * static_cast<double>(most)));
   return "{uniform: [" + std::to_string(least) + ", " + std::to_string(most) + "]}";
 }

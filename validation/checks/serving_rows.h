@@ -25,6 +25,8 @@ struct ServingRow {
 
   /// Whether its lengths and arrivals are known: runs of InferenceX, which name an image.
   bool known_protocol() const { return image.find('/') != std::string::npos; }
+  /// Whether lengths vary: in those, and in older ones by the same benchmark, which are marked so.
+  bool varied_lengths() const { return known_protocol() || image.starts_with("wip="); }
 };
 
 /// A table of runs, with the header.
