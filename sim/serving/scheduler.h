@@ -93,6 +93,8 @@ struct SchedulerConfig {
 
   std::string kind;  ///< "vllm": the name that it is registered by
   HostCosts host;
+  /// All-reduces of tensor parallel ranks up to this size go by kernels of the engine.
+  Bytes custom_all_reduce{8.0 * 1024 * 1024};
 
   static const config::Choices& choices() {
     return config::Registered<SchedulerConfig>::choices("kind", "vllm");
@@ -109,7 +111,13 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
   schema
       .optional("kind", static_cast<std::string T::*>(&SchedulerConfig::kind), "which engine")
       .optional("host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
-                "work of the host that devices wait for");
+                "work of the host that devices wait for")
+      .optional("custom_all_reduce",
+                static_cast<Bytes T::*>(&SchedulerConfig::custom_all_reduce),
+                "size up to which all-reduces of tensor parallel ranks inside a system go by the "
+                "engine's own kernels, in one or two shots, where those take less time; 0 B: none "
+                "do. 8 MiB is vLLM's limit (distributed/device_communicators/custom_all_reduce.py)",
+                config::at_least(0));
   return schema;
 }
 

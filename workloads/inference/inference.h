@@ -19,6 +19,9 @@ struct InferenceConfig {
   std::int64_t sequence = 1;     ///< new tokens of each sequence in prefill
   std::int64_t kv_length = 0;    ///< tokens in the KV cache before the step
   MixedBatch batch;              ///< batch of kMixed, which asks for none of the last three
+  /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
+  /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
+  bool all_reduce_experts = false;
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
 };

@@ -14,8 +14,10 @@ struct LayerTask {
   const LayerWork& work;
 
   /// A mixture of experts works on 1/tp of the tokens whatever `sp` says, so what comes before it
-  /// is scattered.
-  bool scatters_attention() const { return work.sp || (layer.moe && work.tp > 1); }
+  /// is scattered, unless every rank routes all tokens.
+  bool scatters_attention() const {
+    return work.sp || (layer.moe && work.tp > 1 && !work.all_reduces_experts);
+  }
 
   /// Precision of the products of matrices stored so. Training does not start from a checkpoint's
   /// formats.

@@ -56,6 +56,10 @@ struct LayerWork {
   int etp = 1;
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
+  /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts
+  /// of experts that it has, and an all-reduce adds up what they give. Else ranks share the tokens
+  /// out and send them to the ranks of their experts.
+  bool all_reduces_experts = false;
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;

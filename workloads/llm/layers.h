@@ -37,6 +37,6 @@ std::int64_t expert_slots(const MoeConfig& moe, int ep);
 
 /// Slots of one rank that get a token, of `tokens` per rank, expected under uniform routing of
 /// every token to experts_per_token different slots of all ep * expert_slots.
-double expected_active_slots(const MoeConfig& moe, int ep, std::int64_t tokens);
+double expected_active_slots(const MoeConfig& moe, int ep, double tokens);
 
 }  // namespace orrery

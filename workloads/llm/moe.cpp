@@ -10,6 +10,10 @@
 // they are sent back (alltoall dispatcher); without it the tokens are gathered before they are
 // copied to the rows of their experts, and reduced once the copies are added up (allgather
 // dispatcher).
+//
+// Serving engines without data parallel attention do neither (LayerWork::all_reduces_experts): each
+// rank routes all tokens to those experts, or parts of them, that it holds, works on its part of the
+// shared experts, and an all-reduce adds up all (vLLM, model_executor/layers/fused_moe/layer.py).
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -24,9 +28,26 @@
 namespace orrery {
 namespace {
 
+bool all_reduces(const LayerTask& task) { return task.work.all_reduces_experts; }
+
 /// Whether tokens are gathered over etp themselves, not the rows that were made of them.
-bool gathers_tokens(const LayerTask& task) { return task.work.etp > 1 && task.work.ep == 1; }
-bool gathers_rows(const LayerTask& task) { return task.work.etp > 1 && task.work.ep > 1; }
+bool gathers_tokens(const LayerTask& task) {
+  return task.work.etp > 1 && task.work.ep == 1 && !all_reduces(task);
+}
+bool gathers_rows(const LayerTask& task) {
+  return task.work.etp > 1 && task.work.ep > 1 && !all_reduces(task);
+}
+
+/// Tokens that this rank routes.
+std::int64_t routed_tokens(const LayerTask& task) {
+  return all_reduces(task) ? task.work.tokens() : task.work.split_tokens();
+}
+
+/// Copies of each routed token that this rank makes.
+double copies_of(const LayerTask& task) {
+  const double all = real(task.model.moe.experts_per_token);
+  return all_reduces(task) ? all / task.work.ep : all;
+}
 
 /// Columns of an expert on one of the ranks that share it.
 std::int64_t split_width(const LayerTask& task) {
@@ -35,7 +56,7 @@ std::int64_t split_width(const LayerTask& task) {
 
 /// Tokens whose copies this rank puts into the rows of experts.
 std::int64_t permuted_tokens(const LayerTask& task) {
-  return task.work.split_tokens() * (gathers_tokens(task) ? task.work.etp : 1);
+  return routed_tokens(task) * (gathers_tokens(task) ? task.work.etp : 1);
 }
 
 /// Token copies that this rank sends out, and in balance receives.
@@ -44,11 +65,22 @@ std::int64_t sent_rows(const LayerTask& task) {
 }
 
 /// Rows of its experts' products.
-std::int64_t expert_rows(const LayerTask& task) { return sent_rows(task) * task.work.etp; }
+std::int64_t expert_rows(const LayerTask& task) {
+  if (!all_reduces(task)) return sent_rows(task) * task.work.etp;
+  const std::int64_t copies = task.work.tokens() * task.model.moe.experts_per_token;
+  return (copies + task.work.ep - 1) / task.work.ep;
+}
+
+/// Slots of its experts that some token picks.
+double active_slots(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  if (!all_reduces(task)) return expected_active_slots(task.model.moe, w.ep, real(w.split_tokens() * w.etp));
+  return expected_active_slots(task.model.moe, w.ep, real(w.tokens()) / w.ep);
+}
 
 GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
   const LayerWork& w = task.work;
-  const double active = expected_active_slots(task.model.moe, w.ep, w.split_tokens() * w.etp);
+  const double active = active_slots(task);
   const double rows = real(expert_rows(task));
   return {.experts = active,
           .rows = rows,
@@ -66,14 +98,20 @@ GroupedShape expert_down(const LayerTask& task) {
   return expert_shape(task, task.model.hidden, split_width(task));
 }
 
+/// Whole on every rank that works on its own tokens, split over those that work on the same.
+std::int64_t shared_width(const LayerTask& task) {
+  const std::int64_t whole = task.model.moe.shared_intermediate;
+  return all_reduces(task) ? (whole + task.work.tp - 1) / task.work.tp : whole;
+}
+
 Linear shared_up(const LayerTask& task) {
   const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;
-  return {"shared expert up", task.model.hidden, inputs * task.model.moe.shared_intermediate,
+  return {"shared expert up", task.model.hidden, inputs * shared_width(task),
           task.precision(task.layer.shared), task.weights(task.layer.shared)};
 }
 
 Linear shared_down(const LayerTask& task) {
-  return {"shared expert down", task.model.moe.shared_intermediate, task.model.hidden,
+  return {"shared expert down", shared_width(task), task.model.hidden,
           task.precision(task.layer.shared), task.weights(task.layer.shared)};
 }
 
@@ -98,7 +136,7 @@ ExpertRouting routing_of(const LayerTask& task) {
 
 void exchange(StepList& steps, const std::string& name, TransferKind kind, const LayerTask& task,
               Precision precision) {
-  if (task.work.ep == 1) return;
+  if (task.work.ep == 1 || all_reduces(task)) return;
   LayerCollective collective;
   collective.name = name;
   collective.kind = kind;
@@ -146,7 +184,7 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
 /// Beside the main path from `input`: nothing of the routed path waits for it until the results are
 /// added.
 std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t input) {
-  const std::int64_t rows = task.work.split_tokens();
+  const std::int64_t rows = routed_tokens(task);
   const Linear up = shared_up(task), down = shared_down(task);
   std::size_t last =
       steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights), {input});
@@ -170,10 +208,10 @@ void shared_backward(StepList& steps, const LayerTask& task) {
 }
 
 void route_forward(StepList& steps, const LayerTask& task) {
-  const std::int64_t rows = task.work.split_tokens();
+  const std::int64_t rows = routed_tokens(task);
   const double bytes = activation_bytes(task.work.precision);
   const double payload = std::min(bytes, element_bytes(task.precision(task.layer.feed)));
-  const double copies = real(task.model.moe.experts_per_token);
+  const double copies = copies_of(task);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
   makes(steps, task, {kept::router_input, kept::router_scores});
@@ -197,7 +235,9 @@ void experts_forward(StepList& steps, const LayerTask& task) {
   GroupedShape up = expert_up(task);
   up.load.copies = up.rows;
   // Tokens that come here: all of the exchange, or one for each copy where those are fewer.
-  const double tokens = real(task.work.split_tokens() * task.work.ep * task.work.etp);
+  const double tokens = all_reduces(task)
+                            ? real(task.work.tokens())
+                            : real(task.work.split_tokens() * task.work.ep * task.work.etp);
   up.load.choices = std::min(up.rows, tokens) * up.load.experts;
   steps.then(expert_product("expert up", task, up));
   makes(steps, task, {kept::expert_input});
@@ -210,7 +250,7 @@ void experts_forward(StepList& steps, const LayerTask& task) {
 /// The copies of each token, and what the shared experts gave beside them.
 void add_up(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& shared) {
   const double bytes = activation_bytes(task.work.precision);
-  const double copies = real(task.model.moe.experts_per_token);
+  const double copies = copies_of(task);
   const std::int64_t hidden = task.model.hidden;
   if (!gathers_tokens(task)) {
     const double shared_read = shared.empty() ? 0 : bytes;
@@ -247,12 +287,12 @@ void experts_backward(StepList& steps, const LayerTask& task) {
 
 std::int64_t expert_slots(const MoeConfig& moe, int ep) { return (moe.experts + ep - 1) / ep; }
 
-double expected_active_slots(const MoeConfig& moe, int ep, std::int64_t tokens) {
+double expected_active_slots(const MoeConfig& moe, int ep, double tokens) {
   const double slots = real(expert_slots(moe, ep));
   // A token picks experts_per_token different slots of all, so it misses a given one with 1 - k /
   // slots; tokens are independent.
   const double miss = 1 - real(moe.experts_per_token) / (slots * ep);
-  return slots * (1 - std::pow(miss, real(tokens) * ep));
+  return slots * (1 - std::pow(miss, tokens * ep));
 }
 
 void moe_forward(StepList& steps, const LayerTask& task) {
@@ -268,7 +308,10 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   experts_forward(steps, task);
   combine(steps, "combine", task);
   add_up(steps, task, shared);
-  if (w.tp > 1 && !w.sp) {
+  if (all_reduces(task)) {
+    steps.then(tensor_collective("expert output all-reduce", TransferKind::kAllReduce, w,
+                                 task.model.hidden));
+  } else if (w.tp > 1 && !w.sp) {
     steps.then(tensor_collective("expert output all-gather", TransferKind::kAllGather, w,
                                  task.model.hidden));
   }

@@ -75,6 +75,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   InferenceConfig step;
   step.parallel = group.parallel;
   step.phase = Phase::kMixed;
+  step.all_reduce_experts = true;
   step.batch = {{}, {{1, 1}}};
   step.precision = group.precision;
   step.kv_precision =
@@ -108,7 +109,8 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
     : machines_(std::move(machines)), llm_(std::move(llm)) {
   require_groups(llm_, groups);
   for (std::size_t i = 0; i < groups.size(); ++i)
-    pricers_.push_back(std::make_unique<StepPricer>(step_machine(machines_[i], choice), llm_,
+    pricers_.push_back(std::make_unique<StepPricer>(step_machine(machines_[i], choice, true,
+                                                                 groups[i].engine->custom_all_reduce), llm_,
                                                     serving_step(groups[i])));
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/transfers/flow_model.h"
+#include "sim/app/pricing/engine_network.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"
@@ -52,10 +53,14 @@ double transfer_ps(const PricedTransfer& transfer) {
 }  // namespace
 
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice,
-                         bool contention) {
+                         bool contention, Bytes own_all_reduce) {
   StepMachine made;
   made.kernels = machine->kernels(choice);
-  made.network = std::make_shared<const FlowModel>(machine->system(), machine->nodes());
+  if (own_all_reduce > Bytes(0)) {
+    made.network = std::make_shared<const EngineNetwork>(*machine, own_all_reduce);
+  } else {
+    made.network = std::make_shared<const FlowModel>(machine->system(), machine->nodes());
+  }
   made.power = machine->power_state(PowerState::kSteady);
   if (contention) {
     const auto slowdowns = std::make_shared<DeviceSlowdowns>(*machine, choice.fidelity, nullptr);

@@ -31,8 +31,9 @@ struct StepMachine {
 /// Prices on a machine without faults. A power state that follows the kind of an experiment is
 /// steady, as of all steps of models.
 /// @param contention whether transfers slow the kernels beside them
+/// @param own_all_reduce see EngineNetwork; 0: collectives are all those of the library
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice = {},
-                         bool contention = true);
+                         bool contention = true, Bytes own_all_reduce = {});
 
 /// Prices lists of steps that follow each other on the compute stream, with collectives between or
 /// beside them: what a replay of the list alone gives, without a graph. Nothing of one list runs

@@ -187,7 +187,7 @@ StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens) const {
 
 /// Experts whose tokens the tensor parallel ranks share out.
 bool StepPricer::shared_out(const LayerConfig& layer) const {
-  return layer.moe && plan_.parallel.tp > 1;
+  return layer.moe && plan_.parallel.tp > 1 && !layer_work(plan_).all_reduces_experts;
 }
 
 /// @param rows tokens of one of the ranks that share them out
