@@ -73,15 +73,23 @@ std::string system_of(const ServingRow& row) {
   return found == names.end() ? row.system : found->second;
 }
 
-/// Checkpoints in fp4 of gpt-oss are what the model's own file says; others name their format.
+/// Checkpoints in fp4 of gpt-oss are what the model's own file says; others name their format. The
+/// table does not say what the KV cache is kept in: it is taken for 16 bits, which engines do unless
+/// they are told otherwise, but on devices with fp4 and for latent attention, where runs of InferenceX
+/// ask for fp8. (With fp8 on Hopper, decodes would be too fast by what reading half of the cache
+/// saves, at all contexts and batches.)
 std::string precision_keys(const ServingRow& row) {
   if (row.model.find("gpt-oss") != std::string::npos) return {};
   const std::string quant = row.gemm_quant.empty() ? row.precision : row.gemm_quant;
   const bool blocks = quant == "fp8_block" || (quant == "fp8" && row.model.find("DeepSeek") !=
                                                                      std::string::npos);
-  if (blocks) return ", precision: fp8_block, kv_precision: fp8";
-  if (quant == "fp8") return ", precision: fp8, kv_precision: fp8";
-  if (quant == "nvfp4" || quant == "fp4") return ", precision: nvfp4, kv_precision: fp8";
+  const bool blackwell = row.system.find("b200") != std::string::npos ||
+                         row.system.find("b300") != std::string::npos;
+  const bool latent = row.model.find("DeepSeek") != std::string::npos;
+  const std::string cache = blackwell || latent ? "fp8" : "bf16";
+  if (blocks) return ", precision: fp8_block, kv_precision: " + cache;
+  if (quant == "fp8") return ", precision: fp8, kv_precision: " + cache;
+  if (quant == "nvfp4" || quant == "fp4") return ", precision: nvfp4, kv_precision: " + cache;
   return ", precision: bf16, kv_precision: bf16";
 }
 
