@@ -71,7 +71,10 @@ void Instance::end(Rank& rank, ServingLog& log, std::vector<RequestState>& finis
   std::int64_t steady = 0;  // tokens that follow one of the iteration before
   for (const Batch::Share& share : rank.batch.shares) {
     RequestState& p = rank.queue.running[share.running];
-    if (p.started == kNotYet) p.started = begin_;
+    if (p.started == kNotYet) {
+      p.started = begin_;
+      p.found = p.cached - share.tokens;
+    }
     if (!share.samples) continue;
     if (p.produced == 1) {
       p.first_token = end_;

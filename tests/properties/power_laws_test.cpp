@@ -81,7 +81,7 @@ std::string text(const std::vector<std::string>& set) {
 /// What a rank's device may draw, from a record: empty where all is well.
 std::string fault(const LoadedExperiment& loaded, const RunRecord& record) {
   if (record.status != RunStatus::kOk) return {};
-  const Experiment& e = *loaded.experiment;
+  const auto& e = loaded.as<MachineExperiment>();
   const double cap = e.system.accelerator.power.cap().base() * (1 + 1e-9);
   const auto* step = dynamic_cast<const ModelExperiment*>(&e);
   const double devices = step ? step->accelerators() : 1.0 / e.system.accelerator.dies;

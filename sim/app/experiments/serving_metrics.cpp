@@ -52,6 +52,9 @@ const DeclaredMetric kIterations{
     {"iterations", "1", "iterations of all instances", kServing}};
 const DeclaredMetric kPreemptions{
     {"preemptions", "1", "times that the cache of a request was dropped", kServing}};
+const DeclaredMetric kPrefixHits{{"prefix_hit_share", "1",
+                                  "share of the tokens of prompts that were kept from earlier ones",
+                                  kServing}};
 const DeclaredMetric kBusyShare{
     {"busy_share", "1", "share of the duration in which instances ran iterations", kServing}};
 const DeclaredMetric kKvBlocks{
@@ -129,7 +132,7 @@ bool keeps(const std::optional<Seconds>& bound, double time_ms) {
 
 struct RequestTimes {
   Times ttft, tpot, e2el;
-  std::int64_t good = 0, prompt = 0, output = 0, preemptions = 0;
+  std::int64_t good = 0, prompt = 0, output = 0, preemptions = 0, found = 0;
 
   RequestTimes(const ServingLog& log, const ServingSlo& slo);
   bool meets(const ServingSlo& slo) const;
@@ -150,6 +153,7 @@ RequestTimes::RequestTimes(const ServingLog& log, const ServingSlo& slo) {
     prompt += a.prompt;
     output += a.output;
     preemptions += a.preemptions;
+    found += a.found;
   }
 }
 
@@ -236,6 +240,8 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   }
   report_queue(log, record);
   add_metric(record, kBusyShare, busy / duration / static_cast<double>(instances.size()));
+  if (times.found > 0)
+    add_metric(record, kPrefixHits, static_cast<double>(times.found) / static_cast<double>(times.prompt));
   add_metric(record, kPreemptions, static_cast<double>(times.preemptions));
   add_metric(record, kIterations, iterations);
   add_metric(record, kSimulatedTime, duration);

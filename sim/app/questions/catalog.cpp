@@ -19,7 +19,11 @@
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
 #include "workloads/llm/model_config.h"
+#include "sim/serving/request_source.h"
+#include "sim/serving/router.h"
+#include "sim/serving/scheduler.h"
 #include "workloads/operators/operator.h"
+#include "workloads/requests/trace_format.h"
 #include "workloads/schedules/schedule.h"
 
 namespace orrery {
@@ -100,17 +104,25 @@ CatalogEntry model_of_file(const std::string& path) {
   return {model.name, help, [model] { return model_details(model); }};
 }
 
-/// The keys of an operator.
-Answer operator_details(const OperatorInfo& info) {
+/// The keys of one of several structs.
+Answer key_details(const config::Record& record) {
   Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
   Table table({{"key"}, {"default"}, {"what it is"}, {"type"}});
-  for (const config::KeyHelp& key : config::describe_keys(info.record())) {
+  for (const config::KeyHelp& key : config::describe_keys(record)) {
     table.add_row({key.path, key.fallback, key.help, key.type});
     answer.json.push_back(
         {{"key", key.path}, {"default", key.fallback}, {"help", key.help}, {"type", key.type}});
   }
   answer.add(std::move(table));
   return answer;
+}
+
+template <class Base>
+void add_structs(std::vector<CatalogEntry>& entries) {
+  for (const auto& [name, item] : config::Registered<Base>::items()) {
+    const auto record = item.record;
+    entries.push_back({name, item.help, [record] { return key_details(record()); }});
+  }
 }
 
 template <class R>
@@ -146,9 +158,13 @@ Catalog shipped_catalog() {
   for (const auto& [kind, info] : operators()) {
     const OperatorInfo& described = info;
     catalog.operators.push_back(
-        {kind, info.help, [&described] { return operator_details(described); }});
+        {kind, info.help, [&described] { return key_details(described.record()); }});
   }
   add_registry<ScheduleRegistry>(catalog.schedules);
+  add_structs<SchedulerConfig>(catalog.schedulers);
+  add_registry<Routers>(catalog.routers);
+  add_structs<RequestSourceConfig>(catalog.workloads);
+  add_registry<TraceFormats>(catalog.traces);
   for (const auto& [kind, tiled] : tile_families())
     catalog.kernels.push_back({to_string(kind), "tiles: " + tiled.help});
   catalog.kernels.push_back(

@@ -93,7 +93,7 @@ class Inspection {
   }
 
   void power_stays_below_the_cap() {
-    const Experiment& e = *loaded_.experiment;
+    const auto& e = loaded_.as<MachineExperiment>();
     const auto* step = dynamic_cast<const ModelExperiment*>(&e);
     const double power = value("average_power_w");
     if (std::isnan(power) || (!step && e.system.accelerator.power.state != PowerState::kSteady))
@@ -134,7 +134,7 @@ const char* const kHigherCap = "a higher cap is not slower";
 /// Figures that followed a clock which the experiment changes, to write out where the units change
 /// too: nothing tells the clock of the part as sold then, and they would be those of its data sheet
 /// again (sim/machine/what_if.h), so that more than the units changed.
-std::vector<std::string> what_the_clock_took_along(const Experiment& e) {
+std::vector<std::string> what_the_clock_took_along(const MachineExperiment& e) {
   const AcceleratorConfig& on = e.system.accelerator;
   std::vector<std::string> all;
   if (!on.compute.clock.source.empty()) return all;
@@ -177,7 +177,7 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   // A part keeps its units, and has the less of the power the more there are beside it.
   if (!loaded.as<MachineExperiment>().system.accelerator.partition) {
     if (const auto units = scaled(loaded, "system.accelerator.compute.units", 2)) {
-      std::vector<std::string> assignments = what_the_clock_took_along(*loaded.experiment);
+      std::vector<std::string> assignments = what_the_clock_took_along(loaded.as<MachineExperiment>());
       for (std::string& rate : rates_of_twice_the_units(loaded))
         assignments.push_back(std::move(rate));
       assignments.push_back(*units);
@@ -197,20 +197,20 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
 /// denser holds the rest of a longer step back, as with every part whose units and L2 share a
 /// clock: below the floor of the voltage the lower clock wins nothing back. Better hardware is
 /// compared with no cap there; a higher cap has its own law.
-bool one_clock_for_many_windows(const Experiment& e, const RunRecord& record) {
+bool one_clock_for_many_windows(const MachineExperiment& e, const RunRecord& record) {
   const AcceleratorConfig& a = e.system.accelerator;
   const bool held = metric(record, "clock_hz") < boost_clock(a).base() * (1 - 1e-9);
   return e.kind != "operator" && held && duration(record) > a.power.response.value.base();
 }
 
-std::vector<std::string> without_cap(const Experiment& e) {
+std::vector<std::string> without_cap(const MachineExperiment& e) {
   std::vector<std::string> set = {"system.accelerator.power.tdp=100 kW"};
   if (e.system.accelerator.power.limit) set.emplace_back("system.accelerator.power.limit=100 kW");
   return set;
 }
 
 /// More work on the same hardware.
-std::vector<Comparison> more_work(const Experiment& experiment) {
+std::vector<Comparison> more_work(const MachineExperiment& experiment) {
   std::vector<Comparison> all;
   const auto add = [&](const char* law, const std::string& path, std::int64_t value) {
     all.push_back({law, {path + "=" + std::to_string(value)}, true});
@@ -291,13 +291,13 @@ Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
     Inspection(loaded, record, trial.violations).inspect();
     std::vector<Comparison> comparisons = better_hardware(loaded);
     const Comparison& better = draw.of(comparisons);
-    if (one_clock_for_many_windows(*loaded.experiment, record) && better.law != kHigherCap) {
-      const RandomExperiment free = experiment.with(without_cap(*loaded.experiment));
+    if (one_clock_for_many_windows(loaded.as<MachineExperiment>(), record) && better.law != kHigherCap) {
+      const RandomExperiment free = experiment.with(without_cap(loaded.as<MachineExperiment>()));
       compare(free, simulate_again(free), better, trial.violations);
     } else {
       compare(experiment, record, better, trial.violations);
     }
-    comparisons = more_work(*loaded.experiment);
+    comparisons = more_work(loaded.as<MachineExperiment>());
     if (!comparisons.empty()) compare(experiment, record, draw.of(comparisons), trial.violations);
   } catch (const config::ConfigError&) {
     trial.outcome = Trial::Outcome::kRefused;

@@ -183,6 +183,8 @@ TEST(Service, PrefixesThatAreKeptAreNotComputedAgain) {
                                          {1, 1000 * kMicrosecond, 200, 2, prefix}};
   const Ran cached = serve(requests);
   EXPECT_EQ(cached.of(0).first_token, 210 * kMicrosecond);
+  EXPECT_EQ(cached.of(0).found, 0);
+  EXPECT_EQ(cached.of(1).found, 192);
   EXPECT_EQ(cached.of(1).first_token, (1000 + 10 + 8) * kMicrosecond);  // 200 - 3 x 64 tokens
   const Ran plain = serve(requests, {.engine = "{kind: vllm, prefix_caching: false}"});
   EXPECT_EQ(plain.of(1).first_token, 1210 * kMicrosecond);
