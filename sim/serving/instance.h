@@ -57,8 +57,8 @@ class Instance {
   Picoseconds request_delay_;
   std::vector<Rank> ranks_;
   InstanceView view_;
-  Picoseconds begin_ = 0, end_ = 0;  ///< of the iteration under way; end_ 0: none
-  Picoseconds last_end_ = 0;         ///< of the iteration before it
+  Picoseconds begin_ = 0, end_ = 0;  ///< times of the iteration under way; end_ 0: none
+  Picoseconds last_end_ = 0;         ///< end of the iteration before it
   Picoseconds busy_time_ = 0;
   std::int64_t iterations_ = 0;
 };

@@ -16,7 +16,7 @@ bool KvPool::caches(const RequestState& progress) {
   return true;
 }
 
-/// That of the last of the request's pieces in a piece of the pool.
+/// The hash of the last of the request's pieces in a piece of the pool.
 std::uint64_t KvPool::hash_of(const PrefixHashes& prefix, std::int64_t piece) const {
   return prefix.pieces[static_cast<std::size_t>((piece + 1) * (piece_tokens_ / prefix.tokens) - 1)];
 }

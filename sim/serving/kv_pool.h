@@ -64,7 +64,7 @@ class KvPool {
   std::int64_t idle_ = 0;  ///< blocks of pieces that nobody holds
   std::unordered_map<std::uint64_t, Piece> pieces_;
   std::list<std::uint64_t> idle_pieces_;  ///< pieces without holders, the next to go first
-  std::int64_t piece_tokens_ = 0;  ///< of each piece: whole blocks, and whole pieces of requests
+  std::int64_t piece_tokens_ = 0;  ///< tokens of each piece: whole blocks, and whole pieces of requests
   std::int64_t piece_blocks_ = 0;
 };
 

@@ -56,9 +56,9 @@ void preempt_last(Queue& queue, KvPool& pool);
 
 /// Work of the host that devices wait for.
 struct HostCosts {
-  Seconds iteration{};  ///< of each iteration: scheduling, inputs, sampling, output
-  Seconds sequence{};   ///< the same for each sequence of the batch
-  Seconds request{};    ///< of a request before it waits: parsing, tokens, queues between processes
+  Seconds iteration{};  ///< time of each iteration: scheduling, inputs, sampling, output
+  Seconds sequence{};   ///< time for each sequence of the batch
+  Seconds request{};    ///< time of a request before it waits: parsing, tokens, queues between processes
   bool overlapped = false;  ///< the host prepares an iteration while devices run the one before
 
   /// How long an iteration takes whose devices take `device`.
@@ -71,9 +71,9 @@ struct HostCosts {
 struct EngineMemory {
   /// What `share` is of, and what of it is the cache's.
   enum class Of {
-    kDevice,   ///< of the device memory, for weights, activations and cache (vLLM)
-    kStatic,   ///< of the device memory, for weights and cache (SGLang)
-    kLeftOver  ///< of what weights and activations leave, for the cache (TensorRT-LLM)
+    kDevice,   ///< device memory, for weights, activations and cache (vLLM)
+    kStatic,   ///< device memory, for weights and cache (SGLang)
+    kLeftOver  ///< memory that weights and activations leave, for the cache (TensorRT-LLM)
   };
   Of of = Of::kDevice;
   double share = 0.9;

@@ -43,7 +43,7 @@ class Service {
   struct Coming {
     Request request;
     std::size_t instance = 0;
-    bool first_hand = true;  ///< of next(), not of after()
+    bool first_hand = true;  ///< given by next(), not by after()
   };
 
   void expect(Request request, bool first_hand);

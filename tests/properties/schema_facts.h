@@ -97,6 +97,10 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
       {"cube", {"system.scale_up.cube"}},
       // Of the comparison with measured tables.
       {"one_shot_limit", {"system.scale_up.protocols.one_shot_limit"}},
+      {"fleet", {"serving.fleet.name"}},
+      {"version",
+       {"serving.fleet.engine.vllm.version", "serving.fleet.engine.sglang.version",
+        "serving.fleet.engine.tensorrt_llm.version"}},
       // Has one value.
       {"cp", {"parallel.cp"}},
   };
@@ -108,10 +112,22 @@ inline bool is_listed(const std::string& fact) {
                      [&](const auto& key) { return key.second.contains(fact); });
 }
 
+/// Keys that a struct has from another one, or by a member of the same type: one way is enough.
+inline bool is_told_elsewhere(const std::string& fact) {
+  const auto has = [&](const char* text) { return fact.find(text) != std::string::npos; };
+  if (fact.starts_with("serving.fleet.system.") || fact.starts_with("serving.fleet.parallel."))
+    return true;
+  if (has(".engine.") && !has(".engine.vllm.") && (has(".host.") || has(".custom_all_reduce")))
+    return true;
+  return fact.starts_with("serving.workload.") && !has(".poisson.") &&
+         (has(".input.") || has(".output.") || has(".seed") || has(".rate"));
+}
+
 /// The part of the experiment whose test is about a fact; "" where no other one is.
 inline std::string part_of(const std::string& fact) {
+  if (is_told_elsewhere(fact)) return "elsewhere";
   for (const char* part : {"system.accelerator.", "system.scale_up.protocols.", "system.scale_up.",
-                           "system.", "collective.", "operator."})
+                           "system.", "collective.", "operator.", "serving."})
     if (fact.starts_with(part)) return part;
   return "";
 }
@@ -128,8 +144,8 @@ inline std::string fact_of(const std::string& leaf, const config::Node& node) {
     } else {
       type = record->find(key)->type;
       fact = below(fact, key);
-      here = here != nullptr ? here->find(key) : nullptr;
     }
+    here = here != nullptr ? here->at_path(key) : nullptr;
     while (type->kind == TypeKind::kOptional || type->kind == TypeKind::kFact) type = type->element;
     if (type->kind == TypeKind::kChoice) {
       fact = below(fact, type->choices().name_in(*here));

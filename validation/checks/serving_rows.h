@@ -12,16 +12,16 @@ namespace orrery {
 struct ServingRow {
   std::string text;     ///< the row as it stands in the file
   std::string id;
-  std::string model;    ///< "meta-llama/Llama-3.1-70B"
+  std::string model;    ///< published name: "meta-llama/Llama-3.1-70B"
   std::string system;   ///< accelerator: "h100_sxm"
   std::string backend;  ///< vllm, sglang or trtllm
-  std::string version;  ///< of the engine; empty: not known
+  std::string version;  ///< version of the engine; empty: not known
   std::string image;    ///< container, or what else the run is known by
   std::string precision, gemm_quant;
   std::int64_t isl = 0, osl = 0;  ///< most tokens of prompts and answers
   std::int64_t concurrency = 0;
   int gpus = 0, attention_dp = 1, moe_tp = 1, moe_ep = 1;
-  double ttft_ms = 0, tpot_ms = 0;  ///< means
+  double ttft_ms = 0, tpot_ms = 0;  ///< mean times of the run
 
   /// Whether its lengths and arrivals are known: runs of InferenceX, which name an image.
   bool known_protocol() const { return image.find('/') != std::string::npos; }

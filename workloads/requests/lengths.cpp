@@ -67,7 +67,7 @@ const config::Schema<Lengths>& Lengths::schema() {
   static const auto schema =
       config::Schema<Lengths>("lengths", "how many tokens: a number, or one of the keys")
           .shorthand("fixed")
-          .optional("fixed", &Lengths::fixed, "the same for all", config::between(1, kMostTokensDrawn))
+          .optional("fixed", &Lengths::fixed, "tokens of each", config::between(1, kMostTokensDrawn))
           .optional("uniform", &Lengths::uniform, "[least, most], all between as likely",
                     config::between(1, kMostTokensDrawn))
           .optional("lognormal", &Lengths::lognormal, "lognormal by mean or median, and p90")

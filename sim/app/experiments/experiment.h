@@ -71,6 +71,8 @@ struct Experiment {
   /// @param replay of the experiment; not begun where it has none
   virtual void explain(const KnownReplay& replay, nlohmann::ordered_json& explanation) const;
 
+  /// Whether it takes milliseconds, so that `explain` may try it with every value changed.
+  virtual bool is_quick() const { return true; }
   /// How tables of sweeps show its results.
   virtual TableView table() const = 0;
 

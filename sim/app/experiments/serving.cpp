@@ -113,7 +113,7 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
     const ServingGroup& group = serving.fleet[i];
     const int available = group.system.ranks() * group.nodes;
     if (group.parallel.ranks() <= available) continue;
-    complain({group_path(i) + ".parallel", group_path(i)},
+    complain({group_path(i) + ".parallel.tp", group_path(i) + ".parallel", group_path(i)},
              "tp * pp * dp = " + std::to_string(group.parallel.ranks()) +
                  " ranks of a replica, but " + std::to_string(group.nodes) + " x " +
                  group.system.name + " has " + std::to_string(available));
@@ -164,6 +164,24 @@ void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record) cons
   Service service(instances, *router, *source, log);
   service.run();
   report_serving(serving, service, log, instances, record);
+}
+
+/// What the memory of a rank of each group holds.
+void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
+  const std::vector<ServingMemory> memory = fleet().memory(serving.fleet);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    const EngineMemory engine = serving.fleet[i].engine->memory();
+    rows.push_back({{"group", serving.fleet[i].name},
+                    {"usable_bytes", memory[i].usable.base()},
+                    {"weights_bytes", memory[i].weights.base()},
+                    {"working_bytes", memory[i].working.base()},
+                    {"windows_bytes", memory[i].windows.base()},
+                    {"block_bytes", memory[i].block.base()},
+                    {"blocks", memory[i].blocks},
+                    {"tokens", memory[i].blocks * engine.block_tokens}});
+  }
+  explanation["groups"] = std::move(rows);
 }
 
 TableView ServingExperiment::table() const {

@@ -32,6 +32,8 @@ struct ServingExperiment final : Experiment {
   void strip_names(nlohmann::ordered_json& configuration) const override;
   void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;
+  void explain(const KnownReplay& replay, nlohmann::ordered_json& explanation) const override;
+  bool is_quick() const override { return false; }
   TableView table() const override;
 
   /// The fleet, ready to serve.
@@ -41,7 +43,7 @@ struct ServingExperiment final : Experiment {
   void serve(const ServingFleet& fleet, RunRecord& record) const;
 
  private:
-  std::vector<std::shared_ptr<const Machine>> machines_;  ///< that of each group
+  std::vector<std::shared_ptr<const Machine>> machines_;  ///< machine of each group
 };
 
 }  // namespace orrery

@@ -21,7 +21,7 @@ struct ServingGroup {
   std::string name = "group";
   SystemConfig system;
   int nodes = 1;     ///< copies of the system for each replica
-  int replicas = 1;  ///< instances
+  int replicas = 1;  ///< number of instances
   ParallelConfig parallel;
   Precision precision = Precision::kBf16;
   CacheFormat kv_precision = CacheFormat::kBf16;
@@ -36,7 +36,7 @@ struct ServingGroup {
 
 /// What users were promised: times that a share of all requests must keep.
 struct ServingSlo {
-  std::optional<Seconds> ttft, tpot, e2el;  ///< of each request, for goodput
+  std::optional<Seconds> ttft, tpot, e2el;  ///< bounds of each request, for goodput
   std::optional<Seconds> ttft_p99, tpot_p99, e2el_p99;
 
   bool empty() const {

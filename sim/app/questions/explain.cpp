@@ -123,7 +123,12 @@ nlohmann::ordered_json explain(const LoadedExperiment& loaded) {
       {"labels", explain_labels(record)},   {"links", explain_links(record)}};
   loaded.experiment->explain(trials.replay(), explanation);
   explain_limits(record, explanation);
-  Effects effects = trials.effects();
+  Effects effects;
+  if (loaded.experiment->is_quick()) {
+    effects = trials.effects();
+  } else {
+    effects.not_examined = {"any input"};
+  }
   explanation["no_effect"] = std::move(effects.none);
   explanation["not_examined"] = std::move(effects.not_examined);
   explanation["configuration"] = explain_configuration(loaded);

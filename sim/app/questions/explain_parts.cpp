@@ -161,8 +161,10 @@ std::map<std::string, std::string> origins(const ordered_json& explanation) {
 void add_effects(const ordered_json& explanation, Answer& answer) {
   const std::map<std::string, std::string> where = origins(explanation);
   std::string defaults;
+  const bool examined =
+      !explanation.at("no_effect").empty() || explanation.at("not_examined").empty();
   answer.add(std::string("\ninputs that had no effect:") +
-             (explanation.at("no_effect").empty() ? " none\n" : "\n"));
+             (explanation.at("no_effect").empty() && examined ? " none\n" : "\n"));
   Table table({{"written"}, {"at"}});
   bool written = false;
   for (const std::string path : explanation.at("no_effect")) {
@@ -178,6 +180,23 @@ void add_effects(const ordered_json& explanation, Answer& answer) {
   if (!defaults.empty()) answer.add("left at their defaults: " + defaults + "\n");
   for (const std::string path : explanation.at("not_examined"))
     answer.add("not examined, a try takes too long: " + path + "\n");
+}
+
+/// Memory of a rank of each group of a fleet.
+void add_groups(const ordered_json& explanation, Answer& answer) {
+  const auto groups = explanation.find("groups");
+  if (groups == explanation.end()) return;
+  Table table({{"memory of a rank"}, {"usable", Align::kRight}, {"weights", Align::kRight},
+               {"activations", Align::kRight}, {"windows", Align::kRight},
+               {"KV block", Align::kRight}, {"blocks", Align::kRight}, {"tokens", Align::kRight}});
+  for (const ordered_json& row : *groups) {
+    const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
+    table.add_row({row.at("group"), bytes("usable_bytes"), bytes("weights_bytes"),
+                   bytes("working_bytes"), bytes("windows_bytes"), bytes("block_bytes"),
+                   format_si(row.at("blocks"), ""), format_si(row.at("tokens"), "")});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
 }
 
 void add_configuration(const ordered_json& explanation, Answer& answer) {
@@ -203,6 +222,7 @@ Answer explanation_parts(const ordered_json& explanation, bool configuration) {
   add_links(explanation.at("links"), answer);
   add_operator(explanation, answer);
   add_sizes(explanation, answer);
+  add_groups(explanation, answer);
   add_rows(explanation, "kernels", "kernels" + of_role, answer);
   add_rows(explanation, "transfers", "transfers" + of_role, answer);
   add_effects(explanation, answer);

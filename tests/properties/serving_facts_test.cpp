@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every key of serving moves a result somewhere.
+#include <fstream>
+
+#include "tests/properties/schema_facts.h"
+
+namespace orrery::facts {
+namespace {
+
+/// A small model behind an engine.
+std::string serving(const std::string& workload, const std::string& engine,
+                    const std::string& more = "") {
+  return "{experiment: serving, model: qwen2_5_3b, serving: {workload: {" + workload +
+         "}, fleet: [{system: dgx_h100, engine: {" + engine + "}" + more + "}]}}";
+}
+
+constexpr const char* kFew = "rate: 200 /s, requests: 24, input: 400, output: 12";
+
+/// A file that is there as long as the object.
+class TextFile {
+ public:
+  TextFile(const std::string& name, const std::string& text) : path_(::testing::TempDir() + name) {
+    std::ofstream(path_) << text;
+  }
+  ~TextFile() { std::remove(path_.c_str()); }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Prompts that begin alike, two seconds apart.
+std::string alike() {
+  std::string text;
+  for (int i = 0; i < 4; ++i)
+    text += "{\"timestamp\": " + std::to_string(2000 * i) +
+            ", \"input_length\": 1100, \"output_length\": 4, \"hash_ids\": [1, 2, " +
+            std::to_string(9 + i) + "]}\n";
+  return text;
+}
+
+TEST(Facts, OfServingMoveResults) {
+  const TextFile trace("facts_trace.jsonl", alike());
+  const TextFile other("facts_other.jsonl", alike() + alike());
+  const TextFile lengths("facts_lengths.txt", "100\n700\n");
+  const std::string kept = "trace: " + trace.path();
+  const std::string engine = "serving.fleet.engine.";
+  const std::vector<Probe> probes = {
+      {{engine + "vllm.max", engine + "vllm.block_size", engine + "vllm.num_gpu_blocks",
+        engine + "vllm.enable_chunked_prefill", engine + "vllm.long", engine + "vllm.host",
+        "serving.workload.poisson.rate", "serving.workload.poisson.requests",
+        "serving.workload.poisson.input.fixed", "serving.workload.poisson.output.fixed"},
+       serving(kFew, "kind: vllm, max_num_seqs: 4, max_num_batched_tokens: 256, num_gpu_blocks: "
+                     "200, host: {iteration: 1 ms}")},
+      {{engine + "vllm.gpu", "serving.fleet.replicas", "serving.fleet.precision",
+        "serving.fleet.kv_precision", "serving.slo", "serving.workload.poisson.seed",
+        "serving.workload.poisson.input.uniform", "serving.workload.poisson.output.lognormal"},
+       "{experiment: serving, model: qwen2_5_3b, serving: {slo: {ttft: 10 ms, tpot: 10 ms, e2el: "
+       "100 ms, ttft_p99: 20 ms, tpot_p99: 20 ms, e2el_p99: 200 ms}, workload: {rate: 50 /s, "
+       "requests: 12, input: {uniform: [100, 400]}, output: {lognormal: {mean: 20, p90: 44}}}, "
+       "fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}"},
+      {{"serving.workload.poisson.input.lognormal"},
+       serving("rate: 50 /s, requests: 12, input: {lognormal: {median: 200, p90: 500}}, output: 4",
+               "kind: vllm")},
+      {{"serving.workload.poisson.output.uniform"},
+       serving("rate: 50 /s, requests: 12, output: {uniform: [10, 40]}", "kind: vllm")},
+      {{engine + "vllm.custom_all_reduce"},
+       serving(kFew, "kind: vllm", ", parallel: {tp: 2}")},
+      {{engine + "vllm.prefix_caching", "serving.workload.trace."}, serving(kept, "kind: vllm")},
+      {{engine + "sglang.max", engine + "sglang.chunked", engine + "sglang.page_size",
+        engine + "sglang.enable_mixed_chunk"},
+       serving(kFew, "kind: sglang, max_running_requests: 6, chunked_prefill_size: 800, "
+                     "max_prefill_tokens: 900, max_total_tokens: 2000")},
+      {{engine + "sglang.schedule"},
+       serving("rate: 200 /s, requests: 24, input: 200, output: 200",
+               "kind: sglang, max_total_tokens: 1000")},
+      {{engine + "sglang.mem", engine + "sglang.disable_radix_cache"},
+       serving(kept, "kind: sglang")},
+      {{engine + "tensorrt_llm.max", engine + "tensorrt_llm.tokens",
+        engine + "tensorrt_llm.enable_chunked_prefill"},
+       serving(kFew, "kind: tensorrt_llm, max_batch_size: 4, max_num_tokens: 900, max_tokens: 4000")},
+      {{engine + "tensorrt_llm.capacity"},
+       serving("rate: 200 /s, requests: 24, input: 400, output: 40",
+               "kind: tensorrt_llm, max_tokens: 1280")},
+      {{engine + "tensorrt_llm.free", engine + "tensorrt_llm.enable_block_reuse"},
+       serving(kept, "kind: tensorrt_llm")},
+      {{engine + "orca."}, serving(kFew, "kind: orca, max_num_seqs: 4")},
+      {{engine + "static."}, serving(kFew, "kind: static, max_num_seqs: 4")},
+      {{engine + "sarathi."}, serving(kFew, "kind: sarathi, max_num_seqs: 4")},
+      {{"serving.workload.gamma."},
+       serving("arrival: gamma, burstiness: 0.5, rate: 50 /s, requests: 12, output: 4", "kind: vllm")},
+      {{"serving.workload.weibull."},
+       serving("arrival: weibull, shape: 2, rate: 50 /s, requests: 12, output: 4", "kind: vllm")},
+      {{"serving.workload.closed_loop."},
+       serving("concurrency: 4, requests: 12, output: 4", "kind: vllm")},
+  };
+  const std::string plain = serving(kFew, "kind: vllm, max_num_seqs: 4");
+  const std::string many = serving(kFew, "kind: vllm", ", replicas: 3");
+  const std::vector<Change> changes = {
+      {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
+      {"serving.workload.arrival", plain, {"serving.workload.arrival=gamma",
+                                           "serving.workload.burstiness=0.3"}},
+      {"serving.workload.trace.trace", serving(kept, "kind: vllm"),
+       {"serving.workload.trace=" + other.path()}},
+      {"serving.workload.trace.format", serving(kept, "kind: vllm"),
+       {"serving.workload.format=azure"}},
+      {"serving.workload.poisson.input.empirical", plain,
+       {"serving.workload.input={empirical: " + lengths.path() + "}"}},
+      {"serving.workload.poisson.output.empirical", plain,
+       {"serving.workload.output={empirical: " + lengths.path() + "}"}},
+      {"serving.workload.poisson.input.lognormal.mean", plain,
+       {"serving.workload.input={lognormal: {mean: 300, p90: 500}}"}},
+      {"serving.workload.poisson.output.lognormal.median", plain,
+       {"serving.workload.output={lognormal: {median: 30, p90: 50}}"}},
+      {"serving.fleet.nodes", serving(kFew, "kind: vllm", ", parallel: {tp: 8}"),
+       {"serving.fleet.0.nodes=2", "serving.fleet.0.parallel.tp=16"}},
+      {"serving.router", many, {"serving.router=round_robin"}},
+  };
+  expect_that_all_move("serving.", probes, changes);
+}
+
+}  // namespace
+}  // namespace orrery::facts

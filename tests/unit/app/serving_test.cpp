@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/serving.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/engine_network.h"
+#include "sim/config/load.h"
+#include "workloads/llm/layers.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace literals;
+
+LoadedExperiment load(const std::string& text, const std::vector<std::string>& set = {}) {
+  config::Diagnostics diagnostics;
+  const config::Library library(ORRERY_SOURCE_DIR "/configs");
+  return load_experiment(config::parse_yaml(text, "test.yaml", diagnostics), set, diagnostics,
+                         library);
+}
+
+constexpr const char* kOne =
+    "experiment: serving\nmodel: llama_3_1_8b\nserving:\n"
+    "  workload: {rate: 1 /s, requests: 1, input: 512, output: 4}\n"
+    "  fleet: [{system: dgx_h100, engine: {kind: vllm}}]\n";
+
+double metric(const RunRecord& record, const char* name) { return record.find(name)->value; }
+
+TEST(Serving, ARequestAloneTakesItsSteps) {
+  const RunRecord record = simulate(load(kOne));
+  const auto step = [](const std::string& keys) {
+    return metric(simulate(load("{experiment: inference, system: dgx_h100, model: llama_3_1_8b, "
+                                "batch: {micro: 1, sequence: 512}, " +
+                                keys + "}")),
+                  "step_time_s") *
+           1e3;
+  };
+  const double prefill = step("phase: prefill");
+  double decodes = 0;
+  for (const char* context : {"512", "513", "514"})
+    decodes += step(std::string("phase: decode, kv_length: ") + context);
+  EXPECT_NEAR(metric(record, "mean_ttft_ms") / prefill, 1, 0.005);
+  EXPECT_NEAR(metric(record, "mean_tpot_ms") / (decodes / 3), 1, 0.005);
+  EXPECT_NEAR(metric(record, "mean_e2el_ms"),
+              metric(record, "mean_ttft_ms") + 3 * metric(record, "mean_tpot_ms"), 1e-9);
+  EXPECT_EQ(metric(record, "iterations"), 4);
+  EXPECT_NEAR(metric(record, "output_throughput_per_user") * metric(record, "mean_tpot_ms"), 1e3,
+              1e-9);
+}
+
+TEST(Serving, BlocksAreWhatMemoryLeaves) {
+  const auto blocks = [](const std::vector<std::string>& set) {
+    return metric(simulate(load(kOne, set)), "kv_blocks");
+  };
+  // 0.9 of 81,559 MiB, less 8,030,261,248 parameters of 2 B, less what 8,192 tokens need: hidden, gate
+  // and up (4,096 + 2 x 14,336) and the residual (4,096), 2 B each, and logits of one token. A
+  // block has 16 tokens of 32 layers x 8 heads x 128 x 2 (K and V) x 2 B.
+  const double left = 0.9 * 81559 * 1024 * 1024 - 8030261248.0 * 2 -
+                      8192.0 * (4096 + 2 * 14336 + 4096) * 2 - 128256.0 * 2;
+  EXPECT_EQ(blocks({}), std::floor(left / (16.0 * 32 * 8 * 128 * 2 * 2)));
+  EXPECT_EQ(blocks({"serving.fleet.0.engine.num_gpu_blocks=100"}), 100);
+  EXPECT_NEAR(blocks({"serving.fleet.0.kv_precision=fp8"}) / blocks({}), 2, 1e-4);
+}
+
+TEST(Serving, WindowsAreSetAsideForEverySequence) {
+  const std::string text =
+      "{experiment: serving, model: gemma_3_1b, serving: {workload: {rate: 1 /s, requests: 1}, "
+      "fleet: [{system: dgx_h100, engine: {kind: vllm, max_num_seqs: 100}}]}}";
+  const LoadedExperiment loaded = load(text);
+  const auto& e = loaded.as<ServingExperiment>();
+  const ServingMemory memory = e.fleet().memory(e.serving.fleet).front();
+  const LlmConfig llm = e.model.build();
+  int windows = 0, full = 0;
+  for (const LayerConfig& layer : llm.layers) ++(layer.window > 0 ? windows : full);
+  ASSERT_GT(windows, 0);
+  const double token = 2.0 * double(llm.attention.kv_heads * llm.attention.head_dim) * 2;  // K, V of 2 B
+  EXPECT_NEAR(memory.block.base(), 16 * full * token, 1e-6 * memory.block.base());
+  EXPECT_NEAR(memory.windows.base(), 100.0 * windows * 512 * token,
+              1e-3 * memory.windows.base());
+}
+
+TEST(Serving, AModelThatDoesNotFitIsAResult) {
+  const RunRecord record = simulate(load(kOne, {"model=llama_3_1_70b"}));
+  EXPECT_EQ(record.status, RunStatus::kInfeasible);
+  EXPECT_THAT(record.reason, HasSubstr("does not fit: a rank of 'group' needs 141 GB of weights"));
+}
+
+TEST(Serving, ARequestThatFitsNoCacheIsAResult) {
+  const RunRecord record =
+      simulate(load(kOne, {"serving.workload.input=4000", "serving.fleet.0.engine.num_gpu_blocks=9"}));
+  EXPECT_EQ(record.status, RunStatus::kInfeasible);
+  EXPECT_THAT(record.reason, HasSubstr("request 0 of 4000 + 4 tokens does not fit in a cache of 144"));
+}
+
+TEST(Serving, SameSeedSameResult) {
+  const std::vector<std::string> set = {"serving.workload.requests=40",
+                                        "serving.workload.rate=30 /s",
+                                        "serving.workload.output={uniform: [5, 50]}"};
+  const auto result = [&] {
+    RunRecord record = simulate(load(kOne, set));
+    record.base = nullptr;
+    return to_json(record).dump();
+  };
+  EXPECT_EQ(result(), result());
+}
+
+TEST(Serving, TwiceTheReplicasHoldTwiceTheRate) {
+  const auto p99 = [](const char* rate, const char* replicas) {
+    return metric(simulate(load(kOne, {"serving.workload.requests=400",
+                                       std::string("serving.workload.rate=") + rate,
+                                       std::string("serving.fleet.0.replicas=") + replicas,
+                                       "serving.router=round_robin",
+                                       "serving.workload.output=64"})),
+                  "p99_tpot_ms");
+  };
+  const double one = p99("20 /s", "1");
+  EXPECT_NEAR(p99("40 /s", "2") / one, 1, 0.15);
+  EXPECT_LT(p99("20 /s", "2"), one);
+}
+
+TEST(Serving, GoodputCountsThoseWhoKeepTheirBounds) {
+  const RunRecord all = simulate(load(kOne, {"serving.slo={ttft_p99: 1 s}"}));
+  EXPECT_EQ(metric(all, "slo_attainment"), 1);
+  EXPECT_DOUBLE_EQ(metric(all, "request_goodput"), metric(all, "request_throughput"));
+  const RunRecord none = simulate(load(kOne, {"serving.slo={tpot: 1 us}"}));
+  EXPECT_EQ(metric(none, "slo_attainment"), 0);
+  EXPECT_EQ(metric(none, "request_goodput"), 0);
+}
+
+TEST(EngineNetwork, SmallAllReducesInsideASystemGoByTheEngine) {
+  const LoadedExperiment loaded = load(
+      "{experiment: collective, system: dgx_h100, nodes: 2, collective: {kind: all_reduce, bytes: "
+      "1 KiB}}");
+  const Machine& machine = loaded.as<MachineExperiment>().machine();
+  const EngineNetwork network(machine, 1_MiB);
+  const FlowModel library(machine.system(), machine.nodes());
+  Transfer t;
+  t.kind = TransferKind::kAllReduce;
+  t.groups = {{0, 1, 2, 3, 4, 5, 6, 7}};
+  t.bytes = 64_KiB;
+  EXPECT_EQ(network.price(t).algorithm, "one_shot");
+  EXPECT_LT(network.isolated_time(t), library.isolated_time(t));
+  t.bytes = 2_MiB;  // above the limit
+  EXPECT_EQ(network.price(t).algorithm, library.price(t).algorithm);
+  t.bytes = 64_KiB;
+  t.groups = {{0, 8}};  // two systems
+  EXPECT_EQ(network.price(t).algorithm, library.price(t).algorithm);
+  t.groups = {{0, 1}};
+  t.kind = TransferKind::kAllGather;
+  EXPECT_EQ(network.price(t).algorithm, library.price(t).algorithm);
+}
+
+/// What a step list does of a class of kernels, and its collectives.
+struct Sums {
+  double flops = 0;
+  std::vector<TransferKind> collectives;
+
+  Sums(const StepList& steps, const char* what) {
+    for (const Step& step : steps.steps()) {
+      if (step.collective() != nullptr) collectives.push_back(step.collective()->kind);
+      if (step.kernel() != nullptr && step.kernel()->name.rfind(what, 0) == 0)
+        flops += step.kernel()->matrix_flops.base();
+    }
+  }
+};
+
+TEST(Experts, OfTensorParallelRanksMeetInAnAllReduce) {
+  const LoadedExperiment loaded = load(
+      "{experiment: inference, system: dgx_h100, model: deepseek_r1, phase: decode, kv_length: "
+      "512, parallel: {tp: 8, ep: 8}, batch: {micro: 64}}");
+  const LlmConfig llm = loaded.as<ModelExperiment>().model.build();
+  InferenceConfig config;
+  config.parallel.tp = 8;
+  config.parallel.ep = 8;
+  config.micro_batch = 64;
+  config.kv_length = 512;
+  const auto feed = [&](bool all_reduce, const char* what) {
+    config.all_reduce_experts = all_reduce;
+    return Sums(feed_half_forward(llm, llm.layers.back(), layer_work(config)), what);
+  };
+  const Sums summed = feed(true, "expert ");
+  EXPECT_THAT(summed.collectives, testing::ElementsAre(TransferKind::kAllReduce));
+  // 64 tokens x 8 copies over 8 ranks: 64 rows, the same products as with tokens sent around.
+  EXPECT_DOUBLE_EQ(summed.flops, 64.0 * 3 * 2 * 7168 * 2048);
+  EXPECT_DOUBLE_EQ(feed(false, "expert ").flops, summed.flops);
+  // The shared expert is split over the ranks, or whole for an eighth of the tokens.
+  EXPECT_DOUBLE_EQ(feed(true, "shared expert").flops, 64.0 * 3 * 2 * 7168 * 2048 / 8);
+  EXPECT_DOUBLE_EQ(feed(false, "shared expert").flops, feed(true, "shared expert").flops);
+}
+
+}  // namespace
+}  // namespace orrery
