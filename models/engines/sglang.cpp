@@ -50,17 +50,15 @@ struct Sglang final : SchedulerConfig {
             page_size,           !disable_radix_cache};
   }
 
-  std::string version = "0.5";
   std::int64_t max_running_requests = 256, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
   std::int64_t page_size = 1, max_total_tokens = 0;
   double mem_fraction_static = 0.88, schedule_conservativeness = 1;
-  bool enable_mixed_chunk = false, disable_radix_cache = false;
+  bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
 
   static const config::Schema<Sglang>& schema() {
     using config::between;
     static const config::Schema<Sglang> schema =
         engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
-            .optional("version", &Sglang::version, "version of SGLang, for the record")
             .optional("max_running_requests", &Sglang::max_running_requests,
                       "requests that run at a time at most", between(1, 1e6))
             .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
@@ -81,6 +79,9 @@ struct Sglang final : SchedulerConfig {
                       "whether decodes run beside prompts in one iteration")
             .optional("disable_radix_cache", &Sglang::disable_radix_cache,
                       "whether equal prefixes are not kept")
+            .optional("disable_overlap_schedule", &Sglang::disable_overlap_schedule,
+                      "whether the host prepares no iteration while devices run the one before")
+            .derive([](Sglang& s) { s.host.overlapped = !s.disable_overlap_schedule; })
             .check(
                 "must be -1 or positive", [](const Sglang& s) { return s.chunked_prefill_size != 0; },
                 "chunked_prefill_size");

@@ -55,10 +55,9 @@ struct TensorrtLlm final : SchedulerConfig {
             tokens_per_block,         enable_block_reuse};
   }
 
-  std::string version = "1.0";
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
   std::int64_t max_batch_size = 2048, max_num_tokens = 8192, tokens_per_block = 32, max_tokens = 0;
-  bool enable_chunked_prefill = false, enable_block_reuse = true;
+  bool enable_chunked_prefill = false, enable_block_reuse = true, disable_overlap_scheduler = false;
   double free_gpu_memory_fraction = 0.9;
 
   static const config::Schema<TensorrtLlm>& schema() {
@@ -66,7 +65,6 @@ struct TensorrtLlm final : SchedulerConfig {
     using T = TensorrtLlm;
     static const config::Schema<T> schema =
         engine_schema<T>("tensorrt_llm", "in-flight batching of TensorRT-LLM")
-            .optional("version", &T::version, "version of TensorRT-LLM, for the record")
             .optional("capacity_scheduler_policy", &T::capacity_scheduler_policy,
                       "GUARANTEED_NO_EVICT: who joins has blocks to its end; MAX_UTILIZATION: who "
                       "fits now joins, and the last is paused where blocks run out")
@@ -82,6 +80,9 @@ struct TensorrtLlm final : SchedulerConfig {
                       "whether a prompt may enter in pieces")
             .optional("enable_block_reuse", &T::enable_block_reuse,
                       "whether blocks of equal prefixes are kept and shared")
+            .optional("disable_overlap_scheduler", &T::disable_overlap_scheduler,
+                      "whether the host prepares no iteration while devices run the one before")
+            .derive([](T& t) { t.host.overlapped = !t.disable_overlap_scheduler; })
             .optional("free_gpu_memory_fraction", &T::free_gpu_memory_fraction,
                       "share of the device memory, less weights and activations, for the cache",
                       between(0.01, 1));

@@ -1,13 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "sim/serving/scheduler.h"
 
 namespace orrery {
+
+/// Whether vLLM's host prepares an iteration while devices run the one before.
+enum class AsyncScheduling : std::uint8_t { kAuto, kOn, kOff };
+
+namespace config {
+template <>
+struct EnumNames<AsyncScheduling> {
+  static constexpr std::pair<AsyncScheduling, const char*> values[] = {
+      {AsyncScheduling::kAuto, "auto"},
+      {AsyncScheduling::kOn, "true"},
+      {AsyncScheduling::kOff, "false"}};
+};
+}  // namespace config
+
 namespace {
 
 struct Vllm;
+
+/// "0.11", "0.11.2": major and minor number. Nothing for other texts.
+std::optional<std::pair<int, int>> version_of(const std::string& text) {
+  int major = 0, minor = 0;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, minor);
+  if (second.ec != std::errc() || (second.ptr != end && *second.ptr != '.')) return std::nullopt;
+  return std::pair(major, minor);
+}
+
+/// The first version that schedules asynchronously unless told otherwise (release notes).
+constexpr std::pair<int, int> kFirstAsynchronous = {0, 14};
 
 /// The scheduler of vLLM's V1 engine (vllm/v1/core/sched/scheduler.py): a budget of new tokens goes
 /// first to requests that run, in order of their coming, then to those that wait. Where no block is
@@ -39,6 +70,7 @@ struct Vllm final : SchedulerConfig {
   }
 
   std::string version = "0.11";
+  AsyncScheduling async_scheduling = AsyncScheduling::kAuto;
   std::int64_t max_num_seqs = 256, max_num_batched_tokens = 8192;
   std::int64_t long_prefill_token_threshold = 0;
   bool enable_chunked_prefill = true;
@@ -50,7 +82,11 @@ struct Vllm final : SchedulerConfig {
     using config::between;
     static const config::Schema<Vllm> schema =
         engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
-            .optional("version", &Vllm::version, "version of vLLM, for the record")
+            .optional("version", &Vllm::version,
+                      "version of vLLM, which says what async_scheduling is by itself")
+            .optional("async_scheduling", &Vllm::async_scheduling,
+                      "whether the host prepares an iteration while devices run the one before; "
+                      "auto: from version 0.14 on")
             .optional("max_num_seqs", &Vllm::max_num_seqs, "requests that run at a time at most",
                       between(1, 1e6))
             .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
@@ -75,7 +111,15 @@ struct Vllm final : SchedulerConfig {
                 [](const Vllm& v) {
                   return v.enable_chunked_prefill || v.long_prefill_token_threshold == 0;
                 },
-                "long_prefill_token_threshold");
+                "long_prefill_token_threshold")
+            .check(
+                "expected a version such as 0.11",
+                [](const Vllm& v) { return version_of(v.version).has_value(); }, "version")
+            .derive([](Vllm& v) {
+              v.host.overlapped = v.async_scheduling == AsyncScheduling::kAuto
+                                      ? version_of(v.version).value() >= kFirstAsynchronous
+                                      : v.async_scheduling == AsyncScheduling::kOn;
+            });
     return schema;
   }
 };

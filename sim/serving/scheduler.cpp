@@ -56,10 +56,7 @@ const config::Schema<HostCosts>& HostCosts::schema() {
                     config::at_least(0))
           .optional("request", &HostCosts::request,
                     "time of a request before it waits: parsing, tokens, queues of processes",
-                    config::at_least(0))
-          .optional("overlapped", &HostCosts::overlapped,
-                    "whether the host prepares an iteration while devices run the one before "
-                    "(asynchronous scheduling)");
+                    config::at_least(0));
   return schema;
 }
 

@@ -59,7 +59,9 @@ struct HostCosts {
   Seconds iteration{};  ///< time of each iteration: scheduling, inputs, sampling, output
   Seconds sequence{};   ///< time for each sequence of the batch
   Seconds request{};    ///< time of a request before it waits: parsing, tokens, queues between processes
-  bool overlapped = false;  ///< the host prepares an iteration while devices run the one before
+  /// The host prepares an iteration while devices run the one before: engines say so by keys of
+  /// their own.
+  bool overlapped = false;
 
   /// How long an iteration takes whose devices take `device`.
   /// @param follows an iteration comes right before it, beside which the host may prepare it

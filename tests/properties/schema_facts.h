@@ -79,7 +79,7 @@ inline bool is_citation(const std::string& fact) { return fact.ends_with(".sourc
 inline const std::map<std::string, std::set<std::string>>& listed() {
   static const std::map<std::string, std::set<std::string>> keys = {
       // Texts for readers.
-      {"name", {"name", "system.name", "system.accelerator.name"}},
+      {"name", {"name", "system.name", "system.accelerator.name", "serving.fleet.name"}},
       {"model", {"model.model"}},
       {"protocols", {"system.scale_up.protocols.protocols"}},
       {"architecture", {"system.accelerator.architecture"}},
@@ -97,10 +97,6 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
       {"cube", {"system.scale_up.cube"}},
       // Of the comparison with measured tables.
       {"one_shot_limit", {"system.scale_up.protocols.one_shot_limit"}},
-      {"fleet", {"serving.fleet.name"}},
-      {"version",
-       {"serving.fleet.engine.vllm.version", "serving.fleet.engine.sglang.version",
-        "serving.fleet.engine.tensorrt_llm.version"}},
       // Has one value.
       {"cp", {"parallel.cp"}},
   };

@@ -50,6 +50,7 @@ TEST(Facts, OfServingMoveResults) {
   const std::vector<Probe> probes = {
       {{engine + "vllm.max", engine + "vllm.block_size", engine + "vllm.num_gpu_blocks",
         engine + "vllm.enable_chunked_prefill", engine + "vllm.long", engine + "vllm.host",
+        engine + "vllm.async_scheduling",
         "serving.workload.poisson.rate", "serving.workload.poisson.requests",
         "serving.workload.poisson.input.fixed", "serving.workload.poisson.output.fixed"},
        serving(kFew, "kind: vllm, max_num_seqs: 4, max_num_batched_tokens: 256, num_gpu_blocks: "
@@ -70,8 +71,8 @@ TEST(Facts, OfServingMoveResults) {
        serving(kFew, "kind: vllm", ", parallel: {tp: 2}")},
       {{engine + "vllm.prefix_caching", "serving.workload.trace."}, serving(kept, "kind: vllm")},
       {{engine + "sglang.max", engine + "sglang.chunked", engine + "sglang.page_size",
-        engine + "sglang.enable_mixed_chunk"},
-       serving(kFew, "kind: sglang, max_running_requests: 6, chunked_prefill_size: 800, "
+        engine + "sglang.enable_mixed_chunk", engine + "sglang.disable_overlap_schedule"},
+       serving(kFew, "kind: sglang, host: {iteration: 1 ms}, max_running_requests: 6, chunked_prefill_size: 800, "
                      "max_prefill_tokens: 900, max_total_tokens: 2000")},
       {{engine + "sglang.schedule"},
        serving("rate: 200 /s, requests: 24, input: 200, output: 200",
@@ -79,8 +80,10 @@ TEST(Facts, OfServingMoveResults) {
       {{engine + "sglang.mem", engine + "sglang.disable_radix_cache"},
        serving(kept, "kind: sglang")},
       {{engine + "tensorrt_llm.max", engine + "tensorrt_llm.tokens",
-        engine + "tensorrt_llm.enable_chunked_prefill"},
-       serving(kFew, "kind: tensorrt_llm, max_batch_size: 4, max_num_tokens: 900, max_tokens: 4000")},
+        engine + "tensorrt_llm.enable_chunked_prefill", engine + "tensorrt_llm.disable"},
+       serving("rate: 20000 /s, requests: 24, input: 400, output: 12",
+               "kind: tensorrt_llm, max_batch_size: 4, max_num_tokens: 900, max_tokens: 4000, "
+               "host: {iteration: 1 ms}")},
       {{engine + "tensorrt_llm.capacity"},
        serving("rate: 200 /s, requests: 24, input: 400, output: 40",
                "kind: tensorrt_llm, max_tokens: 1280")},
@@ -100,6 +103,8 @@ TEST(Facts, OfServingMoveResults) {
   const std::string many = serving(kFew, "kind: vllm", ", replicas: 3");
   const std::vector<Change> changes = {
       {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
+      {engine + "vllm.version", serving(kFew, "kind: vllm, host: {iteration: 1 ms}"),
+       {"serving.fleet.0.engine.version=0.14.1"}},
       {"serving.workload.arrival", plain, {"serving.workload.arrival=gamma",
                                            "serving.workload.burstiness=0.3"}},
       {"serving.workload.trace.trace", serving(kept, "kind: vllm"),
@@ -119,6 +124,12 @@ TEST(Facts, OfServingMoveResults) {
       {"serving.router", many, {"serving.router=round_robin"}},
   };
   expect_that_all_move("serving.", probes, changes);
+}
+
+TEST(ListedFacts, NamesOfGroupsAreForReaders) {
+  const Probe named{{""}, serving(kFew, "kind: vllm", ", name: x")};
+  EXPECT_TRUE(answering(Trials::Answer::kSame, named, {"serving.fleet.name"})
+                  .contains("serving.fleet.name"));
 }
 
 }  // namespace

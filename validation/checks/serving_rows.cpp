@@ -75,9 +75,9 @@ std::string system_of(const ServingRow& row) {
 
 /// Checkpoints in fp4 of gpt-oss are what the model's own file says; others name their format. The
 /// table does not say what the KV cache is kept in: it is taken for 16 bits, which engines do unless
-/// they are told otherwise, but on devices with fp4 and for latent attention, where runs of InferenceX
-/// ask for fp8. (With fp8 on Hopper, decodes would be too fast by what reading half of the cache
-/// saves, at all contexts and batches.)
+/// they are told otherwise, but on devices with fp4, for latent attention, and for runs of InferenceX
+/// by TensorRT-LLM, whose checkpoints bring scales: those have fp8. (With fp8 for the others, decodes
+/// would be too fast by what reading half of the cache saves, at all contexts and batches.)
 std::string precision_keys(const ServingRow& row) {
   if (row.model.find("gpt-oss") != std::string::npos) return {};
   const std::string quant = row.gemm_quant.empty() ? row.precision : row.gemm_quant;
@@ -86,7 +86,8 @@ std::string precision_keys(const ServingRow& row) {
   const bool blackwell = row.system.find("b200") != std::string::npos ||
                          row.system.find("b300") != std::string::npos;
   const bool latent = row.model.find("DeepSeek") != std::string::npos;
-  const std::string cache = blackwell || latent ? "fp8" : "bf16";
+  const bool with_scales = row.backend == "trtllm" && row.varied_lengths();
+  const std::string cache = blackwell || latent || with_scales ? "fp8" : "bf16";
   if (blocks) return ", precision: fp8_block, kv_precision: " + cache;
   if (quant == "fp8") return ", precision: fp8, kv_precision: " + cache;
   if (quant == "nvfp4" || quant == "fp4") return ", precision: nvfp4, kv_precision: " + cache;

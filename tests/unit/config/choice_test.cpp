@@ -143,6 +143,65 @@ TEST(Choice, TheFallbackWrittenOutMeansTheSame) {
             config::canonical(read("shape: {side: 5, kind: square}").node, record));
 }
 
+TEST(Choice, AKeyThatOneStructHasMayTellIt) {
+  config::Choices told = Shape::choices();
+  told.telling = {{"width", "oblong"}};
+  const auto name = [&](const char* text) {
+    config::Diagnostics diagnostics;
+    return told.name_in(config::parse_yaml(text, "shape.yaml", diagnostics));
+  };
+  EXPECT_EQ(name("{width: 5}"), "oblong");
+  EXPECT_EQ(name("{side: 5}"), "square");
+  EXPECT_EQ(name("{kind: square, width: 5}"), "square");  // for the struct to refuse
+}
+
+/// A length, or how to find one.
+struct Length {
+  int fixed = 0, least = 0;
+  static const config::Schema<Length>& schema() {
+    static const auto schema = config::Schema<Length>("length", "of something")
+                                   .shorthand("fixed")
+                                   .optional("fixed", &Length::fixed, "", config::between(0, 9))
+                                   .optional("least", &Length::least, "");
+    return schema;
+  }
+};
+
+struct Measured {
+  Length length;
+  static const config::Schema<Measured>& schema() {
+    static const auto schema = config::Schema<Measured>("measured", "with a length")
+                                   .optional("length", &Measured::length, "how long");
+    return schema;
+  }
+};
+
+int fixed_length(const std::string& text, const std::vector<std::string>& set = {}) {
+  config::Diagnostics diagnostics;
+  config::Node node = config::parse_yaml(text, "measured.yaml", diagnostics);
+  for (const std::string& assignment : set)
+    config::apply_override(node, Measured::schema().record(), assignment, diagnostics,
+                           config::default_library());
+  const auto read = config::read<Measured>(node, diagnostics, config::default_library());
+  diagnostics.throw_if_errors();
+  return read.length.fixed;
+}
+
+TEST(Shorthand, AValueStandsForAMapWithOneKey) {
+  EXPECT_EQ(fixed_length("length: 5"), 5);
+  EXPECT_EQ(fixed_length("length: {fixed: 5}"), 5);
+  EXPECT_EQ(fixed_length("length: {fixed: 5}", {"length=6"}), 6);
+  EXPECT_EQ(fixed_length("length: {least: 5}"), 0);
+  try {
+    fixed_length("length: 12");
+    FAIL();
+  } catch (const config::ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("measured.yaml:1:9"));
+  }
+  const auto schema = config::json_schema(Measured::schema().record());
+  EXPECT_EQ(schema["definitions"]["measured_file"]["properties"]["length"]["anyOf"].size(), 2U);
+}
+
 TEST(Choice, TheSchemaHasAllStructs) {
   const auto schema = config::json_schema(Drawing::schema().record());
   EXPECT_TRUE(schema.at("definitions").contains("square"));

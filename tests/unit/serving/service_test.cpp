@@ -168,13 +168,16 @@ TEST(Service, DataParallelRanksWaitForTheSlowest) {
 }
 
 TEST(Service, HostTimeAddsToEachIterationOrHidesBehindTheDevices) {
-  const std::string host = "{kind: vllm, host: {iteration: 4 us, sequence: 1 us, request: 7 us";
-  const Ran apart = serve({{0, 0, 100, 3}}, {.engine = host + "}}"});
+  const std::string host = "{kind: vllm, host: {iteration: 4 us, sequence: 1 us, request: 7 us}";
+  const Ran apart = serve({{0, 0, 100, 3}}, {.engine = host + "}"});
   EXPECT_EQ(apart.of(0).started, 7 * kMicrosecond);
   EXPECT_EQ(apart.end, (7 + 110 + 2 * 11 + 3 * 5) * kMicrosecond);
   // Before the first iteration there is nothing to hide behind.
-  const Ran beside = serve({{0, 0, 100, 3}}, {.engine = host + ", overlapped: true}}"});
+  const Ran beside = serve({{0, 0, 100, 3}}, {.engine = host + ", async_scheduling: true}"});
   EXPECT_EQ(beside.end, (7 + 110 + 5 + 2 * 11) * kMicrosecond);
+  // It is what vLLM does by itself from version 0.14 on.
+  const Ran newer = serve({{0, 0, 100, 3}}, {.engine = host + ", version: \"0.19.0\"}"});
+  EXPECT_EQ(newer.end, beside.end);
 }
 
 TEST(Service, PrefixesThatAreKeptAreNotComputedAgain) {

@@ -58,6 +58,8 @@ TEST(UnitText, EveryDimensionHasItsUnits) {
   EXPECT_EQ(parse<Seconds>("2 min"), Seconds(120));
   EXPECT_EQ(parse<Seconds>("1.5 h"), Seconds(5400));
   EXPECT_EQ(parse<Hertz>("1.83 GHz"), Hertz(1.83e9));
+  EXPECT_EQ(parse<Hertz>("10 /s"), Hertz(10));  // so many of something
+  EXPECT_EQ(parse<Hertz>("30 /min"), Hertz(0.5));
   EXPECT_EQ(parse<FlopsPerSecond>("1979 TOPS"), FlopsPerSecond(1979e12));
   EXPECT_EQ(parse<FlopsPerSecond>("3.6 EFLOP/s"), FlopsPerSecond(3.6e18));
   EXPECT_EQ(parse<Flops>("2 TFLOP"), Flops(2e12));
