@@ -6,8 +6,9 @@
 namespace orrery {
 namespace {
 
-/// Iteration-level scheduling (Yu et al. 2022, "Orca", algorithm 1): requests join and leave between
-/// iterations, first come first served, with their prompts whole and with room for whole answers.
+/// Iteration-level scheduling (Yu et al. 2022, "Orca", algorithm 1): requests join and leave
+/// between iterations, first come first served, with their prompts whole and with room for whole
+/// answers.
 class OrcaScheduler final : public Scheduler {
  public:
   explicit OrcaScheduler(std::int64_t most) : most_(static_cast<std::size_t>(most)) {}

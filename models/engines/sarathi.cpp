@@ -58,8 +58,13 @@ struct Sarathi final : SchedulerConfig {
     return std::make_unique<SarathiScheduler>(chunk_size, max_num_seqs);
   }
   EngineMemory memory() const override {
-    return {EngineMemory::Of::kDevice, gpu_memory_utilization, chunk_size, max_num_seqs,
-            num_gpu_blocks,            block_size,             false};
+    return {EngineMemory::Of::kDevice,
+            gpu_memory_utilization,
+            chunk_size,
+            max_num_seqs,
+            num_gpu_blocks,
+            block_size,
+            false};
   }
 
   std::int64_t chunk_size = 512, max_num_seqs = 128, block_size = 16, num_gpu_blocks = 0;
@@ -69,10 +74,9 @@ struct Sarathi final : SchedulerConfig {
     using config::between;
     static const config::Schema<Sarathi> schema =
         engine_schema<Sarathi>("sarathi", "stall-free batching with chunked prompts")
-            .optional("chunk_size", &Sarathi::chunk_size, "tokens of an iteration",
-                      between(1, 1e7))
-            .optional("max_num_seqs", &Sarathi::max_num_seqs,
-                      "requests that run at a time at most", between(1, 1e6))
+            .optional("chunk_size", &Sarathi::chunk_size, "tokens of an iteration", between(1, 1e7))
+            .optional("max_num_seqs", &Sarathi::max_num_seqs, "requests that run at a time at most",
+                      between(1, 1e6))
             .optional("block_size", &Sarathi::block_size, "tokens of a block", between(1, 4096))
             .optional("num_gpu_blocks", &Sarathi::num_gpu_blocks,
                       "blocks of the cache; 0: what memory is left for", between(0, 1e12))

@@ -12,8 +12,8 @@ struct Sglang;
 
 /// Tokens of an answer that are reckoned with at most (CLIP_MAX_NEW_TOKENS_ESTIMATION).
 constexpr std::int64_t kMostReckoned = 4096;
-/// Iterations of decodes until the ratio is at its least, the share of it that is left then, and the
-/// iterations that a retraction reckons with (sglang/global_config.py).
+/// Iterations of decodes until the ratio is at its least, the share of it that is left then, and
+/// the iterations that a retraction reckons with (sglang/global_config.py).
 constexpr double kDecaySteps = 600, kLeastRatio = 0.14, kRetractSteps = 20;
 
 /// The scheduler of SGLang (srt/managers/scheduler.py, schedule_policy.py): an iteration is either
@@ -46,8 +46,9 @@ struct Sglang final : SchedulerConfig {
   }
   EngineMemory memory() const override {
     const std::int64_t chunk = chunked_prefill_size > 0 ? chunked_prefill_size : max_prefill_tokens;
-    return {EngineMemory::Of::kStatic, mem_fraction_static, chunk,     max_running_requests, max_total_tokens / page_size,
-            page_size,           !disable_radix_cache};
+    return {EngineMemory::Of::kStatic, mem_fraction_static,          chunk,
+            max_running_requests,      max_total_tokens / page_size, page_size,
+            !disable_radix_cache};
   }
 
   std::int64_t max_running_requests = 256, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
@@ -83,7 +84,8 @@ struct Sglang final : SchedulerConfig {
                       "whether the host prepares no iteration while devices run the one before")
             .derive([](Sglang& s) { s.host.overlapped = !s.disable_overlap_schedule; })
             .check(
-                "must be -1 or positive", [](const Sglang& s) { return s.chunked_prefill_size != 0; },
+                "must be -1 or positive",
+                [](const Sglang& s) { return s.chunked_prefill_size != 0; },
                 "chunked_prefill_size");
     return schema;
   }
@@ -127,8 +129,8 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
     const std::int64_t output = std::min(first.request.output - first.produced, kMostReckoned);
     const auto needed = static_cast<double>(first.missing() + output);
     const std::int64_t tokens = std::min(first.missing(), chunk_left_);
-    const bool whole = rules_.chunked_prefill_size > 0 || out.shares.empty() ||
-                       first.missing() <= prefill_left_;
+    const bool whole =
+        rules_.chunked_prefill_size > 0 || out.shares.empty() || first.missing() <= prefill_left_;
     // Alone it may have all that there is.
     const bool room_for = needed + reckoned < room() || queue.running.empty();
     if (!whole || !room_for || !pool.grow(first, tokens)) {

@@ -51,8 +51,9 @@ struct TensorrtLlm final : SchedulerConfig {
     return std::make_unique<TensorrtLlmScheduler>(*this);
   }
   EngineMemory memory() const override {
-    return {EngineMemory::Of::kLeftOver, free_gpu_memory_fraction, max_num_tokens,   max_batch_size, max_tokens / tokens_per_block,
-            tokens_per_block,         enable_block_reuse};
+    return {
+        EngineMemory::Of::kLeftOver,   free_gpu_memory_fraction, max_num_tokens,    max_batch_size,
+        max_tokens / tokens_per_block, tokens_per_block,         enable_block_reuse};
   }
 
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;

@@ -65,8 +65,13 @@ struct Vllm final : SchedulerConfig {
     return std::make_unique<VllmScheduler>(*this);
   }
   EngineMemory memory() const override {
-    return {EngineMemory::Of::kDevice, gpu_memory_utilization, max_num_batched_tokens, max_num_seqs,
-            num_gpu_blocks,         block_size,             prefix_caching};
+    return {EngineMemory::Of::kDevice,
+            gpu_memory_utilization,
+            max_num_batched_tokens,
+            max_num_seqs,
+            num_gpu_blocks,
+            block_size,
+            prefix_caching};
   }
 
   std::string version = "0.11";

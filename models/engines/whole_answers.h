@@ -15,8 +15,13 @@ struct WholeAnswers : SchedulerConfig {
   WholeAnswers(std::string of, std::int64_t seqs) : max_num_seqs(seqs) { kind = std::move(of); }
 
   EngineMemory memory() const override {
-    return {EngineMemory::Of::kDevice, memory_share,   max_prefill_tokens, max_num_seqs,
-            num_gpu_blocks,            kSlotTokens, false};
+    return {EngineMemory::Of::kDevice,
+            memory_share,
+            max_prefill_tokens,
+            max_num_seqs,
+            num_gpu_blocks,
+            kSlotTokens,
+            false};
   }
 
   static constexpr std::int64_t kSlotTokens = 1;  ///< the cache is set aside by the token

@@ -10,8 +10,7 @@ namespace {
 /// (v1/engine/core_client.py, get_core_engine_for_request). Of equals the first.
 class LeastLoaded final : public Router {
  public:
-  std::size_t choose(const Request& /*request*/,
-                     std::span<const InstanceView> instances) override {
+  std::size_t choose(const Request& /*request*/, std::span<const InstanceView> instances) override {
     const auto load = [](const InstanceView& i) { return 4 * i.waiting + i.running; };
     const auto least = std::min_element(
         instances.begin(), instances.end(),

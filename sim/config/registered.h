@@ -14,8 +14,8 @@ namespace orrery::config {
 /// for, filled by one object in the file of each. `Base` has a member `std::string` that the tag
 /// fills, and
 /// @code
-/// static const config::Choices& choices() { return config::Registered<Base>::choices("kind", ""); }
-/// static const Base* view(const std::string& name, void* object) {
+/// static const config::Choices& choices() { return config::Registered<Base>::choices("kind", "");
+/// } static const Base* view(const std::string& name, void* object) {
 ///   return config::Registered<Base>::view(name, object);
 /// }
 /// @endcode

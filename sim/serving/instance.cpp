@@ -11,8 +11,8 @@ namespace orrery {
 namespace {
 
 std::string text_of(const Request& request) {
-  return "request " + std::to_string(request.id) + " of " + std::to_string(request.prompt) +
-         " + " + std::to_string(request.output) + " tokens";
+  return "request " + std::to_string(request.id) + " of " + std::to_string(request.prompt) + " + " +
+         std::to_string(request.output) + " tokens";
 }
 
 }  // namespace
@@ -28,13 +28,12 @@ void Instance::add(Request request) {
   const auto load = [](const Rank& rank) {
     return 4 * rank.queue.waiting.size() + rank.queue.running.size();
   };
-  Rank& least = *std::min_element(ranks_.begin(), ranks_.end(), [&](const Rank& a, const Rank& b) {
-    return load(a) < load(b);
-  });
+  Rank& least = *std::min_element(ranks_.begin(), ranks_.end(),
+                                  [&](const Rank& a, const Rank& b) { return load(a) < load(b); });
   if (!least.pool.fits_alone(request)) {
-    throw std::overflow_error(
-        text_of(request) + " does not fit in a cache of " +
-        std::to_string(least.pool.blocks() * least.pool.block_tokens()) + " tokens");
+    throw std::overflow_error(text_of(request) + " does not fit in a cache of " +
+                              std::to_string(least.pool.blocks() * least.pool.block_tokens()) +
+                              " tokens");
   }
   least.queue.waiting.push_back({.request = std::move(request)});
   ++view_.waiting;

@@ -46,7 +46,6 @@ class KvPool {
   /// Gives all back that a request holds and empties its cache.
   void release(RequestState& progress);
 
-
  private:
   struct Piece {
     std::int64_t holders = 0;
@@ -64,7 +63,8 @@ class KvPool {
   std::int64_t idle_ = 0;  ///< blocks of pieces that nobody holds
   std::unordered_map<std::uint64_t, Piece> pieces_;
   std::list<std::uint64_t> idle_pieces_;  ///< pieces without holders, the next to go first
-  std::int64_t piece_tokens_ = 0;  ///< tokens of each piece: whole blocks, and whole pieces of requests
+  std::int64_t piece_tokens_ =
+      0;  ///< tokens of each piece: whole blocks, and whole pieces of requests
   std::int64_t piece_blocks_ = 0;
 };
 

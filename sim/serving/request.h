@@ -25,7 +25,7 @@ struct Request {
   std::int64_t prompt = 1;  ///< tokens of the prompt
   std::int64_t output = 1;  ///< tokens, the one that the prefill gives included
   std::shared_ptr<const PrefixHashes> prefix = nullptr;  ///< null: shares nothing
-  std::int64_t session = -1;                             ///< conversation that it is part of; or none
+  std::int64_t session = -1;  ///< conversation that it is part of; or none
 
   bool operator==(const Request&) const = default;
 };
@@ -37,12 +37,12 @@ inline constexpr Picoseconds kNotYet = ~Picoseconds{0};
 /// what it has produced again before its next token.
 struct RequestState {
   Request request;
-  std::int64_t cached = 0;      ///< tokens in the cache
-  std::int64_t produced = 0;    ///< tokens of the answer
-  std::int64_t blocks = 0;      ///< blocks of the cache that it alone holds
-  std::int64_t shared = 0;      ///< pieces of its prefix that it holds with others
-  std::int64_t preemptions = 0;  ///< times that its cache was dropped
-  std::int64_t found = 0;        ///< tokens of its prompt that were kept from others
+  std::int64_t cached = 0;        ///< tokens in the cache
+  std::int64_t produced = 0;      ///< tokens of the answer
+  std::int64_t blocks = 0;        ///< blocks of the cache that it alone holds
+  std::int64_t shared = 0;        ///< pieces of its prefix that it holds with others
+  std::int64_t preemptions = 0;   ///< times that its cache was dropped
+  std::int64_t found = 0;         ///< tokens of its prompt that were kept from others
   Picoseconds started = kNotYet;  ///< when it was taken into a batch first
   Picoseconds first_token = 0;
   Picoseconds last_token = 0;

@@ -58,7 +58,8 @@ void preempt_last(Queue& queue, KvPool& pool);
 struct HostCosts {
   Seconds iteration{};  ///< time of each iteration: scheduling, inputs, sampling, output
   Seconds sequence{};   ///< time for each sequence of the batch
-  Seconds request{};    ///< time of a request before it waits: parsing, tokens, queues between processes
+  Seconds
+      request{};  ///< time of a request before it waits: parsing, tokens, queues between processes
   /// The host prepares an iteration while devices run the one before: engines say so by keys of
   /// their own.
   bool overlapped = false;
@@ -110,12 +111,10 @@ struct SchedulerConfig {
 template <class T>
 config::Schema<T> engine_schema(const std::string& kind, const std::string& help) {
   config::Schema<T> schema(kind, help);
-  schema
-      .optional("kind", static_cast<std::string T::*>(&SchedulerConfig::kind), "which engine")
+  schema.optional("kind", static_cast<std::string T::*>(&SchedulerConfig::kind), "which engine")
       .optional("host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
                 "work of the host that devices wait for")
-      .optional("custom_all_reduce",
-                static_cast<Bytes T::*>(&SchedulerConfig::custom_all_reduce),
+      .optional("custom_all_reduce", static_cast<Bytes T::*>(&SchedulerConfig::custom_all_reduce),
                 "size up to which all-reduces of tensor parallel ranks inside a system go by the "
                 "engine's own kernels, in one or two shots, where those take less time; 0 B: none "
                 "do. 8 MiB is vLLM's limit (distributed/device_communicators/custom_all_reduce.py)",

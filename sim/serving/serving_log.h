@@ -62,10 +62,10 @@ double quantile(const std::vector<double>& sorted, double share);
 
 /// Whether more and more requests wait.
 struct QueueTrend {
-  double slope = 0;       ///< requests per s
-  double deviation = 0;   ///< standard error of the slope
-  double mean = 0;        ///< requests that wait
-  Picoseconds from = 0;   ///< what was before is warm-up, and not looked at
+  double slope = 0;        ///< requests per s
+  double deviation = 0;    ///< standard error of the slope
+  double mean = 0;         ///< requests that wait
+  Picoseconds from = 0;    ///< what was before is warm-up, and not looked at
   bool saturated = false;  ///< the slope is above zero with a confidence of 95 %, one-sided
 };
 

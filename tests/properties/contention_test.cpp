@@ -55,7 +55,8 @@ class Slowdowns : public testing::Test {
 
   LoadedExperiment loaded_ = load("selene_22b_layer");
   Program program_ = both();
-  KernelSlowdowns slowdowns_{loaded_.as<MachineExperiment>().machine(), Fidelity::kAuto, program_, nullptr};
+  KernelSlowdowns slowdowns_{loaded_.as<MachineExperiment>().machine(), Fidelity::kAuto, program_,
+                             nullptr};
 };
 
 TEST_F(Slowdowns, AProductIsSlowedByTheShareOfTheSms) {

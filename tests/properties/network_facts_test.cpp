@@ -246,7 +246,8 @@ TEST(ListedFacts, CubesOfATorusCountItsSwitches) {
   EXPECT_TRUE(that_change_nothing(torus, kCube).contains("system.scale_up.cube"));
   const auto switches = [&](const std::string& cube) {
     return torus_optics(load(torus, {kCube[0], kCube[1], "system.scale_up.cube=" + cube})
-                            .as<MachineExperiment>().system.scale_up)
+                            .as<MachineExperiment>()
+                            .system.scale_up)
         .switches;
   };
   EXPECT_NE(switches("4"), switches("2"));

@@ -63,7 +63,8 @@ const std::vector<std::string> kOperators = {
 std::vector<std::string> changes(Random& random, const std::string& system) {
   const PowerConfig power =
       load("{experiment: operator, system: " + system + ", operator: {" + kOperators[0] + "}}")
-          .as<MachineExperiment>().system.accelerator.power;
+          .as<MachineExperiment>()
+          .system.accelerator.power;
   const double idle = power.idle.value.base(), tdp = power.tdp.value.base();
   const double share = 0.03 + 0.97 * random.share();
   std::vector<std::string> set = {

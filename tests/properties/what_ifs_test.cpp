@@ -243,7 +243,8 @@ TEST(WhatIfs, TwoRatesWrittenBesideTheUnitsAreTheUnits) {
   const AcceleratorConfig device =
       load_experiment(config::parse_yaml(wide, "what_if.yaml", diagnostics), {}, diagnostics,
                       config::Library(ORRERY_SOURCE_DIR "/configs"))
-          .as<MachineExperiment>().system.accelerator;
+          .as<MachineExperiment>()
+          .system.accelerator;
   EXPECT_NEAR(device.compute.vector.value.base(), 81.09e12, 0.01e12);
   EXPECT_NEAR(device.compute.special->value.base(), 5.069e12, 0.001e12);
   EXPECT_NEAR(device.compute.matrix.at(Precision::kTf32).value.base(), 599.6e12, 0.1e12);

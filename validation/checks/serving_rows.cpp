@@ -74,17 +74,18 @@ std::string system_of(const ServingRow& row) {
 }
 
 /// Checkpoints in fp4 of gpt-oss are what the model's own file says; others name their format. The
-/// table does not say what the KV cache is kept in: it is taken for 16 bits, which engines do unless
-/// they are told otherwise, but on devices with fp4, for latent attention, and for runs of InferenceX
-/// by TensorRT-LLM, whose checkpoints bring scales: those have fp8. (With fp8 for the others, decodes
-/// would be too fast by what reading half of the cache saves, at all contexts and batches.)
+/// table does not say what the KV cache is kept in: it is taken for 16 bits, which engines do
+/// unless they are told otherwise, but on devices with fp4, for latent attention, and for runs of
+/// InferenceX by TensorRT-LLM, whose checkpoints bring scales: those have fp8. (With fp8 for the
+/// others, decodes would be too fast by what reading half of the cache saves, at all contexts and
+/// batches.)
 std::string precision_keys(const ServingRow& row) {
   if (row.model.find("gpt-oss") != std::string::npos) return {};
   const std::string quant = row.gemm_quant.empty() ? row.precision : row.gemm_quant;
-  const bool blocks = quant == "fp8_block" || (quant == "fp8" && row.model.find("DeepSeek") !=
-                                                                     std::string::npos);
-  const bool blackwell = row.system.find("b200") != std::string::npos ||
-                         row.system.find("b300") != std::string::npos;
+  const bool blocks =
+      quant == "fp8_block" || (quant == "fp8" && row.model.find("DeepSeek") != std::string::npos);
+  const bool blackwell =
+      row.system.find("b200") != std::string::npos || row.system.find("b300") != std::string::npos;
   const bool latent = row.model.find("DeepSeek") != std::string::npos;
   const bool with_scales = row.backend == "trtllm" && row.varied_lengths();
   const std::string cache = blackwell || latent || with_scales ? "fp8" : "bf16";
@@ -135,9 +136,10 @@ std::string serving_experiment(const ServingRow& row, const std::string& model, 
   plan += "}";
   return "experiment: serving\nmodel: " + model +
          "\nserving:\n  workload: {concurrency: " + std::to_string(row.concurrency) +
-         ", requests: " + std::to_string(10 * row.concurrency) + ", input: " + lengths(row, row.isl) +
-         ", output: " + lengths(row, row.osl) + "}\n  fleet:\n    - {system: " + system_of(row) +
-         ", parallel: " + plan + precision_keys(row) + ", engine: " + engine_of(row) + "}\n";
+         ", requests: " + std::to_string(10 * row.concurrency) +
+         ", input: " + lengths(row, row.isl) + ", output: " + lengths(row, row.osl) +
+         "}\n  fleet:\n    - {system: " + system_of(row) + ", parallel: " + plan +
+         precision_keys(row) + ", engine: " + engine_of(row) + "}\n";
 }
 
 }  // namespace orrery

@@ -10,7 +10,7 @@ namespace orrery {
 /// A measured run of a serving engine under so many clients, as tables of runs from end to end have
 /// it (columns of SemiAnalysis InferenceX as AIConfigurator collects them).
 struct ServingRow {
-  std::string text;     ///< the row as it stands in the file
+  std::string text;  ///< the row as it stands in the file
   std::string id;
   std::string model;    ///< published name: "meta-llama/Llama-3.1-70B"
   std::string system;   ///< accelerator: "h100_sxm"

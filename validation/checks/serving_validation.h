@@ -38,7 +38,8 @@ class ServingValidation {
   void predict(const ServingRow& row, ServingComparison& comparison);
 
   std::string models_;
-  std::map<std::string, std::string> names_;  ///< models of the library by what they are published as
+  std::map<std::string, std::string>
+      names_;  ///< models of the library by what they are published as
   std::map<std::string, std::unique_ptr<ServingFleet>> fleets_;
 };
 

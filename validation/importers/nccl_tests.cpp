@@ -14,9 +14,9 @@
 #include <set>
 
 #include "sim/config/diagnostics.h"
+#include "sim/config/packed_file.h"
 #include "sim/units/spelling.h"
 #include "validation/importers/importer.h"
-#include "sim/config/packed_file.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {

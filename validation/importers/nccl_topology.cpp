@@ -17,10 +17,10 @@
 #include <sstream>
 
 #include "sim/config/diagnostics.h"
+#include "sim/config/packed_file.h"
 #include "sim/units/text.h"
 #include "sim/units/units.h"
 #include "validation/importers/importer.h"
-#include "sim/config/packed_file.h"
 
 namespace orrery {
 namespace {

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "sim/config/csv.h"
-#include "validation/importers/importer.h"
 #include "sim/config/packed_file.h"
+#include "validation/importers/importer.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "sim/config/diagnostics.h"
-#include "validation/importers/importer.h"
 #include "sim/config/packed_file.h"
+#include "validation/importers/importer.h"
 
 namespace orrery {
 namespace {

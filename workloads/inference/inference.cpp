@@ -98,8 +98,8 @@ void require_batch(const LlmConfig& model, const MixedBatch& batch) {
             "count must be at least 1, context at least 0");
   }
   require(model.positions == 0 || batch.longest() <= model.positions, "mixed",
-          "model '" + model.name + "' has " + std::to_string(model.positions) +
-              " positions, got " + std::to_string(batch.longest()));
+          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
+              std::to_string(batch.longest()));
 }
 
 void require_sequences(const LlmConfig& model, const InferenceConfig& config) {

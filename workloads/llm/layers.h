@@ -27,7 +27,8 @@ StepList embedding_forward(const LlmConfig& model, const LayerWork& work);
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work);
 
 /// Final norm, output projection and, in training, the loss; in inference the choice of the next
-/// token, for which prefill projects only the last token of every sequence. Without logits: nothing.
+/// token, for which prefill projects only the last token of every sequence. Without logits:
+/// nothing.
 StepList head_forward(const LlmConfig& model, const LayerWork& work);
 StepList head_backward(const LlmConfig& model, const LayerWork& work);
 

@@ -12,8 +12,9 @@
 // dispatcher).
 //
 // Serving engines without data parallel attention do neither (LayerWork::all_reduces_experts): each
-// rank routes all tokens to those experts, or parts of them, that it holds, works on its part of the
-// shared experts, and an all-reduce adds up all (vLLM, model_executor/layers/fused_moe/layer.py).
+// rank routes all tokens to those experts, or parts of them, that it holds, works on its part of
+// the shared experts, and an all-reduce adds up all (vLLM,
+// model_executor/layers/fused_moe/layer.py).
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -74,7 +75,8 @@ std::int64_t expert_rows(const LayerTask& task) {
 /// Slots of its experts that some token picks.
 double active_slots(const LayerTask& task) {
   const LayerWork& w = task.work;
-  if (!all_reduces(task)) return expected_active_slots(task.model.moe, w.ep, real(w.split_tokens() * w.etp));
+  if (!all_reduces(task))
+    return expected_active_slots(task.model.moe, w.ep, real(w.split_tokens() * w.etp));
   return expected_active_slots(task.model.moe, w.ep, real(w.tokens()) / w.ep);
 }
 

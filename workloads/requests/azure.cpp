@@ -41,8 +41,8 @@ const TraceFormats::Register registered_azure(
     "Azure LLM inference traces of 2023 and 2024, and of 2025 with images, which are left out",
     {[](std::string_view head) { return head.starts_with("TIMESTAMP,"); },
      [](const TraceText& trace) {
-       return read_trace_columns(
-           trace, {"TIMESTAMP", "ContextTokens", "GeneratedTokens", azure_seconds});
+       return read_trace_columns(trace,
+                                 {"TIMESTAMP", "ContextTokens", "GeneratedTokens", azure_seconds});
      }});
 
 }  // namespace

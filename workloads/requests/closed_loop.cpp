@@ -20,7 +20,8 @@ struct ClosedLoop final : RequestSourceConfig {
     using config::between;
     using C = ClosedLoop;
     static const config::Schema<C> schema =
-        config::Schema<C>("closed_loop", "clients that each wait for an answer before they ask again")
+        config::Schema<C>("closed_loop",
+                          "clients that each wait for an answer before they ask again")
             .optional("arrival", static_cast<std::string C::*>(&RequestSourceConfig::arrival),
                       "which process of arrivals")
             .required("concurrency", &C::concurrency,

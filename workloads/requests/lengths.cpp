@@ -33,9 +33,11 @@ int forms(const Lengths& l) {
 
 }  // namespace
 
-/// With x = log(p90 / mean): x = z s - s^2 / 2, of which the smaller s is meant; x = z s of a median.
+/// With x = log(p90 / mean): x = z s - s^2 / 2, of which the smaller s is meant; x = z s of a
+/// median.
 std::optional<double> Lognormal::sigma() const {
-  if (median) return p90 > *median ? std::optional(std::log(p90 / *median) / kNinety) : std::nullopt;
+  if (median)
+    return p90 > *median ? std::optional(std::log(p90 / *median) / kNinety) : std::nullopt;
   const double x = std::log(p90 / mean.value_or(1));
   const double root = kNinety * kNinety - 2 * x;
   if (x <= 0 || root < 0) return std::nullopt;
@@ -45,7 +47,8 @@ std::optional<double> Lognormal::sigma() const {
 const config::Schema<Lognormal>& Lognormal::schema() {
   static const auto schema =
       config::Schema<Lognormal>("lognormal", "lognormal lengths by two figures")
-          .optional("mean", &Lognormal::mean, "mean, in tokens", config::between(1, kMostTokensDrawn))
+          .optional("mean", &Lognormal::mean, "mean, in tokens",
+                    config::between(1, kMostTokensDrawn))
           .optional("median", &Lognormal::median, "median, in the place of the mean",
                     config::between(1, kMostTokensDrawn))
           .required("p90", &Lognormal::p90, "what nine of ten do not exceed, in tokens",
@@ -67,21 +70,20 @@ const config::Schema<Lengths>& Lengths::schema() {
   static const auto schema =
       config::Schema<Lengths>("lengths", "how many tokens: a number, or one of the keys")
           .shorthand("fixed")
-          .optional("fixed", &Lengths::fixed, "tokens of each", config::between(1, kMostTokensDrawn))
+          .optional("fixed", &Lengths::fixed, "tokens of each",
+                    config::between(1, kMostTokensDrawn))
           .optional("uniform", &Lengths::uniform, "[least, most], all between as likely",
                     config::between(1, kMostTokensDrawn))
           .optional("lognormal", &Lengths::lognormal, "lognormal by mean or median, and p90")
           .optional("empirical", &Lengths::empirical,
                     "file with a number a line, each as likely; plain or gzip")
-          .check(
-              "needs one of fixed, uniform, lognormal and empirical",
-              [](const Lengths& l) { return forms(l) == 1; },
-              {"fixed", "uniform", "lognormal", "empirical"})
+          .check("needs one of fixed, uniform, lognormal and empirical",
+                 [](const Lengths& l) { return forms(l) == 1; },
+                 {"fixed", "uniform", "lognormal", "empirical"})
           .check(
               "needs two numbers, the least first",
               [](const Lengths& l) {
-                return l.uniform.empty() ||
-                       (l.uniform.size() == 2 && l.uniform[0] <= l.uniform[1]);
+                return l.uniform.empty() || (l.uniform.size() == 2 && l.uniform[0] <= l.uniform[1]);
               },
               "uniform");
   return schema;

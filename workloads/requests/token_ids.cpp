@@ -33,7 +33,9 @@ const TraceFormats::Register registered_token_ids(
     "token_ids",
     "ShareGPT prompts as LLMServingSim has them: input_toks, output_toks, arrival_time_ns, "
     "input_tok_ids",
-    {[](std::string_view head) { return head.find("\"arrival_time_ns\"") != std::string_view::npos; },
+    {[](std::string_view head) {
+       return head.find("\"arrival_time_ns\"") != std::string_view::npos;
+     },
      [](const TraceText& trace) { return read_trace_lines(trace, read_token_ids); }});
 
 }  // namespace

@@ -37,7 +37,8 @@ struct Trace final : RequestSourceConfig {
                       between(1e-6, 1e6))
             .check(
                 [](const Trace& t) {
-                  const bool known = t.format == "auto" || TraceFormats::items().count(t.format) > 0;
+                  const bool known =
+                      t.format == "auto" || TraceFormats::items().count(t.format) > 0;
                   return known ? std::string() : "unknown format; there are: auto" + others();
                 },
                 "format");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/find.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/link_use.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct RunArguments {
   std::string file, db, trace;
+  std::string find, slo;  ///< capacity that is looked for, and its bounds; empty: one run
   std::vector<std::string> set;
   bool json = false;
 
@@ -125,11 +127,20 @@ void RunArguments::take(Options& options) {
   options.set(set);
   options.option("--db", db, "append the result to this store (SQLite)");
   options.option("--trace", trace, "write a timeline for ui.perfetto.dev");
+  options.option("--find", find,
+                 "serving: max_rate (the highest rate that keeps the SLO) or instances (the fewest "
+                 "replicas for the given rate)");
+  options.option("--slo", slo, "bounds of --find over serving.slo: ttft_p99=2s,tpot_p99=50ms");
   options.json(json);
 }
 
 ExitCode RunArguments::run() const {
   expect_kind(file, "experiment");
+  if (!slo.empty() && find.empty()) throw UsageError("--slo is of --find");
+  if (!find.empty()) {
+    if (!db.empty() || !trace.empty()) throw UsageError("--find has no --db and no --trace");
+    return find_and_print(file, set, find, slo, json);
+  }
   const LoadedExperiment loaded = load_experiment(file, set);
   std::cerr << loaded.warnings << check_plan(loaded);
   RunStore store(db);

@@ -92,8 +92,8 @@ void print(const std::vector<ServingComparison>& comparisons) {
 
 nlohmann::ordered_json summary_json(const std::vector<Comparison>& rows) {
   const ErrorSummary e = summarise(rows);
-  return {{"n", e.count},      {"mape", e.mape}, {"median", e.median},
-          {"p90", e.p90},      {"bias", e.bias}, {"worst", e.worst}};
+  return {{"n", e.count}, {"mape", e.mape}, {"median", e.median},
+          {"p90", e.p90}, {"bias", e.bias}, {"worst", e.worst}};
 }
 
 nlohmann::ordered_json report(const std::vector<ServingComparison>& comparisons) {

@@ -29,8 +29,8 @@ class KnownReplay;
 struct Experiment {
   virtual ~Experiment() = default;
 
-  std::string kind;  ///< "training": the name that it is registered by
-  std::string name;  ///< what the user calls it; not part of the identity
+  std::string kind;                  ///< "training": the name that it is registered by
+  std::string name;                  ///< what the user calls it; not part of the identity
   std::string calibration = "auto";  ///< "auto", "none", a name of the library or a path
   std::int64_t seed = 0;             ///< seed of the draws behind intervals
 

@@ -43,7 +43,8 @@ std::string group_path(std::size_t i) { return "serving.fleet." + std::to_string
 std::string fleet_text(const ServingConfig& serving) {
   std::string text;
   for (const ServingGroup& group : serving.fleet) {
-    text += (text.empty() ? "" : ", ") + group.system.name + " TP" + std::to_string(group.parallel.tp);
+    text +=
+        (text.empty() ? "" : ", ") + group.system.name + " TP" + std::to_string(group.parallel.tp);
     if (group.parallel.dp > 1) text += " DP" + std::to_string(group.parallel.dp);
     if (group.parallel.ep > 1) text += " EP" + std::to_string(group.parallel.ep);
     if (group.replicas > 1) text += " x " + std::to_string(group.replicas);
@@ -190,20 +191,21 @@ TableView ServingExperiment::table() const {
   const auto ms = [](const char* metric) {
     return [metric](const R& r) { return metric_cell(r, metric, "ms"); };
   };
-  return {{{{"fleet"}, [this](const R&) { return fleet_text(serving); }, true},
-           {{"mean TTFT", kRight}, [](const R& r) { return time_cell(r, "mean_ttft_ms", "ms"); }},
-           {{"p99 TTFT", kRight}, ms("p99_ttft_ms")},
-           {{"mean TPOT", kRight}, ms("mean_tpot_ms")},
-           {{"p99 TPOT", kRight}, ms("p99_tpot_ms")},
-           {{"tokens/s/user", kRight},
-            [](const R& r) { return metric_cell(r, "output_throughput_per_user", ""); }},
-           {{"tokens/s/acc", kRight},
-            [](const R& r) { return metric_cell(r, "output_throughput_per_accelerator", ""); }},
-           {{"goodput", kRight}, [](const R& r) { return metric_cell(r, "request_goodput", "1/s"); }},
-           {{"saturated"}, [](const R& r) { return label_cell(r, "saturated"); }}},
-          "mean_ttft_ms, output_throughput_per_accelerator",
-          "serving.workload.seed=2",
-          {}};
+  return {
+      {{{"fleet"}, [this](const R&) { return fleet_text(serving); }, true},
+       {{"mean TTFT", kRight}, [](const R& r) { return time_cell(r, "mean_ttft_ms", "ms"); }},
+       {{"p99 TTFT", kRight}, ms("p99_ttft_ms")},
+       {{"mean TPOT", kRight}, ms("mean_tpot_ms")},
+       {{"p99 TPOT", kRight}, ms("p99_tpot_ms")},
+       {{"tokens/s/user", kRight},
+        [](const R& r) { return metric_cell(r, "output_throughput_per_user", ""); }},
+       {{"tokens/s/acc", kRight},
+        [](const R& r) { return metric_cell(r, "output_throughput_per_accelerator", ""); }},
+       {{"goodput", kRight}, [](const R& r) { return metric_cell(r, "request_goodput", "1/s"); }},
+       {{"saturated"}, [](const R& r) { return label_cell(r, "saturated"); }}},
+      "mean_ttft_ms, output_throughput_per_accelerator",
+      "serving.workload.seed=2",
+      {}};
 }
 
 }  // namespace orrery

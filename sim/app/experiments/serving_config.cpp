@@ -55,8 +55,9 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
       config::Schema<S>("serving", "requests and the fleet that answers them")
           .required("workload", &S::workload, "requests: an arrival process, a trace or clients")
           .required("fleet", &S::fleet, "groups of replicas")
-          .optional("router", &S::router, "which replica takes a request; one of `orrery describe "
-                                          "routers`")
+          .optional("router", &S::router,
+                    "which replica takes a request; one of `orrery describe "
+                    "routers`")
           .optional("slo", &S::slo, "what users were promised")
           .check(
               "needs at least one group", [](const S& s) { return !s.fleet.empty(); }, "fleet");

@@ -39,9 +39,7 @@ struct ServingSlo {
   std::optional<Seconds> ttft, tpot, e2el;  ///< bounds of each request, for goodput
   std::optional<Seconds> ttft_p99, tpot_p99, e2el_p99;
 
-  bool empty() const {
-    return !(ttft || tpot || e2el || ttft_p99 || tpot_p99 || e2el_p99);
-  }
+  bool empty() const { return !(ttft || tpot || e2el || ttft_p99 || tpot_p99 || e2el_p99); }
   /// The bound of a request: its own, or that of the 99th percentile.
   static std::optional<Seconds> bound(const std::optional<Seconds>& each,
                                       const std::optional<Seconds>& p99) {

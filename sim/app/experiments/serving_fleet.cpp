@@ -78,8 +78,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.all_reduce_experts = true;
   step.batch = {{}, {{1, 1}}};
   step.precision = group.precision;
-  step.kv_precision =
-      group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
+  step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return step;
 }
 
@@ -87,8 +86,7 @@ ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
                              const ServingGroup& group) {
   ServingMemory least = stage_memory(machine, llm, group, 0);
   for (int stage = 1; stage < group.parallel.pp; ++stage) {
-    const ServingMemory other =
-        stage_memory(machine, llm, group, static_cast<std::size_t>(stage));
+    const ServingMemory other = stage_memory(machine, llm, group, static_cast<std::size_t>(stage));
     if (other.blocks < least.blocks) least = other;
   }
   return least;
@@ -109,9 +107,9 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
     : machines_(std::move(machines)), llm_(std::move(llm)) {
   require_groups(llm_, groups);
   for (std::size_t i = 0; i < groups.size(); ++i)
-    pricers_.push_back(std::make_unique<StepPricer>(step_machine(machines_[i], choice, true,
-                                                                 groups[i].engine->custom_all_reduce), llm_,
-                                                    serving_step(groups[i])));
+    pricers_.push_back(std::make_unique<StepPricer>(
+        step_machine(machines_[i], choice, true, groups[i].engine->custom_all_reduce), llm_,
+        serving_step(groups[i])));
 }
 
 std::vector<ServingMemory> ServingFleet::memory(const std::vector<ServingGroup>& groups) const {

@@ -13,11 +13,11 @@ namespace orrery {
 
 /// Memory of a rank of a group: of the pipeline stage that has the least room for blocks.
 struct ServingMemory {
-  Bytes usable;       ///< what the engine may use
+  Bytes usable;  ///< what the engine may use
   Bytes weights;
-  Bytes working;      ///< activations and logits of the largest iteration
-  Bytes windows;      ///< caches that do not grow with a sequence: those of sliding windows
-  Bytes block;        ///< a block of the cache
+  Bytes working;  ///< activations and logits of the largest iteration
+  Bytes windows;  ///< caches that do not grow with a sequence: those of sliding windows
+  Bytes block;    ///< a block of the cache
   std::int64_t blocks = 0;
 };
 

@@ -31,8 +31,9 @@ const DeclaredMetric kRequestGoodput{
 const DeclaredMetric kSloAttainment{
     {"slo_attainment", "1", "share of the requests that kept all that serving.slo promises",
      kServing}};
-const DeclaredMetric kSloMet{
-    {"slo_met", "", "whether the 99th percentiles keep what serving.slo promises of them", kServing}};
+const DeclaredMetric kSloMet{{"slo_met", "",
+                              "whether the 99th percentiles keep what serving.slo promises of them",
+                              kServing}};
 const DeclaredMetric kOutputThroughput{
     {"output_throughput", "1/s", "tokens of answers over the duration", kServing, Follows::kRate}};
 const DeclaredMetric kTotalThroughput{{"total_token_throughput", "1/s",
@@ -45,11 +46,10 @@ const DeclaredMetric kTotalPerAccelerator{
     {"total_throughput_per_accelerator", "1/s",
      "tokens of prompts and answers over the duration, for each accelerator", kServing,
      Follows::kRate}};
-const DeclaredMetric kOutputPerUser{
-    {"output_throughput_per_user", "1/s", "1 over the mean time per further token of a request",
-     kServing, Follows::kRate}};
-const DeclaredMetric kIterations{
-    {"iterations", "1", "iterations of all instances", kServing}};
+const DeclaredMetric kOutputPerUser{{"output_throughput_per_user", "1/s",
+                                     "1 over the mean time per further token of a request",
+                                     kServing, Follows::kRate}};
+const DeclaredMetric kIterations{{"iterations", "1", "iterations of all instances", kServing}};
 const DeclaredMetric kPreemptions{
     {"preemptions", "1", "times that the cache of a request was dropped", kServing}};
 const DeclaredMetric kPrefixHits{{"prefix_hit_share", "1",
@@ -74,9 +74,9 @@ const DeclaredMetric kMeanWaiting{
     {"mean_waiting", "1", "requests that wait at a time, after the warm-up", kServing}};
 const DeclaredMetric kWarmUp{
     {"warm_up_s", "s", "time from the first arrival that queue figures leave out", kServing}};
-const DeclaredMetric kShortfall{
-    {"kv_memory_shortfall_bytes", "B", "memory that a rank lacks for one block of its KV cache",
-     kServing}};
+const DeclaredMetric kShortfall{{"kv_memory_shortfall_bytes", "B",
+                                 "memory that a rank lacks for one block of its KV cache",
+                                 kServing}};
 
 /// The mean and percentiles of a time of requests, each a metric of its own.
 class TimeMetrics {
@@ -117,8 +117,9 @@ struct Times {
     double sum = 0;
     for (const double value : values) sum += value;
     std::sort(values.begin(), values.end());
-    metrics.report(sum / static_cast<double>(values.size()),
-                   [this](double share) { return quantile(values, share); }, record);
+    metrics.report(
+        sum / static_cast<double>(values.size()),
+        [this](double share) { return quantile(values, share); }, record);
   }
   double p99() const { return quantile(values, 0.99); }
 };
@@ -169,8 +170,8 @@ void report_times(RequestTimes& times, const ServingLog& log, RunRecord& record)
   const Histogram& gaps = log.gaps();
   if (gaps.count() > 0) {
     const auto in_ms = [](double picoseconds) { return picoseconds * 1e-12 * kMs; };
-    kItl.report(in_ms(gaps.mean()), [&](double share) { return in_ms(gaps.quantile(share)); },
-                record);
+    kItl.report(
+        in_ms(gaps.mean()), [&](double share) { return in_ms(gaps.quantile(share)); }, record);
   }
   times.e2el.report(kE2el, record);
 }
@@ -204,9 +205,8 @@ bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRe
   add_metric(record, kShortfall, (taken - memory.usable).base());
   record.reason = "does not fit: a rank of '" + group.name + "' needs " +
                   format_si(memory.weights.base(), "B") + " of weights and " +
-                  format_si((memory.working + memory.windows).base(), "B") +
-                  " to work, of " + format_si(memory.usable.base(), "B") +
-                  " that the engine may use";
+                  format_si((memory.working + memory.windows).base(), "B") + " to work, of " +
+                  format_si(memory.usable.base(), "B") + " that the engine may use";
   return false;
 }
 
@@ -214,7 +214,8 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
                     const std::vector<Instance>& instances, RunRecord& record) {
   const double duration = to_seconds(service.now()).base();
   double accelerators = 0, busy = 0, iterations = 0;
-  for (const ServingGroup& group : serving.fleet) accelerators += group.replicas * group.accelerators();
+  for (const ServingGroup& group : serving.fleet)
+    accelerators += group.replicas * group.accelerators();
   for (const Instance& instance : instances) {
     busy += to_seconds(instance.busy_time()).base();
     iterations += static_cast<double>(instance.iterations());
@@ -241,7 +242,8 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   report_queue(log, record);
   add_metric(record, kBusyShare, busy / duration / static_cast<double>(instances.size()));
   if (times.found > 0)
-    add_metric(record, kPrefixHits, static_cast<double>(times.found) / static_cast<double>(times.prompt));
+    add_metric(record, kPrefixHits,
+               static_cast<double>(times.found) / static_cast<double>(times.prompt));
   add_metric(record, kPreemptions, static_cast<double>(times.preemptions));
   add_metric(record, kIterations, iterations);
   add_metric(record, kSimulatedTime, duration);

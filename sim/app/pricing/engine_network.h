@@ -8,8 +8,8 @@
 namespace orrery {
 
 /// Collectives as serving engines carry them out: small all-reduces inside a system by kernels of
-/// their own, in which every rank reads the others' buffers (one shot) or reduces a part and gathers
-/// the rest (two shots); everything else by the communication library.
+/// their own, in which every rank reads the others' buffers (one shot) or reduces a part and
+/// gathers the rest (two shots); everything else by the communication library.
 class EngineNetwork final : public Network {
  public:
   /// @param most size of an all-reduce by the engine's kernels

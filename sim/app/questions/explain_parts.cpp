@@ -186,9 +186,14 @@ void add_effects(const ordered_json& explanation, Answer& answer) {
 void add_groups(const ordered_json& explanation, Answer& answer) {
   const auto groups = explanation.find("groups");
   if (groups == explanation.end()) return;
-  Table table({{"memory of a rank"}, {"usable", Align::kRight}, {"weights", Align::kRight},
-               {"activations", Align::kRight}, {"windows", Align::kRight},
-               {"KV block", Align::kRight}, {"blocks", Align::kRight}, {"tokens", Align::kRight}});
+  Table table({{"memory of a rank"},
+               {"usable", Align::kRight},
+               {"weights", Align::kRight},
+               {"activations", Align::kRight},
+               {"windows", Align::kRight},
+               {"KV block", Align::kRight},
+               {"blocks", Align::kRight},
+               {"tokens", Align::kRight}});
   for (const ordered_json& row : *groups) {
     const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
     table.add_row({row.at("group"), bytes("usable_bytes"), bytes("weights_bytes"),

@@ -177,7 +177,8 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   // A part keeps its units, and has the less of the power the more there are beside it.
   if (!loaded.as<MachineExperiment>().system.accelerator.partition) {
     if (const auto units = scaled(loaded, "system.accelerator.compute.units", 2)) {
-      std::vector<std::string> assignments = what_the_clock_took_along(loaded.as<MachineExperiment>());
+      std::vector<std::string> assignments =
+          what_the_clock_took_along(loaded.as<MachineExperiment>());
       for (std::string& rate : rates_of_twice_the_units(loaded))
         assignments.push_back(std::move(rate));
       assignments.push_back(*units);
@@ -291,7 +292,8 @@ Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
     Inspection(loaded, record, trial.violations).inspect();
     std::vector<Comparison> comparisons = better_hardware(loaded);
     const Comparison& better = draw.of(comparisons);
-    if (one_clock_for_many_windows(loaded.as<MachineExperiment>(), record) && better.law != kHigherCap) {
+    if (one_clock_for_many_windows(loaded.as<MachineExperiment>(), record) &&
+        better.law != kHigherCap) {
       const RandomExperiment free = experiment.with(without_cap(loaded.as<MachineExperiment>()));
       compare(free, simulate_again(free), better, trial.violations);
     } else {

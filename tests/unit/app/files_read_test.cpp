@@ -31,10 +31,11 @@ std::string files_of(const std::string& experiment, const std::vector<std::strin
     for (const InputFile& file : loaded.files) {
       known.insert(file.path);
       if (file.role == "calibrated_device")
-        add_origins(loaded_calibration(calibration_file(loaded.experiment->calibration,
-                                                        loaded.as<MachineExperiment>().system.accelerator))
-                        ->device_configuration,
-                    known);
+        add_origins(
+            loaded_calibration(calibration_file(loaded.experiment->calibration,
+                                                loaded.as<MachineExperiment>().system.accelerator))
+                ->device_configuration,
+            known);
     }
     const auto opened = config::input_files().hashes();
     std::string text = std::to_string(opened.size()) + " files";

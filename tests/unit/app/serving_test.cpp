@@ -55,8 +55,8 @@ TEST(Serving, BlocksAreWhatMemoryLeaves) {
   const auto blocks = [](const std::vector<std::string>& set) {
     return metric(simulate(load(kOne, set)), "kv_blocks");
   };
-  // 0.9 of 81,559 MiB, less 8,030,261,248 parameters of 2 B, less what 8,192 tokens need: hidden, gate
-  // and up (4,096 + 2 x 14,336) and the residual (4,096), 2 B each, and logits of one token. A
+  // 0.9 of 81,559 MiB, less 8,030,261,248 parameters of 2 B, less what 8,192 tokens need: hidden,
+  // gate and up (4,096 + 2 x 14,336) and the residual (4,096), 2 B each, and logits of one token. A
   // block has 16 tokens of 32 layers x 8 heads x 128 x 2 (K and V) x 2 B.
   const double left = 0.9 * 81559 * 1024 * 1024 - 8030261248.0 * 2 -
                       8192.0 * (4096 + 2 * 14336 + 4096) * 2 - 128256.0 * 2;
@@ -76,10 +76,10 @@ TEST(Serving, WindowsAreSetAsideForEverySequence) {
   int windows = 0, full = 0;
   for (const LayerConfig& layer : llm.layers) ++(layer.window > 0 ? windows : full);
   ASSERT_GT(windows, 0);
-  const double token = 2.0 * double(llm.attention.kv_heads * llm.attention.head_dim) * 2;  // K, V of 2 B
+  const double token =
+      2.0 * double(llm.attention.kv_heads * llm.attention.head_dim) * 2;  // K, V of 2 B
   EXPECT_NEAR(memory.block.base(), 16 * full * token, 1e-6 * memory.block.base());
-  EXPECT_NEAR(memory.windows.base(), 100.0 * windows * 512 * token,
-              1e-3 * memory.windows.base());
+  EXPECT_NEAR(memory.windows.base(), 100.0 * windows * 512 * token, 1e-3 * memory.windows.base());
 }
 
 TEST(Serving, AModelThatDoesNotFitIsAResult) {
@@ -89,10 +89,11 @@ TEST(Serving, AModelThatDoesNotFitIsAResult) {
 }
 
 TEST(Serving, ARequestThatFitsNoCacheIsAResult) {
-  const RunRecord record =
-      simulate(load(kOne, {"serving.workload.input=4000", "serving.fleet.0.engine.num_gpu_blocks=9"}));
+  const RunRecord record = simulate(
+      load(kOne, {"serving.workload.input=4000", "serving.fleet.0.engine.num_gpu_blocks=9"}));
   EXPECT_EQ(record.status, RunStatus::kInfeasible);
-  EXPECT_THAT(record.reason, HasSubstr("request 0 of 4000 + 4 tokens does not fit in a cache of 144"));
+  EXPECT_THAT(record.reason,
+              HasSubstr("request 0 of 4000 + 4 tokens does not fit in a cache of 144"));
 }
 
 TEST(Serving, SameSeedSameResult) {
@@ -109,12 +110,12 @@ TEST(Serving, SameSeedSameResult) {
 
 TEST(Serving, TwiceTheReplicasHoldTwiceTheRate) {
   const auto p99 = [](const char* rate, const char* replicas) {
-    return metric(simulate(load(kOne, {"serving.workload.requests=400",
-                                       std::string("serving.workload.rate=") + rate,
-                                       std::string("serving.fleet.0.replicas=") + replicas,
-                                       "serving.router=round_robin",
-                                       "serving.workload.output=64"})),
-                  "p99_tpot_ms");
+    return metric(
+        simulate(load(
+            kOne, {"serving.workload.requests=400", std::string("serving.workload.rate=") + rate,
+                   std::string("serving.fleet.0.replicas=") + replicas,
+                   "serving.router=round_robin", "serving.workload.output=64"})),
+        "p99_tpot_ms");
   };
   const double one = p99("20 /s", "1");
   EXPECT_NEAR(p99("40 /s", "2") / one, 1, 0.15);

@@ -79,7 +79,7 @@ TEST(Vllm, SendsTheLastRequestBackWhereBlocksRunOut) {
   EXPECT_EQ(engine.queue.waiting[0].preemptions, 1);
   EXPECT_EQ(engine.queue.waiting[0].produced, 1);
   EXPECT_EQ(engine.step(), "D0");
-  EXPECT_EQ(engine.step(), "D0");  // its last
+  EXPECT_EQ(engine.step(), "D0");     // its last
   EXPECT_EQ(engine.step(), "P1:17");  // prompt and first token again: nothing of the answer is lost
   EXPECT_EQ(engine.queue.running[0].produced, 2);
   EXPECT_EQ(engine.step(), "D1");

@@ -59,7 +59,8 @@ class Engine {
     for (Request& request : requests) queue.waiting.push_back({.request = std::move(request)});
   }
 
-  /// An iteration as text: "P0:100 D1" for 100 tokens of the prompt of request 0, and a decode of 1.
+  /// An iteration as text: "P0:100 D1" for 100 tokens of the prompt of request 0, and a decode
+  /// of 1.
   std::string step() {
     scheduler_->admit(queue, pool, batch_);
     std::string text;
@@ -91,7 +92,8 @@ class Engine {
 /// Iterations that take as long as a function of their shape says.
 class PricedBy final : public IterationPricer {
  public:
-  explicit PricedBy(std::function<Picoseconds(const BatchShape&)> price) : price_(std::move(price)) {}
+  explicit PricedBy(std::function<Picoseconds(const BatchShape&)> price)
+      : price_(std::move(price)) {}
   Picoseconds time(const BatchShape& shape) override {
     return shape.tokens() == 0 ? 0 : price_(shape);
   }

@@ -58,8 +58,7 @@ TEST(Poisson, RefusesARateOfNothing) {
 
 TEST(Gamma, BurstinessIsTheShapeOfItsGaps) {
   for (const double shape : {0.5, 4.0}) {
-    const auto [mean, variance] =
-        gaps_of(", arrival: gamma, burstiness: " + std::to_string(shape));
+    const auto [mean, variance] = gaps_of(", arrival: gamma, burstiness: " + std::to_string(shape));
     EXPECT_NEAR(mean, 1, 3 / std::sqrt(20000.0 * shape));
     EXPECT_NEAR(variance * shape, 1, 0.12);  // 1 / shape
   }
@@ -165,7 +164,8 @@ TEST(Trace, OfBurstGptHasMoreColumns) {
 TEST(Trace, OfMooncakeSharesPiecesOf512Tokens) {
   const TraceFile file(
       "{\"timestamp\": 0, \"input_length\": 1100, \"output_length\": 5, \"hash_ids\": [0, 1, 2]}\n"
-      "{\"timestamp\": 27, \"input_length\": 1600, \"output_length\": 6, \"hash_ids\": [0, 1, 7, 8]}\n");
+      "{\"timestamp\": 27, \"input_length\": 1600, \"output_length\": 6, \"hash_ids\": [0, 1, 7, "
+      "8]}\n");
   const auto requests = file.requests();
   ASSERT_EQ(requests.size(), 2U);
   EXPECT_EQ(requests[1].arrival, 27000000000U);

@@ -154,8 +154,9 @@ TEST(Service, RouterSpreadsRequests) {
 
 TEST(Service, LeastLoadedAvoidsTheBusyInstance) {
   // 0 runs for long on instance 0; those after it, one at a time, go to the idle one.
-  const Ran ran = serve({{0, 0, 10, 100}, {1, 30 * kMicrosecond, 10, 1}, {2, 90 * kMicrosecond, 10, 1}},
-                        {.replicas = 2, .router = "least_loaded"});
+  const Ran ran =
+      serve({{0, 0, 10, 100}, {1, 30 * kMicrosecond, 10, 1}, {2, 90 * kMicrosecond, 10, 1}},
+            {.replicas = 2, .router = "least_loaded"});
   EXPECT_EQ(ran.of(1).instance, 1);
   EXPECT_EQ(ran.of(2).instance, 1);
 }
@@ -227,8 +228,8 @@ TEST(Service, SameRequestsSameTimes) {
 }
 
 TEST(Service, CanBeStopped) {
-  const auto config = test::read_of<RequestSourceConfig>(
-      "{rate: 1 /s, requests: 100000, input: 1, output: 1}");
+  const auto config =
+      test::read_of<RequestSourceConfig>("{rate: 1 /s, requests: 100000, input: 1, output: 1}");
   const auto engine = test::read_of<SchedulerConfig>("{kind: vllm}");
   PricedBy pricer(linear);
   std::vector<Instance> instances;
@@ -246,8 +247,8 @@ TEST(KvPool, DropsTheLeastRecentlyUsedPieceFirst) {
   KvPool pool({16, 8, true});
   const auto request = [](std::vector<std::uint64_t> pieces) {
     const auto tokens = static_cast<std::int64_t>(pieces.size()) * 16;
-    return RequestState{.request = {0, 0, tokens, 2,
-                                std::make_shared<PrefixHashes>(PrefixHashes{16, pieces})}};
+    return RequestState{
+        .request = {0, 0, tokens, 2, std::make_shared<PrefixHashes>(PrefixHashes{16, pieces})}};
   };
   const auto run = [&](const RequestState& from) {
     RequestState p = from;
@@ -297,8 +298,8 @@ std::vector<ServedRequest> answers_of(const std::function<double(double)>& wait)
   std::vector<ServedRequest> answers;
   for (int i = 0; i < 2000; ++i) {
     const double arrival = i * 0.01;
-    answers.push_back({i, to_picoseconds(Seconds(arrival)),
-                       to_picoseconds(Seconds(arrival + wait(arrival)))});
+    answers.push_back(
+        {i, to_picoseconds(Seconds(arrival)), to_picoseconds(Seconds(arrival + wait(arrival)))});
   }
   return answers;
 }
@@ -309,9 +310,8 @@ TEST(QueueTrend, GrowsWhereWaitsDo) {
   const QueueTrend trend = queue_trend(answers_of([](double t) { return 0.1 * t; }));
   EXPECT_TRUE(trend.saturated);
   EXPECT_NEAR(trend.slope, 100 * (1 - 1 / 1.1), 0.1);
-  const QueueTrend steady = queue_trend(answers_of([](double t) {
-    return 0.05 + 0.02 * std::sin(7 * t);
-  }));
+  const QueueTrend steady =
+      queue_trend(answers_of([](double t) { return 0.05 + 0.02 * std::sin(7 * t); }));
   EXPECT_FALSE(steady.saturated);
   EXPECT_NEAR(steady.mean, 5, 0.2);
 }

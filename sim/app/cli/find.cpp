@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/cli/find.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/questions/find_capacity.h"
+#include "sim/units/spelling.h"
+
+namespace orrery {
+namespace {
+
+/// "ttft_p99=2s,tpot_p99=50ms" as settings.
+void add_bounds(const std::string& slo, std::vector<std::string>& settings) {
+  for (std::size_t begin = 0; begin < slo.size();) {
+    const std::size_t end = std::min(slo.find(',', begin), slo.size());
+    settings.push_back("serving.slo." + slo.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+Capacity capacity_of(const std::string& what) {
+  if (what == "max_rate") return Capacity::kMaxRate;
+  if (what == "instances") return Capacity::kInstances;
+  const std::string meant = nearest_name(what, {"max_rate", "instances"});
+  throw UsageError("--find " + what + ": there are max_rate and instances" +
+                   (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+}
+
+/// What was found, with how sure it is.
+struct Found {
+  std::string path, bounds;
+  CapacityAnswer answer;
+  int seeds = 1;                       ///< seeds that the answer was tried with
+  int held = 0;                        ///< seeds with which it holds
+  std::optional<double> for_all = {};  ///< value with which all of them hold
+};
+
+nlohmann::ordered_json find_json(const Found& found) {
+  nlohmann::ordered_json trials = nlohmann::ordered_json::array();
+  for (const CapacityTrial& t : found.answer.trials)
+    trials.push_back({{"value", t.value},
+                      {"p99_ttft_ms", t.ttft_p99_ms},
+                      {"p99_tpot_ms", t.tpot_p99_ms},
+                      {"request_goodput", t.goodput},
+                      {"saturated", t.saturated},
+                      {"fails", t.fails}});
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  };
+  return {{"schema", "orrery.find/1"},
+          {"path", found.path},
+          {"bounds", found.bounds},
+          {"value", or_null(found.answer.value)},
+          {"seeds", found.seeds},
+          {"seeds_that_hold", found.held},
+          {"value_for_all_seeds", or_null(found.for_all)},
+          {"trials", std::move(trials)}};
+}
+
+std::string value_text(const Found& found, double value) {
+  return format_si(value, found.path.ends_with("rate") ? "1/s" : "");
+}
+
+void print_found(const Found& found) {
+  using Align = Table::Align;
+  Table table({{found.path},
+               {"p99 TTFT", Align::kRight},
+               {"p99 TPOT", Align::kRight},
+               {"goodput", Align::kRight},
+               {"holds"}});
+  for (const CapacityTrial& t : found.answer.trials)
+    table.add_row({value_text(found, t.value), format_si(t.ttft_p99_ms, "ms"),
+                   format_si(t.tpot_p99_ms, "ms"), format_si(t.goodput, "1/s"),
+                   t.holds() ? "yes" : "no: " + t.fails});
+  print(table, std::cout);
+  std::cout << "\n";
+  if (!found.answer.value) {
+    std::cout << "nothing that was tried keeps " << found.bounds << ": "
+              << found.answer.trials.back().fails << "\n";
+    return;
+  }
+  const bool rate = !found.path.ends_with("replicas");
+  std::cout << (rate ? "the highest " : "the fewest ") << found.path << " that keeps "
+            << found.bounds << ": " << value_text(found, *found.answer.value) << "\n"
+            << "it holds with " << found.held << " of " << found.seeds << " seeds; all hold at "
+            << (found.for_all ? value_text(found, *found.for_all) : std::string("none near it"))
+            << "\n";
+}
+
+}  // namespace
+
+ExitCode find_and_print(const std::string& file, std::vector<std::string> settings,
+                        const std::string& what, const std::string& slo, bool json) {
+  add_bounds(slo, settings);
+  const CapacitySearch search(file, std::move(settings), capacity_of(what));
+  Found found{search.path(), search.bounds(), {}, search.seeds()};
+  found.answer = search.find([&](const CapacityTrial& trial) {
+    std::cerr << search.path() << " " << format_si(trial.value, "") << ": "
+              << (trial.holds() ? "holds" : trial.fails) << "\n";
+  });
+  if (found.answer.value) {
+    found.held = search.seeds_that_hold(*found.answer.value);
+    found.for_all = search.value_for_all_seeds(*found.answer.value);
+  }
+  if (json) {
+    std::cout << find_json(found).dump(2) << "\n";
+  } else {
+    print_found(found);
+  }
+  return found.answer.value ? ExitCode::kOk : ExitCode::kInfeasible;
+}
+
+}  // namespace orrery

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/app/experiments/serving.h"
+
+namespace orrery {
+
+/// A fleet under some load: whether it keeps what users were promised.
+struct CapacityTrial {
+  double value = 0;  ///< requests in a second, speed of a trace, or replicas
+  double ttft_p99_ms = 0, tpot_p99_ms = 0;
+  double goodput = 0;  ///< requests in a second that kept all bounds
+  bool saturated = false;
+  std::string fails = {};  ///< what is not kept; empty: all is
+
+  bool holds() const { return fails.empty(); }
+};
+
+using CapacityTry = std::function<CapacityTrial(double value)>;
+
+/// The answer, with all that was tried for it, in order.
+struct CapacityAnswer {
+  std::optional<double> value;  ///< none: nothing that was tried holds
+  std::vector<CapacityTrial> trials;
+};
+
+/// The highest value that holds, taking all below one that holds to hold: doubles or halves from
+/// `start`, then bisects down to a relative width.
+/// @param most values beyond it are not tried
+CapacityAnswer find_highest(const CapacityTry& attempt, double start, double most, double width);
+
+/// The least whole number that holds, taking all above one that holds to hold.
+CapacityAnswer find_fewest(const CapacityTry& attempt, int start, int most);
+
+/// What is looked for.
+enum class Capacity { kMaxRate, kInstances };
+
+/// A question to a serving experiment. All trials share the prices of one fleet.
+class CapacitySearch {
+ public:
+  /// @param settings as of `--set`, bounds of `serving.slo` among them
+  /// @throws UsageError for another kind of experiment, one without an SLO, or clients that have no
+  /// rate; config::ConfigError
+  CapacitySearch(std::string file, std::vector<std::string> settings, Capacity what);
+
+  /// @param tried hears of each trial; may be empty
+  CapacityAnswer find(const std::function<void(const CapacityTrial&)>& tried) const;
+  /// Seeds that an answer is tried with; a trace is what it is.
+  int seeds() const { return seeded_ ? 5 : 1; }
+  /// The number of seeds, the given one first, with which a value holds.
+  int seeds_that_hold(double value) const;
+  /// From the answer in steps of 2 %, or of one replica, to where all seeds hold; none within
+  /// twenty.
+  std::optional<double> value_for_all_seeds(double answer) const;
+
+  /// The key that changes: "serving.workload.rate".
+  const std::string& path() const { return path_; }
+  /// The bounds in words: "p99 TTFT 2 s, p99 TPOT 50 ms".
+  std::string bounds() const;
+
+ private:
+  CapacityTrial attempt(double value, std::int64_t seed) const;
+  const ServingExperiment& base() const { return loaded_.as<ServingExperiment>(); }
+  std::string setting(double value) const;
+
+  std::string file_;
+  std::vector<std::string> settings_;
+  Capacity what_;
+  LoadedExperiment loaded_;
+  std::string path_;
+  double start_ = 1;
+  std::int64_t seed_ = 0;
+  bool seeded_ = false;
+  std::optional<ServingFleet> fleet_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/find_capacity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "sim/app/cli/find.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Holds up to a value.
+CapacityTry up_to(double most) {
+  return [most](double value) {
+    CapacityTrial trial{value};
+    if (value > most) trial.fails = "too much";
+    return trial;
+  };
+}
+
+TEST(FindHighest, FindsTheEdgeFromBelowAndFromAbove) {
+  for (const double start : {0.01, 1.0, 7.3, 5000.0}) {
+    const CapacityAnswer answer = find_highest(up_to(7.3), start, 1e9, 0.01);
+    ASSERT_TRUE(answer.value) << start;
+    EXPECT_LE(*answer.value, 7.3) << start;
+    EXPECT_GT(*answer.value * 1.01, 7.3) << start;
+    EXPECT_LT(answer.trials.size(), 30U);
+  }
+}
+
+TEST(FindHighest, EndsWhereAllHoldsOrNothingDoes) {
+  EXPECT_EQ(find_highest(up_to(1e18), 3, 100, 0.01).value, 100);
+  EXPECT_EQ(find_highest(up_to(-1), 3, 100, 0.01).value, std::nullopt);
+}
+
+TEST(FindFewest, FindsTheLeastThatIsEnough) {
+  for (const int enough : {1, 2, 3, 17, 64}) {
+    const auto attempt = [enough](double value) {
+      CapacityTrial trial{value};
+      if (value < enough) trial.fails = "too few";
+      return trial;
+    };
+    for (const int start : {1, 5, 64}) EXPECT_EQ(find_fewest(attempt, start, 64).value, enough);
+    EXPECT_EQ(find_fewest(attempt, 1, enough - 1 > 0 ? enough - 1 : 1).value,
+              enough == 1 ? std::optional(1.0) : std::nullopt);
+  }
+}
+
+/// A file of one experiment.
+class ExperimentFile {
+ public:
+  explicit ExperimentFile(const std::string& workload)
+      : path_(::testing::TempDir() + "capacity.yaml") {
+    std::ofstream(path_) << "experiment: serving\nmodel: llama_3_1_8b\nserving:\n  workload: {" +
+                                workload +
+                                "}\n  fleet: [{system: dgx_h100, engine: {kind: vllm}}]\n";
+  }
+  ~ExperimentFile() { std::remove(path_.c_str()); }
+  ExperimentFile(const ExperimentFile&) = delete;
+  ExperimentFile& operator=(const ExperimentFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+constexpr const char* kArrivals = "rate: 5 /s, requests: 150, input: 800, output: 60";
+
+TEST(CapacitySearch, TheRateThatIsFoundHoldsAndATenthMoreDoesNot) {
+  const ExperimentFile file(kArrivals);
+  const CapacitySearch search(file.path(), {"serving.slo={tpot_p99: 12 ms}"}, Capacity::kMaxRate);
+  EXPECT_EQ(search.path(), "serving.workload.rate");
+  EXPECT_EQ(search.bounds(), "p99 TPOT 12.0 ms");
+  const CapacityAnswer answer = search.find({});
+  ASSERT_TRUE(answer.value);
+  const auto p99 = [&](double rate) {
+    const LoadedExperiment loaded =
+        load_experiment(file.path(), {"serving.workload.rate=" + std::to_string(rate) + " /s"});
+    RunRecord record;
+    const auto& e = loaded.as<ServingExperiment>();
+    e.serve(e.fleet(), record);
+    return record.find("p99_tpot_ms")->value;
+  };
+  EXPECT_LE(p99(*answer.value), 12);
+  EXPECT_GT(p99(*answer.value * 1.1), 12);
+  EXPECT_GE(search.seeds_that_hold(*answer.value), 1);
+}
+
+TEST(CapacitySearch, RefusesWhatHasNoRateOrNoBounds) {
+  const auto fault = [](const std::string& workload, const std::vector<std::string>& set) {
+    const ExperimentFile file(workload);
+    try {
+      const CapacitySearch search(file.path(), set, Capacity::kMaxRate);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(fault(kArrivals, {}), HasSubstr("needs bounds"));
+  EXPECT_THAT(fault("concurrency: 4", {"serving.slo={ttft_p99: 1 s}"}),
+              HasSubstr("clients that wait for their answers have none"));
+}
+
+TEST(Find, SaysWhatIsWrongAndWhatCannotBe) {
+  const ExperimentFile file(kArrivals);
+  EXPECT_THROW(find_and_print(file.path(), {}, "max_rat", "ttft_p99=1s", false), UsageError);
+  EXPECT_THROW(find_and_print(file.path(), {}, "max_rate", "ttft_99=1s", false),
+               config::ConfigError);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(find_and_print(file.path(), {}, "max_rate", "ttft_p99=2us", false),
+            ExitCode::kInfeasible);
+  testing::internal::GetCapturedStderr();
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              HasSubstr("nothing that was tried keeps p99 TTFT 2.00 us: p99 TTFT"));
+}
+
+}  // namespace
+}  // namespace orrery
