@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/find.h"
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/questions/find_capacity.h"
 #include "sim/units/spelling.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -15,7 +17,8 @@ namespace {
 void add_bounds(const std::string& slo, std::vector<std::string>& settings) {
   for (std::size_t begin = 0; begin < slo.size();) {
     const std::size_t end = std::min(slo.find(',', begin), slo.size());
-    settings.push_back("serving.slo." + slo.substr(begin, end - begin));
+    const std::size_t word = std::min(slo.find_first_not_of(' ', begin), end);
+    settings.push_back("serving.slo." + slo.substr(word, end - word));
     begin = end + 1;
   }
 }
@@ -43,6 +46,7 @@ nlohmann::ordered_json find_json(const Found& found) {
     trials.push_back({{"value", t.value},
                       {"p99_ttft_ms", t.ttft_p99_ms},
                       {"p99_tpot_ms", t.tpot_p99_ms},
+                      {"p99_e2el_ms", t.e2el_p99_ms},
                       {"request_goodput", t.goodput},
                       {"saturated", t.saturated},
                       {"fails", t.fails}});
@@ -60,7 +64,7 @@ nlohmann::ordered_json find_json(const Found& found) {
 }
 
 std::string value_text(const Found& found, double value) {
-  return format_si(value, found.path.ends_with("rate") ? "1/s" : "");
+  return print_number(value) + (found.path.ends_with("rate") ? " /s" : "");
 }
 
 void print_found(const Found& found) {
@@ -68,17 +72,19 @@ void print_found(const Found& found) {
   Table table({{found.path},
                {"p99 TTFT", Align::kRight},
                {"p99 TPOT", Align::kRight},
+               {"p99 whole", Align::kRight},
                {"goodput", Align::kRight},
                {"holds"}});
   for (const CapacityTrial& t : found.answer.trials)
     table.add_row({value_text(found, t.value), format_si(t.ttft_p99_ms, "ms"),
-                   format_si(t.tpot_p99_ms, "ms"), format_si(t.goodput, "1/s"),
-                   t.holds() ? "yes" : "no: " + t.fails});
+                   format_si(t.tpot_p99_ms, "ms"), format_si(t.e2el_p99_ms, "ms"),
+                   format_si(t.goodput, "1/s"), t.holds() ? "yes" : "no: " + t.fails});
   print(table, std::cout);
   std::cout << "\n";
   if (!found.answer.value) {
-    std::cout << "nothing that was tried keeps " << found.bounds << ": "
-              << found.answer.trials.back().fails << "\n";
+    const CapacityTrial& last = found.answer.trials.back();
+    std::cout << "nothing that was tried keeps " << found.bounds << ": at "
+              << value_text(found, last.value) << " not " << last.fails << "\n";
     return;
   }
   const bool rate = !found.path.ends_with("replicas");
@@ -94,10 +100,10 @@ void print_found(const Found& found) {
 ExitCode find_and_print(const std::string& file, std::vector<std::string> settings,
                         const std::string& what, const std::string& slo, bool json) {
   add_bounds(slo, settings);
-  const CapacitySearch search(file, std::move(settings), capacity_of(what));
+  CapacitySearch search(file, std::move(settings), capacity_of(what));
   Found found{search.path(), search.bounds(), {}, search.seeds()};
   found.answer = search.find([&](const CapacityTrial& trial) {
-    std::cerr << search.path() << " " << format_si(trial.value, "") << ": "
+    std::cerr << search.path() << " " << print_number(trial.value) << ": "
               << (trial.holds() ? "holds" : trial.fails) << "\n";
   });
   if (found.answer.value) {

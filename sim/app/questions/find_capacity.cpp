@@ -15,18 +15,24 @@
 namespace orrery {
 namespace {
 
-constexpr double kMostRate = 1e9;
+constexpr CapacityRange kRates = {1e-6, 1e7};
+constexpr CapacityRange kSpeeds = {1e-6, 1e6};  // as serving.workload.speed
 constexpr int kMostReplicas = 4096;
 constexpr double kWidth = 0.01;     ///< relative width of the answer
 constexpr double kKept = 0.99;      ///< share of requests that must keep bounds of each
-constexpr double kStepDown = 0.98;  ///< from a value to the next one that more seeds may hold
+constexpr double kStepDown = 0.98;  ///< factor to the next value that more seeds may hold
 constexpr int kMostSteps = 20;
-constexpr int kMostHalvings = 20;
 
 CapacityTrial tried(const CapacityTry& attempt, double value, CapacityAnswer& answer) {
   answer.trials.push_back(attempt(value));
   if (answer.trials.back().holds()) answer.value = std::max(answer.value.value_or(value), value);
   return answer.trials.back();
+}
+
+/// To four digits, as it is printed: what is said to hold is what was tried.
+double rounded(double value) {
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
+  return std::round(value / unit) * unit;
 }
 
 /// Requests that do not meet take what they take at any lower rate.
@@ -60,31 +66,34 @@ std::string failure_of(const RunRecord& record, const ServingSlo& slo) {
 
 }  // namespace
 
-CapacityAnswer find_highest(const CapacityTry& attempt, double start, double most, double width) {
+CapacityAnswer find_highest(const CapacityTry& attempt, double start, const CapacityRange& range,
+                            double width) {
   CapacityAnswer answer;
-  double low = 0, high = start;
-  if (tried(attempt, start, answer).holds()) {
-    while (low != high && high <= most) {
+  double low = 0, high = std::clamp(rounded(start), range.least, range.most);
+  if (tried(attempt, high, answer).holds()) {
+    do {
       low = high;
-      high = std::min(2 * high, most);
-      if (low == high || !tried(attempt, high, answer).holds()) break;
-    }
-    if (low == high) return answer;
+      if (low == range.most) return answer;
+      high = std::min(2 * high, range.most);
+    } while (tried(attempt, high, answer).holds());
   } else {
-    for (int i = 0; i < kMostHalvings && low == 0; ++i) {
+    while (low == 0) {
+      if (high == range.least) return answer;
+      const double half = std::max(rounded(high / 2), range.least);
       const CapacityTrial before = answer.trials.back();
-      const CapacityTrial half = tried(attempt, high / 2, answer);
-      if (half.holds()) {
-        low = high / 2;
+      const CapacityTrial trial = tried(attempt, half, answer);
+      if (trial.holds()) {
+        low = half;
+      } else if (same_times(before, trial)) {
+        return answer;
       } else {
-        high /= 2;
+        high = half;
       }
-      if (low == 0 && same_times(before, half)) break;
     }
-    if (low == 0) return answer;
   }
   while (high / low > 1 + width) {
-    const double middle = std::sqrt(low * high);
+    const double middle = rounded(std::sqrt(low * high));
+    if (middle <= low || middle >= high) break;
     (tried(attempt, middle, answer).holds() ? low : high) = middle;
   }
   answer.value = low;
@@ -93,7 +102,7 @@ CapacityAnswer find_highest(const CapacityTry& attempt, double start, double mos
 
 CapacityAnswer find_fewest(const CapacityTry& attempt, int start, int most) {
   CapacityAnswer answer;
-  int enough = start, few = 0;
+  int enough = std::min(start, most), few = 0;
   while (!tried(attempt, enough, answer).holds()) {
     few = enough;
     if (enough == most) return answer;
@@ -159,32 +168,45 @@ CapacityTrial CapacitySearch::attempt(double value, std::int64_t seed) const {
   return {value,
           value_of(record, "p99_ttft_ms"),
           value_of(record, "p99_tpot_ms"),
+          value_of(record, "p99_e2el_ms"),
           value_of(record, "request_goodput"),
           says(record, "saturated", "yes"),
           failure_of(record, experiment.serving.slo)};
 }
 
-CapacityAnswer CapacitySearch::find(const std::function<void(const CapacityTrial&)>& tried) const {
-  const CapacityTry one = [&](double value) {
-    CapacityTrial trial = attempt(value, seed_);
-    if (tried) tried(trial);
-    return trial;
-  };
+CapacityAnswer CapacitySearch::find(const Heard& heard) {
+  heard_ = heard;
+  const CapacityTry one = [&](double value) { return known(value, seed_); };
   if (what_ == Capacity::kInstances)
     return find_fewest(one, static_cast<int>(std::lround(start_)), kMostReplicas);
-  return find_highest(one, start_, kMostRate, kWidth);
+  return find_highest(one, start_, path_.ends_with("rate") ? kRates : kSpeeds, kWidth);
 }
 
-int CapacitySearch::seeds_that_hold(double value) const {
+const CapacityTrial& CapacitySearch::known(double value, std::int64_t seed) {
+  const auto [at, added] = known_.try_emplace({value, seed});
+  if (added) {
+    at->second = attempt(value, seed);
+    if (heard_) heard_(at->second);
+  }
+  return at->second;
+}
+
+int CapacitySearch::seeds_that_hold(double value) {
   int held = 0;
-  for (int i = 0; i < seeds(); ++i) held += attempt(value, seed_ + i).holds() ? 1 : 0;
+  for (int i = 0; i < seeds(); ++i) held += known(value, seed_ + i).holds() ? 1 : 0;
   return held;
 }
 
-std::optional<double> CapacitySearch::value_for_all_seeds(double answer) const {
+bool CapacitySearch::all_hold(double value) {
+  for (int i = 0; i < seeds(); ++i)
+    if (!known(value, seed_ + i).holds()) return false;
+  return true;
+}
+
+std::optional<double> CapacitySearch::value_for_all_seeds(double answer) {
   for (int step = 0; step < kMostSteps; ++step) {
-    if (seeds_that_hold(answer) == seeds()) return answer;
-    answer = what_ == Capacity::kInstances ? answer + 1 : answer * kStepDown;
+    if (all_hold(answer)) return answer;
+    answer = what_ == Capacity::kInstances ? answer + 1 : rounded(answer * kStepDown);
   }
   return std::nullopt;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/app/experiments/serving.h"
@@ -13,7 +16,7 @@ namespace orrery {
 /// A fleet under some load: whether it keeps what users were promised.
 struct CapacityTrial {
   double value = 0;  ///< requests in a second, speed of a trace, or replicas
-  double ttft_p99_ms = 0, tpot_p99_ms = 0;
+  double ttft_p99_ms = 0, tpot_p99_ms = 0, e2el_p99_ms = 0;
   double goodput = 0;  ///< requests in a second that kept all bounds
   bool saturated = false;
   std::string fails = {};  ///< what is not kept; empty: all is
@@ -29,10 +32,15 @@ struct CapacityAnswer {
   std::vector<CapacityTrial> trials;
 };
 
+/// Values that may be tried.
+struct CapacityRange {
+  double least = 0, most = 0;
+};
+
 /// The highest value that holds, taking all below one that holds to hold: doubles or halves from
-/// `start`, then bisects down to a relative width.
-/// @param most values beyond it are not tried
-CapacityAnswer find_highest(const CapacityTry& attempt, double start, double most, double width);
+/// `start`, then bisects down to a relative width. Values have four digits.
+CapacityAnswer find_highest(const CapacityTry& attempt, double start, const CapacityRange& range,
+                            double width);
 
 /// The least whole number that holds, taking all above one that holds to hold.
 CapacityAnswer find_fewest(const CapacityTry& attempt, int start, int most);
@@ -48,15 +56,16 @@ class CapacitySearch {
   /// rate; config::ConfigError
   CapacitySearch(std::string file, std::vector<std::string> settings, Capacity what);
 
-  /// @param tried hears of each trial; may be empty
-  CapacityAnswer find(const std::function<void(const CapacityTrial&)>& tried) const;
+  using Heard = std::function<void(const CapacityTrial&)>;
+  /// @param heard hears of each trial, those with other seeds too; may be empty
+  CapacityAnswer find(const Heard& heard);
   /// Seeds that an answer is tried with; a trace is what it is.
   int seeds() const { return seeded_ ? 5 : 1; }
   /// The number of seeds, the given one first, with which a value holds.
-  int seeds_that_hold(double value) const;
+  int seeds_that_hold(double value);
   /// From the answer in steps of 2 %, or of one replica, to where all seeds hold; none within
   /// twenty.
-  std::optional<double> value_for_all_seeds(double answer) const;
+  std::optional<double> value_for_all_seeds(double answer);
 
   /// The key that changes: "serving.workload.rate".
   const std::string& path() const { return path_; }
@@ -65,6 +74,8 @@ class CapacitySearch {
 
  private:
   CapacityTrial attempt(double value, std::int64_t seed) const;
+  const CapacityTrial& known(double value, std::int64_t seed);
+  bool all_hold(double value);
   const ServingExperiment& base() const { return loaded_.as<ServingExperiment>(); }
   std::string setting(double value) const;
 
@@ -77,6 +88,8 @@ class CapacitySearch {
   std::int64_t seed_ = 0;
   bool seeded_ = false;
   std::optional<ServingFleet> fleet_;
+  std::map<std::pair<double, std::int64_t>, CapacityTrial> known_;  ///< trials by value and seed
+  Heard heard_;
 };
 
 }  // namespace orrery

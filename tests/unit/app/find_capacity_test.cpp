@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "sim/app/cli/find.h"
@@ -24,7 +26,7 @@ CapacityTry up_to(double most) {
 
 TEST(FindHighest, FindsTheEdgeFromBelowAndFromAbove) {
   for (const double start : {0.01, 1.0, 7.3, 5000.0}) {
-    const CapacityAnswer answer = find_highest(up_to(7.3), start, 1e9, 0.01);
+    const CapacityAnswer answer = find_highest(up_to(7.3), start, {1e-6, 1e9}, 0.01);
     ASSERT_TRUE(answer.value) << start;
     EXPECT_LE(*answer.value, 7.3) << start;
     EXPECT_GT(*answer.value * 1.01, 7.3) << start;
@@ -33,8 +35,17 @@ TEST(FindHighest, FindsTheEdgeFromBelowAndFromAbove) {
 }
 
 TEST(FindHighest, EndsWhereAllHoldsOrNothingDoes) {
-  EXPECT_EQ(find_highest(up_to(1e18), 3, 100, 0.01).value, 100);
-  EXPECT_EQ(find_highest(up_to(-1), 3, 100, 0.01).value, std::nullopt);
+  EXPECT_EQ(find_highest(up_to(1e18), 3, {1, 100}, 0.01).value, 100);
+  EXPECT_EQ(find_highest(up_to(1e18), 300, {1, 100}, 0.01).value, 100);  // begins beyond
+  const CapacityAnswer none = find_highest(up_to(-1), 3, {1, 100}, 0.01);
+  EXPECT_EQ(none.value, std::nullopt);
+  EXPECT_EQ(none.trials.back().value, 1);
+}
+
+TEST(FindHighest, WhatIsPrintedIsWhatWasTried) {
+  const CapacityAnswer answer = find_highest(up_to(15.94), 10, {1e-6, 1e9}, 0.001);
+  for (const CapacityTrial& trial : answer.trials)
+    EXPECT_NEAR(trial.value * 1e3, std::round(trial.value * 1e3), 1e-6) << trial.value;
 }
 
 TEST(FindFewest, FindsTheLeastThatIsEnough) {
@@ -54,7 +65,7 @@ TEST(FindFewest, FindsTheLeastThatIsEnough) {
 class ExperimentFile {
  public:
   explicit ExperimentFile(const std::string& workload)
-      : path_(::testing::TempDir() + "capacity.yaml") {
+      : path_(::testing::TempDir() + "capacity" + std::to_string(getpid()) + ".yaml") {
     std::ofstream(path_) << "experiment: serving\nmodel: llama_3_1_8b\nserving:\n  workload: {" +
                                 workload +
                                 "}\n  fleet: [{system: dgx_h100, engine: {kind: vllm}}]\n";
@@ -72,7 +83,7 @@ constexpr const char* kArrivals = "rate: 5 /s, requests: 150, input: 800, output
 
 TEST(CapacitySearch, TheRateThatIsFoundHoldsAndATenthMoreDoesNot) {
   const ExperimentFile file(kArrivals);
-  const CapacitySearch search(file.path(), {"serving.slo={tpot_p99: 12 ms}"}, Capacity::kMaxRate);
+  CapacitySearch search(file.path(), {"serving.slo={tpot_p99: 12 ms}"}, Capacity::kMaxRate);
   EXPECT_EQ(search.path(), "serving.workload.rate");
   EXPECT_EQ(search.bounds(), "p99 TPOT 12.0 ms");
   const CapacityAnswer answer = search.find({});
@@ -112,11 +123,13 @@ TEST(Find, SaysWhatIsWrongAndWhatCannotBe) {
                config::ConfigError);
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  EXPECT_EQ(find_and_print(file.path(), {}, "max_rate", "ttft_p99=2us", false),
+  EXPECT_EQ(find_and_print(file.path(), {}, "max_rate", " ttft_p99=2us, tpot_p99=1s", false),
             ExitCode::kInfeasible);
   testing::internal::GetCapturedStderr();
-  EXPECT_THAT(testing::internal::GetCapturedStdout(),
-              HasSubstr("nothing that was tried keeps p99 TTFT 2.00 us: p99 TTFT"));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStdout(),
+      AllOf(HasSubstr("nothing that was tried keeps p99 TTFT 2.00 us, p99 TPOT 1.00 s: at "),
+            HasSubstr(" /s not p99 TTFT")));
 }
 
 }  // namespace

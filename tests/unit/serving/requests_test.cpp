@@ -2,6 +2,7 @@
 // Requests as they arrive: processes, lengths, clients, traces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -120,7 +121,8 @@ TEST(Lengths, NoLognormalHasATailLongerThanItsMeanAllows) {
 /// A file that is there as long as the object.
 class TraceFile {
  public:
-  explicit TraceFile(const std::string& text) : path_(::testing::TempDir() + "serving_trace.txt") {
+  explicit TraceFile(const std::string& text)
+      : path_(::testing::TempDir() + std::to_string(getpid()) + "_trace.txt") {
     std::ofstream(path_) << text;
   }
   ~TraceFile() { std::remove(path_.c_str()); }
@@ -201,7 +203,7 @@ TEST(Trace, SaysWhereItIsWrong) {
     return std::string();
   };
   EXPECT_THAT(fault("TIMESTAMP,ContextTokens,GeneratedTokens\nnever,1,2\n"),
-              HasSubstr("serving_trace.txt:2:1"));
+              HasSubstr("_trace.txt:2:1"));
   EXPECT_THAT(fault("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-30 23:59:59.5,many,2\n"),
               HasSubstr(":2:23"));
   EXPECT_THAT(fault("{\"hash_ids\": [1], \"timestamp\": 1}\n"), HasSubstr(":1:1"));
