@@ -398,6 +398,13 @@ TEST_F(Cli, TheErrorTableOfTheReadmeIsWhatTheProgramPrints) {
   expect_in_readme("describe calibration", table.out);
 }
 
+TEST_F(Cli, TheTableOfCollectivesInTheReadmeIsWhatTheProgramPrints) {
+  const Outcome table =
+      orrery("validate collectives validation/measured/collective_nccl.csv --summary", false);
+  ASSERT_EQ(table.code, 0);
+  expect_in_readme("validate collectives", table.out.substr(0, table.out.find("\npublished rows")));
+}
+
 TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
   std::string files;
   for (const char* name :
