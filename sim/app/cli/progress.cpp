@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -28,13 +29,14 @@ Progress::~Progress() {
   if (terminal_ && done_ > 0) std::fputs("\r\033[K", stderr);
 }
 
-void Progress::step(const std::string& label) {
-  ++done_;
+void Progress::reach(std::size_t done, const std::string& label) {
+  done_ = done;
   const auto now = Clock::now();
   if (!terminal_ && now - printed_ < std::chrono::seconds(10)) return;
   printed_ = now;
   const double elapsed = std::chrono::duration<double>(now - started_).count();
-  const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+  const double left = elapsed / static_cast<double>(std::max<std::size_t>(done_, 1)) *
+                      static_cast<double>(total_ - done_);
   std::fprintf(stderr, "%s%s: %zu of %zu, %.0f s left (%s)%s", terminal_ ? "\r\033[K" : "",
                what_.c_str(), done_, total_, left, label.c_str(), terminal_ ? "" : "\n");
   std::fflush(stderr);

@@ -17,7 +17,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   /// One more is done; `label` names what comes next or was last.
-  void step(const std::string& label);
+  void step(const std::string& label) { reach(done_ + 1, label); }
+  /// So many are done, of all at most.
+  void reach(std::size_t done, const std::string& label);
 
  private:
   using Clock = std::chrono::steady_clock;

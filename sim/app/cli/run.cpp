@@ -8,10 +8,12 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/find.h"
+#include "sim/app/cli/run_watch.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/results/metric_table.h"
@@ -27,6 +29,10 @@ struct RunArguments {
 
   void take(Options& options);
   ExitCode run() const;
+
+ private:
+  /// Simulates with a watch on it.
+  TimedRecord watched(const LoadedExperiment& loaded, TileStore& tiles) const;
 };
 
 std::string cell(double value, const std::string& unit) {
@@ -134,6 +140,16 @@ void RunArguments::take(Options& options) {
   options.json(json);
 }
 
+TimedRecord RunArguments::watched(const LoadedExperiment& loaded, TileStore& tiles) const {
+  RunWatch watch;
+  SimulateOptions options;
+  options.trace = trace;
+  options.tiles = &tiles;
+  options.watch = [&](std::size_t done, std::size_t all) { return watch.go_on(done, all); };
+  options.warn = [](const std::string& line) { std::cerr << line << "\n"; };
+  return simulate_timed(loaded, options);
+}
+
 ExitCode RunArguments::run() const {
   expect_kind(file, "experiment");
   if (!slo.empty() && find.empty()) throw UsageError("--slo is of --find");
@@ -145,15 +161,18 @@ ExitCode RunArguments::run() const {
   std::cerr << loaded.warnings << check_plan(loaded);
   RunStore store(db);
   TileStore tiles = TileStore(store.known());
-  const TimedRecord run =
-      simulate_timed(loaded, {.trace = trace, .tiles = &tiles, .warn = [](const std::string& line) {
-                                std::cerr << line << "\n";
-                              }});
-  store.save(run, tiles.played());
+  const TimedRecord run = watched(loaded, tiles);
+  const bool stopped = was_stopped(run.record);
+  if (!stopped) store.save(run, tiles.played());
   if (json) {
     std::cout << to_json(run).dump(2) << "\n";
   } else {
     print_summary(run);
+  }
+  if (stopped) {
+    std::cerr << "stopped: the result is that of the requests answered until then"
+              << (db.empty() ? "" : ", and is not stored") << "\n";
+    return ExitCode::kResource;
   }
   if (store.failure()) return *store.failure();
   return run.record.status == RunStatus::kInfeasible ? ExitCode::kInfeasible : ExitCode::kOk;

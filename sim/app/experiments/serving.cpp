@@ -7,6 +7,7 @@
 
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/simulate.h"
@@ -150,20 +151,29 @@ ServingFleet ServingExperiment::fleet() const {
   return {machines_, model.build(), serving.fleet, {fidelity, {}, measured}};
 }
 
-void ServingExperiment::run(const SimulateOptions&, RunRecord& record) const {
-  serve(fleet(), record);
+void ServingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+  if (!options.trace.empty()) throw UsageError("--trace: runs of requests have no timeline");
+  serve(fleet(), record, options.watch);
 }
 
-void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record) const {
+void ServingExperiment::serve(
+    const ServingFleet& fleet, RunRecord& record,
+    const std::function<bool(std::size_t done, std::size_t all)>& watch) const {
   const std::vector<ServingMemory> memory = fleet.memory(serving.fleet);
   for (std::size_t i = 0; i < memory.size(); ++i)
     if (!report_memory(serving.fleet[i], memory[i], record)) return;
   std::vector<Instance> instances = fleet.instances(serving.fleet);
   const auto router = Routers::at("router", serving.router)();
   const auto source = serving.workload->make();
+  const auto all = static_cast<std::size_t>(serving.workload->count());
   ServingLog log;
   Service service(instances, *router, *source, log);
-  service.run();
+  Service::Watch look;
+  if (watch)
+    look = [&](Picoseconds, std::int64_t answered) {
+      return watch(static_cast<std::size_t>(answered), all);
+    };
+  service.run(look);
   report_serving(serving, service, log, instances, record);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,7 +41,9 @@ struct ServingExperiment final : Experiment {
   ServingFleet fleet() const;
   /// Serves the workload on a fleet that may have served others before, and fills the record.
   /// @param fleet made of groups that differ from those here in engines and replicas alone
-  void serve(const ServingFleet& fleet, RunRecord& record) const;
+  /// @param watch as SimulateOptions::watch
+  void serve(const ServingFleet& fleet, RunRecord& record,
+             const std::function<bool(std::size_t done, std::size_t all)>& watch = nullptr) const;
 
  private:
   std::vector<std::shared_ptr<const Machine>> machines_;  ///< machine of each group

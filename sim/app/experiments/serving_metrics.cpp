@@ -52,6 +52,8 @@ const DeclaredMetric kOutputPerUser{{"output_throughput_per_user", "1/s",
 const DeclaredMetric kIterations{{"iterations", "1", "iterations of all instances", kServing}};
 const DeclaredMetric kPreemptions{
     {"preemptions", "1", "times that the cache of a request was dropped", kServing}};
+const DeclaredMetric kStopped{
+    {"stopped", "", "yes where the run was ended before all requests were answered", kServing}};
 const DeclaredMetric kPrefixHits{{"prefix_hit_share", "1",
                                   "share of the tokens of prompts that were kept from earlier ones",
                                   kServing}};
@@ -210,8 +212,19 @@ bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRe
   return false;
 }
 
+bool was_stopped(const RunRecord& record) {
+  return std::any_of(record.labels.begin(), record.labels.end(),
+                     [](const Label& label) { return label.name == kStopped.info().name; });
+}
+
 void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
                     const std::vector<Instance>& instances, RunRecord& record) {
+  if (service.stopped()) add_label(record, kStopped, "yes");
+  if (log.answers().empty()) {
+    record.status = RunStatus::kInfeasible;
+    record.reason = "no request was answered";
+    return;
+  }
   const double duration = to_seconds(service.now()).base();
   double accelerators = 0, busy = 0, iterations = 0;
   for (const ServingGroup& group : serving.fleet)

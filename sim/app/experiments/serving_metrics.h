@@ -12,6 +12,9 @@ namespace orrery {
 /// Says what the memory of a group holds. False, and the record says why, where it has no block.
 bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record);
 
+/// The label of a run that was ended before all requests were answered.
+bool was_stopped(const RunRecord& record);
+
 /// Fills the metrics of a run: those of vLLM's benchmark (benchmarks/serve.py), and what a fleet
 /// costs for them.
 void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,

@@ -18,6 +18,9 @@ struct SimulateOptions {
   TileMemo* tiles = nullptr;          ///< results of tiles, looked up and kept there; null: nowhere
   ReplayStandIn* stand_in = nullptr;  ///< stands in for the replay; null: it is done
   bool configuration = true;          ///< the record has the configuration; else the caller has it
+  /// Asked now and then by runs that take long; false ends one, which reports what was until then.
+  /// @param all how many there will be; 0: not known. Null: nobody watches
+  std::function<bool(std::size_t done, std::size_t all)> watch = nullptr;
   /// Hears what a user should know beside the result, in one line; null: nobody.
   std::function<void(const std::string& line)> warn = nullptr;
 };

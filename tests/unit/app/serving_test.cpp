@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/inference.h"
 #include "sim/app/experiments/serving.h"
+#include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/engine_network.h"
 #include "sim/config/load.h"
@@ -129,6 +131,30 @@ TEST(Serving, GoodputCountsThoseWhoKeepTheirBounds) {
   const RunRecord none = simulate(load(kOne, {"serving.slo={tpot: 1 us}"}));
   EXPECT_EQ(metric(none, "slo_attainment"), 0);
   EXPECT_EQ(metric(none, "request_goodput"), 0);
+}
+
+TEST(Serving, AWatchEndsARunThatKeepsWhatWasAnswered) {
+  const LoadedExperiment loaded =
+      load(kOne, {"serving.workload.requests=5000", "serving.workload.rate=50 /s",
+                  "serving.workload.output=2"});
+  SimulateOptions options;
+  std::size_t expected = 0;
+  options.watch = [&](std::size_t done, std::size_t all) {
+    expected = all;
+    return done < 1000;
+  };
+  const RunRecord record = simulate(loaded, options);
+  EXPECT_TRUE(was_stopped(record));
+  EXPECT_EQ(expected, 5000U);
+  EXPECT_GE(metric(record, "completed"), 1000);
+  EXPECT_LT(metric(record, "completed"), 5000);
+  EXPECT_FALSE(was_stopped(simulate(load(kOne))));
+}
+
+TEST(Serving, HasNoTimelineAndSaysSo) {
+  SimulateOptions options;
+  options.trace = "timeline.pftrace";
+  EXPECT_THROW(simulate(load(kOne), options), UsageError);
 }
 
 TEST(EngineNetwork, SmallAllReducesInsideASystemGoByTheEngine) {
