@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/config/schema.h"
 
@@ -56,6 +57,14 @@ class Registered {
       return made;
     }();
     return all;
+  }
+
+  /// Names of those that have a key, for Schema::elsewhere().
+  static std::vector<std::string> with_key(const std::string& key) {
+    std::vector<std::string> names;
+    for (const auto& [name, item] : items())
+      if (item.record().find(key) != nullptr) names.push_back(name);
+    return names;
   }
 
   static const Base* view(const std::string& name, void* object) {

@@ -110,18 +110,11 @@ void Instance::look() {
     view_.waiting += static_cast<std::int64_t>(rank.queue.waiting.size());
     view_.running += static_cast<std::int64_t>(rank.queue.running.size());
   }
-  view_.used_blocks = used_blocks();
 }
 
 std::int64_t Instance::used_blocks() const {
   std::int64_t sum = 0;
   for (const Rank& rank : ranks_) sum += rank.pool.used();
-  return sum;
-}
-
-std::int64_t Instance::blocks() const {
-  std::int64_t sum = 0;
-  for (const Rank& rank : ranks_) sum += rank.pool.blocks();
   return sum;
 }
 

@@ -38,7 +38,6 @@ class Instance {
   Picoseconds busy_time() const { return busy_time_; }
   /// Blocks that requests of all ranks hold.
   std::int64_t used_blocks() const;
-  std::int64_t blocks() const;
 
  private:
   struct Rank {

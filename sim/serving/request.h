@@ -25,7 +25,6 @@ struct Request {
   std::int64_t prompt = 1;  ///< tokens of the prompt
   std::int64_t output = 1;  ///< tokens, the one that the prefill gives included
   std::shared_ptr<const PrefixHashes> prefix = nullptr;  ///< null: shares nothing
-  std::int64_t session = -1;  ///< conversation that it is part of; or none
 
   bool operator==(const Request&) const = default;
 };

@@ -14,9 +14,8 @@ namespace orrery {
 
 /// What a router sees of an instance.
 struct InstanceView {
-  std::int64_t waiting = 0;      ///< requests that wait
-  std::int64_t running = 0;      ///< requests that run
-  std::int64_t used_blocks = 0;  ///< blocks of its cache that requests hold
+  std::int64_t waiting = 0;  ///< requests that wait
+  std::int64_t running = 0;  ///< requests that run
 };
 
 /// Which instance takes a request.

@@ -118,7 +118,8 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "size up to which all-reduces of tensor parallel ranks inside a system go by the "
                 "engine's own kernels, in one or two shots, where those take less time; 0 B: none "
                 "do. 8 MiB is vLLM's limit (distributed/device_communicators/custom_all_reduce.py)",
-                config::at_least(0));
+                config::at_least(0))
+      .elsewhere(config::Registered<SchedulerConfig>::with_key);
   return schema;
 }
 

@@ -93,7 +93,7 @@ constexpr std::array kUnits = {
 const std::vector<DimensionText>& dimension_texts() {
   static const std::vector<DimensionText> texts = {
       {kTime, "duration", {"600 ns", "1.5 ms"}, "s", {"ps", "ns", "us", "ms", "s"}},
-      {kFrequency, "frequency", {"1.83 GHz"}, "Hz", {"Hz", "kHz", "MHz", "GHz"}},
+      {kFrequency, "frequency", {"1.83 GHz", "10 /s"}, "Hz", {"Hz", "kHz", "MHz", "GHz"}},
       {kData, "data size", {"80 GB", "64 GiB"}, "B", {"B", "KB", "MB", "GB", "TB", "PB"}},
       {kWork,
        "FLOP count",

@@ -124,6 +124,7 @@ ServingRows read_serving_rows(const std::string& path) {
     table.columns += (table.columns.empty() ? "" : ",") + column;
   while (csv.next()) table.rows.push_back(read_row(csv));
   csv.throw_if_errors();
+  if (table.rows.empty()) throw config::ConfigError(path + ": has no rows");
   return table;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <stdexcept>
 
 #include "workloads/requests/trace_format.h"
@@ -8,20 +9,13 @@
 namespace orrery {
 namespace {
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar (Fliegel and van Flandern, CACM 1968).
-std::int64_t days(std::int64_t year, std::int64_t month, std::int64_t day) {
-  const std::int64_t early = month <= 2 ? 1 : 0;
-  const std::int64_t y = year + 4800 - early, m = month + 12 * early - 3;
-  return day + (153 * m + 2) / 5 + 365 * y + y / 4 - y / 100 + y / 400 - 32045 - 2440588;
-}
-
 /// "2023-11-16 18:15:46.6805900", UTC, to seconds. What follows the seconds, such as "+00:00", is
 /// left out: all rows have the same.
 double azure_seconds(std::string_view cell) {
   constexpr std::array<std::size_t, 5> kPlaces = {0, 5, 8, 11, 14};
   constexpr std::size_t kSeconds = 17;
   if (cell.size() < kSeconds + 2) throw std::invalid_argument("too short");
-  std::array<std::int64_t, 5> parts{};
+  std::array<int, 5> parts{};
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const char* begin = cell.data() + kPlaces[i];
     const std::size_t length = i == 0 ? 4 : 2;
@@ -32,8 +26,12 @@ double azure_seconds(std::string_view cell) {
   const char* begin = cell.data() + kSeconds;
   if (std::from_chars(begin, cell.data() + cell.size(), seconds).ec != std::errc())
     throw std::invalid_argument("no seconds");
-  const std::int64_t minutes = (days(parts[0], parts[1], parts[2]) * 24 + parts[3]) * 60 + parts[4];
-  return static_cast<double>(minutes) * 60 + seconds;
+  using namespace std::chrono;  // NOLINT(google-build-using-namespace)
+  const year_month_day date{year(parts[0]), month(static_cast<unsigned>(parts[1])),
+                            day(static_cast<unsigned>(parts[2]))};
+  if (!date.ok()) throw std::invalid_argument("no day of a calendar");
+  const minutes whole = sys_days(date).time_since_epoch() + hours(parts[3]) + minutes(parts[4]);
+  return static_cast<double>(whole.count()) * 60 + seconds;
 }
 
 const TraceFormats::Register registered_azure(

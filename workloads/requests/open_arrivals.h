@@ -40,7 +40,8 @@ config::Schema<T> open_arrivals_schema(const std::string& name, const std::strin
       .optional("input", static_cast<Lengths T::*>(&O::input), "tokens of a prompt")
       .optional("output", static_cast<Lengths T::*>(&O::output), "tokens of an answer")
       .optional("seed", static_cast<std::int64_t T::*>(&O::seed), "seed of arrivals and lengths",
-                between(0, 1e15));
+                between(0, 1e15))
+      .elsewhere(config::Registered<RequestSourceConfig>::with_key);
   return schema;
 }
 

@@ -10,6 +10,13 @@
 namespace orrery {
 namespace {
 
+std::string names_of_formats() {
+  std::string names;
+  for (const auto& [name, item] : TraceFormats::items())
+    names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 struct Trace final : RequestSourceConfig {
   Trace() { arrival = "trace"; }
 
@@ -39,17 +46,11 @@ struct Trace final : RequestSourceConfig {
                 [](const Trace& t) {
                   const bool known =
                       t.format == "auto" || TraceFormats::items().count(t.format) > 0;
-                  return known ? std::string() : "unknown format; there are: auto" + others();
+                  return known ? std::string()
+                               : "unknown format; there are: auto, " + names_of_formats();
                 },
                 "format");
     return schema;
-  }
-
- private:
-  static std::string others() {
-    std::string names;
-    for (const auto& [name, item] : TraceFormats::items()) names += ", " + name;
-    return names;
   }
 };
 
@@ -72,7 +73,9 @@ const TraceFormat& format_of(const TraceText& trace, const std::string& name) {
   const std::string_view head = std::string_view(trace.text).substr(0, kHead);
   for (const auto& [known, item] : TraceFormats::items())
     if (item.entry.recognises(head)) return item.entry;
-  throw config::ConfigError(trace.name + ": is a request trace of no form that is known");
+  throw config::ConfigError(trace.name +
+                            ":1:1: error: is a request trace of no form that is known" +
+                            "; there are: " + names_of_formats());
 }
 
 std::unique_ptr<RequestSource> Trace::make() const {

@@ -51,6 +51,9 @@ std::string provenance_line(const nlohmann::ordered_json& provenance) {
   const auto calibration = provenance.find("calibration");
   if (calibration == provenance.end() || calibration->is_null())
     return "intervals: none (no measurement of this device has been fitted)";
+  if (provenance.at("measured").is_null())
+    return "calibration " + calibration->get<std::string>() + ": " +
+           provenance.at("note").get<std::string>();
   std::string line = "calibration " + calibration->get<std::string>() + ": time ";
   const char* separator = "";
   for (const char* kind : {"measured", "calibrated", "extrapolated", "analytic"}) {

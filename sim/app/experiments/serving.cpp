@@ -153,6 +153,7 @@ ServingFleet ServingExperiment::fleet() const {
 
 void ServingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
   if (!options.trace.empty()) throw UsageError("--trace: runs of requests have no timeline");
+  record.provenance = provenance();
   serve(fleet(), record, options.watch);
 }
 
@@ -175,6 +176,23 @@ void ServingExperiment::serve(
     };
   service.run(look);
   report_serving(serving, service, log, instances, record);
+}
+
+/// Prices are those of steps of inference, but how much of a waiting time rests on what is not
+/// known: neither shares nor intervals are.
+nlohmann::ordered_json ServingExperiment::provenance() const {
+  std::string calibrations;
+  for (const auto& machine : machines_) {
+    const std::string id = machine->kernels({fidelity, {}, measured})->calibration();
+    if (id.empty() || calibrations.find(id) != std::string::npos) continue;
+    calibrations += (calibrations.empty() ? "" : ", ") + id;
+  }
+  nlohmann::ordered_json result = provenance_json({}, calibrations);
+  if (calibrations.empty()) return result;
+  for (const char* share : {"measured", "calibrated", "analytic", "extrapolated"})
+    result[share] = nullptr;
+  result["note"] = "shares and intervals of served requests are not known";
+  return result;
 }
 
 /// What the memory of a rank of each group holds.

@@ -46,6 +46,8 @@ struct ServingExperiment final : Experiment {
              const std::function<bool(std::size_t done, std::size_t all)>& watch = nullptr) const;
 
  private:
+  nlohmann::ordered_json provenance() const;
+
   std::vector<std::shared_ptr<const Machine>> machines_;  ///< machine of each group
 };
 
