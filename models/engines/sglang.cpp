@@ -134,7 +134,7 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
     // Alone it may have all that there is.
     const bool room_for = needed + reckoned < room() || queue.running.empty();
     if (!whole || !room_for || !pool.grow(first, tokens)) {
-      pool.release(first);
+      pool.put_back(first);
       return;
     }
     reckoned += static_cast<double>(first.missing() - tokens) + static_cast<double>(output);

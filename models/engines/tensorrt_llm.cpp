@@ -139,7 +139,7 @@ void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
     pool.find_prefix(first);
     const std::int64_t tokens = piece(first);
     if (tokens == 0 || !may_join(first, queue, pool) || !pool.grow(first, tokens)) {
-      pool.release(first);
+      pool.put_back(first);
       return;
     }
     out.shares.push_back({queue.running.size(), tokens});

@@ -158,7 +158,7 @@ void VllmScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
     const std::int64_t tokens = capped(first.missing());
     const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();
     if (!whole || !pool.grow(first, tokens)) {
-      pool.release(first);
+      pool.put_back(first);
       return;
     }
     out.shares.push_back({queue.running.size(), tokens});

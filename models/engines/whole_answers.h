@@ -35,7 +35,8 @@ struct WholeAnswers : SchedulerConfig {
 inline bool join_for_good(Queue& queue, KvPool& pool) {
   if (queue.waiting.empty()) return false;
   RequestState& first = queue.waiting.front();
-  if (!pool.grow(first, first.request.prompt + first.request.output - 1)) return false;
+  const std::int64_t longest = first.request.prompt + first.request.output - 1;
+  if (!pool.grow(first, longest - first.cached)) return false;
   queue.running.push_back(std::move(first));
   queue.waiting.pop_front();
   return true;

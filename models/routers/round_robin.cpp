@@ -6,8 +6,7 @@ namespace {
 
 class RoundRobin final : public Router {
  public:
-  std::size_t choose(const Request& /*request*/,
-                     std::span<const InstanceView> instances) override {
+  std::size_t choose(const Request& /*request*/, std::span<const InstanceView> instances) override {
     return turn_++ % instances.size();
   }
 

@@ -7,10 +7,10 @@
 namespace orrery {
 
 /// Whether pieces of the prompt are kept. All requests of a run tell pieces of one length.
-bool KvPool::caches(const RequestState& progress) {
-  if (!rules_.prefix_caching || progress.request.prefix == nullptr) return false;
+bool KvPool::caches(const Request& request) {
+  if (!rules_.prefix_caching || request.prefix == nullptr) return false;
   if (piece_tokens_ == 0) {
-    piece_tokens_ = std::lcm(progress.request.prefix->tokens, rules_.block_tokens);
+    piece_tokens_ = std::lcm(request.prefix->tokens, rules_.block_tokens);
     piece_blocks_ = piece_tokens_ / rules_.block_tokens;
   }
   return true;
@@ -28,7 +28,7 @@ void KvPool::hold(Piece& piece) {
 }
 
 void KvPool::find_prefix(RequestState& progress) {
-  if (!caches(progress)) return;
+  if (progress.moved > 0 || !caches(progress.request)) return;
   const PrefixHashes& prefix = *progress.request.prefix;
   const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
   const std::int64_t computed = progress.request.prompt + progress.produced - 1;
@@ -40,6 +40,21 @@ void KvPool::find_prefix(RequestState& progress) {
     ++progress.shared;
   }
   progress.cached = progress.shared * piece_tokens_;
+}
+
+/// What came from another instance has blocks already, and keeps them.
+void KvPool::put_back(RequestState& progress) {
+  if (progress.moved == 0) release(progress);
+}
+
+std::int64_t KvPool::kept(const Request& request) const {
+  if (!rules_.prefix_caching || request.prefix == nullptr || piece_tokens_ == 0) return 0;
+  const PrefixHashes& prefix = *request.prefix;
+  const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
+  const std::int64_t most = std::min(whole, request.prompt - 1) / piece_tokens_;
+  std::int64_t pieces = 0;
+  while (pieces < most && pieces_.contains(hash_of(prefix, pieces))) ++pieces;
+  return pieces * piece_tokens_;
 }
 
 void KvPool::make_room(std::int64_t blocks) {
@@ -67,7 +82,7 @@ void KvPool::share(RequestState& progress) {
 }
 
 bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
-  if (caches(progress)) share(progress);
+  if (caches(progress.request)) share(progress);
   const std::int64_t held = progress.blocks + progress.shared * piece_blocks_;
   const std::int64_t more = blocks_of(progress.cached + tokens) - held;
   if (more <= 0) return true;
@@ -79,7 +94,7 @@ bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
 }
 
 void KvPool::release(RequestState& progress) {
-  if (caches(progress)) {
+  if (caches(progress.request)) {
     share(progress);
     // The last piece first: it is of no use without those before it, and so goes first.
     for (std::int64_t i = progress.shared; i-- > 0;) {
@@ -91,7 +106,7 @@ void KvPool::release(RequestState& progress) {
     }
   }
   free_ += progress.blocks;
-  progress.blocks = progress.shared = progress.cached = 0;
+  progress.blocks = progress.shared = progress.cached = progress.moved = 0;
 }
 
 }  // namespace orrery

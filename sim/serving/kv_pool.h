@@ -41,6 +41,10 @@ class KvPool {
   /// Takes what is kept of the prefix of a request without a cache: its `cached` grows by that. At
   /// least one token of the prompt stays to be computed.
   void find_prefix(RequestState& progress);
+  /// Gives back what find_prefix() took, for a request that does not join after all.
+  void put_back(RequestState& progress);
+  /// Tokens of a prompt that are kept, and need not be computed.
+  std::int64_t kept(const Request& request) const;
   /// Makes room for `tokens` more in the cache of a request. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);
   /// Gives all back that a request holds and empties its cache.
@@ -52,7 +56,7 @@ class KvPool {
     std::list<std::uint64_t>::iterator idle;  ///< where it stands in idle pieces, without holders
   };
 
-  bool caches(const RequestState& progress);
+  bool caches(const Request& request);
   std::uint64_t hash_of(const PrefixHashes& prefix, std::int64_t piece) const;
   void hold(Piece& piece);
   void share(RequestState& progress);

@@ -42,9 +42,12 @@ struct RequestState {
   std::int64_t shared = 0;        ///< pieces of its prefix that it holds with others
   std::int64_t preemptions = 0;   ///< times that its cache was dropped
   std::int64_t found = 0;         ///< tokens of its prompt that were kept from others
+  std::int64_t rest = 0;          ///< tokens of the answer that another instance will add
+  std::int64_t moved = 0;         ///< tokens of the cache that came from another instance
   Picoseconds started = kNotYet;  ///< when it was taken into a batch first
   Picoseconds first_token = 0;
   Picoseconds last_token = 0;
+  Picoseconds moved_at = kNotYet;  ///< when its cache came from another instance
 
   /// Tokens to compute before the next token of the answer.
   std::int64_t missing() const { return request.prompt + produced - cached; }

@@ -2,6 +2,7 @@
 #include "sim/serving/service.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace orrery {
@@ -10,6 +11,13 @@ namespace {
 constexpr std::int64_t kEventsBetweenLooks = 4096;
 
 }  // namespace
+
+Service::Service(std::vector<Instance>& instances, Router& router, RequestSource& source,
+                 ServingLog& log, Handover* handover)
+    : instances_(instances), router_(router), source_(source), log_(log), handover_(handover) {
+  for (std::size_t i = 0; i < instances.size(); ++i)
+    if (instances[i].role() != InstanceRole::kDecode) takers_.push_back(i);
+}
 
 std::uint32_t Service::keep(Coming coming) {
   if (spare_.empty()) {
@@ -37,8 +45,8 @@ void Service::arrive(std::uint32_t slot) {
   Coming& coming = coming_[slot];
   ++arrived_;
   views_.clear();
-  for (const Instance& instance : instances_) views_.push_back(instance.view());
-  coming.instance = router_.choose(coming.request, views_);
+  for (const std::size_t taker : takers_) views_.push_back(instances_[taker].view());
+  coming.instance = takers_[router_.choose(coming.request, views_)];
   const Picoseconds delay = instances_[coming.instance].request_delay();
   if (delay == 0) {
     queue(slot);
@@ -57,12 +65,37 @@ void Service::queue(std::uint32_t slot) {
 
 void Service::end_iteration(std::size_t instance) {
   finished_.clear();
-  instances_[instance].end(log_, finished_);
+  leaving_.clear();
+  instances_[instance].end(log_, finished_, leaving_);
   awake_.push_back(instance);
+  for (Instance::Leaving& left : leaving_) handover_->leave(std::move(left), instance, now_);
   for (const RequestState& progress : finished_) {
     log_.add(progress, static_cast<std::int32_t>(instance));
     if (auto request = source_.after(progress.request, now_)) expect(std::move(*request), false);
   }
+}
+
+/// The last bytes of some requests are sent.
+void Service::cross() {
+  next_crossed_ = kNever;
+  for (const Handover::Crossed& crossed : handover_->crossed(now_))
+    events_queue_.push({crossed.at, crossed.slot, kMoved, 0});
+}
+
+/// The cache of a request has come from another instance: both may go on.
+void Service::move(std::uint32_t slot) {
+  const auto [from, to] = handover_->arrive(slot, now_);
+  if (!instances_[from].busy()) awake_.push_back(from);
+  if (!instances_[to].busy()) awake_.push_back(to);
+}
+
+/// Once all that happens at this time has happened: what crosses the fabric shares it anew.
+void Service::follow_handover() {
+  for (const std::size_t i : awake_) handover_->look_for_room(i, now_);
+  const Picoseconds next = handover_->settle(now_);
+  if (next == kNever || next == next_crossed_) return;
+  next_crossed_ = next;
+  events_queue_.push({next, 0, kCrossed, 0});
 }
 
 /// Once all that happens at this time has happened.
@@ -75,18 +108,27 @@ void Service::begin_iterations() {
   awake_.clear();
 }
 
+void Service::handle(const Event& event) {
+  if (event.kind == kArrival) arrive(event.target);
+  if (event.kind == kQueued) queue(event.target);
+  if (event.kind == kIteration) end_iteration(event.target);
+  if (event.kind == kCrossed) cross();
+  if (event.kind == kMoved) move(event.target);
+}
+
 void Service::run(const Watch& watch) {
   expect_next();
   while (!events_queue_.empty() && !stopped_) {
     const Event event = events_queue_.pop();
     now_ = event.time;
-    if (event.kind == kArrival) arrive(event.target);
-    if (event.kind == kQueued) queue(event.target);
-    if (event.kind == kIteration) end_iteration(event.target);
+    handle(event);
+    if (handover_ != nullptr && events_queue_.top_time() != now_) follow_handover();
     if (events_queue_.top_time() != now_) begin_iterations();
     if (++events_ % kEventsBetweenLooks == 0 && watch)
       stopped_ = !watch(now_, static_cast<std::int64_t>(log_.answers().size()));
   }
+  if (!stopped_ && static_cast<std::int64_t>(log_.answers().size()) != arrived_)
+    throw std::logic_error("requests are left that nothing happens to");
 }
 
 }  // namespace orrery

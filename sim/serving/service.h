@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/events/event_queue.h"
+#include "sim/serving/handover.h"
 #include "sim/serving/instance.h"
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
@@ -22,8 +23,10 @@ class Service {
   using Watch = std::function<bool(Picoseconds now, std::int64_t answered)>;
 
   /// All outlive the service.
-  Service(std::vector<Instance>& instances, Router& router, RequestSource& source, ServingLog& log)
-      : instances_(instances), router_(router), source_(source), log_(log) {}
+  /// @param router chooses among the instances that take prompts
+  /// @param handover brings requests from those that take only prompts to others; null: none does
+  Service(std::vector<Instance>& instances, Router& router, RequestSource& source, ServingLog& log,
+          Handover* handover = nullptr);
 
   /// Until all requests are answered.
   /// @param watch is asked every few thousand events; may be empty
@@ -38,7 +41,7 @@ class Service {
   bool stopped() const { return stopped_; }
 
  private:
-  enum Kind : std::uint16_t { kArrival, kQueued, kIteration };
+  enum Kind : std::uint16_t { kArrival, kQueued, kIteration, kCrossed, kMoved };
 
   struct Coming {
     Request request;
@@ -52,6 +55,10 @@ class Service {
   void queue(std::uint32_t slot);
   void end_iteration(std::size_t instance);
   void begin_iterations();
+  void follow_handover();
+  void cross();
+  void move(std::uint32_t slot);
+  void handle(const Event& event);
   std::uint32_t keep(Coming coming);
 
   std::vector<Instance>& instances_;
@@ -62,8 +69,12 @@ class Service {
   std::vector<Coming> coming_;        ///< requests on their way, by slot
   std::vector<std::uint32_t> spare_;  ///< slots without one
   std::vector<std::size_t> awake_;    ///< instances that may begin an iteration now
+  std::vector<std::size_t> takers_;   ///< instances that take prompts
   std::vector<InstanceView> views_;
   std::vector<RequestState> finished_;
+  std::vector<Instance::Leaving> leaving_;
+  Handover* handover_;
+  Picoseconds next_crossed_ = kNever;
   Picoseconds now_ = 0;
   std::int64_t events_ = 0, arrived_ = 0;
   bool stopped_ = false;

@@ -17,8 +17,9 @@ struct ServedRequest {
   Picoseconds started = 0;  ///< begin of the first iteration with a part of its prompt
   Picoseconds first_token = 0;
   Picoseconds last_token = 0;
-  std::int32_t prompt = 0;  ///< tokens of the prompt
-  std::int32_t output = 0;  ///< tokens of the answer
+  Picoseconds moved = kNotYet;  ///< when its cache came from another instance
+  std::int32_t prompt = 0;      ///< tokens of the prompt
+  std::int32_t output = 0;      ///< tokens of the answer
   std::int32_t instance = 0;
   std::int32_t preemptions = 0;
   std::int32_t found = 0;  ///< tokens of the prompt that were in the cache before

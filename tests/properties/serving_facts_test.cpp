@@ -104,6 +104,10 @@ TEST(Facts, OfServingMoveResults) {
   };
   const std::string plain = serving(kFew, "kind: vllm, max_num_seqs: 4");
   const std::string many = serving(kFew, "kind: vllm", ", replicas: 3");
+  const std::string apart =
+      "{experiment: serving, model: qwen2_5_3b, serving: {workload: {rate: 200 /s, requests: 24, "
+      "input: 400, output: {uniform: [2, 40]}}, fleet: [{system: dgx_h100, role: prefill, engine: "
+      "{kind: vllm}}, {system: dgx_h100, role: decode, replicas: 3, engine: {kind: vllm}}]}}";
   const std::vector<Change> changes = {
       {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
       {engine + "vllm.version",
@@ -133,6 +137,9 @@ TEST(Facts, OfServingMoveResults) {
       {"serving.fleet.nodes",
        serving(kFew, "kind: vllm", ", parallel: {tp: 8}"),
        {"serving.fleet.0.nodes=2", "serving.fleet.0.parallel.tp=16"}},
+      {"serving.fleet.role", apart, {"serving.fleet.0.role=both", "serving.fleet.1.role=both"}},
+      {"serving.kv_transfer.over", apart, {"serving.kv_transfer.over=scale_up"}},
+      {"serving.kv_transfer.router", apart, {"serving.kv_transfer.router=round_robin"}},
       {"serving.router", many, {"serving.router=round_robin"}},
   };
   expect_that_all_move("serving.", probes, changes);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "sim/app/experiments/checkpoint.h"
@@ -10,6 +11,7 @@
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/serving_transfer.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
@@ -49,6 +51,8 @@ std::string fleet_text(const ServingConfig& serving) {
     if (group.parallel.dp > 1) text += " DP" + std::to_string(group.parallel.dp);
     if (group.parallel.ep > 1) text += " EP" + std::to_string(group.parallel.ep);
     if (group.replicas > 1) text += " x " + std::to_string(group.replicas);
+    if (group.role == InstanceRole::kPrefill) text += " (prefill)";
+    if (group.role == InstanceRole::kDecode) text += " (decode)";
   }
   return text;
 }
@@ -108,6 +112,8 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
   }
   try {
     Routers::at("router", serving.router, "serving.router");
+    Routers::at("router", serving.kv_transfer.router, "serving.kv_transfer.router");
+    require_transfers(serving);
   } catch (const config::KeyError& error) {
     config::report(error, node, diagnostics);
   }
@@ -168,7 +174,11 @@ void ServingExperiment::serve(
   const auto source = serving.workload->make();
   const auto all = static_cast<std::size_t>(serving.workload->count());
   ServingLog log;
-  Service service(instances, *router, *source, log);
+  std::optional<Handover> handover;
+  const auto to_answers = Routers::at("router", serving.kv_transfer.router)();
+  if (serving.disaggregated())
+    handover.emplace(instances, *to_answers, kv_ports(fleet.model(), serving, memory));
+  Service service(instances, *router, *source, log, handover ? &*handover : nullptr);
   Service::Watch look;
   if (watch)
     look = [&](Picoseconds, std::int64_t answered) {
@@ -176,6 +186,7 @@ void ServingExperiment::serve(
     };
   service.run(look);
   report_serving(serving, service, log, instances, record);
+  if (handover) report_handover(*handover, record);
 }
 
 /// Prices are those of steps of inference, but how much of a waiting time rests on what is not

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/serving_config.h"
 
+#include <algorithm>
+
 #include "sim/app/experiments/enum_names.h"
 #include "sim/serving/router.h"
 
@@ -17,6 +19,9 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("nodes", &G::nodes, "copies of the system for a replica", between(1, 100000))
           .optional("replicas", &G::replicas, "instances that requests are spread over",
                     between(1, 100000))
+          .optional("role", &G::role,
+                    "what its replicas do with requests: prompts (prefill), the rest of the "
+                    "answers (decode), or both")
           .optional("parallel", &G::parallel,
                     "how the model is spread over the ranks of a replica; dp ranks run iterations "
                     "together, each with requests of its own")
@@ -49,6 +54,25 @@ const config::Schema<ServingSlo>& ServingSlo::schema() {
   return schema;
 }
 
+const config::Schema<KvTransferConfig>& KvTransferConfig::schema() {
+  using K = KvTransferConfig;
+  static const auto schema =
+      config::Schema<K>("kv_transfer", "how caches go from instances of prompts to others")
+          .optional("over", &K::over,
+                    "links that they take: the NICs of the ranks that hold them, or the links "
+                    "inside one system, whose parts all replicas then are")
+          .optional("router", &K::router,
+                    "which of the replicas that take answers gets a request; one of `orrery "
+                    "describe routers`");
+  return schema;
+}
+
+bool ServingConfig::disaggregated() const {
+  return std::any_of(fleet.begin(), fleet.end(), [](const ServingGroup& group) {
+    return group.role == InstanceRole::kPrefill;
+  });
+}
+
 const config::Schema<ServingConfig>& ServingConfig::schema() {
   using S = ServingConfig;
   static const auto schema =
@@ -58,6 +82,8 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
           .optional("router", &S::router,
                     "which replica takes a request; one of `orrery describe "
                     "routers`")
+          .optional("kv_transfer", &S::kv_transfer,
+                    "how caches go from instances of prompts to those of answers")
           .optional("slo", &S::slo, "what users were promised")
           .check(
               "needs at least one group", [](const S& s) { return !s.fleet.empty(); }, "fleet");

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/machine/system_config.h"
+#include "sim/serving/instance.h"
 #include "sim/serving/request_source.h"
 #include "sim/serving/scheduler.h"
 #include "workloads/llm/enum_names.h"
@@ -16,12 +18,43 @@
 
 namespace orrery {
 
+/// The links that keys and values take from one instance to another.
+enum class KvLinks : std::uint8_t {
+  kScaleOut,  ///< NICs
+  kScaleUp    ///< those inside a system that all instances are parts of
+};
+
+/// How keys and values go from instances of prompts to those of answers.
+struct KvTransferConfig {
+  KvLinks over = KvLinks::kScaleOut;
+  std::string router = "least_loaded";
+  static const config::Schema<KvTransferConfig>& schema();
+};
+
+namespace config {
+
+template <>
+struct EnumNames<InstanceRole> {
+  static constexpr std::pair<InstanceRole, const char*> values[] = {
+      {InstanceRole::kBoth, "both"},
+      {InstanceRole::kPrefill, "prefill"},
+      {InstanceRole::kDecode, "decode"}};
+};
+template <>
+struct EnumNames<KvLinks> {
+  static constexpr std::pair<KvLinks, const char*> values[] = {{KvLinks::kScaleOut, "scale_out"},
+                                                               {KvLinks::kScaleUp, "scale_up"}};
+};
+
+}  // namespace config
+
 /// Replicas of one kind in a fleet: each is a model on ranks of a system of its own.
 struct ServingGroup {
   std::string name = "group";
   SystemConfig system;
   int nodes = 1;     ///< copies of the system for each replica
   int replicas = 1;  ///< number of instances
+  InstanceRole role = InstanceRole::kBoth;
   ParallelConfig parallel;
   Precision precision = Precision::kBf16;
   CacheFormat kv_precision = CacheFormat::kBf16;
@@ -53,7 +86,11 @@ struct ServingConfig {
   config::OneOf<RequestSourceConfig> workload;
   std::vector<ServingGroup> fleet;
   std::string router = "least_loaded";
+  KvTransferConfig kv_transfer;
   ServingSlo slo;
+
+  /// Whether prompts and answers are the work of different instances.
+  bool disaggregated() const;
   static const config::Schema<ServingConfig>& schema();
 };
 

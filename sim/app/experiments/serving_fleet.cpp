@@ -126,7 +126,8 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     const EngineMemory engine = groups[i].engine->memory();
     const KvRules rules{engine.block_tokens, memories[i].blocks, engine.prefix_caching};
     for (int replica = 0; replica < groups[i].replicas; ++replica)
-      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *pricers_[i]);
+      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *pricers_[i],
+                             groups[i].role);
   }
   return instances;
 }

@@ -42,6 +42,7 @@ class ServingFleet {
   std::vector<ServingMemory> memory(const std::vector<ServingGroup>& groups) const;
   /// The replicas of all groups. They ask for prices of the fleet, and refer to the engines.
   std::vector<Instance> instances(const std::vector<ServingGroup>& groups) const;
+  const LlmConfig& model() const { return llm_; }
 
  private:
   std::vector<std::shared_ptr<const Machine>> machines_;

@@ -80,6 +80,9 @@ const DeclaredMetric kShortfall{{"kv_memory_shortfall_bytes", "B",
                                  "memory that a rank lacks for one block of its KV cache",
                                  kServing}};
 
+const DeclaredMetric kMoved{{"kv_transferred_bytes", "B",
+                             "keys and values that went from one instance to another", kServing}};
+
 /// The mean and percentiles of a time of requests, each a metric of its own.
 class TimeMetrics {
  public:
@@ -109,6 +112,9 @@ const TimeMetrics kTtft("ttft", "time from arrival to the first token");
 const TimeMetrics kTpot("tpot", "time per further token of a request");
 const TimeMetrics kItl("itl", "time between two tokens that follow each other");
 const TimeMetrics kE2el("e2el", "time from arrival to the last token");
+
+const TimeMetrics kTransfer("kv_transfer",
+                            "time from the first token to the cache being where answers go on");
 
 /// A time of every request, in ms.
 struct Times {
@@ -166,15 +172,17 @@ bool RequestTimes::meets(const ServingSlo& slo) const {
          (tpot.values.empty() || keeps(slo.tpot_p99, tpot.p99()));
 }
 
+void report(const TimeMetrics& metrics, const Histogram& times, RunRecord& record) {
+  if (times.count() == 0) return;
+  const auto in_ms = [](double picoseconds) { return picoseconds * 1e-12 * kMs; };
+  metrics.report(
+      in_ms(times.mean()), [&](double share) { return in_ms(times.quantile(share)); }, record);
+}
+
 void report_times(RequestTimes& times, const ServingLog& log, RunRecord& record) {
   times.ttft.report(kTtft, record);
   times.tpot.report(kTpot, record);
-  const Histogram& gaps = log.gaps();
-  if (gaps.count() > 0) {
-    const auto in_ms = [](double picoseconds) { return picoseconds * 1e-12 * kMs; };
-    kItl.report(
-        in_ms(gaps.mean()), [&](double share) { return in_ms(gaps.quantile(share)); }, record);
-  }
+  report(kItl, log.gaps(), record);
   times.e2el.report(kE2el, record);
 }
 
@@ -210,6 +218,11 @@ bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRe
                   format_si((memory.working + memory.windows).base(), "B") + " to work, of " +
                   format_si(memory.usable.base(), "B") + " that the engine may use";
   return false;
+}
+
+void report_handover(const Handover& handover, RunRecord& record) {
+  add_metric(record, kMoved, handover.moved().base());
+  report(kTransfer, handover.times(), record);
 }
 
 bool was_stopped(const RunRecord& record) {

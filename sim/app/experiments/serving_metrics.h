@@ -20,4 +20,7 @@ bool was_stopped(const RunRecord& record);
 void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
                     const std::vector<Instance>& instances, RunRecord& record);
 
+/// What caches that went from one instance to another took.
+void report_handover(const Handover& handover, RunRecord& record);
+
 }  // namespace orrery

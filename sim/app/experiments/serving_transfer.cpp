@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving_transfer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "workloads/require.h"
+
+namespace orrery {
+namespace {
+
+/// Ranks that hold a request together.
+int ranks_of_request(const ServingGroup& group) { return group.parallel.tp * group.parallel.pp; }
+
+/// Payload of one rank, one way.
+BytesPerSecond rank_bandwidth(const SystemConfig& system, KvLinks over) {
+  const AcceleratorConfig& accelerator = system.accelerator;
+  if (over == KvLinks::kScaleUp)
+    return accelerator.scale_up.bandwidth.value / accelerator.dies *
+           system.scale_up.efficiency.value;
+  return accelerator.scale_out.bandwidth.value / accelerator.dies /
+         system.scale_out.packages_per_nic * system.scale_out.efficiency.value;
+}
+
+KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMemory& memory,
+               KvLinks over) {
+  const double ranks = ranks_of_request(group);
+  const EngineMemory engine = group.engine->memory();
+  KvPort port;
+  port.bandwidth = rank_bandwidth(group.system, over) * ranks;
+  port.latency = over == KvLinks::kScaleUp ? group.system.scale_up.latency.value
+                                           : group.system.scale_out.latency.value;
+  port.size.token = memory.block / static_cast<double>(engine.block_tokens) * ranks;
+  port.size.window = memory.windows / static_cast<double>(engine.most_sampled) * ranks;
+  for (const LayerConfig& layer : llm.layers)
+    port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.window);
+  return port;
+}
+
+std::string group_key(std::size_t i, const char* key) {
+  return "serving.fleet." + std::to_string(i) + "." + key;
+}
+
+void require_group_transfers(const ServingConfig& serving, std::size_t i) {
+  const ServingGroup& group = serving.fleet[i];
+  const bool scale_up = serving.kv_transfer.over == KvLinks::kScaleUp;
+  require(group.kv_precision == serving.fleet.front().kv_precision, {group_key(i, "kv_precision")},
+          "caches go from one group to another as they are: all need the same format");
+  require(rank_bandwidth(group.system, serving.kv_transfer.over).base() > 0,
+          {group_key(i, "system")},
+          group.system.name + " has no " + (scale_up ? "links inside" : "NICs") +
+              " that caches could take",
+          {{}, {"see serving.kv_transfer.over"}});
+  require(!scale_up || (group.system.id == serving.fleet.front().system.id && group.nodes == 1),
+          {group_key(i, "system")},
+          "kv_transfer.over: scale_up means that all replicas are parts of one system");
+}
+
+}  // namespace
+
+std::vector<KvPort> kv_ports(const LlmConfig& llm, const ServingConfig& serving,
+                             const std::vector<ServingMemory>& memory) {
+  std::vector<KvPort> ports;
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    ports.insert(ports.end(), static_cast<std::size_t>(group.replicas),
+                 port_of(llm, group, memory[i], serving.kv_transfer.over));
+  }
+  return ports;
+}
+
+void require_transfers(const ServingConfig& serving) {
+  const auto of_role = [&](InstanceRole role) {
+    return std::find_if(serving.fleet.begin(), serving.fleet.end(),
+                        [&](const ServingGroup& g) { return g.role == role; });
+  };
+  const bool has_prefill = serving.disaggregated();
+  const bool has_both = of_role(InstanceRole::kBoth) != serving.fleet.end();
+  const bool has_decode = of_role(InstanceRole::kDecode) != serving.fleet.end();
+  require(has_prefill || has_both, {group_key(0, "role")}, "no group takes prompts",
+          {"prefill", {}});
+  require(!has_decode || has_prefill, {group_key(0, "role")},
+          "answers go to groups of role decode from those of role prefill: there is none",
+          {"prefill", {}});
+  if (!has_prefill) return;
+  require(has_decode || has_both, {group_key(0, "role")}, "no group takes the rest of the answers",
+          {"both", {}});
+  int ranks = 0;
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    require_group_transfers(serving, i);
+    ranks += serving.fleet[i].parallel.ranks() * serving.fleet[i].replicas;
+  }
+  const SystemConfig& system = serving.fleet.front().system;
+  require(serving.kv_transfer.over == KvLinks::kScaleOut || ranks <= system.ranks(),
+          "serving.kv_transfer.over",
+          "replicas of " + std::to_string(ranks) + " ranks together are no parts of one " +
+              system.name + ", which has " + std::to_string(system.ranks()));
+}
+
+}  // namespace orrery

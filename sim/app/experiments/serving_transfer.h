@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/app/experiments/serving_fleet.h"
+#include "sim/serving/handover.h"
+
+namespace orrery {
+
+/// The end of the fabric that each replica of the groups sends and receives keys and values by, in
+/// the order of ServingFleet::instances().
+/// @param memory of each group
+std::vector<KvPort> kv_ports(const LlmConfig& llm, const ServingConfig& serving,
+                             const std::vector<ServingMemory>& memory);
+
+/// @throws config::KeyError for roles that leave prompts or answers to nobody, and for caches that
+/// cannot go from one group to another, below "serving"
+void require_transfers(const ServingConfig& serving);
+
+}  // namespace orrery
