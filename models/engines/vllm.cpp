@@ -145,7 +145,7 @@ bool VllmScheduler::run(Queue& queue, KvPool& pool, Batch& out) {
     }
     if (i == queue.running.size()) break;
     out.shares.push_back({i, tokens});
-    budget_ -= tokens;
+    budget_ -= tokens + (queue.running[i].decodes() ? pool.guesses() : 0);
   }
   return all;
 }

@@ -19,11 +19,12 @@ std::string text_of(const Request& request) {
 }  // namespace
 
 Instance::Instance(const SchedulerConfig& engine, const KvRules& kv, int ranks,
-                   IterationPricer& pricer, InstanceRole role)
+                   IterationPricer& pricer, InstanceRole role, const Speculation& speculation)
     : host_(engine.host),
       pricer_(pricer),
       request_delay_(to_picoseconds(engine.host.request)),
-      role_(role) {
+      role_(role),
+      speculation_(speculation) {
   ranks_.reserve(static_cast<std::size_t>(ranks));
   for (int i = 0; i < ranks; ++i) ranks_.emplace_back(engine, kv);
 }
@@ -70,7 +71,7 @@ std::optional<std::size_t> Instance::make_room(RequestState& state) {
   for (const std::size_t rank : by_load()) {
     KvPool& pool = ranks_[rank].pool;
     pool.find_prefix(state);
-    if (pool.grow(state, state.request.prompt + 1 - state.cached)) {
+    if (pool.grow(state, state.request.prompt + 1 + pool.guesses() - state.cached)) {
       ++ranks_[rank].expected;
       return rank;
     }
@@ -125,7 +126,7 @@ Picoseconds Instance::begin(Picoseconds now) {
       continue;
     }
     most = std::max(most, rank.batch.shares.size());
-    device = std::max(device, pricer_.time(rank.batch.shape(rank.queue)));
+    device = std::max(device, pricer_.time(rank.batch.shape(rank.queue, speculation_.guesses())));
   }
   look();
   if (most == 0) {
@@ -151,6 +152,7 @@ void Instance::end(Rank& rank, ServingLog& log, std::vector<RequestState>& finis
       p.found = p.cached - share.tokens;
     }
     if (!share.samples) continue;
+    if (share.decodes) speculation_.accept(p);
     if (p.produced == 1) {
       p.first_token = end_;
     } else if (p.last_token == begin_) {

@@ -11,6 +11,7 @@
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
 #include "sim/serving/serving_log.h"
+#include "sim/serving/speculation.h"
 #include "sim/units/units.h"
 
 namespace orrery {
@@ -31,7 +32,7 @@ class Instance final : public KeptPrefixes {
   /// @param kv rules of the cache of each rank
   /// @param pricer of all instances like this one; outlives it
   Instance(const SchedulerConfig& engine, const KvRules& kv, int ranks, IterationPricer& pricer,
-           InstanceRole role = InstanceRole::kBoth);
+           InstanceRole role = InstanceRole::kBoth, const Speculation& speculation = {});
 
   /// A request joins those that wait, at the rank with the fewest.
   /// @throws std::overflow_error for one that fits in no cache
@@ -88,6 +89,7 @@ class Instance final : public KeptPrefixes {
   IterationPricer& pricer_;
   Picoseconds request_delay_;
   InstanceRole role_;
+  Speculation speculation_;
   std::vector<Rank> ranks_;
   InstanceView view_;
   std::int64_t tokens_ = 0;          ///< tokens of the prompts of all that it has

@@ -20,16 +20,18 @@ struct Chunk {
 /// What one instance does in an iteration of continuous batching, on each data parallel rank:
 /// chunks of prompts beside sequences that get one more token each. Of the latter only what
 /// attention's time depends on is told: how many there are, what they have in the cache together,
-/// and the longest of them, which all others wait for.
+/// and the longest of them, which all others wait for. With guesses, each of them has as many more
+/// tokens, which are verified.
 struct BatchShape {
   std::int64_t sequences = 0;  ///< sequences that decode
   std::int64_t longest = 0;    ///< tokens in the cache of the longest of these, before
   std::int64_t context = 0;    ///< tokens in the cache of all of these together, before
   std::span<const Chunk> chunks{};
+  std::int64_t queries = 1;  ///< new tokens of each of the sequences
 
   /// New tokens of the iteration.
   std::int64_t tokens() const {
-    std::int64_t all = sequences;
+    std::int64_t all = sequences * queries;
     for (const Chunk& chunk : chunks) all += chunk.tokens;
     return all;
   }

@@ -84,7 +84,8 @@ void KvPool::share(RequestState& progress) {
 bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
   if (caches(progress.request)) share(progress);
   const std::int64_t held = progress.blocks + progress.shared * piece_blocks_;
-  const std::int64_t more = blocks_of(progress.cached + tokens) - held;
+  const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
+  const std::int64_t more = blocks_of(progress.cached + tokens + guesses) - held;
   if (more <= 0) return true;
   if (more > available()) return false;
   make_room(more);

@@ -14,6 +14,7 @@ struct KvRules {
   std::int64_t block_tokens = 16;  ///< tokens of a block
   std::int64_t blocks = 0;         ///< blocks of the pool
   bool prefix_caching = false;     ///< blocks of ended requests are kept for equal prefixes
+  std::int64_t guesses = 0;        ///< tokens that a decode adds beyond its next, and may take back
 };
 
 /// Blocks of keys and values of an instance (Kwon et al. 2023, PagedAttention). A request holds
@@ -35,8 +36,9 @@ class KvPool {
   }
   /// Whether a request fits when it is alone, at its longest: its last token needs no place.
   bool fits_alone(const Request& request) const {
-    return blocks_of(request.prompt + request.output - 1) <= rules_.blocks;
+    return blocks_of(request.prompt + request.output - 1 + rules_.guesses) <= rules_.blocks;
   }
+  std::int64_t guesses() const { return rules_.guesses; }
 
   /// Takes what is kept of the prefix of a request without a cache: its `cached` grows by that. At
   /// least one token of the prompt stays to be computed.
@@ -45,7 +47,7 @@ class KvPool {
   void put_back(RequestState& progress);
   /// Tokens of a prompt that are kept, and need not be computed.
   std::int64_t kept(const Request& request) const;
-  /// Makes room for `tokens` more in the cache of a request. False: no room, and nothing is done.
+  /// Makes room for `tokens` more in the cache of a request, and for the guesses of one that decodes. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);
   /// Gives all back that a request holds and empties its cache.
   void release(RequestState& progress);

@@ -6,8 +6,9 @@
 
 namespace orrery {
 
-BatchShape Batch::shape(const Queue& queue) {
+BatchShape Batch::shape(const Queue& queue, std::int64_t guesses) {
   BatchShape shape;
+  shape.queries = 1 + guesses;
   chunks.clear();
   for (const Share& share : shares) {
     const RequestState& progress = queue.running[share.running];
@@ -26,6 +27,7 @@ BatchShape Batch::shape(const Queue& queue) {
 void Batch::ran(Queue& queue) {
   for (Share& share : shares) {
     RequestState& progress = queue.running[share.running];
+    share.decodes = progress.decodes();
     progress.cached += share.tokens;
     share.samples = progress.missing() == 0;
     if (share.samples) ++progress.produced;

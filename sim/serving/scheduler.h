@@ -28,12 +28,14 @@ struct Batch {
     std::size_t running = 0;  ///< place in Queue::running
     std::int64_t tokens = 1;
     bool samples = true;  ///< a token of the answer comes out of it; known once it has run
+    bool decodes = false;  ///< whether it was a decode; known once it has run
   };
   std::vector<Share> shares;
   std::vector<Chunk> chunks;  ///< chunks of shape(), kept for the next one
 
   /// As a pricer sees it. Valid until the next call.
-  BatchShape shape(const Queue& queue);
+  /// @param guesses that each decode verifies beside its next token
+  BatchShape shape(const Queue& queue, std::int64_t guesses = 0);
   /// The iteration has run: caches grow, and who has computed all that it had gets a token.
   void ran(Queue& queue);
 };

@@ -111,8 +111,8 @@ inline bool is_listed(const std::string& fact) {
 /// Keys that a struct has from another one, or by a member of the same type: one way is enough.
 inline bool is_told_elsewhere(const std::string& fact) {
   const auto has = [&](const char* text) { return fact.find(text) != std::string::npos; };
-  if (fact.starts_with("serving.fleet.system.") || fact.starts_with("serving.fleet.parallel."))
-    return true;
+  for (const char* part : {"system.", "parallel.", "speculative.model."})
+    if (fact.starts_with(std::string("serving.fleet.") + part)) return true;
   if (has(".engine.") && !has(".engine.vllm.") && (has(".host.") || has(".custom_all_reduce")))
     return true;
   return fact.starts_with("serving.workload.") && !has(".poisson.") &&

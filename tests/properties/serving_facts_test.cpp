@@ -45,8 +45,13 @@ TEST(Facts, OfServingMoveResults) {
   const TextFile trace("facts_trace.jsonl", alike());
   const TextFile other("facts_other.jsonl", alike() + alike());
   const TextFile lengths("facts_lengths.txt", "100\n700\n");
+  const TextFile acceptance("facts_acceptance.yaml",
+                            "a: {on: {1: 1.9, 2: 2.7}}\nb: {off: {1: 1.2, 2: 1.3}}\n");
   const std::string kept = "trace: " + trace.path();
   const std::string engine = "serving.fleet.engine.";
+  const std::string guessing =
+      serving(kFew, "kind: vllm",
+              ", speculative: {method: ngram, num_speculative_tokens: 2, acceptance_length: 2}");
   const std::vector<Probe> probes = {
       {{engine + "vllm.max", engine + "vllm.block_size", engine + "vllm.num_gpu_blocks",
         engine + "vllm.enable_chunked_prefill", engine + "vllm.long", engine + "vllm.host",
@@ -68,6 +73,7 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm")},
       {{"serving.workload.poisson.output.uniform"},
        serving("rate: 50 /s, requests: 12, output: {uniform: [10, 40]}", "kind: vllm")},
+      {{"serving.fleet.speculative.num", "serving.fleet.speculative.acceptance_length"}, guessing},
       {{engine + "vllm.custom_all_reduce"}, serving(kFew, "kind: vllm", ", parallel: {tp: 2}")},
       {{engine + "vllm.prefix_caching", "serving.workload.trace."}, serving(kept, "kind: vllm")},
       {{engine + "sglang.max", engine + "sglang.chunked", engine + "sglang.page_size",
@@ -138,6 +144,24 @@ TEST(Facts, OfServingMoveResults) {
        serving(kFew, "kind: vllm", ", parallel: {tp: 8}"),
        {"serving.fleet.0.nodes=2", "serving.fleet.0.parallel.tp=16"}},
       {"serving.fleet.role", apart, {"serving.fleet.0.role=both", "serving.fleet.1.role=both"}},
+      {"serving.fleet.speculative.method",
+       guessing,
+       {"serving.fleet.0.speculative={method: draft_model, model: qwen2_5_3b, "
+        "num_speculative_tokens: 2, acceptance_length: 2}"}},
+      {"serving.fleet.speculative.acceptance_rates",
+       guessing,
+       {"serving.fleet.0.speculative={method: ngram, num_speculative_tokens: 2, acceptance_rates: "
+        "[0.3, 0.3]}"}},
+      {"serving.fleet.speculative.acceptance_table",
+       guessing,
+       {"serving.fleet.0.speculative={method: ngram, num_speculative_tokens: 2, "
+        "acceptance_table: " +
+        acceptance.path() + "}"}},
+      {"serving.fleet.speculative.acceptance_of",
+       serving(kFew, "kind: vllm",
+               ", speculative: {method: ngram, num_speculative_tokens: 2, acceptance_table: " +
+                   acceptance.path() + "}"),
+       {"serving.fleet.0.speculative.acceptance_of=b/off"}},
       {"serving.kv_transfer.over", apart, {"serving.kv_transfer.over=scale_up"}},
       {"serving.kv_transfer.router", apart, {"serving.kv_transfer.router=round_robin"}},
       {"serving.router", many, {"serving.router=round_robin"}},

@@ -33,7 +33,11 @@ const config::Schema<MixedBatch>& MixedBatch::schema() {
   static const auto schema =
       config::Schema<MixedBatch>("mixed", "pieces of prompts beside decodes in one step")
           .optional("chunks", &MixedBatch::chunks, "prompts, or pieces of prompts")
-          .optional("decodes", &MixedBatch::decodes, "sequences that decode");
+          .optional("decodes", &MixedBatch::decodes, "sequences that decode")
+          .optional("queries", &MixedBatch::queries,
+                    "new tokens of each sequence that decodes: the next one, and guesses that are "
+                    "verified beside it",
+                    between(1, 64));
   return schema;
 }
 
@@ -44,7 +48,7 @@ std::int64_t MixedBatch::decoding() const {
 }
 
 std::int64_t MixedBatch::tokens() const {
-  std::int64_t tokens = decoding();
+  std::int64_t tokens = decoding() * queries;
   for (const PrefillChunk& chunk : chunks) tokens += chunk.tokens * chunk.count;
   return tokens;
 }
@@ -53,7 +57,7 @@ std::int64_t MixedBatch::longest() const {
   std::int64_t longest = 0;
   for (const PrefillChunk& chunk : chunks)
     longest = std::max(longest, chunk.context + chunk.tokens);
-  for (const DecodeGroup& group : decodes) longest = std::max(longest, group.context + 1);
+  for (const DecodeGroup& group : decodes) longest = std::max(longest, group.context + queries);
   return longest;
 }
 

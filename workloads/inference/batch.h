@@ -31,6 +31,9 @@ struct DecodeGroup {
 struct MixedBatch {
   std::vector<PrefillChunk> chunks;
   std::vector<DecodeGroup> decodes;
+  /// New tokens of each sequence that decodes: its next one, and guesses at those after it that are
+  /// verified beside it.
+  std::int64_t queries = 1;
   static const config::Schema<MixedBatch>& schema();
 
   bool empty() const { return chunks.empty() && decodes.empty(); }

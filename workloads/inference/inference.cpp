@@ -43,12 +43,12 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const Layer
 
 /// All decodes of a batch: attention is one kernel, whatever their contexts.
 AttentionPart decode_part(const MixedBatch& batch) {
-  AttentionPart part{Phase::kDecode, batch.decoding(), 1, 1, {}, true};
+  AttentionPart part{Phase::kDecode, batch.decoding(), batch.queries, 1, {}, true};
   bool equal = true;
   for (const DecodeGroup& group : batch.decodes) {
     equal = equal && group.context == batch.decodes.front().context;
     part.contexts.insert(part.contexts.end(), static_cast<std::size_t>(group.count),
-                         group.context + 1);
+                         group.context + batch.queries);
   }
   part.context = mean_length(part.contexts);
   if (equal) part.contexts.clear();

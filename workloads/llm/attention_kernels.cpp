@@ -53,6 +53,11 @@ CoreSize size_of_equals(const AttentionCore& core) {
 
 }  // namespace
 
+void queries_as_heads(AttentionCore& core) {
+  core.heads *= core.query;
+  core.query = 1;
+}
+
 std::int64_t mean_length(const std::vector<std::int64_t>& lengths) {
   double sum = 0;
   for (const std::int64_t length : lengths) sum += real(length);

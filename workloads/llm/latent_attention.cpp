@@ -104,6 +104,7 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   core.query = part.query;
   core.context = part.context;
   core.contexts = part.contexts;
+  queries_as_heads(core);
   core.window = task.layer.window;
   core.qk_dim = key;
   core.v_dim = a.kv_lora_rank;

@@ -35,7 +35,10 @@ const char* to_string(Phase phase) {
 std::int64_t LayerWork::logit_rows() const {
   if (phase == Phase::kTraining) return row_tokens();
   std::int64_t rows = 0;
-  for (const AttentionPart& part : attention_parts()) rows += part.samples ? part.sequences : 0;
+  for (const AttentionPart& part : attention_parts()) {
+    const std::int64_t each = part.phase == Phase::kDecode ? part.query : 1;
+    rows += part.samples ? part.sequences * each : 0;
+  }
   return rows;
 }
 

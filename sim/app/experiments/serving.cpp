@@ -133,6 +133,14 @@ std::vector<InputFile> ServingExperiment::input_files() const {
   if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
   if (const std::string trace = serving.workload->file(); !trace.empty())
     files.push_back(file_read_now("trace", trace));
+  for (const ServingGroup& group : serving.fleet) {
+    if (!group.speculative) continue;
+    const SpeculativeConfig& speculative = *group.speculative;
+    if (!speculative.acceptance_table.path.empty())
+      files.push_back(file_read_now("acceptance", speculative.acceptance_table.path));
+    if (!speculative.model.hf.empty())
+      files.push_back(file_read_now("model", speculative.model.hf.path));
+  }
   for (const auto& machine : machines_) {
     add_kernel_files(*machine, measured, files);
     add_collective_files(*machine, files);

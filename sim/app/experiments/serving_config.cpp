@@ -31,7 +31,9 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("kv_precision", &G::kv_precision,
                     "number format of the KV cache; where none is given, that of the checkpoint, "
                     "which may bring scales for fp8")
-          .required("engine", &G::engine, "the scheduler: {kind: vllm}");
+          .required("engine", &G::engine, "the scheduler: {kind: vllm}")
+          .optional("speculative", &G::speculative,
+                    "guesses at tokens after the next one, verified beside it");
   return schema;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/app/experiments/speculative_config.h"
 #include "sim/machine/system_config.h"
 #include "sim/serving/instance.h"
 #include "sim/serving/request_source.h"
@@ -59,6 +60,7 @@ struct ServingGroup {
   Precision precision = Precision::kBf16;
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
+  std::optional<SpeculativeConfig> speculative;
 
   /// Accelerators of a replica that are used (a rank is a die).
   double accelerators() const {

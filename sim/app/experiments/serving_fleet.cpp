@@ -25,6 +25,31 @@ MemoryUse use_of(const LlmConfig& llm, InferenceConfig step, const MixedBatch& b
   return inference_memory(llm, step)[stage];
 }
 
+/// Weights of the model that guesses, and what a token takes in its cache; all of it on one stage.
+struct DraftMemory {
+  Bytes weights, token;
+};
+
+DraftMemory draft_memory(const LlmConfig& target, const ServingGroup& group) {
+  if (!group.speculative) return {};
+  const std::optional<LlmConfig> draft = group.speculative->draft(target);
+  if (!draft) return {};
+  const InferenceConfig step = serving_step(group);
+  const auto use = [&](const LlmConfig& llm, std::int64_t context) {
+    return use_of(llm, step, {{}, {{context, 1}}}, 0);
+  };
+  DraftMemory memory;
+  const MemoryUse one = use(*draft, 1000);
+  memory.weights = one.weights;
+  memory.token = (use(*draft, 2000).kv_cache - one.kv_cache) / 1000;
+  if (group.speculative->shares_embeddings()) {
+    LlmConfig twice = *draft;
+    twice.layers.push_back(twice.layers.back());
+    memory.weights = use(twice, 1000).weights - one.weights;
+  }
+  return memory;
+}
+
 ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
                            std::size_t stage) {
   using Of = EngineMemory::Of;
@@ -40,10 +65,11 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   const Bytes token = (cache(2 * length) - cache(length)) / length;
   const Bytes window = cache(length) - token * (length + 1);
   ServingMemory memory;
-  memory.weights = use.weights;
+  const DraftMemory draft = draft_memory(llm, group);
+  memory.weights = use.weights + draft.weights;
   memory.working = use.working + use.activations + use.logits;
   memory.windows = window * static_cast<double>(engine.most_sampled);
-  memory.block = token * static_cast<double>(engine.block_tokens);
+  memory.block = (token + draft.token) * static_cast<double>(engine.block_tokens);
   memory.usable = machine.usable_memory(engine.of == Of::kLeftOver ? 0 : 1 - engine.share);
   Bytes left = memory.usable - memory.weights - memory.windows;
   if (engine.of != Of::kStatic) left = left - memory.working;
@@ -59,6 +85,9 @@ void require_group(const LlmConfig& llm, const ServingGroup& group) {
           "replicas of several pipeline stages are not modelled in serving", {"1", {}});
   require_supported(llm, serving_step(group));
   matrix_peak(group.system.accelerator, group.precision);
+  if (!group.speculative) return;
+  if (const auto draft = group.speculative->draft(llm))
+    require_supported(*draft, serving_step(group));
 }
 
 /// An error of a group as one of the experiment.
@@ -106,10 +135,20 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
                            const std::vector<ServingGroup>& groups, const KernelChoice& choice)
     : machines_(std::move(machines)), llm_(std::move(llm)) {
   require_groups(llm_, groups);
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    pricers_.push_back(std::make_unique<StepPricer>(
-        step_machine(machines_[i], choice, true, groups[i].engine->custom_all_reduce), llm_,
-        serving_step(groups[i])));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const StepMachine machine =
+        step_machine(machines_[i], choice, true, groups[i].engine->custom_all_reduce);
+    const InferenceConfig step = serving_step(groups[i]);
+    pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, step));
+    drafts_.emplace_back();
+    speculative_.emplace_back();
+    if (!groups[i].speculative) continue;
+    const SpeculativeConfig& speculative = *groups[i].speculative;
+    if (auto draft = speculative.draft(llm_))
+      drafts_.back() = std::make_unique<StepPricer>(machine, std::move(*draft), step);
+    speculative_.back() = std::make_unique<SpeculativePricer>(
+        *pricers_.back(), drafts_.back().get(), speculative.num_speculative_tokens);
+  }
 }
 
 std::vector<ServingMemory> ServingFleet::memory(const std::vector<ServingGroup>& groups) const {
@@ -124,10 +163,17 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
   std::vector<Instance> instances;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const EngineMemory engine = groups[i].engine->memory();
-    const KvRules rules{engine.block_tokens, memories[i].blocks, engine.prefix_caching};
+    Speculation speculation;
+    IterationPricer* pricer = pricers_[i].get();
+    if (groups[i].speculative) {
+      speculation = groups[i].speculative->speculation();
+      pricer = speculative_[i].get();
+    }
+    const KvRules rules{engine.block_tokens, memories[i].blocks, engine.prefix_caching,
+                        speculation.guesses()};
     for (int replica = 0; replica < groups[i].replicas; ++replica)
-      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *pricers_[i],
-                             groups[i].role);
+      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *pricer,
+                             groups[i].role, speculation);
   }
   return instances;
 }

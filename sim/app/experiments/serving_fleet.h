@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/app/experiments/serving_config.h"
+#include "sim/app/pricing/speculative_pricer.h"
 #include "sim/app/pricing/step_pricer.h"
 #include "sim/serving/instance.h"
 
@@ -13,8 +14,8 @@ namespace orrery {
 
 /// Memory of a rank of a group: of the pipeline stage that has the least room for blocks.
 struct ServingMemory {
-  Bytes usable;  ///< what the engine may use
-  Bytes weights;
+  Bytes usable;   ///< what the engine may use
+  Bytes weights;  ///< those of a model that guesses included
   Bytes working;  ///< activations and logits of the largest iteration
   Bytes windows;  ///< caches that do not grow with a sequence: those of sliding windows
   Bytes block;    ///< a block of the cache
@@ -48,6 +49,8 @@ class ServingFleet {
   std::vector<std::shared_ptr<const Machine>> machines_;
   LlmConfig llm_;
   std::vector<std::unique_ptr<StepPricer>> pricers_;
+  std::vector<std::unique_ptr<StepPricer>> drafts_;              ///< null: no model guesses
+  std::vector<std::unique_ptr<SpeculativePricer>> speculative_;  ///< null: nobody guesses
 };
 
 /// @throws config::KeyError for what serving cannot run, below "serving.fleet.<i>"

@@ -91,7 +91,7 @@ bool alike(const LayerConfig& a, const LayerConfig& b) {
 /// What the smallest step touches of a rank's memory: nearly all of it weights.
 Bytes least_touched(const LlmConfig& model, InferenceConfig plan) {
   plan.phase = Phase::kMixed;
-  plan.batch = {.chunks = {}, .decodes = {{1, 1}}};
+  plan.batch = {.chunks = {}, .decodes = {{1, 1}}, .queries = 1};
   const Program program = build_inference(model, plan);
   Bytes least = program.kernels.front().reuse;
   for (const Kernel& kernel : program.kernels) least = std::min(least, kernel.reuse);
@@ -104,14 +104,13 @@ InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
   for (const Chunk& chunk : shape.chunks)
     plan.batch.chunks.push_back({chunk.tokens, chunk.context, 1, chunk.samples});
   plan.batch.decodes = summarised_decodes(shape.sequences, shape.longest, shape.context);
+  plan.batch.queries = shape.queries;
   return plan;
 }
 
 /// The only part of a step of decodes.
-AttentionPart decodes_alone(InferenceConfig plan, std::int64_t sequences, std::int64_t longest,
-                            std::int64_t context) {
-  plan.phase = Phase::kMixed;
-  plan.batch = {.chunks = {}, .decodes = summarised_decodes(sequences, longest, context)};
+AttentionPart decodes_alone(InferenceConfig plan, const BatchShape& shape) {
+  plan = with_batch(std::move(plan), shape);
   return layer_work(plan).attention_parts().front();
 }
 
@@ -129,10 +128,6 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
       decode_shares_([this](std::int64_t rows) { return price_shares(Phase::kDecode, rows); }),
       mixed_shares_([this](std::int64_t rows) { return price_shares(Phase::kMixed, rows); }),
       head_([this](std::int64_t rows) { return price_head(rows); }),
-      decodes_({longest_axis(), mean_axis()}, sequence_steps(),
-               [this](std::int64_t sequences, const ColumnTable::Point& at) {
-                 return price_decodes(sequences, at);
-               }),
       chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(),
               [this](std::int64_t tokens, const ColumnTable::Point& at) {
                 return price_chunk(tokens, std::llround(at[0]));
@@ -223,11 +218,12 @@ StepPrice StepPricer::price_attention(
 }
 
 /// @param at keys of the longest, and the mean over them
-StepPrice StepPricer::price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const {
+StepPrice StepPricer::price_decodes(std::int64_t sequences, std::int64_t queries,
+                                    const ColumnTable::Point& at) const {
   const std::int64_t longest = std::llround(at[0]) - 1;
   const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1]);
   const auto context = std::clamp<std::int64_t>(keys - sequences, longest, sequences * longest);
-  return price_attention(decodes_alone(plan_, sequences, longest, context));
+  return price_attention(decodes_alone(plan_, {sequences, longest, context, {}, queries}));
 }
 
 /// Without expansions.
@@ -252,11 +248,22 @@ bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
   return (decodes ? decode_shares_ : mixed_shares_).add(rows, 1, terms_) && known;
 }
 
+ColumnTable& StepPricer::decodes(std::int64_t queries) {
+  const auto known = decodes_.find(queries);
+  if (known != decodes_.end()) return known->second;
+  return decodes_
+      .try_emplace(queries, std::array{longest_axis(), mean_axis()}, sequence_steps(),
+                   [this, queries](std::int64_t sequences, const ColumnTable::Point& at) {
+                     return price_decodes(sequences, queries, at);
+                   })
+      .first->second;
+}
+
 bool StepPricer::add_decodes(const BatchShape& shape) {
   if (shape.sequences == 0) return true;
   const auto longest = static_cast<double>(shape.longest + 1);
   const double mean = static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
-  return decodes_.add(shape.sequences, {longest, mean / longest}, 1, terms_);
+  return decodes(shape.queries).add(shape.sequences, {longest, mean / longest}, 1, terms_);
 }
 
 bool StepPricer::add_chunk(const Chunk& chunk) {
@@ -270,7 +277,7 @@ Picoseconds StepPricer::time(const BatchShape& shape) {
   terms_.clear();
   bool known = add_tokens(tokens, shape.chunks.empty());
   known = add_decodes(shape) && known;
-  std::int64_t sampled = shape.sequences;
+  std::int64_t sampled = shape.sequences * shape.queries;
   for (const Chunk& chunk : shape.chunks) {
     sampled += chunk.samples ? 1 : 0;
     known = add_chunk(chunk) && known;
@@ -286,8 +293,10 @@ Program StepPricer::program(const BatchShape& shape) const {
 }
 
 std::size_t StepPricer::entries() const {
-  return decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
-         mixed_shares_.entries() + head_.entries() + decodes_.entries() + chunks_.entries() +
+  std::size_t of_decodes = 0;
+  for (const auto& [queries, table] : decodes_) of_decodes += table.entries();
+  return of_decodes + decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
+         mixed_shares_.entries() + head_.entries() + chunks_.entries() +
          expansions_.entries();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "sim/app/pricing/part_pricer.h"
@@ -57,7 +58,9 @@ class StepPricer final : public IterationPricer {
   /// @param wanted gives those steps of a list that are priced
   StepPrice price_attention(const AttentionPart& part,
                             const std::function<StepList(const StepList&)>& wanted) const;
-  StepPrice price_decodes(std::int64_t sequences, const ColumnTable::Point& at) const;
+  StepPrice price_decodes(std::int64_t sequences, std::int64_t queries,
+                          const ColumnTable::Point& at) const;
+  ColumnTable& decodes(std::int64_t queries);
   StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
   StepPrice price_expansion(std::int64_t context) const;
   bool add_tokens(std::int64_t tokens, bool decodes);
@@ -73,7 +76,8 @@ class StepPricer final : public IterationPricer {
   RowTable decode_tokens_, mixed_tokens_;  ///< prices of all layers and the embedding by tokens
   RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
   RowTable head_;
-  ColumnTable decodes_;  ///< sequences; keys of the longest, mean over longest
+  /// By queries of each: sequences; keys of the longest, mean over longest.
+  std::map<std::int64_t, ColumnTable> decodes_;
   ColumnTable chunks_;   ///< tokens; earlier tokens
   RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence
   PriceTerms terms_;

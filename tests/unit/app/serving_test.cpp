@@ -53,6 +53,43 @@ TEST(Serving, ARequestAloneTakesItsSteps) {
               1e-9);
 }
 
+TEST(Serving, AVerificationTakesAStepOfSoManyTokens) {
+  const std::string guesses =
+      "serving.fleet.0.speculative={method: ngram, num_speculative_tokens: 3, acceptance_length: "
+      "4}";
+  // The first token, and with one more iteration four.
+  const RunRecord served = simulate(load(kOne, {guesses, "serving.workload.output=5"}));
+  EXPECT_EQ(metric(served, "iterations"), 2);
+  const double step =
+      metric(simulate(load("{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: "
+                           "mixed, mixed: {decodes: [{context: 512}], queries: 4}}")),
+             "step_time_s");
+  EXPECT_NEAR(metric(served, "mean_tpot_ms") * 4 / (step * 1e3), 1, 0.005);
+}
+
+TEST(Serving, AModelThatGuessesTakesItsPassesAndItsMemory) {
+  const std::string guesses =
+      "serving.fleet.0.speculative={method: draft_model, model: llama_3_1_8b, "
+      "num_speculative_tokens: 2, acceptance_length: 3}";
+  const RunRecord served = simulate(load(kOne, {guesses, "serving.workload.output=7"}));
+  const RunRecord plain = simulate(load(kOne));
+  // Of two equal models each pass takes what a step does: one of all new tokens, one of a token.
+  const auto step = [](const char* queries) {
+    return metric(simulate(load(std::string("{experiment: inference, system: dgx_h100, model: "
+                                            "llama_3_1_8b, phase: mixed, mixed: {decodes: "
+                                            "[{context: 514}], queries: ") +
+                                queries + "}}")),
+                  "step_time_s");
+  };
+  const double iteration = 2 * step("3") + step("1");
+  EXPECT_EQ(metric(served, "iterations"), 3);
+  EXPECT_NEAR(metric(served, "mean_tpot_ms") * 3 / (iteration * 1e3), 1, 0.005);
+  // Twice the cache of a token, and the weights twice.
+  const double block = 16.0 * 32 * 8 * 128 * 2 * 2, weights = 8030261248.0 * 2;
+  EXPECT_NEAR(metric(served, "kv_blocks") * 2 * block, metric(plain, "kv_blocks") * block - weights,
+              3 * block);
+}
+
 TEST(Serving, BlocksAreWhatMemoryLeaves) {
   const auto blocks = [](const std::vector<std::string>& set) {
     return metric(simulate(load(kOne, set)), "kv_blocks");

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/config/file_path.h"
+#include "sim/serving/speculation.h"
+#include "workloads/llm/model_config.h"
+
+namespace orrery {
+
+/// What guesses the tokens after the next one.
+enum class SpeculativeMethod : std::uint8_t {
+  kMtp,         ///< the model's own module of multi-token prediction
+  kDraftModel,  ///< a model of its own, a small head on the model's features (EAGLE) among them
+  kNgram        ///< a look into the prompt, on the host
+};
+
+/// Keys as vLLM's --speculative-config has them, and how often guesses are right.
+struct SpeculativeConfig {
+  SpeculativeMethod method = SpeculativeMethod::kMtp;
+  std::int64_t num_speculative_tokens = 1;
+  ModelConfig model;  ///< of kDraftModel
+  std::optional<double> acceptance_length;
+  std::vector<double> acceptance_rates;
+  FilePath acceptance_table;
+  std::string acceptance_of;
+  static const config::Schema<SpeculativeConfig>& schema();
+
+  /// @throws config::ConfigError for a table that cannot be read, or that does not say it
+  Speculation speculation() const;
+  /// The model that guesses, as one whose steps can be priced. Nothing: none does.
+  /// @param target whose tokens are guessed
+  /// @throws config::KeyError below "speculative" for a model that has none
+  std::optional<LlmConfig> draft(const LlmConfig& target) const;
+  /// Whether it uses the embedding and the head of the model.
+  bool shares_embeddings() const { return method == SpeculativeMethod::kMtp; }
+};
+
+namespace config {
+
+template <>
+struct EnumNames<SpeculativeMethod> {
+  static constexpr std::pair<SpeculativeMethod, const char*> values[] = {
+      {SpeculativeMethod::kMtp, "mtp"},
+      {SpeculativeMethod::kDraftModel, "draft_model"},
+      {SpeculativeMethod::kNgram, "ngram"}};
+};
+
+}  // namespace config
+
+}  // namespace orrery
