@@ -19,10 +19,11 @@ std::string text_of(const Request& request) {
 }  // namespace
 
 Instance::Instance(const SchedulerConfig& engine, const KvRules& kv, int ranks,
-                   IterationPricer& pricer, InstanceRole role, const Speculation& speculation)
-    : host_(engine.host),
+                   IterationPricer& pricer, InstanceRole role, const Speculation& speculation,
+                   const std::optional<HostCosts>& host)
+    : host_(host.value_or(engine.host)),
       pricer_(pricer),
-      request_delay_(to_picoseconds(engine.host.request)),
+      request_delay_(to_picoseconds(host_.request)),
       role_(role),
       speculation_(speculation) {
   ranks_.reserve(static_cast<std::size_t>(ranks));

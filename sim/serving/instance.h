@@ -31,8 +31,10 @@ class Instance final : public KeptPrefixes {
 
   /// @param kv rules of the cache of each rank
   /// @param pricer of all instances like this one; outlives it
+  /// @param host work of the host; none: that of the engine
   Instance(const SchedulerConfig& engine, const KvRules& kv, int ranks, IterationPricer& pricer,
-           InstanceRole role = InstanceRole::kBoth, const Speculation& speculation = {});
+           InstanceRole role = InstanceRole::kBoth, const Speculation& speculation = {},
+           const std::optional<HostCosts>& host = std::nullopt);
 
   /// A request joins those that wait, at the rank with the fewest.
   /// @throws std::overflow_error for one that fits in no cache

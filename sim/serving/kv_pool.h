@@ -47,7 +47,8 @@ class KvPool {
   void put_back(RequestState& progress);
   /// Tokens of a prompt that are kept, and need not be computed.
   std::int64_t kept(const Request& request) const;
-  /// Makes room for `tokens` more in the cache of a request, and for the guesses of one that decodes. False: no room, and nothing is done.
+  /// Makes room for `tokens` more in the cache of a request, and for the guesses of one that
+  /// decodes. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);
   /// Gives all back that a request holds and empties its cache.
   void release(RequestState& progress);

@@ -27,7 +27,7 @@ struct Batch {
   struct Share {
     std::size_t running = 0;  ///< place in Queue::running
     std::int64_t tokens = 1;
-    bool samples = true;  ///< a token of the answer comes out of it; known once it has run
+    bool samples = true;   ///< a token of the answer comes out of it; known once it has run
     bool decodes = false;  ///< whether it was a decode; known once it has run
   };
   std::vector<Share> shares;

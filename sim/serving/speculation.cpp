@@ -8,9 +8,7 @@
 
 namespace orrery {
 
-double Speculation::mean_tokens() const {
-  return std::accumulate(right.begin(), right.end(), 1.0);
-}
+double Speculation::mean_tokens() const { return std::accumulate(right.begin(), right.end(), 1.0); }
 
 void Speculation::accept(RequestState& progress) const {
   if (right.empty()) return;

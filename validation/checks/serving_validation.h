@@ -33,8 +33,10 @@ class ServingValidation {
 
   ServingComparison compare(const ServingRow& row);
 
- private:
+  /// A published model as experiments name it: a name of the library, or {hf: PATH}; empty: none.
   std::string model_of(const std::string& path);
+
+ private:
   void predict(const ServingRow& row, ServingComparison& comparison);
 
   std::string models_;

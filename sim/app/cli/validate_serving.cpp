@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/progress.h"
+#include "sim/app/cli/validate_runs.h"
 #include "sim/app/cli/verb.h"
 #include "sim/trace/atomic_file.h"
 #include "validation/calibration/errors.h"
@@ -22,6 +24,7 @@ struct ServingArguments {
   std::vector<std::string> files;
   std::string rows;    ///< file for the rows with their predictions; empty: none
   std::string models;  ///< folder of Hugging Face configurations; empty: none
+  std::string tables;  ///< folder of operator tables of the engine; empty: none
   bool json = false;
 
   void take(Options& options);
@@ -128,15 +131,21 @@ void write_rows(const std::string& path, const std::string& columns,
 }  // namespace
 
 void ServingArguments::take(Options& options) {
-  options.positionals("FILE", files, "tables of measured runs (CSV)");
+  options.positionals("FILE", files,
+                      "tables of measured runs (CSV), or folders of runs with requests.jsonl");
   options.option("--rows", rows, "write the rows with their predictions to this file");
   options.option("--models", models,
                  "folder with config.json files (org--name.json) of models that the library lacks");
+  options.option(
+      "--tables", tables,
+      "folder of the engine's operator tables, which price the iterations of run folders");
   options.json(json);
 }
 
 ExitCode ServingArguments::run() const {
   ServingValidation validation(models);
+  if (!files.empty() && std::filesystem::is_directory(files.front()))
+    return validate_runs(files, tables, validation, json);
   std::vector<ServingComparison> comparisons;
   std::string columns;
   for (const std::string& file : files) {

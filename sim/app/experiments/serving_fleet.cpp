@@ -158,22 +158,25 @@ std::vector<ServingMemory> ServingFleet::memory(const std::vector<ServingGroup>&
   return all;
 }
 
-std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& groups) const {
+std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& groups,
+                                              IterationPricer* pricer,
+                                              const std::optional<HostCosts>& host) const {
   const std::vector<ServingMemory> memories = memory(groups);
   std::vector<Instance> instances;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const EngineMemory engine = groups[i].engine->memory();
     Speculation speculation;
-    IterationPricer* pricer = pricers_[i].get();
+    IterationPricer* prices = pricers_[i].get();
     if (groups[i].speculative) {
       speculation = groups[i].speculative->speculation();
-      pricer = speculative_[i].get();
+      prices = speculative_[i].get();
     }
+    if (pricer != nullptr) prices = pricer;
     const KvRules rules{engine.block_tokens, memories[i].blocks, engine.prefix_caching,
                         speculation.guesses()};
     for (int replica = 0; replica < groups[i].replicas; ++replica)
-      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *pricer,
-                             groups[i].role, speculation);
+      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *prices,
+                             groups[i].role, speculation, host.value_or(groups[i].engine->host));
   }
   return instances;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/app/experiments/serving_config.h"
@@ -42,7 +43,12 @@ class ServingFleet {
   /// @param groups those of the fleet, with engines, replicas and shares of memory as wanted
   std::vector<ServingMemory> memory(const std::vector<ServingGroup>& groups) const;
   /// The replicas of all groups. They ask for prices of the fleet, and refer to the engines.
-  std::vector<Instance> instances(const std::vector<ServingGroup>& groups) const;
+  /// @param pricer of all iterations; null: the prices of the fleet
+  /// @param host work of the host; none: that of each engine
+  std::vector<Instance> instances(const std::vector<ServingGroup>& groups,
+                                  IterationPricer* pricer = nullptr,
+                                  const std::optional<HostCosts>& host = std::nullopt) const;
+  const Machine& machine(std::size_t group) const { return *machines_[group]; }
   const LlmConfig& model() const { return llm_; }
 
  private:

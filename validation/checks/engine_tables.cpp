@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/engine_tables.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "sim/config/csv.h"
+#include "sim/config/load.h"
+#include "sim/config/packed_file.h"
+
+namespace orrery {
+namespace {
+
+double cell_number(config::CsvReader& csv, const std::string& column) {
+  const auto place = csv.find(column);
+  if (!place) throw config::ConfigError(csv.name() + ":1:1: error: no column '" + column + "'");
+  const std::string_view text = csv.cell(*place);
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    csv.error(*place, "expected a number, got '" + std::string(text) + "'");
+  return value;
+}
+
+/// The table in a folder, plain or packed. Empty: there is none.
+std::string table_path(const std::string& folder, const std::string& name) {
+  for (const char* end : {".csv", ".csv.gz"}) {
+    const std::string path = folder + "/" + name + end;
+    if (std::filesystem::exists(path)) return path;
+  }
+  return {};
+}
+
+std::string required_table(const std::string& folder, const std::string& name) {
+  std::string path = table_path(folder, name);
+  if (path.empty()) throw config::ConfigError(folder + ": has no table " + name + ".csv");
+  return path;
+}
+
+/// Times by figures.
+GridTable read_grid(const std::string& path, const std::vector<std::string>& columns) {
+  config::CsvReader csv(path, read_input(path));
+  GridTable table;
+  while (csv.next()) {
+    GridTable::Point at{};
+    for (std::size_t i = 0; i < columns.size(); ++i) at[i] = cell_number(csv, columns[i]);
+    table.add(at, cell_number(csv, "time_us"));
+  }
+  csv.throw_if_errors();
+  return table;
+}
+
+bool is_power_of_two(double value) {
+  return value == 0 || std::exp2(std::round(std::log2(value))) == value;
+}
+
+/// Attention of decodes alone, of a chunk alone, and of both. What has a chunk was measured on two
+/// grids, of which only that of powers of two has all of its corners.
+struct AttentionGrids {
+  GridTable decodes, chunks, mixed;
+};
+
+AttentionGrids read_attention(const std::string& path) {
+  config::CsvReader csv(path, read_input(path));
+  AttentionGrids grids;
+  while (csv.next()) {
+    const GridTable::Point at = {cell_number(csv, "prefill_chunk"), cell_number(csv, "kv_prefill"),
+                                 cell_number(csv, "n_decode"), cell_number(csv, "kv_decode")};
+    const double time = cell_number(csv, "time_us");
+    if (at[0] == 0) {
+      grids.decodes.add(at, time);
+    } else if (is_power_of_two(at[0]) && is_power_of_two(at[1]) && is_power_of_two(at[3])) {
+      (at[2] == 0 ? grids.chunks : grids.mixed).add(at, time);
+    }
+  }
+  csv.throw_if_errors();
+  return grids;
+}
+
+std::string rank_folder(const std::string& profile, int tp) {
+  return profile + "/tp" + std::to_string(tp);
+}
+
+/// What the profile says of decodes whose contexts differ; 0 where it says nothing.
+double spread_of(const std::string& profile, int tp) {
+  const std::string plain = profile + "/meta.yaml";
+  const std::string path = std::filesystem::exists(plain) ? plain : plain + ".gz";
+  if (!std::filesystem::exists(path)) return 0;
+  config::Diagnostics diagnostics;
+  const config::Node meta = config::parse_yaml(read_input(path), path, diagnostics);
+  diagnostics.throw_if_errors();
+  const config::Node* alpha =
+      meta.at_path("skew_fit.per_tp." + std::to_string(tp) + ".alpha_default");
+  return alpha == nullptr ? 0 : std::strtod(alpha->text().c_str(), nullptr);
+}
+
+/// Times of each layer by one figure.
+std::map<std::string, GridTable> read_layers(const std::string& path, const std::string& column) {
+  config::CsvReader csv(path, read_input(path));
+  const auto layer = csv.find("layer");
+  if (!layer) throw config::ConfigError(path + ":1:1: error: no column 'layer'");
+  std::map<std::string, GridTable> tables;
+  while (csv.next())
+    tables[std::string(csv.cell(*layer))].add({cell_number(csv, column), 0, 0, 0},
+                                              cell_number(csv, "time_us"));
+  csv.throw_if_errors();
+  return tables;
+}
+
+/// Layers that a step has once; norms come twice in each layer of the model, all others once.
+double times_a_step(const std::string& layer, double layers) {
+  if (layer == "embedding" || layer == "final_layernorm") return 1;
+  return layer == "layernorm" ? 2 * layers : layers;
+}
+
+}  // namespace
+
+void GridTable::add(const Point& at, double value) {
+  cells_[at] = value;
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    const auto place = std::lower_bound(axes_[i].begin(), axes_[i].end(), at[i]);
+    if (place == axes_[i].end() || *place != at[i]) axes_[i].insert(place, at[i]);
+  }
+}
+
+GridTable::Ends GridTable::ends(std::size_t axis, double value) const {
+  const std::vector<double>& nodes = axes_[axis];
+  const double inside = std::clamp(value, nodes.front(), nodes.back());
+  const auto high = std::lower_bound(nodes.begin(), nodes.end(), inside);
+  if (*high == inside) return {inside, inside, 0};
+  const double low = *(high - 1);
+  return {low, *high, (inside - low) / (*high - low)};
+}
+
+double GridTable::at(const Point& point) const {
+  std::array<Ends, kAxes> around;
+  for (std::size_t i = 0; i < kAxes; ++i) around[i] = ends(i, point[i]);
+  double sum = 0, weights = 0;
+  for (unsigned corner = 0; corner < 1U << kAxes; ++corner) {
+    Point at{};
+    double weight = 1;
+    for (std::size_t i = 0; i < kAxes; ++i) {
+      const bool high = (corner >> i & 1U) != 0;
+      at[i] = high ? around[i].high : around[i].low;
+      weight *= high ? around[i].weight : 1 - around[i].weight;
+    }
+    if (weight <= 0) continue;
+    const auto cell = cells_.find(at);
+    if (cell == cells_.end()) continue;
+    sum += weight * cell->second;
+    weights += weight;
+  }
+  return weights > 0 ? sum / weights : 0;
+}
+
+EngineTables::EngineTables(const std::string& profile, const LlmConfig& model, Plan plan)
+    : plan_(std::move(plan)),
+      spread_(spread_of(profile, plan_.tp)),
+      layers_(static_cast<double>(model.layer_count())),
+      experts_(static_cast<double>(model.moe.experts)),
+      routed_(static_cast<double>(model.moe.experts_per_token)),
+      dense_(read_layers(required_table(rank_folder(profile, plan_.tp), "dense"), "tokens")),
+      sequences_(read_layers(required_table(rank_folder(profile, plan_.tp), "per_sequence"),
+                             "sequences")) {
+  const std::string folder = rank_folder(profile, plan_.tp);
+  AttentionGrids grids = read_attention(required_table(folder, "attention"));
+  decodes_ = std::move(grids.decodes);
+  chunks_ = std::move(grids.chunks);
+  mixed_ = std::move(grids.mixed);
+  for (const LayerConfig& layer : model.layers) expert_layers_ += layer.moe ? 1 : 0;
+  if (expert_layers_ > 0)
+    moe_ = read_grid(required_table(folder, "moe"), {"tokens", "activated_experts"});
+}
+
+double EngineTables::dense(std::int64_t tokens) const {
+  double sum = 0;
+  for (const auto& [layer, table] : dense_)
+    sum += times_a_step(layer, layers_) * table.at({static_cast<double>(tokens), 0, 0, 0});
+  return sum;
+}
+
+double EngineTables::attention(double tokens, double earlier, double sequences,
+                               double context) const {
+  const GridTable& grid = tokens == 0 ? decodes_ : sequences == 0 ? chunks_ : mixed_;
+  return grid.at({tokens, earlier, sequences, context});
+}
+
+/// The tables have one chunk beside decodes of one context: chunks count as one of all their
+/// tokens, behind their mean context.
+double EngineTables::attention(const BatchShape& shape) const {
+  double tokens = 0, before = 0;
+  for (const Chunk& chunk : shape.chunks) {
+    const auto weight = static_cast<double>(chunk.tokens);
+    tokens += weight;
+    before += weight * static_cast<double>(chunk.context);
+  }
+  const double context = tokens > 0 ? before / tokens : 0;
+  if (shape.sequences == 0) return attention(tokens, context, 0, 0);
+  const auto count = static_cast<double>(shape.sequences);
+  const double mean = static_cast<double>(shape.context) / count;
+  const auto longest = static_cast<double>(shape.longest);
+  return (1 - spread_) * attention(tokens, context, count, mean) +
+         spread_ * attention(tokens, context, count, longest);
+}
+
+/// The table has all experts on one rank: of several, each has its part of the experts and of what
+/// is routed. Experts that no token goes to are not read.
+double EngineTables::experts(std::int64_t tokens) const {
+  const auto all = static_cast<double>(tokens * plan_.ranks);
+  const double read = (1 - std::pow(1 - routed_ / experts_, all)) * experts_ / plan_.ranks;
+  const double time = moe_.at({all / plan_.ranks, read, 0, 0});
+  return time + (plan_.exchange ? plan_.exchange(tokens * plan_.ranks).base() * 1e6 : 0);
+}
+
+Picoseconds EngineTables::time(const BatchShape& shape) {
+  const std::int64_t tokens = shape.tokens();
+  if (tokens == 0) return 0;
+  std::int64_t sampled = shape.sequences;
+  for (const Chunk& chunk : shape.chunks) sampled += chunk.samples ? 1 : 0;
+  double sum = dense(tokens) + layers_ * attention(shape);
+  if (expert_layers_ > 0) sum += expert_layers_ * experts(tokens);
+  for (const auto& [layer, table] : sequences_)
+    sum += table.at({static_cast<double>(std::max<std::int64_t>(sampled, 1)), 0, 0, 0});
+  return to_picoseconds(Seconds(sum * 1e-6));
+}
+
+}  // namespace orrery

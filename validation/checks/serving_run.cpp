@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/serving_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/config/packed_file.h"
+#include "sim/serving/service.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kRunMs = 1e3;
+
+json read_json_of(const std::string& path) {
+  try {
+    return json::parse(read_input(path));
+  } catch (const json::exception& error) {
+    throw config::ConfigError(path + ": error: " + error.what());
+  }
+}
+
+std::string requests_path(const std::string& folder) {
+  const std::string plain = folder + "/requests.jsonl";
+  return std::filesystem::exists(plain) ? plain : plain + ".gz";
+}
+
+void read_requests(const std::string& path, ServingRun& run) {
+  std::istringstream text(read_input(path));
+  std::string line;
+  double first = 0;
+  while (std::getline(text, line)) {
+    if (line.empty()) continue;
+    const json record = json::parse(line);
+    const auto queued = record.at("queued_ts").get<double>();
+    MeasuredRequest measured;
+    measured.request.prompt = record.at("input_toks").get<std::int64_t>();
+    measured.request.output = record.at("output_toks").get<std::int64_t>();
+    if (run.requests.empty()) first = queued;
+    measured.request.arrival = to_picoseconds(Seconds(std::max(0.0, queued - first)));
+    measured.first_token = record.at("first_token_ts").get<double>() - first;
+    measured.last_token = record.at("last_token_ts").get<double>() - first;
+    run.requests.push_back(measured);
+  }
+  std::stable_sort(run.requests.begin(), run.requests.end(), [](const auto& a, const auto& b) {
+    return a.request.arrival < b.request.arrival;
+  });
+  for (std::size_t i = 0; i < run.requests.size(); ++i)
+    run.requests[i].request.id = static_cast<std::int64_t>(i);
+}
+
+/// The machine that a run was on. Cards in one host have the PCIe switch between them.
+std::string system_of_run(const ServingRun& run) {
+  const int cards = run.tp * run.dp;
+  static const std::map<std::string, std::string> names = {
+      {"H100", "dgx_h100"}, {"H200", "dgx_h200"}, {"A100", "dgx_a100"}, {"B200", "dgx_b200"}};
+  if (const auto known = names.find(run.hardware); known != names.end()) return known->second;
+  if (run.hardware != "RTXPRO6000")
+    throw config::ConfigError(run.name + ": no system is called '" + run.hardware + "'");
+  if (cards == 1) return "rtx_pro_6000";
+  const std::string count = std::to_string(cards);
+  return "{extends: rtx_pro_6000, accelerators: " + count + ", accelerators_per_node: " + count +
+         ", scale_up: {kind: nvswitch, links_per_switch: [1], latency: 5 us, efficiency: 0.85}}";
+}
+
+/// Requests that are there.
+class RunRequests final : public RequestSource {
+ public:
+  explicit RunRequests(const ServingRun& run) : run_(run) {}
+  std::optional<Request> next() override {
+    if (next_ == run_.requests.size()) return std::nullopt;
+    return run_.requests[next_++].request;
+  }
+
+ private:
+  const ServingRun& run_;
+  std::size_t next_ = 0;
+};
+
+void sort_times(ServedTimes& times) {
+  for (auto* values : {&times.ttft, &times.tpot, &times.e2el})
+    std::sort(values->begin(), values->end());
+}
+
+}  // namespace
+
+ServingRun read_serving_run(const std::string& folder) {
+  ServingRun run;
+  run.name = std::filesystem::path(folder).lexically_normal().filename().string();
+  if (run.name.empty()) run.name = std::filesystem::path(folder).parent_path().filename().string();
+  try {
+    const json meta = read_json_of(folder + "/meta.json");
+    const json cluster = read_json_of(folder + "/config.json");
+    run.model = meta.at("model").get<std::string>();
+    run.version = meta.at("vllm_version").get<std::string>();
+    const json& engine = meta.at("engine_kwargs");
+    run.tp = engine.value("tensor_parallel_size", 1);
+    run.dp = engine.value("data_parallel_size", 1);
+    run.expert_parallel = engine.value("enable_expert_parallel", false);
+    run.max_num_seqs = engine.at("max_num_seqs").get<std::int64_t>();
+    run.max_num_batched_tokens = engine.at("max_num_batched_tokens").get<std::int64_t>();
+    run.hardware =
+        cluster.at("nodes").at(0).at("instances").at(0).at("hardware").get<std::string>();
+    read_requests(requests_path(folder), run);
+  } catch (const json::exception& error) {
+    throw config::ConfigError(folder + ": error: no run of a serving engine: " + error.what());
+  }
+  if (run.requests.empty()) throw config::ConfigError(folder + ": error: has no requests");
+  return run;
+}
+
+std::string run_experiment(const ServingRun& run, const std::string& model) {
+  std::string plan = "{tp: " + std::to_string(run.tp) + ", dp: " + std::to_string(run.dp);
+  if (run.expert_parallel) plan += ", ep: " + std::to_string(run.tp * run.dp);
+  return "experiment: serving\nmodel: " + model +
+         "\nserving:\n  workload: {rate: 1 /s, requests: 1}\n  fleet:\n    - {system: " +
+         system_of_run(run) + ", parallel: " + plan +
+         "}, precision: bf16, kv_precision: bf16, engine: {kind: vllm, version: \"" + run.version +
+         "\", max_num_seqs: " + std::to_string(run.max_num_seqs) +
+         ", max_num_batched_tokens: " + std::to_string(run.max_num_batched_tokens) + "}}\n";
+}
+
+ServedTimes measured_times(const ServingRun& run) {
+  ServedTimes times;
+  for (const MeasuredRequest& r : run.requests) {
+    const double arrival = to_seconds(r.request.arrival).base();
+    times.ttft.push_back((r.first_token - arrival) * kRunMs);
+    times.e2el.push_back((r.last_token - arrival) * kRunMs);
+    if (r.request.output > 1)
+      times.tpot.push_back((r.last_token - r.first_token) * kRunMs /
+                           static_cast<double>(r.request.output - 1));
+  }
+  sort_times(times);
+  return times;
+}
+
+ServedTimes served_times(const ServingRun& run, const ServingExperiment& experiment,
+                         const ServingFleet& fleet, IterationPricer* pricer,
+                         const std::optional<HostCosts>& host) {
+  std::vector<Instance> instances = fleet.instances(experiment.serving.fleet, pricer, host);
+  const auto router = Routers::at("router", experiment.serving.router)();
+  RunRequests source(run);
+  ServingLog log;
+  Service(instances, *router, source, log).run();
+  ServedTimes times;
+  for (const ServedRequest& a : log.answers()) {
+    times.ttft.push_back(to_seconds(a.first_token - a.arrival).base() * kRunMs);
+    times.e2el.push_back(to_seconds(a.last_token - a.arrival).base() * kRunMs);
+    if (a.output > 1)
+      times.tpot.push_back(to_seconds(a.last_token - a.first_token).base() * kRunMs /
+                           (a.output - 1));
+  }
+  sort_times(times);
+  return times;
+}
+
+}  // namespace orrery
