@@ -127,7 +127,10 @@ Picoseconds Instance::begin(Picoseconds now) {
       continue;
     }
     most = std::max(most, rank.batch.shares.size());
-    device = std::max(device, pricer_.time(rank.batch.shape(rank.queue, speculation_.guesses())));
+    const IterationPrice price =
+        pricer_.price(rank.batch.shape(rank.queue, speculation_.guesses()));
+    device = std::max(device, price.time);
+    energy_ += price.energy;
   }
   look();
   if (most == 0) {

@@ -67,6 +67,8 @@ class Instance final : public KeptPrefixes {
   std::int64_t iterations() const { return iterations_; }
   /// Time with an iteration under way.
   Picoseconds busy_time() const { return busy_time_; }
+  /// Joules of its devices above idle.
+  double energy() const { return energy_; }
   /// Blocks that requests of all ranks hold.
   std::int64_t used_blocks() const;
 
@@ -100,6 +102,7 @@ class Instance final : public KeptPrefixes {
   Picoseconds begin_ = 0, end_ = 0;  ///< times of the iteration under way; end_ 0: none
   Picoseconds last_end_ = 0;         ///< end of the iteration before it
   Picoseconds busy_time_ = 0;
+  double energy_ = 0;
   std::int64_t iterations_ = 0;
 };
 

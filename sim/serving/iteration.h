@@ -37,6 +37,12 @@ struct BatchShape {
   }
 };
 
+/// What an iteration takes of a data parallel rank.
+struct IterationPrice {
+  Picoseconds time = 0;  ///< time of its devices
+  double energy = 0;     ///< joules of all its devices above idle
+};
+
 /// The door through which schedulers see time.
 class IterationPricer {
  public:
@@ -45,9 +51,9 @@ class IterationPricer {
   IterationPricer& operator=(const IterationPricer&) = delete;
   virtual ~IterationPricer() = default;
 
-  /// How long an iteration takes on the devices. A function of the shape alone, whatever was asked
-  /// before. An empty batch takes no time.
-  virtual Picoseconds time(const BatchShape& shape) = 0;
+  /// A function of the shape alone, whatever was asked before. An empty batch takes nothing.
+  virtual IterationPrice price(const BatchShape& shape) = 0;
+  Picoseconds time(const BatchShape& shape) { return price(shape).time; }
 };
 
 }  // namespace orrery

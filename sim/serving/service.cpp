@@ -43,7 +43,7 @@ void Service::expect_next() {
 void Service::arrive(std::uint32_t slot) {
   if (coming_[slot].first_hand) expect_next();
   Coming& coming = coming_[slot];
-  ++arrived_;
+  if (arrived_++ == 0) first_arrival_ = now_;
   views_.clear();
   for (const std::size_t taker : takers_) views_.push_back(instances_[taker].view());
   coming.instance = takers_[router_.choose(coming.request, views_)];

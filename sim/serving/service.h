@@ -36,6 +36,8 @@ class Service {
   /// When the last iteration ended.
   Picoseconds now() const { return now_; }
   std::int64_t events() const { return events_; }
+  /// When the first request came; 0 before.
+  Picoseconds first_arrival() const { return first_arrival_; }
   /// Requests that came.
   std::int64_t arrived() const { return arrived_; }
   bool stopped() const { return stopped_; }
@@ -75,7 +77,7 @@ class Service {
   std::vector<Instance::Leaving> leaving_;
   Handover* handover_;
   Picoseconds next_crossed_ = kNever;
-  Picoseconds now_ = 0;
+  Picoseconds now_ = 0, first_arrival_ = 0;
   std::int64_t events_ = 0, arrived_ = 0;
   bool stopped_ = false;
 };

@@ -216,16 +216,16 @@ double EngineTables::experts(std::int64_t tokens) const {
   return time + (plan_.exchange ? plan_.exchange(tokens * plan_.ranks).base() * 1e6 : 0);
 }
 
-Picoseconds EngineTables::time(const BatchShape& shape) {
+IterationPrice EngineTables::price(const BatchShape& shape) {
   const std::int64_t tokens = shape.tokens();
-  if (tokens == 0) return 0;
+  if (tokens == 0) return {};
   std::int64_t sampled = shape.sequences;
   for (const Chunk& chunk : shape.chunks) sampled += chunk.samples ? 1 : 0;
   double sum = dense(tokens) + layers_ * attention(shape);
   if (expert_layers_ > 0) sum += expert_layers_ * experts(tokens);
   for (const auto& [layer, table] : sequences_)
     sum += table.at({static_cast<double>(std::max<std::int64_t>(sampled, 1)), 0, 0, 0});
-  return to_picoseconds(Seconds(sum * 1e-6));
+  return {to_picoseconds(Seconds(sum * 1e-6)), 0};
 }
 
 }  // namespace orrery

@@ -52,7 +52,8 @@ class EngineTables final : public IterationPricer {
   /// @throws config::ConfigError for tables that are not there or cannot be read
   EngineTables(const std::string& folder, const LlmConfig& model, Plan plan);
 
-  Picoseconds time(const BatchShape& shape) override;
+  /// Tables tell no energy.
+  IterationPrice price(const BatchShape& shape) override;
 
  private:
   double dense(std::int64_t tokens) const;

@@ -22,9 +22,23 @@ inline const DeclaredMetric kPowerState{
      "burst (after a few replays, as tables are measured) or steady (repeated without end)",
      "operator, training, inference"}};
 inline const DeclaredMetric kEnergy{
-    {"energy_j", "J", "energy of all accelerators used", "operator, training, inference"}};
-inline const DeclaredMetric kAveragePower{
-    {"average_power_w", "W", "energy of all accelerators used over the time", "operator, training, inference"}};
+    {"energy_j", "J", "energy of all accelerators used", "operator, training, inference, serving"}};
+inline const DeclaredMetric kAveragePower{{"average_power_w", "W",
+                                           "energy of all accelerators used over the time",
+                                           "operator, training, inference, serving"}};
+inline const DeclaredMetric kTokensPerJoule{
+    {"tokens_per_joule", "1/J",
+     "tokens (of serving: of answers) over the energy of all accelerators used",
+     "training, inference, serving"}};
+inline const DeclaredMetric kSystemPower{
+    {"system_power_w", "W",
+     "average power of all systems: their accelerators', those without a rank idle, and what "
+     "all-in power leaves beside the design power of accelerators",
+     "training, inference, serving"}};
+inline const DeclaredMetric kSystemTokensPerJoule{
+    {"system_tokens_per_joule", "1/J",
+     "tokens (of serving: of answers) over the energy of all systems",
+     "training, inference, serving"}};
 inline const DeclaredMetric kSimulatedTime{
     {"simulated_time_s", "s", "simulated time", "all", Follows::kTime}};
 inline const DeclaredMetric kEvents{{"events", "1", "events of the simulation", "all"}};

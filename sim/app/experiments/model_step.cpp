@@ -84,21 +84,10 @@ const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s",
                                      "training, inference"}};
 const DeclaredMetric kBreakdownIdle{
     {"breakdown.idle_s", "s", "time after the last operator", "training, inference"}};
-const DeclaredMetric kTokensPerJoule{{"tokens_per_joule", "1/J",
-                                      "tokens over the energy of all accelerators used",
-                                      "training, inference"}};
 const DeclaredMetric kWindowPower{
     {"window_power_w", "W",
      "the most that one accelerator averages over a window of power.response",
      "training, inference"}};
-const DeclaredMetric kSystemPower{
-    {"system_power_w", "W",
-     "average power of all systems: their accelerators', those without a rank idle, and what "
-     "all-in power leaves beside the design power of accelerators",
-     "training, inference"}};
-const DeclaredMetric kSystemTokensPerJoule{{"system_tokens_per_joule", "1/J",
-                                            "tokens over the energy of all systems",
-                                            "training, inference"}};
 
 struct MemoryPart {
   const DeclaredMetric& metric;

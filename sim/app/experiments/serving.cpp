@@ -2,6 +2,7 @@
 #include "sim/app/experiments/serving.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/price_list.h"
+#include "sim/app/experiments/serving_cost.h"
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/serving_transfer.h"
 #include "sim/app/experiments/simulate.h"
@@ -110,6 +113,13 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
              {{}, {"a name of `orrery describe models`, a path, or {hf: path of a config.json}"}});
     return;
   }
+  if (const std::string file = price_file(serving.prices);
+      !file.empty() && !std::filesystem::exists(file)) {
+    const std::vector<std::string> names = config::default_library().names("prices");
+    complain({"serving.prices"}, "nothing named '" + serving.prices + "' in configs/prices",
+             {nearest_name(serving.prices, names), {}});
+    return;
+  }
   try {
     Routers::at("router", serving.router, "serving.router");
     Routers::at("router", serving.kv_transfer.router, "serving.kv_transfer.router");
@@ -141,6 +151,8 @@ std::vector<InputFile> ServingExperiment::input_files() const {
     if (!speculative.model.hf.empty())
       files.push_back(file_read_now("model", speculative.model.hf.path));
   }
+  if (const std::string prices = price_file(serving.prices); !prices.empty())
+    files.push_back(file_read_now("prices", prices));
   for (const auto& machine : machines_) {
     add_kernel_files(*machine, measured, files);
     add_collective_files(*machine, files);
@@ -150,6 +162,7 @@ std::vector<InputFile> ServingExperiment::input_files() const {
 
 void ServingExperiment::strip_names(nlohmann::ordered_json& configuration) const {
   erase_keys(configuration["model"], {"hf", "source", "model"});
+  erase_keys(configuration["serving"], {"prices"});
   erase_keys(configuration["serving"]["workload"], {"trace"});
   for (nlohmann::ordered_json& group : configuration["serving"]["fleet"]) {
     erase_keys(group, {"name"});
@@ -194,6 +207,11 @@ void ServingExperiment::serve(
     };
   service.run(look);
   report_serving(serving, service, log, instances, record);
+  const ServedWork work{to_seconds(service.now() - service.first_arrival()), output_tokens(log)};
+  if (record.status == RunStatus::kOk) {
+    report_serving_energy(serving, fleet, instances, work, record);
+    report_serving_cost(serving, work, record);
+  }
   if (handover) report_handover(*handover, record);
 }
 

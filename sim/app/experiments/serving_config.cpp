@@ -33,7 +33,10 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
                     "which may bring scales for fp8")
           .required("engine", &G::engine, "the scheduler: {kind: vllm}")
           .optional("speculative", &G::speculative,
-                    "guesses at tokens after the next one, verified beside it");
+                    "guesses at tokens after the next one, verified beside it")
+          .optional("usd_per_hour", &G::usd_per_hour,
+                    "USD an hour of an accelerator, in place of what serving.prices says",
+                    config::at_least(0));
   return schema;
 }
 
@@ -87,6 +90,8 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
           .optional("kv_transfer", &S::kv_transfer,
                     "how caches go from instances of prompts to those of answers")
           .optional("slo", &S::slo, "what users were promised")
+          .optional("prices", &S::prices,
+                    "what accelerators cost: a list of configs/prices, a path, or none")
           .check(
               "needs at least one group", [](const S& s) { return !s.fleet.empty(); }, "fleet");
   return schema;

@@ -61,6 +61,7 @@ struct ServingGroup {
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
   std::optional<SpeculativeConfig> speculative;
+  std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list
 
   /// Accelerators of a replica that are used (a rank is a die).
   double accelerators() const {
@@ -90,6 +91,7 @@ struct ServingConfig {
   std::string router = "least_loaded";
   KvTransferConfig kv_transfer;
   ServingSlo slo;
+  std::string prices = "neocloud";  ///< a name of the library, or a path; "none"
 
   /// Whether prompts and answers are the work of different instances.
   bool disaggregated() const;

@@ -225,6 +225,12 @@ void report_handover(const Handover& handover, RunRecord& record) {
   report(kTransfer, handover.times(), record);
 }
 
+double output_tokens(const ServingLog& log) {
+  double tokens = 0;
+  for (const ServedRequest& answer : log.answers()) tokens += answer.output;
+  return tokens;
+}
+
 bool was_stopped(const RunRecord& record) {
   return std::any_of(record.labels.begin(), record.labels.end(),
                      [](const Label& label) { return label.name == kStopped.info().name; });
@@ -238,7 +244,7 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
     record.reason = "no request was answered";
     return;
   }
-  const double duration = to_seconds(service.now()).base();
+  const double duration = to_seconds(service.now() - service.first_arrival()).base();
   double accelerators = 0, busy = 0, iterations = 0;
   for (const ServingGroup& group : serving.fleet)
     accelerators += group.replicas * group.accelerators();
@@ -272,7 +278,7 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
                static_cast<double>(times.found) / static_cast<double>(times.prompt));
   add_metric(record, kPreemptions, static_cast<double>(times.preemptions));
   add_metric(record, kIterations, iterations);
-  add_metric(record, kSimulatedTime, duration);
+  add_metric(record, kSimulatedTime, to_seconds(service.now()).base());
   add_metric(record, kEvents, static_cast<double>(service.events()));
 }
 

@@ -5,10 +5,15 @@
 
 namespace orrery {
 
-Picoseconds SpeculativePricer::time(const BatchShape& shape) {
-  Picoseconds time = target_.time(shape);
-  if (draft_ == nullptr || shape.tokens() == 0) return time;
-  time += draft_->time(shape);
+IterationPrice SpeculativePricer::price(const BatchShape& shape) {
+  IterationPrice all = target_.price(shape);
+  if (draft_ == nullptr || shape.tokens() == 0) return all;
+  const auto add = [&](const BatchShape& pass, std::int64_t times) {
+    const IterationPrice price = draft_->price(pass);
+    all.time += static_cast<Picoseconds>(times) * price.time;
+    all.energy += static_cast<double>(times) * price.energy;
+  };
+  add(shape, 1);
   BatchShape next{.sequences = shape.sequences, .longest = shape.longest, .context = shape.context};
   for (const Chunk& chunk : shape.chunks) {
     if (!chunk.samples) continue;
@@ -16,9 +21,8 @@ Picoseconds SpeculativePricer::time(const BatchShape& shape) {
     next.context += chunk.context + chunk.tokens;
     next.longest = std::max(next.longest, chunk.context + chunk.tokens);
   }
-  if (next.sequences > 0 && guesses_ > 1)
-    time += static_cast<Picoseconds>(guesses_ - 1) * draft_->time(next);
-  return time;
+  if (next.sequences > 0 && guesses_ > 1) add(next, guesses_ - 1);
+  return all;
 }
 
 }  // namespace orrery

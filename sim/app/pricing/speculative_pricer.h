@@ -16,7 +16,7 @@ class SpeculativePricer final : public IterationPricer {
   SpeculativePricer(IterationPricer& target, IterationPricer* draft, std::int64_t guesses)
       : target_(target), draft_(draft), guesses_(guesses) {}
 
-  Picoseconds time(const BatchShape& shape) override;
+  IterationPrice price(const BatchShape& shape) override;
 
  private:
   IterationPricer& target_;

@@ -47,7 +47,7 @@ Watts StepClock::power(StepPrice::At step) const {
   return limits_.idle.value + Joules(energy) / Seconds(window_ * 1e-12) * dies_;
 }
 
-Picoseconds StepClock::time(const PriceTerms& terms) const {
+IterationPrice StepClock::price(const PriceTerms& terms) const {
   StepPrice::At step = sum_at(terms, 1);
   double highest = 0, kernels = 0;
   for (const PriceTerm& term : terms) {
@@ -60,7 +60,8 @@ Picoseconds StepClock::time(const PriceTerms& terms) const {
       return power(step);
     });
   }
-  return static_cast<Picoseconds>(std::llround(std::max(step.time, enqueue_ * kernels)));
+  const double time = std::max(step.time, enqueue_ * kernels);
+  return {static_cast<Picoseconds>(std::llround(time)), step.energy};
 }
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 
 #include "sim/app/pricing/step_price.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/serving/iteration.h"
 #include "sim/units/time.h"
 
 namespace orrery {
@@ -17,8 +18,9 @@ class StepClock {
   /// @param stages of the pipeline, which work one after the other and share energy alike
   StepClock(const AcceleratorConfig& accelerator, PowerState state, int stages);
 
+  /// With the energy of a rank of each stage.
   /// @throws config::KeyError where no clock keeps the cap
-  Picoseconds time(const PriceTerms& terms) const;
+  IterationPrice price(const PriceTerms& terms) const;
 
  private:
   StepPrice::At sum_at(const PriceTerms& terms, double share) const;

@@ -271,9 +271,9 @@ bool StepPricer::add_chunk(const Chunk& chunk) {
   return (!is_latent() || expansions_.add(chunk.context + chunk.tokens, 1, terms_)) && known;
 }
 
-Picoseconds StepPricer::time(const BatchShape& shape) {
+IterationPrice StepPricer::price(const BatchShape& shape) {
   const std::int64_t tokens = shape.tokens();
-  if (tokens == 0) return 0;
+  if (tokens == 0) return {};
   terms_.clear();
   bool known = add_tokens(tokens, shape.chunks.empty());
   known = add_decodes(shape) && known;
@@ -285,7 +285,9 @@ Picoseconds StepPricer::time(const BatchShape& shape) {
   if (sampled > 0) known = head_.add(sampled, 1, terms_) && known;
   ++asked_;
   if (!known) ++missed_;
-  return clock_.time(terms_);
+  IterationPrice price = clock_.price(terms_);
+  price.energy *= plan_.parallel.tp;
+  return price;
 }
 
 Program StepPricer::program(const BatchShape& shape) const {
@@ -295,8 +297,8 @@ Program StepPricer::program(const BatchShape& shape) const {
 std::size_t StepPricer::entries() const {
   std::size_t of_decodes = 0;
   for (const auto& [queries, table] : decodes_) of_decodes += table.entries();
-  return of_decodes + decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
-         mixed_shares_.entries() + head_.entries() + chunks_.entries() +
+  return of_decodes + decode_tokens_.entries() + mixed_tokens_.entries() +
+         decode_shares_.entries() + mixed_shares_.entries() + head_.entries() + chunks_.entries() +
          expansions_.entries();
 }
 

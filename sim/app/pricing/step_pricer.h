@@ -29,7 +29,7 @@ class StepPricer final : public IterationPricer {
   /// @throws config::ConfigError as require_supported() of a plan
   StepPricer(const StepMachine& machine, LlmConfig model, const InferenceConfig& plan);
 
-  Picoseconds time(const BatchShape& shape) override;
+  IterationPrice price(const BatchShape& shape) override;
 
   /// The same step as a graph, with decodes as summarised_decodes() has them.
   /// @throws config::ConfigError as build_inference()

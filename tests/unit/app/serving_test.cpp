@@ -135,6 +135,32 @@ TEST(Serving, ARequestThatFitsNoCacheIsAResult) {
               HasSubstr("request 0 of 4000 + 4 tokens does not fit in a cache of 144"));
 }
 
+TEST(Serving, TokensCostWhatTheFleetCostsMeanwhile) {
+  // Eight requests of four tokens, on one of eight GPUs at 3.60 USD an hour: 0.1 cent a second.
+  const RunRecord record =
+      simulate(load(kOne, {"serving.workload.requests=8", "serving.fleet.0.usd_per_hour=3.6"}));
+  EXPECT_NEAR(metric(record, "usd_per_million_output_tokens"),
+              0.001 * metric(record, "duration_s") / 32 * 1e6, 1e-9);
+  const RunRecord listed = simulate(load(kOne));
+  EXPECT_EQ(metric(listed, "usd_per_hour"), 1.69);
+  EXPECT_EQ(simulate(load(kOne, {"serving.prices=none"})).find("usd_per_hour"), nullptr);
+}
+
+TEST(Serving, EnergyIsThatOfIterationsAndOfIdling) {
+  const RunRecord record = simulate(load(kOne, {"serving.workload.output=2"}));
+  const auto step = [](const char* keys) {
+    return metric(simulate(load(std::string("{experiment: inference, system: dgx_h100, model: "
+                                            "llama_3_1_8b, batch: {micro: 1, sequence: 512}, ") +
+                                keys + "}")),
+                  "energy_j");
+  };
+  // Nothing is before the request or after its tokens.
+  const double steps = step("phase: prefill") + step("phase: decode, kv_length: 512");
+  EXPECT_NEAR(metric(record, "energy_j") / steps, 1, 0.01);
+  EXPECT_NEAR(metric(record, "average_power_w"),
+              metric(record, "energy_j") / metric(record, "duration_s"), 1e-9);
+}
+
 TEST(Serving, SameSeedSameResult) {
   const std::vector<std::string> set = {"serving.workload.requests=40",
                                         "serving.workload.rate=30 /s",

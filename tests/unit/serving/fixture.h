@@ -94,8 +94,8 @@ class PricedBy final : public IterationPricer {
  public:
   explicit PricedBy(std::function<Picoseconds(const BatchShape&)> price)
       : price_(std::move(price)) {}
-  Picoseconds time(const BatchShape& shape) override {
-    return shape.tokens() == 0 ? 0 : price_(shape);
+  IterationPrice price(const BatchShape& shape) override {
+    return {shape.tokens() == 0 ? 0 : price_(shape), 0};
   }
 
  private:

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/config/schema.h"
+
+namespace orrery {
+
+/// What an hour of an accelerator costs.
+struct AcceleratorPrice {
+  std::string accelerator;
+  double usd = 0;
+  static const config::Schema<AcceleratorPrice>& schema();
+};
+
+/// A file of `configs/prices`: prices of one kind, from one document, of one day.
+struct PriceList {
+  std::string id;
+  std::string source;  ///< document that has them
+  std::string column;  ///< which of its prices
+  std::string date;    ///< date of the document
+  std::vector<AcceleratorPrice> usd_per_hour;
+  static const config::Schema<PriceList>& schema();
+
+  /// USD an hour; nothing where the list has no such accelerator.
+  std::optional<double> of(const std::string& accelerator) const;
+  /// "neocloud, 2026-04-03"
+  std::string text() const { return id + ", " + date; }
+};
+
+/// The file that a name of the library, or a path, means; empty for "none".
+/// @throws config::ConfigError for a name that does not exist
+std::string price_file(const std::string& prices);
+
+}  // namespace orrery

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving_cost.h"
+
+#include <optional>
+
+#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/price_list.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/config/load.h"
+
+namespace orrery {
+namespace {
+
+const DeclaredMetric kFleetCost{
+    {"usd_per_hour", "USD/h", "price of all accelerators of the fleet for an hour", "serving"}};
+const DeclaredMetric kTokenCost{
+    {"usd_per_million_output_tokens", "USD",
+     "price of all accelerators of the fleet over the duration, for 10^6 tokens of answers",
+     "serving", Follows::kTime}};
+const DeclaredMetric kPrices{{"prices", "", "list of prices that costs rest on", "serving"}};
+
+std::optional<double> group_price(const ServingGroup& group, const std::optional<PriceList>& list) {
+  if (group.usd_per_hour) return group.usd_per_hour;
+  return list ? list->of(group.system.accelerator.id) : std::nullopt;
+}
+
+}  // namespace
+
+void report_serving_energy(const ServingConfig& serving, const ServingFleet& fleet,
+                           const std::vector<Instance>& instances, const ServedWork& work,
+                           RunRecord& record) {
+  Joules all{}, systems{};
+  bool told = serving.kv_transfer.over == KvLinks::kScaleOut;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    const Watts idle = group.system.accelerator.power.idle.value * group.accelerators();
+    for (int replica = 0; replica < group.replicas; ++replica, ++next) {
+      const Joules used = idle * work.duration + Joules(instances[next].energy());
+      all = all + used;
+      const auto system = fleet.machine(i).system_power(used / work.duration, group.accelerators());
+      told = told && system.has_value();
+      if (system) systems = systems + *system * work.duration;
+    }
+  }
+  add_metric(record, kEnergy, all.base());
+  add_metric(record, kAveragePower, all.base() / work.duration.base());
+  add_metric(record, kTokensPerJoule, work.output_tokens / all.base());
+  if (!told) return;
+  add_metric(record, kSystemPower, (systems / work.duration).base());
+  add_metric(record, kSystemTokensPerJoule, work.output_tokens / systems.base());
+}
+
+void report_serving_cost(const ServingConfig& serving, const ServedWork& work, RunRecord& record) {
+  constexpr double kSecondsAnHour = 3600, kMillion = 1e6;
+  std::optional<PriceList> list;
+  if (const std::string file = price_file(serving.prices); !file.empty())
+    list = config::load<PriceList>(file, config::default_library(), "prices");
+  double hour = 0;
+  bool from_list = false;
+  for (const ServingGroup& group : serving.fleet) {
+    const std::optional<double> price = group_price(group, list);
+    if (!price) return;
+    from_list = from_list || !group.usd_per_hour;
+    hour += *price * group.accelerators() * group.replicas;
+  }
+  add_metric(record, kFleetCost, hour);
+  add_metric(record, kTokenCost,
+             hour * work.duration.base() / kSecondsAnHour / work.output_tokens * kMillion);
+  if (from_list) add_label(record, kPrices, list->text());
+}
+
+}  // namespace orrery

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/app/experiments/serving_fleet.h"
+#include "sim/results/run_record.h"
+
+namespace orrery {
+
+/// What a run took of the fleet beside time, and what it gave for it.
+struct ServedWork {
+  Seconds duration;
+  double output_tokens = 0;
+};
+
+/// Energy of the accelerators: that of iterations above idle, and idling all the time; with what
+/// systems draw beside them, where they tell.
+/// @param instances in the order of the groups
+void report_serving_energy(const ServingConfig& serving, const ServingFleet& fleet,
+                           const std::vector<Instance>& instances, const ServedWork& work,
+                           RunRecord& record);
+
+/// What a million tokens of answers cost, where all prices are known.
+void report_serving_cost(const ServingConfig& serving, const ServedWork& work, RunRecord& record);
+
+}  // namespace orrery
