@@ -51,6 +51,9 @@ struct Sglang final : SchedulerConfig {
             !disable_radix_cache};
   }
 
+  std::int64_t padded(std::int64_t tokens, bool decodes) const override;
+
+  std::int64_t cuda_graph_max_bs = 160;
   std::int64_t max_running_requests = 256, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
   std::int64_t page_size = 1, max_total_tokens = 0;
   double mem_fraction_static = 0.88, schedule_conservativeness = 1;
@@ -62,6 +65,10 @@ struct Sglang final : SchedulerConfig {
         engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
             .optional("max_running_requests", &Sglang::max_running_requests,
                       "requests that run at a time at most", between(1, 1e6))
+            .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
+                      "most sequences of a captured graph of decodes; smaller batches run the next "
+                      "of 1, 2, 4, 8, 12, 16 and multiples of 8; 0: none are captured",
+                      between(0, 1e6))
             .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
                       "new tokens of an iteration of prompts at most; -1: prompts stay whole",
                       between(-1, 1e7))
@@ -90,6 +97,13 @@ struct Sglang final : SchedulerConfig {
     return schema;
   }
 };
+
+/// Sizes of srt/model_executor/cuda_graph_runner.py.
+std::int64_t Sglang::padded(std::int64_t tokens, bool decodes) const {
+  if (!decodes || tokens > cuda_graph_max_bs || tokens <= 2) return tokens;
+  const std::int64_t step = tokens <= 16 ? 4 : 8;
+  return (tokens + step - 1) / step * step;
+}
 
 /// 0.7 of the answers at first (init_new_token_ratio), more or less by conservativeness.
 SglangScheduler::SglangScheduler(const Sglang& rules)

@@ -12,6 +12,9 @@ namespace orrery {
 /// Whether vLLM's host prepares an iteration while devices run the one before.
 enum class AsyncScheduling : std::uint8_t { kAuto, kOn, kOff };
 
+/// In which order requests of vLLM's engine come to their turn.
+enum class SchedulingPolicy : std::uint8_t { kFcfs, kPriority };
+
 namespace config {
 template <>
 struct EnumNames<AsyncScheduling> {
@@ -19,6 +22,11 @@ struct EnumNames<AsyncScheduling> {
       {AsyncScheduling::kAuto, "auto"},
       {AsyncScheduling::kOn, "true"},
       {AsyncScheduling::kOff, "false"}};
+};
+template <>
+struct EnumNames<SchedulingPolicy> {
+  static constexpr std::pair<SchedulingPolicy, const char*> values[] = {
+      {SchedulingPolicy::kFcfs, "fcfs"}, {SchedulingPolicy::kPriority, "priority"}};
 };
 }  // namespace config
 
@@ -43,7 +51,8 @@ constexpr std::pair<int, int> kFirstAsynchronous = {0, 14};
 /// The scheduler of vLLM's V1 engine (vllm/v1/core/sched/scheduler.py): a budget of new tokens goes
 /// first to requests that run, in order of their coming, then to those that wait. Where no block is
 /// left, the request that came last is dropped and computes its cache again later; nobody joins in
-/// such an iteration.
+/// such an iteration. By priority, those that wait join in its order, and who comes last in it is
+/// dropped.
 class VllmScheduler final : public Scheduler {
  public:
   explicit VllmScheduler(const Vllm& rules) : rules_(rules) {}
@@ -53,6 +62,8 @@ class VllmScheduler final : public Scheduler {
   std::int64_t capped(std::int64_t tokens) const;
   bool run(Queue& queue, KvPool& pool, Batch& out);
   void join(Queue& queue, KvPool& pool, Batch& out);
+  std::size_t drop_one(Queue& queue, KvPool& pool, Batch& out);
+  void bring_first(Queue& queue) const;
 
   const Vllm& rules_;
   std::int64_t budget_ = 0;
@@ -74,7 +85,12 @@ struct Vllm final : SchedulerConfig {
             prefix_caching};
   }
 
+  std::int64_t padded(std::int64_t tokens, bool decodes) const override;
+
   std::string version = "0.11";
+  SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
+  bool enforce_eager = false;
+  std::int64_t max_cudagraph_capture_size = 0;
   AsyncScheduling async_scheduling = AsyncScheduling::kAuto;
   std::int64_t max_num_seqs = 256, max_num_batched_tokens = 8192;
   std::int64_t long_prefill_token_threshold = 0;
@@ -92,6 +108,14 @@ struct Vllm final : SchedulerConfig {
             .optional("async_scheduling", &Vllm::async_scheduling,
                       "whether the host prepares an iteration while devices run the one before; "
                       "auto: from version 0.14 on")
+            .optional("scheduling_policy", &Vllm::scheduling_policy,
+                      "order of requests: as they come, or by their priority")
+            .optional("enforce_eager", &Vllm::enforce_eager,
+                      "whether no graphs are captured, so that no batch is padded to one of them")
+            .optional("max_cudagraph_capture_size", &Vllm::max_cudagraph_capture_size,
+                      "most tokens of a captured graph; smaller batches run the next of 1, 2, 4, "
+                      "multiples of 8 to 256 and of 16 beyond; 0: twice max_num_seqs, at most 512",
+                      between(0, 1e6))
             .optional("max_num_seqs", &Vllm::max_num_seqs, "requests that run at a time at most",
                       between(1, 1e6))
             .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
@@ -129,30 +153,80 @@ struct Vllm final : SchedulerConfig {
   }
 };
 
+/// Sizes of vllm/config/compilation.py.
+std::int64_t Vllm::padded(std::int64_t tokens, bool /*decodes*/) const {
+  constexpr std::int64_t kMostByItself = 512, kFine = 256;
+  const std::int64_t most = max_cudagraph_capture_size > 0
+                                ? max_cudagraph_capture_size
+                                : std::min(2 * max_num_seqs, kMostByItself);
+  if (enforce_eager || tokens > most) return tokens;
+  if (tokens <= 2) return tokens;
+  if (tokens <= 4) return 4;
+  const std::int64_t step = tokens <= kFine ? 8 : 16;
+  return (tokens + step - 1) / step * step;
+}
+
 std::int64_t VllmScheduler::capped(std::int64_t tokens) const {
   const std::int64_t threshold = rules_.long_prefill_token_threshold;
   return std::min(threshold > 0 ? std::min(tokens, threshold) : tokens, budget_);
 }
 
+/// Drops who has the last turn: its cache, and what it was to do in this iteration.
+/// @return its place
+std::size_t VllmScheduler::drop_one(Queue& queue, KvPool& pool, Batch& out) {
+  auto victim = queue.running.end() - 1;
+  if (rules_.scheduling_policy == SchedulingPolicy::kPriority)
+    victim = std::max_element(queue.running.begin(), queue.running.end(),
+                              [](const RequestState& a, const RequestState& b) {
+                                return goes_before(a.request, b.request);
+                              });
+  const auto place = static_cast<std::size_t>(victim - queue.running.begin());
+  std::rotate(victim, victim + 1, queue.running.end());
+  preempt_last(queue, pool);
+  std::erase_if(out.shares, [&](const Batch::Share& share) {
+    if (share.running == place) budget_ += share.tokens;
+    return share.running == place;
+  });
+  for (Batch::Share& share : out.shares)
+    if (share.running > place) --share.running;
+  return place;
+}
+
 /// Whether all that run found room.
 bool VllmScheduler::run(Queue& queue, KvPool& pool, Batch& out) {
   bool all = true;
-  for (std::size_t i = 0; i < queue.running.size() && budget_ > 0; ++i) {
+  std::size_t i = 0;
+  while (i < queue.running.size() && budget_ > 0) {
     const std::int64_t tokens = capped(queue.running[i].missing());
-    while (i < queue.running.size() && !pool.grow(queue.running[i], tokens)) {
-      preempt_last(queue, pool);
+    bool there = true;
+    while (there && !pool.grow(queue.running[i], tokens)) {
+      const std::size_t dropped = drop_one(queue, pool, out);
+      there = dropped != i;
+      if (dropped < i) --i;
       all = false;
     }
-    if (i == queue.running.size()) break;
+    if (!there) continue;
     out.shares.push_back({i, tokens});
     budget_ -= tokens + (queue.running[i].decodes() ? pool.guesses() : 0);
+    ++i;
   }
   return all;
+}
+
+/// Of those that wait the one whose turn it is.
+void VllmScheduler::bring_first(Queue& queue) const {
+  if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) return;
+  const auto first = std::min_element(queue.waiting.begin(), queue.waiting.end(),
+                                      [](const RequestState& a, const RequestState& b) {
+                                        return goes_before(a.request, b.request);
+                                      });
+  std::rotate(queue.waiting.begin(), first, first + 1);
 }
 
 void VllmScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
   const auto most = static_cast<std::size_t>(rules_.max_num_seqs);
   while (!queue.waiting.empty() && budget_ > 0 && queue.running.size() < most) {
+    bring_first(queue);
     RequestState& first = queue.waiting.front();
     pool.find_prefix(first);
     const std::int64_t tokens = capped(first.missing());

@@ -76,6 +76,24 @@ std::vector<LinkUse> read_links(ByteReader& bytes) {
   return links;
 }
 
+void add_rows(ByteWriter& bytes, const std::vector<ResultRows>& tables) {
+  for (const ResultRows& rows : tables) {
+    bytes.add(rows.name);
+    bytes.add(std::uint64_t{rows.values.size()});
+    for (const double value : rows.values) bytes.add(value);
+  }
+}
+
+std::vector<ResultRows> read_rows(ByteReader& bytes) {
+  std::vector<ResultRows> tables(bytes.number());
+  for (ResultRows& rows : tables) {
+    rows.name = bytes.text();
+    rows.values.resize(bytes.number());
+    for (double& value : rows.values) value = bytes.real();
+  }
+  return tables;
+}
+
 template <class Item>
 std::vector<const Item*> by_name(const std::vector<Item>& items) {
   std::vector<const Item*> sorted;
@@ -87,6 +105,13 @@ std::vector<const Item*> by_name(const std::vector<Item>& items) {
 }
 
 }  // namespace
+
+const RowTableKind& row_table(std::string_view name) {
+  const auto* found = std::find_if(kRowTables.begin(), kRowTables.end(),
+                                   [name](const RowTableKind& kind) { return kind.name == name; });
+  if (found == kRowTables.end()) throw std::out_of_range("no rows are called " + std::string(name));
+  return *found;
+}
 
 void ByteWriter::add(std::uint64_t number) {
   bytes_.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -144,6 +169,8 @@ void add(ByteWriter& bytes, const RunRecord& record) {
   }
   add_links(bytes, record.link_classes);
   add_links(bytes, record.links);
+  bytes.add(std::uint64_t{record.rows.size()});
+  add_rows(bytes, record.rows);
   bytes.add(record.provenance.dump());
 }
 
@@ -169,6 +196,7 @@ RunRecord read_record(ByteReader& bytes) {
   }
   record.link_classes = read_links(bytes);
   record.links = read_links(bytes);
+  record.rows = read_rows(bytes);
   record.provenance = nlohmann::ordered_json::parse(bytes.text());
   return record;
 }
@@ -183,6 +211,7 @@ std::string result_digest(const RunRecord& record) {
   add_classes(bytes, record.classes);
   add_links(bytes, record.link_classes);
   add_links(bytes, record.links);
+  add_rows(bytes, record.rows);
   bytes.add(canonical_json(record.provenance));
   return sha256_hex(bytes.bytes());
 }

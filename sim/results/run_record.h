@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/results/configuration.h"
+#include "sim/results/result_rows.h"
 
 namespace orrery {
 
@@ -77,6 +78,7 @@ struct RunRecord {
   std::vector<ComponentUse> components;
   std::vector<LinkUse> link_classes;
   std::vector<LinkUse> links;  ///< links that carried something; where the experiment asks for them
+  std::vector<ResultRows> rows;  ///< where the experiment asks for them; stored, not printed
   nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
   std::shared_ptr<const Configuration> base;  ///< resolved; null: not known
   std::vector<Variation> varied;              ///< what the point has otherwise than its base

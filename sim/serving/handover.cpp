@@ -109,13 +109,14 @@ std::vector<Handover::Crossed> Handover::crossed(Picoseconds now) {
   return all;
 }
 
-std::pair<std::size_t, std::size_t> Handover::arrive(std::uint32_t slot, Picoseconds now) {
+Handover::Moved Handover::arrive(std::uint32_t slot, Picoseconds now) {
   Move& move = moves_[slot];
   times_.add(now - move.since, 1);
+  const Moved moved{move.state.request.id, move.from, move.to, move.since};
   instances_[move.from].let_go(move.left);
   instances_[move.to].receive(std::move(move.state), move.rank, now);
   spare_.push_back(slot);
-  return {move.from, move.to};
+  return moved;
 }
 
 }  // namespace orrery

@@ -55,8 +55,13 @@ class Handover {
   };
   /// Those whose last byte is sent at `now`.
   std::vector<Crossed> crossed(Picoseconds now);
-  /// One is there. @return both ends, which may go on
-  std::pair<std::size_t, std::size_t> arrive(std::uint32_t slot, Picoseconds now);
+  /// A request whose cache has come.
+  struct Moved {
+    std::int64_t request = 0;
+    std::size_t from = 0, to = 0;  ///< both ends, which may go on
+    Picoseconds since = 0;         ///< when it had its first token
+  };
+  Moved arrive(std::uint32_t slot, Picoseconds now);
 
   /// Bytes that have crossed, and the time that requests took to, waits for room included.
   Bytes moved() const { return moved_; }

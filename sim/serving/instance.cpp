@@ -21,7 +21,8 @@ std::string text_of(const Request& request) {
 Instance::Instance(const SchedulerConfig& engine, const KvRules& kv, int ranks,
                    IterationPricer& pricer, InstanceRole role, const Speculation& speculation,
                    const std::optional<HostCosts>& host)
-    : host_(host.value_or(engine.host)),
+    : engine_(engine),
+      host_(host.value_or(engine.host)),
       pricer_(pricer),
       request_delay_(to_picoseconds(host_.request)),
       role_(role),
@@ -127,8 +128,10 @@ Picoseconds Instance::begin(Picoseconds now) {
       continue;
     }
     most = std::max(most, rank.batch.shares.size());
-    const IterationPrice price =
-        pricer_.price(rank.batch.shape(rank.queue, speculation_.guesses()));
+    BatchShape shape = rank.batch.shape(rank.queue, speculation_.guesses());
+    const std::int64_t tokens = shape.tokens();
+    shape.padding = engine_.padded(tokens, shape.chunks.empty()) - tokens;
+    const IterationPrice price = pricer_.price(shape);
     device = std::max(device, price.time);
     energy_ += price.energy;
   }

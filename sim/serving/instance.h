@@ -29,6 +29,7 @@ class Instance final : public KeptPrefixes {
     std::size_t rank = 0;
   };
 
+  /// @param engine outlives it
   /// @param kv rules of the cache of each rank
   /// @param pricer of all instances like this one; outlives it
   /// @param host work of the host; none: that of the engine
@@ -59,6 +60,10 @@ class Instance final : public KeptPrefixes {
   void let_go(Leaving& left);
 
   InstanceRole role() const { return role_; }
+  /// What a rank does in the iteration under way.
+  const Batch& batch(std::size_t rank) const { return ranks_[rank].batch; }
+  const Queue& queue(std::size_t rank) const { return ranks_[rank].queue; }
+  const KvPool& pool(std::size_t rank) const { return ranks_[rank].pool; }
   std::size_t ranks() const { return ranks_.size(); }
   const InstanceView& view() const { return view_; }
   /// At the rank that has most of it.
@@ -89,6 +94,7 @@ class Instance final : public KeptPrefixes {
   void admit(Rank& rank);
   void look();
 
+  const SchedulerConfig& engine_;
   HostCosts host_;
   IterationPricer& pricer_;
   Picoseconds request_delay_;

@@ -28,6 +28,7 @@ struct BatchShape {
   std::int64_t context = 0;    ///< tokens in the cache of all of these together, before
   std::span<const Chunk> chunks{};
   std::int64_t queries = 1;  ///< new tokens of each of the sequences
+  std::int64_t padding = 0;  ///< tokens that layers compute beside all these, for nothing
 
   /// New tokens of the iteration.
   std::int64_t tokens() const {

@@ -42,6 +42,11 @@ void preempt_last(Queue& queue, KvPool& pool) {
   queue.waiting.push_front(std::move(last));
 }
 
+bool goes_before(const Request& a, const Request& b) {
+  if (a.priority != b.priority) return a.priority < b.priority;
+  return a.arrival != b.arrival ? a.arrival < b.arrival : a.id < b.id;
+}
+
 Picoseconds HostCosts::iteration_time(Picoseconds device, std::size_t sequences,
                                       bool follows) const {
   const Picoseconds host = to_picoseconds(iteration + sequence * static_cast<double>(sequences));

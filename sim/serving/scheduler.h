@@ -56,6 +56,9 @@ class Scheduler {
 /// Drops the cache of the running request that came last and lets it wait before all others.
 void preempt_last(Queue& queue, KvPool& pool);
 
+/// Whether a request goes before another by priority, then by arrival, then by number.
+bool goes_before(const Request& a, const Request& b);
+
 /// Work of the host that devices wait for.
 struct HostCosts {
   Seconds iteration{};  ///< time of each iteration: scheduling, inputs, sampling, output
@@ -95,6 +98,10 @@ struct SchedulerConfig {
   virtual ~SchedulerConfig() = default;
   virtual std::unique_ptr<Scheduler> make() const = 0;
   virtual EngineMemory memory() const = 0;
+  /// Tokens that layers compute for so many: graphs that were captured for some sizes run the next
+  /// larger one.
+  /// @param decodes the batch has no prompts
+  virtual std::int64_t padded(std::int64_t tokens, bool /*decodes*/) const { return tokens; }
 
   std::string kind;  ///< "vllm": the name that it is registered by
   HostCosts host;

@@ -84,9 +84,11 @@ void Service::cross() {
 
 /// The cache of a request has come from another instance: both may go on.
 void Service::move(std::uint32_t slot) {
-  const auto [from, to] = handover_->arrive(slot, now_);
-  if (!instances_[from].busy()) awake_.push_back(from);
-  if (!instances_[to].busy()) awake_.push_back(to);
+  const Handover::Moved moved = handover_->arrive(slot, now_);
+  for (const std::size_t end : {moved.from, moved.to})
+    if (!instances_[end].busy()) awake_.push_back(end);
+  for (ServingObserver* observer : observers_)
+    observer->moved(moved.request, moved.from, moved.to, moved.since, now_);
 }
 
 /// Once all that happens at this time has happened: what crosses the fabric shares it anew.
@@ -103,7 +105,9 @@ void Service::begin_iterations() {
   for (const std::size_t i : awake_) {
     if (instances_[i].busy()) continue;
     const Picoseconds end = instances_[i].begin(now_);
-    if (end > 0) events_queue_.push({end, static_cast<std::uint32_t>(i), kIteration, 0});
+    if (end == 0) continue;
+    events_queue_.push({end, static_cast<std::uint32_t>(i), kIteration, 0});
+    for (ServingObserver* observer : observers_) observer->begun(i, instances_[i], now_, end);
   }
   awake_.clear();
 }

@@ -12,6 +12,7 @@
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
 #include "sim/serving/serving_log.h"
+#include "sim/serving/serving_observer.h"
 
 namespace orrery {
 
@@ -27,6 +28,9 @@ class Service {
   /// @param handover brings requests from those that take only prompts to others; null: none does
   Service(std::vector<Instance>& instances, Router& router, RequestSource& source, ServingLog& log,
           Handover* handover = nullptr);
+
+  /// @param observer outlives the service
+  void observe(ServingObserver& observer) { observers_.push_back(&observer); }
 
   /// Until all requests are answered.
   /// @param watch is asked every few thousand events; may be empty
@@ -76,6 +80,7 @@ class Service {
   std::vector<RequestState> finished_;
   std::vector<Instance::Leaving> leaving_;
   Handover* handover_;
+  std::vector<ServingObserver*> observers_;
   Picoseconds next_crossed_ = kNever;
   Picoseconds now_ = 0, first_arrival_ = 0;
   std::int64_t events_ = 0, arrived_ = 0;

@@ -54,10 +54,11 @@ double Histogram::quantile(double share) const {
 
 void ServingLog::add(const RequestState& ended, std::int32_t instance) {
   const Request& r = ended.request;
-  answers_.push_back(
-      {r.id, r.arrival, ended.started, ended.first_token, ended.last_token, ended.moved_at,
-       static_cast<std::int32_t>(r.prompt), static_cast<std::int32_t>(r.output), instance,
-       static_cast<std::int32_t>(ended.preemptions), static_cast<std::int32_t>(ended.found)});
+  answers_.push_back({r.id, r.arrival, ended.started, ended.first_token, ended.last_token,
+                      ended.moved_at, static_cast<std::int32_t>(r.prompt),
+                      static_cast<std::int32_t>(r.output), instance,
+                      static_cast<std::int32_t>(ended.preemptions),
+                      static_cast<std::int32_t>(ended.found), r.priority});
 }
 
 double quantile(const std::vector<double>& sorted, double share) {

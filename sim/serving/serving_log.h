@@ -23,6 +23,7 @@ struct ServedRequest {
   std::int32_t instance = 0;
   std::int32_t preemptions = 0;
   std::int32_t found = 0;  ///< tokens of the prompt that were in the cache before
+  std::int32_t priority = 0;
 };
 
 /// Numbers by what they are worth, to 1 part in 1,024: for more than anybody would keep one by one.

@@ -40,13 +40,20 @@ void copy_points(Database& database) {
 
 void create_tables(Database& database) {
   database.execute(kStoreSchema);
+  database.execute(kRowSchema);
   database.execute(kTileSchema);
   set_version(database);
   database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
 }
 
 void update_tables(Database& database) {
-  if (database.integer("PRAGMA user_version") >= kStoreVersion) return;
+  const std::int64_t version = database.integer("PRAGMA user_version");
+  if (version >= kStoreVersion) return;
+  database.execute(kRowSchema);
+  if (version >= kReadableStoreVersion) {
+    set_version(database);
+    return;
+  }
   database.execute("DROP VIEW IF EXISTS v_runs");
   for (const char* table : kOldTables) {
     if (!has_table(database, table)) continue;

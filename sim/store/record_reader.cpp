@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/record_reader.h"
 
+#include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -47,7 +48,17 @@ RecordReader::RecordReader(Database& database)
       classes_(database.prepare("SELECT name, count, time_s, flops, bytes FROM classes "
                                 "WHERE point = ? ORDER BY position")),
       links_(database.prepare("SELECT name, links, bytes, busy_share, peak_share FROM links "
-                              "WHERE point = ? AND scope = ? ORDER BY position")) {}
+                              "WHERE point = ? AND scope = ? ORDER BY position")) {
+  constexpr std::int64_t kFirstWithRows = 5;
+  if (database.integer("PRAGMA user_version") < kFirstWithRows) return;
+  for (const RowTableKind& kind : kRowTables) {
+    std::string names;
+    for (std::size_t i = 0; i < kind.width; ++i)
+      names += (names.empty() ? "" : ", ") + std::string(kind.columns[i]);
+    rows_.push_back(database.prepare("SELECT " + names + " FROM " + std::string(kind.name) +
+                                     " WHERE point = ? ORDER BY position"));
+  }
+}
 
 std::optional<RunStatus> RecordReader::status(std::string_view identity) {
   status_.reset();
@@ -71,7 +82,7 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   try {
     record.status = run_status_from(point_.text(4));
     record.provenance = ordered_json::parse(point_.text(8));
-    read_rows(record);
+    read_all(record);
   } catch (const StoreError&) {
     throw;
   } catch (const std::exception& error) {
@@ -86,7 +97,7 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   return record;
 }
 
-void RecordReader::read_rows(RunRecord& record) {
+void RecordReader::read_all(RunRecord& record) {
   const std::int64_t point = point_.integer(0);
   if (!point_.is_null(6)) record.base = configuration(point_.integer(6));
   read_values(point, point_.integer(7), record);
@@ -94,6 +105,23 @@ void RecordReader::read_rows(RunRecord& record) {
   read_classes(point, record);
   read_links(point, "class", record.link_classes);
   read_links(point, "link", record.links);
+  read_rows(point, record);
+}
+
+void RecordReader::read_rows(std::int64_t point, RunRecord& record) {
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const RowTableKind& kind = kRowTables[i];
+    ResultRows rows{std::string(kind.name), {}};
+    rows_[i].bind(1, point);
+    while (rows_[i].step()) {
+      for (std::size_t column = 0; column < kind.width; ++column) {
+        const auto at = static_cast<int>(column);
+        rows.values.push_back(rows_[i].is_null(at) ? std::nan("") : rows_[i].real(at));
+      }
+    }
+    rows_[i].reset();
+    if (!rows.values.empty()) record.rows.push_back(std::move(rows));
+  }
 }
 
 std::optional<std::string> RecordReader::next_identity(std::string_view identity) {

@@ -35,7 +35,8 @@ class RecordReader {
     Statement select;
   };
 
-  void read_rows(RunRecord& record);
+  void read_all(RunRecord& record);
+  void read_rows(std::int64_t point, RunRecord& record);
   void read_values(std::int64_t point, std::int64_t layout, RunRecord& record);
   void read_varied(std::int64_t point, RunRecord& record);
   void read_classes(std::int64_t point, RunRecord& record);
@@ -45,6 +46,7 @@ class RecordReader {
 
   Database& database_;
   Statement status_, point_, next_, intervals_, varied_, classes_, links_;
+  std::vector<Statement> rows_;  ///< by kRowTables; empty: the file has none
   std::map<std::int64_t, std::shared_ptr<const Configuration>> configurations_;
   std::map<std::pair<std::string, std::int64_t>, Values> values_;
 };

@@ -2,6 +2,7 @@
 #include "sim/store/record_writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -147,6 +148,7 @@ std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& di
   insert_classes(point, record);
   insert_links(point, "class", record.link_classes);
   insert_links(point, "link", record.links);
+  for (const ResultRows& rows : record.rows) insert_rows(point, rows);
   return point;
 }
 
@@ -261,6 +263,30 @@ void RecordWriter::insert_links(std::int64_t point, const char* scope,
     link_.bind(5, static_cast<std::int64_t>(use.links)).bind(6, use.bytes);
     link_.bind(7, use.busy_share).bind(8, use.peak_share);
     link_.run();
+  }
+}
+
+void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
+  const RowTableKind& kind = row_table(rows.name);
+  std::string names = "point, position", places = "?, ?";
+  for (std::size_t i = 0; i < kind.width; ++i) {
+    names += ", " + std::string(kind.columns[i]);
+    places += ", ?";
+  }
+  Statement insert = database_.prepare("INSERT INTO " + std::string(kind.name) + " (" + names +
+                                       ") VALUES (" + places + ")");
+  const std::size_t count = rows.values.size() / kind.width;
+  for (std::size_t row = 0; row < count; ++row) {
+    insert.bind(1, point).bind(2, static_cast<std::int64_t>(row));
+    for (std::size_t i = 0; i < kind.width; ++i) {
+      const double value = rows.values[row * kind.width + i];
+      if (std::isnan(value)) {
+        insert.bind(static_cast<int>(i) + 3, std::nullopt);
+      } else {
+        insert.bind(static_cast<int>(i) + 3, value);
+      }
+    }
+    insert.run();
   }
 }
 

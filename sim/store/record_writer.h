@@ -60,6 +60,7 @@ class RecordWriter {
   void insert_values(std::int64_t point, const RunRecord& record, Values& values);
   void insert_varied(std::int64_t point, const std::vector<Variation>& varied);
   void insert_classes(std::int64_t point, const RunRecord& record);
+  void insert_rows(std::int64_t point, const ResultRows& rows);
   void insert_links(std::int64_t point, const char* scope, const std::vector<LinkUse>& links);
 
   Database& database_;

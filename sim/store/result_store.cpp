@@ -138,7 +138,7 @@ SaveOutcome ResultStore::save(const RunRecord& record, const RunTimes& times,
 }
 
 bool ResultStore::is_old() const {
-  return database_->integer("PRAGMA user_version") < kStoreVersion;
+  return database_->integer("PRAGMA user_version") < kReadableStoreVersion;
 }
 
 RecordReader& ResultStore::reader() const {

@@ -8,7 +8,9 @@ namespace orrery {
 /// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
 inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 /// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
-inline constexpr std::int64_t kStoreVersion = 4;
+inline constexpr std::int64_t kStoreVersion = 5;
+/// The first version whose points are read as they are: later ones only added tables.
+inline constexpr std::int64_t kReadableStoreVersion = 4;
 
 /// Times of kernels' thread blocks, kept from run to run (tile_rows.h); since version 2. Rows
 /// belong to no point: any number of points may rest on one.
@@ -26,6 +28,27 @@ CREATE TABLE tiles (
   events         INTEGER NOT NULL,
   engine_version TEXT NOT NULL,
   digest         TEXT NOT NULL          -- SHA-256 of key, duration_us and events
+) STRICT, WITHOUT ROWID;
+)sql";
+
+/// Rows of kRowTables (sim/results/result_rows.h), for results that have them; since version 5.
+inline constexpr const char* kRowSchema = R"sql(
+CREATE TABLE requests (                 -- one a served request; times in s from the start of the run
+  point         INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  position      INTEGER NOT NULL,
+  request       REAL, instance REAL, prompt_tokens REAL, output_tokens REAL,
+  found_tokens  REAL,                   -- of the prompt, kept from others
+  preemptions   REAL, arrival_s REAL, started_s REAL, first_token_s REAL,
+  moved_s       REAL,                   -- when its cache came from another instance
+  last_token_s  REAL,
+  PRIMARY KEY (point, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE samples (                  -- an instance at the end of some of its iterations
+  point         INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  position      INTEGER NOT NULL,
+  time_s        REAL, instance REAL, waiting REAL, running REAL, kv_used_share REAL,
+  PRIMARY KEY (point, position)
 ) STRICT, WITHOUT ROWID;
 )sql";
 

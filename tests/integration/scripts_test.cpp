@@ -51,6 +51,10 @@ TEST_F(PlottingScripts, SayThatAFileIsMissingOrNoJson) {
   const Outcome missing = script("plot_accuracy.py " + path("none.csv"));
   EXPECT_EQ(missing.code, 2);
   EXPECT_THAT(missing.out, HasSubstr("none.csv: No such file or directory"));
+  const Outcome store =
+      script("plot_serving.py " + write("text.db", "no database, but long enough\n"));
+  EXPECT_EQ(store.code, 2);
+  EXPECT_THAT(store.out, HasSubstr("text.db: file is not a database"));
   const Outcome text = script("plot_roofline.py " + write("device.json", "accelerator: h200\n"));
   EXPECT_EQ(text.code, 2);
   EXPECT_THAT(text.out, HasSubstr("device.json: this is no JSON"));

@@ -225,7 +225,7 @@ inline std::string result_of(const std::string& text, const std::vector<std::str
       record.identity.clear();
       record.name.clear();
       record.base = nullptr;
-      return to_json(record).dump();
+      return to_json(record).dump() + result_digest(record);
     } catch (const config::ConfigError& error) {
       return std::string(error.what());
     }

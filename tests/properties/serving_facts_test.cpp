@@ -164,6 +164,7 @@ TEST(Facts, OfServingMoveResults) {
        {"serving.fleet.0.speculative.acceptance_of=b/off"}},
       {"serving.kv_transfer.over", apart, {"serving.kv_transfer.over=scale_up"}},
       {"serving.kv_transfer.router", apart, {"serving.kv_transfer.router=round_robin"}},
+      {"serving.record", plain, {"serving.record=requests"}},
       {"serving.prices", plain, {"serving.prices=rental_3yr"}},
       {"serving.fleet.usd_per_hour", plain, {"serving.fleet.0.usd_per_hour=9"}},
       {"serving.router", many, {"serving.router=round_robin"}},

@@ -221,8 +221,8 @@ IterationPrice EngineTables::price(const BatchShape& shape) {
   if (tokens == 0) return {};
   std::int64_t sampled = shape.sequences;
   for (const Chunk& chunk : shape.chunks) sampled += chunk.samples ? 1 : 0;
-  double sum = dense(tokens) + layers_ * attention(shape);
-  if (expert_layers_ > 0) sum += expert_layers_ * experts(tokens);
+  double sum = dense(tokens + shape.padding) + layers_ * attention(shape);
+  if (expert_layers_ > 0) sum += expert_layers_ * experts(tokens + shape.padding);
   for (const auto& [layer, table] : sequences_)
     sum += table.at({static_cast<double>(std::max<std::int64_t>(sampled, 1)), 0, 0, 0});
   return {to_picoseconds(Seconds(sum * 1e-6)), 0};

@@ -16,6 +16,7 @@ namespace orrery {
 /// one by saying how the gaps between arrivals are distributed.
 struct OpenArrivals : RequestSourceConfig {
   Hertz rate{1};
+  double urgent = 0;  ///< share of the requests that go before others
   std::int64_t requests = 1000, seed = 0;
   Lengths input = Lengths::of(1024), output = Lengths::of(128);
 
@@ -35,6 +36,8 @@ config::Schema<T> open_arrivals_schema(const std::string& name, const std::strin
                 "which process of arrivals")
       .required("rate", static_cast<Hertz T::*>(&O::rate),
                 "requests that arrive in a second, on average: 10 /s", config::positive())
+      .optional("urgent", static_cast<double T::*>(&O::urgent),
+                "share of the requests with priority 0; others have 1", between(0, 1))
       .optional("requests", static_cast<std::int64_t T::*>(&O::requests), "requests in all",
                 between(1, 1e9))
       .optional("input", static_cast<Lengths T::*>(&O::input), "tokens of a prompt")

@@ -218,10 +218,7 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   outcome.components = std::move(played.components);
   outcome.links = link_use(network.topology(), outcome.replay, experiment.recorded);
   if (timeline) {
-    timeline->close();
-    if (timeline->left_out() > 0 && simulate_options.warn)
-      simulate_options.warn(trace + ": the last " + std::to_string(timeline->left_out()) +
-                            " spans are left out, a viewer takes no more");
+    close_timeline(*timeline, simulate_options);
   }
   return outcome;
 }

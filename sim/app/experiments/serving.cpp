@@ -14,6 +14,7 @@
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/serving_cost.h"
 #include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/serving_record.h"
 #include "sim/app/experiments/serving_transfer.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/kernel_pricing.h"
@@ -179,14 +180,14 @@ ServingFleet ServingExperiment::fleet() const {
 }
 
 void ServingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
-  if (!options.trace.empty()) throw UsageError("--trace: runs of requests have no timeline");
   record.provenance = provenance();
-  serve(fleet(), record, options.watch);
+  serve(fleet(), record, options);
 }
 
-void ServingExperiment::serve(
-    const ServingFleet& fleet, RunRecord& record,
-    const std::function<bool(std::size_t done, std::size_t all)>& watch) const {
+void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
+                              const SimulateOptions& options) const {
+  std::unique_ptr<Timeline> timeline;
+  if (!options.trace.empty()) timeline = std::make_unique<Timeline>(options.trace);
   const std::vector<ServingMemory> memory = fleet.memory(serving.fleet);
   for (std::size_t i = 0; i < memory.size(); ++i)
     if (!report_memory(serving.fleet[i], memory[i], record)) return;
@@ -201,11 +202,17 @@ void ServingExperiment::serve(
     handover.emplace(instances, *to_answers, kv_ports(fleet.model(), serving, memory));
   Service service(instances, *router, *source, log, handover ? &*handover : nullptr);
   Service::Watch look;
-  if (watch)
+  if (options.watch)
     look = [&](Picoseconds, std::int64_t answered) {
-      return watch(static_cast<std::size_t>(answered), all);
+      return options.watch(static_cast<std::size_t>(answered), all);
     };
+  std::optional<ServingTimeline> drawn;
+  if (timeline) service.observe(drawn.emplace(*timeline, serving.fleet));
+  FleetSamples samples(instances.size());
+  if (serving.record == ServingRecord::kRequests) service.observe(samples);
   service.run(look);
+  if (serving.record == ServingRecord::kRequests) record.rows = {request_rows(log), samples.rows()};
+  if (timeline) close_timeline(*timeline, options);
   report_serving(serving, service, log, instances, record);
   const ServedWork work{to_seconds(service.now() - service.first_arrival()), output_tokens(log)};
   if (record.status == RunStatus::kOk) {

@@ -8,6 +8,7 @@
 
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/simulate.h"
 #include "workloads/llm/model_config.h"
 
 namespace orrery {
@@ -41,9 +42,9 @@ struct ServingExperiment final : Experiment {
   ServingFleet fleet() const;
   /// Serves the workload on a fleet that may have served others before, and fills the record.
   /// @param fleet made of groups that differ from those here in engines and replicas alone
-  /// @param watch as SimulateOptions::watch
+  /// @param options of which the watch and the file for a timeline count
   void serve(const ServingFleet& fleet, RunRecord& record,
-             const std::function<bool(std::size_t done, std::size_t all)>& watch = nullptr) const;
+             const SimulateOptions& options = {}) const;
 
  private:
   nlohmann::ordered_json provenance() const;

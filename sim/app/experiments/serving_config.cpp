@@ -90,6 +90,9 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
           .optional("kv_transfer", &S::kv_transfer,
                     "how caches go from instances of prompts to those of answers")
           .optional("slo", &S::slo, "what users were promised")
+          .optional("record", &S::record,
+                    "what a stored result has: metrics, or requests, which adds a row for each "
+                    "request and what queues and caches held over time")
           .optional("prices", &S::prices,
                     "what accelerators cost: a list of configs/prices, a path, or none")
           .check(

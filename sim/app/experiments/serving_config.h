@@ -84,6 +84,22 @@ struct ServingSlo {
   static const config::Schema<ServingSlo>& schema();
 };
 
+/// What of a run a result has.
+enum class ServingRecord : std::uint8_t {
+  kMetrics,
+  kRequests  ///< a row a request, and queues and caches over time, as well
+};
+
+namespace config {
+
+template <>
+struct EnumNames<ServingRecord> {
+  static constexpr std::pair<ServingRecord, const char*> values[] = {
+      {ServingRecord::kMetrics, "metrics"}, {ServingRecord::kRequests, "requests"}};
+};
+
+}  // namespace config
+
 /// Everything under `serving`.
 struct ServingConfig {
   config::OneOf<RequestSourceConfig> workload;
@@ -91,6 +107,7 @@ struct ServingConfig {
   std::string router = "least_loaded";
   KvTransferConfig kv_transfer;
   ServingSlo slo;
+  ServingRecord record = ServingRecord::kMetrics;
   std::string prices = "neocloud";  ///< a name of the library, or a path; "none"
 
   /// Whether prompts and answers are the work of different instances.

@@ -113,6 +113,8 @@ const TimeMetrics kTpot("tpot", "time per further token of a request");
 const TimeMetrics kItl("itl", "time between two tokens that follow each other");
 const TimeMetrics kE2el("e2el", "time from arrival to the last token");
 
+const TimeMetrics kUrgentTtft("urgent_ttft",
+                              "time from arrival to the first token of requests of priority 0");
 const TimeMetrics kTransfer("kv_transfer",
                             "time from the first token to the cache being where answers go on");
 
@@ -140,7 +142,7 @@ bool keeps(const std::optional<Seconds>& bound, double time_ms) {
 }
 
 struct RequestTimes {
-  Times ttft, tpot, e2el;
+  Times ttft, tpot, e2el, urgent;  ///< urgent: TTFT of those that go before others
   std::int64_t good = 0, prompt = 0, output = 0, preemptions = 0, found = 0;
 
   RequestTimes(const ServingLog& log, const ServingSlo& slo);
@@ -158,6 +160,7 @@ RequestTimes::RequestTimes(const ServingLog& log, const ServingSlo& slo) {
     ttft.values.push_back(first);
     e2el.values.push_back(all);
     if (a.output > 1) tpot.values.push_back(each);
+    if (a.priority == 0) urgent.values.push_back(first);
     good += keeps(ttft_bound, first) && keeps(tpot_bound, each) && keeps(e2el_bound, all) ? 1 : 0;
     prompt += a.prompt;
     output += a.output;
@@ -184,6 +187,8 @@ void report_times(RequestTimes& times, const ServingLog& log, RunRecord& record)
   times.tpot.report(kTpot, record);
   report(kItl, log.gaps(), record);
   times.e2el.report(kE2el, record);
+  if (times.urgent.values.size() < times.ttft.values.size())
+    times.urgent.report(kUrgentTtft, record);
 }
 
 void report_queue(const ServingLog& log, RunRecord& record) {

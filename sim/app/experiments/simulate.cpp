@@ -9,9 +9,17 @@
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/replay/replay.h"
+#include "sim/trace/timeline.h"
 #include "sim/units/printable.h"
 
 namespace orrery {
+
+void close_timeline(Timeline& timeline, const SimulateOptions& options) {
+  timeline.close();
+  if (timeline.left_out() == 0 || !options.warn) return;
+  options.warn(options.trace + ": the last " + std::to_string(timeline.left_out()) +
+               " spans are left out, a viewer takes no more");
+}
 
 void add_metric(RunRecord& record, const DeclaredMetric& metric, double value) {
   record.metrics.push_back({metric.info().name, value, metric.info().unit});

@@ -13,6 +13,8 @@
 
 namespace orrery {
 
+class Timeline;
+
 struct SimulateOptions {
   std::string trace;                  ///< file for a Perfetto timeline; empty: none
   TileMemo* tiles = nullptr;          ///< results of tiles, looked up and kept there; null: nowhere
@@ -32,6 +34,9 @@ std::shared_ptr<const Configuration> configuration_of(const LoadedExperiment& lo
 /// status kInfeasible with the reason.
 /// @throws config::ConfigError for what only shows when the model is built.
 RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& options = {});
+
+/// Writes a timeline, and warns where it lacks what a viewer would not take.
+void close_timeline(Timeline& timeline, const SimulateOptions& options);
 
 /// Adds a number, or a word, to a result.
 void add_metric(RunRecord& record, const DeclaredMetric& metric, double value);

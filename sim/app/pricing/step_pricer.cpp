@@ -275,7 +275,7 @@ IterationPrice StepPricer::price(const BatchShape& shape) {
   const std::int64_t tokens = shape.tokens();
   if (tokens == 0) return {};
   terms_.clear();
-  bool known = add_tokens(tokens, shape.chunks.empty());
+  bool known = add_tokens(tokens + shape.padding, shape.chunks.empty());
   known = add_decodes(shape) && known;
   std::int64_t sampled = shape.sequences * shape.queries;
   for (const Chunk& chunk : shape.chunks) {

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/inference.h"
@@ -214,10 +220,37 @@ TEST(Serving, AWatchEndsARunThatKeepsWhatWasAnswered) {
   EXPECT_FALSE(was_stopped(simulate(load(kOne))));
 }
 
-TEST(Serving, HasNoTimelineAndSaysSo) {
+TEST(Serving, ATimelineHasIterationsAndTransfers) {
+  const std::string file =
+      ::testing::TempDir() + "serving_" + std::to_string(::getpid()) + ".pftrace";
   SimulateOptions options;
-  options.trace = "timeline.pftrace";
-  EXPECT_THROW(simulate(load(kOne), options), UsageError);
+  options.trace = file;
+  simulate(load("{experiment: serving, model: llama_3_1_8b, serving: {workload: {rate: 9 /s, "
+                "requests: 3, input: 300, output: 4}, fleet: [{name: p, system: dgx_h100, role: "
+                "prefill, engine: {kind: vllm}}, {name: d, system: dgx_h100, role: decode, engine: "
+                "{kind: vllm}}]}}"),
+           options);
+  std::ifstream stream(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  std::filesystem::remove(file);
+  for (const char* name : {"p 0 (prefill)", "d 0 (decode)", "prompts 300", "decodes 1",
+                           "KV transfers", "request 2", "KV cache used"})
+    EXPECT_THAT(text, HasSubstr(name));
+}
+
+TEST(Serving, RowsOfRequestsAreKeptWhereAskedFor) {
+  EXPECT_TRUE(simulate(load(kOne)).rows.empty());
+  const RunRecord record =
+      simulate(load(kOne, {"serving.record=requests", "serving.workload.requests=5"}));
+  ASSERT_EQ(record.rows.size(), 2U);
+  const std::size_t width = row_table("requests").width;
+  const std::vector<double>& values = record.rows[0].values;
+  ASSERT_EQ(values.size(), 5 * width);
+  double ttft = 0;
+  for (std::size_t i = 0; i < 5; ++i) ttft += values[i * width + 8] - values[i * width + 6];
+  EXPECT_NEAR(ttft / 5 * 1e3, metric(record, "mean_ttft_ms"), 1e-9);
+  EXPECT_TRUE(std::isnan(values[9]));  // nothing came from elsewhere
+  EXPECT_FALSE(record.rows[1].values.empty());
 }
 
 TEST(EngineNetwork, SmallAllReducesInsideASystemGoByTheEngine) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -305,6 +307,42 @@ TEST(ResultStore, AStoreOfVersionThreeIsMigratedAndServesNoPointOfToday) {
   EXPECT_EQ(store.database()->integer(
                 "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old_%' OR name = 'metrics'"),
             0);
+}
+
+TEST(ResultStore, AStoreOfVersionFourIsReadAsItIsAndGetsTheTablesOfRows) {
+  const TemporaryFolder folder;
+  {
+    ResultStore store = ResultStore::open(folder / "r.db");
+    store.save(example_record(), example_times());
+  }
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("DROP TABLE requests; DROP TABLE samples; PRAGMA user_version = 4");
+  const std::string identity = example_record().identity;
+  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").contains(identity));
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("new"), example_times());
+  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+  EXPECT_TRUE(store.contains(identity));
+  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM requests"), 0);
+  store.verify();
+}
+
+TEST(ResultStore, RowsComeBackToTheBitAndCountInTheDigest) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  RunRecord record = example_record();
+  const std::string without = result_digest(record);
+  record.rows = {{"samples", {0.1, 0, 1, 2, 1.0 / 3, 0.2, 0, std::nan(""), 2, 0.5}}};
+  EXPECT_NE(result_digest(record), without);
+  store.save(record, example_times());
+  const RunRecord read = *store.find(record.identity);
+  ASSERT_EQ(read.rows.size(), 1U);
+  EXPECT_EQ(read.rows[0].name, "samples");
+  EXPECT_EQ(result_digest(read), result_digest(record));
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("UPDATE samples SET waiting = 9 WHERE position = 0");
+  EXPECT_EQ(fault_of([&] { static_cast<void>(store.find(record.identity)); }),
+            StoreFault::kCorrupt);
 }
 
 TEST(ResultStore, StoresOfVersionsOneAndTwoLackTablesAndAreMigratedToo) {

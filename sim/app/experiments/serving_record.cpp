@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving_record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kMostSamples = 1024;  ///< samples kept of an instance
+
+double used_share(const Instance& instance) {
+  std::int64_t used = 0, all = 0;
+  for (std::size_t rank = 0; rank < instance.ranks(); ++rank) {
+    used += instance.pool(rank).used();
+    all += instance.pool(rank).blocks();
+  }
+  return all == 0 ? 0 : static_cast<double>(used) / static_cast<double>(all);
+}
+
+/// "prompts 2048 + decodes 96"
+std::string batch_text(const Batch& batch, const Queue& queue) {
+  std::int64_t prompts = 0, decodes = 0;
+  for (const Batch::Share& share : batch.shares) {
+    if (queue.running[share.running].decodes()) {
+      ++decodes;
+    } else {
+      prompts += share.tokens;
+    }
+  }
+  std::string text = prompts > 0 ? "prompts " + std::to_string(prompts) : "";
+  if (decodes > 0) text += (text.empty() ? "decodes " : " + decodes ") + std::to_string(decodes);
+  return text;
+}
+
+const char* category_of(const std::string& text) {
+  if (text.starts_with("decodes")) return "decode";
+  return text.find('+') == std::string::npos ? "prefill" : "mixed";
+}
+
+}  // namespace
+
+void FleetSamples::begun(std::size_t index, const Instance& instance, Picoseconds begin,
+                         Picoseconds /*end*/) {
+  OfInstance& of = of_[index];
+  if (of.seen++ % of.stride != 0) return;
+  of.kept.push_back({begin, static_cast<double>(instance.view().waiting),
+                     static_cast<double>(instance.view().running), used_share(instance)});
+  if (of.kept.size() < kMostSamples) return;
+  for (std::size_t i = 1; 2 * i < of.kept.size(); ++i) of.kept[i] = of.kept[2 * i];
+  of.kept.resize((of.kept.size() + 1) / 2);
+  of.stride *= 2;
+}
+
+void FleetSamples::moved(std::int64_t /*request*/, std::size_t /*from*/, std::size_t /*to*/,
+                         Picoseconds /*begin*/, Picoseconds /*end*/) {}
+
+ResultRows FleetSamples::rows() const {
+  std::vector<std::pair<std::size_t, const Sample*>> all;
+  for (std::size_t i = 0; i < of_.size(); ++i)
+    for (const Sample& sample : of_[i].kept) all.emplace_back(i, &sample);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.second->time < b.second->time; });
+  ResultRows rows{"samples", {}};
+  for (const auto& [instance, sample] : all)
+    for (const double value : {to_seconds(sample->time).base(), static_cast<double>(instance),
+                               sample->waiting, sample->running, sample->used})
+      rows.values.push_back(value);
+  return rows;
+}
+
+ServingTimeline::ServingTimeline(Timeline& timeline, const std::vector<ServingGroup>& groups)
+    : timeline_(timeline) {
+  for (const ServingGroup& group : groups) {
+    for (int replica = 0; replica < group.replicas; ++replica) {
+      std::string name = group.name + " " + std::to_string(replica);
+      if (group.role == InstanceRole::kPrefill) name += " (prefill)";
+      if (group.role == InstanceRole::kDecode) name += " (decode)";
+      timeline_.process(static_cast<std::uint32_t>(names_.size()), name);
+      for (int rank = 0; rank < group.parallel.dp; ++rank)
+        timeline_.thread(static_cast<std::uint32_t>(names_.size()),
+                         static_cast<std::uint32_t>(rank),
+                         group.parallel.dp == 1 ? "iterations" : "rank " + std::to_string(rank));
+      names_.push_back(std::move(name));
+    }
+  }
+}
+
+void ServingTimeline::begun(std::size_t index, const Instance& instance, Picoseconds begin,
+                            Picoseconds end) {
+  const auto role = static_cast<std::uint32_t>(index);
+  for (std::size_t rank = 0; rank < instance.ranks(); ++rank) {
+    const std::string text = batch_text(instance.batch(rank), instance.queue(rank));
+    if (text.empty()) continue;
+    timeline_.span(role, static_cast<std::uint32_t>(rank), text, category_of(text), begin, end);
+  }
+  timeline_.counter(role, "requests waiting", begin, static_cast<double>(instance.view().waiting));
+  timeline_.counter(role, "requests running", begin, static_cast<double>(instance.view().running));
+  timeline_.counter(role, "KV cache used", begin, used_share(instance));
+}
+
+/// Each on the first lane that is free then.
+void ServingTimeline::moved(std::int64_t request, std::size_t from, std::size_t to,
+                            Picoseconds begin, Picoseconds end) {
+  const auto role = static_cast<std::uint32_t>(names_.size());
+  const auto free = std::find_if(lane_ends_.begin(), lane_ends_.end(),
+                                 [begin](Picoseconds last) { return last <= begin; });
+  const auto lane = static_cast<std::uint32_t>(free - lane_ends_.begin());
+  if (free == lane_ends_.end()) lane_ends_.push_back(0);
+  lane_ends_[lane] = end;
+  timeline_.process(role, "KV transfers");
+  timeline_.span(role, lane, "request " + std::to_string(request),
+                 names_[from] + " to " + names_[to], begin, end);
+}
+
+ResultRows request_rows(const ServingLog& log) {
+  ResultRows rows{"requests", {}};
+  const auto s = [](Picoseconds time) {
+    return time == kNotYet ? std::nan("") : to_seconds(time).base();
+  };
+  for (const ServedRequest& a : log.answers()) {
+    for (const double value :
+         {static_cast<double>(a.id), static_cast<double>(a.instance), static_cast<double>(a.prompt),
+          static_cast<double>(a.output), static_cast<double>(a.found),
+          static_cast<double>(a.preemptions), s(a.arrival), s(a.started), s(a.first_token),
+          s(a.moved), s(a.last_token)})
+      rows.values.push_back(value);
+  }
+  return rows;
+}
+
+}  // namespace orrery
