@@ -113,6 +113,7 @@ inline bool is_told_elsewhere(const std::string& fact) {
   const auto has = [&](const char* text) { return fact.find(text) != std::string::npos; };
   for (const char* part : {"system.", "parallel.", "speculative.model."})
     if (fact.starts_with(std::string("serving.fleet.") + part)) return true;
+  if (has(".turns.uniform") || has(".turns.lognormal") || has(".turns.empirical")) return true;
   if (has(".engine.") && !has(".engine.vllm.") && (has(".host.") || has(".custom_all_reduce")))
     return true;
   return fact.starts_with("serving.workload.") && !has(".poisson.") &&

@@ -105,6 +105,10 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm")},
       {{"serving.workload.weibull."},
        serving("arrival: weibull, shape: 2, rate: 50 /s, requests: 12, output: 4", "kind: vllm")},
+      {{"serving.workload.sessions."},
+       serving("arrival: sessions, rate: 5 /s, sessions: 4, turns: 3, system_prompt: 64, "
+               "think_time: 0.1 s, max_context: 700, output: 20",
+               "kind: vllm")},
       {{"serving.workload.closed_loop."},
        serving("concurrency: 4, requests: 12, output: 4", "kind: vllm")},
   };
@@ -114,6 +118,9 @@ TEST(Facts, OfServingMoveResults) {
       "{experiment: serving, model: qwen2_5_3b, serving: {workload: {rate: 200 /s, requests: 24, "
       "input: 400, output: {uniform: [2, 40]}}, fleet: [{system: dgx_h100, role: prefill, engine: "
       "{kind: vllm}}, {system: dgx_h100, role: decode, replicas: 3, engine: {kind: vllm}}]}}";
+  const std::string urgent =
+      serving("rate: 300 /s, requests: 40, urgent: 0.5, input: 400, output: 12",
+              "kind: vllm, max_num_seqs: 2, scheduling_policy: priority");
   const std::vector<Change> changes = {
       {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
       {engine + "vllm.version",
@@ -164,6 +171,25 @@ TEST(Facts, OfServingMoveResults) {
        {"serving.fleet.0.speculative.acceptance_of=b/off"}},
       {"serving.kv_transfer.over", apart, {"serving.kv_transfer.over=scale_up"}},
       {"serving.kv_transfer.router", apart, {"serving.kv_transfer.router=round_robin"}},
+      {"serving.workload.poisson.urgent", urgent, {"serving.workload.urgent=0.2"}},
+      {"serving.workload.gamma.urgent",
+       urgent,
+       {"serving.workload.arrival=gamma", "serving.workload.burstiness=1"}},
+      {"serving.workload.weibull.urgent",
+       urgent,
+       {"serving.workload.arrival=weibull", "serving.workload.shape=1"}},
+      {engine + "vllm.scheduling_policy",
+       urgent,
+       {"serving.fleet.0.engine.scheduling_policy=fcfs"}},
+      {engine + "vllm.enforce_eager",
+       serving("concurrency: 9, requests: 9, output: 9", "kind: vllm"),
+       {"serving.fleet.0.engine.enforce_eager=true"}},
+      {engine + "vllm.max_cudagraph_capture_size",
+       serving("concurrency: 9, requests: 9, output: 9", "kind: vllm"),
+       {"serving.fleet.0.engine.max_cudagraph_capture_size=8"}},
+      {engine + "sglang.cuda_graph_max_bs",
+       serving("concurrency: 9, requests: 9, output: 9", "kind: sglang"),
+       {"serving.fleet.0.engine.cuda_graph_max_bs=8"}},
       {"serving.record", plain, {"serving.record=requests"}},
       {"serving.prices", plain, {"serving.prices=rental_3yr"}},
       {"serving.fleet.usd_per_hour", plain, {"serving.fleet.0.usd_per_hour=9"}},

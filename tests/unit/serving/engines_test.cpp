@@ -2,6 +2,8 @@
 // What each engine puts into its iterations, by hand.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/unit/serving/fixture.h"
 
 namespace orrery {
@@ -173,6 +175,53 @@ TEST(TensorrtLlm, TakesPromptsWholeBesideAnswers) {
 TEST(Engines, TheOneThatIsNotNamedIsVllm) {
   EXPECT_EQ(test::read_of<SchedulerConfig>("{max_num_seqs: 3}")->kind, "vllm");
   EXPECT_THROW(test::read_of<SchedulerConfig>("{kind: vlm}"), config::ConfigError);
+}
+
+TEST(Vllm, ByPriorityTheFirstInItsOrderJoins) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 3; ++i)
+    requests.push_back({.id = i, .prompt = 10, .output = 2, .priority = i == 2 ? 0 : 1});
+  test::Engine fcfs("{kind: vllm, max_num_seqs: 1}", 100, requests);
+  EXPECT_EQ(fcfs.step(), "P0:10");
+  test::Engine engine("{kind: vllm, max_num_seqs: 1, scheduling_policy: priority}", 100, requests);
+  EXPECT_EQ(engine.step(), "P2:10");
+  EXPECT_EQ(engine.step(), "D2");
+  EXPECT_EQ(engine.step(), "P0:10");
+}
+
+TEST(Vllm, ByPriorityWhoComesLastInItIsDropped) {
+  // Four blocks of 4 tokens. Both have two, full with the 8th token: for the next one of request 0,
+  // the urgent one, request 1 goes; without priorities it would be the same place, of the last.
+  std::vector<Request> requests = {{.id = 0, .prompt = 7, .output = 5, .priority = 1},
+                                   {.id = 1, .prompt = 7, .output = 5, .priority = 0}};
+  const std::string keys = ", block_size: 4}";
+  test::Engine by_priority("{kind: vllm, scheduling_policy: priority" + keys, 4, requests);
+  EXPECT_EQ(by_priority.step(), "P1:7 P0:7");
+  EXPECT_EQ(by_priority.step(), "D1 D0");
+  EXPECT_EQ(by_priority.step(), "D1");
+  test::Engine fcfs("{kind: vllm" + keys, 4, requests);
+  EXPECT_EQ(fcfs.step(), "P0:7 P1:7");
+  EXPECT_EQ(fcfs.step(), "D0 D1");
+  EXPECT_EQ(fcfs.step(), "D0");
+}
+
+std::int64_t padded(const std::string& keys, std::int64_t tokens, bool decodes = true) {
+  return test::read_of<SchedulerConfig>(keys)->padded(tokens, decodes);
+}
+
+TEST(Vllm, BatchesRunTheNextLargerGraph) {
+  for (const auto& [tokens, size] : std::map<std::int64_t, std::int64_t>{
+           {1, 1}, {2, 2}, {3, 4}, {5, 8}, {250, 256}, {257, 272}, {512, 512}, {513, 513}})
+    EXPECT_EQ(padded("{kind: vllm}", tokens), size) << tokens;
+  EXPECT_EQ(padded("{kind: vllm, enforce_eager: true}", 5), 5);
+  EXPECT_EQ(padded("{kind: vllm, max_num_seqs: 16}", 33), 33);
+}
+
+TEST(Sglang, OnlyDecodesRunGraphs) {
+  EXPECT_EQ(padded("{kind: sglang}", 13), 16);
+  EXPECT_EQ(padded("{kind: sglang}", 17), 24);
+  EXPECT_EQ(padded("{kind: sglang}", 13, false), 13);
+  EXPECT_EQ(padded("{kind: sglang, cuda_graph_max_bs: 0}", 13), 13);
 }
 
 }  // namespace

@@ -136,6 +136,54 @@ class TraceFile {
   std::string path_;
 };
 
+TEST(Sessions, EachTurnHasAllThatWasSaidBefore) {
+  const auto config = test::read_of<RequestSourceConfig>(
+      "{arrival: sessions, rate: 1 /s, sessions: 1, turns: 3, system_prompt: 32, input: 16, "
+      "output: 10, think_time: 0 s}");
+  const auto source = config->make();
+  const auto first = source->next();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_FALSE(source->next().has_value());
+  EXPECT_EQ(first->prompt, 32 + 16);
+  const auto second = source->after(*first, 5'000'000);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->arrival, 5'000'000U);
+  EXPECT_EQ(second->prompt, 48 + 10 + 16);
+  // 58 tokens were said: three pieces of 16 are the same, the fourth has more in it.
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(second->prefix->pieces[i], first->prefix->pieces[i]);
+  const auto third = source->after(*second, 6'000'000);
+  ASSERT_TRUE(third.has_value());
+  EXPECT_FALSE(source->after(*third, 7'000'000).has_value());
+}
+
+TEST(Sessions, ShareWhatAllBeginWithAndNothingElse) {
+  const auto config = test::read_of<RequestSourceConfig>(
+      "{arrival: sessions, rate: 1 /s, sessions: 2, turns: 1, system_prompt: 40, input: 30}");
+  const auto source = config->make();
+  const auto a = source->next(), b = source->next();
+  EXPECT_EQ(a->prefix->pieces[1], b->prefix->pieces[1]);
+  EXPECT_NE(a->prefix->pieces[2], b->prefix->pieces[2]);  // only 8 of its 16 tokens are common
+}
+
+TEST(Sessions, EndBeforeTheyGrowTooLong) {
+  const auto config = test::read_of<RequestSourceConfig>(
+      "{arrival: sessions, rate: 1 /s, sessions: 1, turns: 9, input: 50, output: 50, max_context: "
+      "199}");
+  const auto source = config->make();
+  auto turn = source->next();
+  EXPECT_FALSE(source->after(*turn, 1).has_value());  // 50 + 50 + 50 + 50
+}
+
+TEST(OpenArrivals, UrgentRequestsAreTheShareThatIsAskedFor) {
+  std::int64_t urgent = 0;
+  for (const Request& request : test::requests_of("{rate: 9 /s, requests: 4000, urgent: 0.25}"))
+    urgent += request.priority == 0 ? 1 : 0;
+  EXPECT_NEAR(static_cast<double>(urgent), 1000, 3 * 27.4);  // sqrt(4000 x 0.25 x 0.75)
+  for (const Request& request : test::requests_of("{rate: 9 /s, requests: 9}"))
+    EXPECT_EQ(request.priority, 0);
+}
+
 TEST(Trace, OfAzureCountsFromItsFirstRequest) {
   const TraceFile file(
       "TIMESTAMP,ContextTokens,GeneratedTokens\n"
