@@ -38,8 +38,9 @@ Handover::Handover(std::vector<Instance>& instances, Router& router,
   }
 }
 
-std::uint32_t Handover::link_of(std::size_t instance, std::size_t rank) const {
-  return first_links_[instance] + static_cast<std::uint32_t>(2 * rank);
+std::uint32_t Handover::link_of(std::size_t instance, Instance::Slot slot) const {
+  return first_links_[instance] +
+         static_cast<std::uint32_t>(2 * instances_[instance].rank_of(slot));
 }
 
 void Handover::leave(Instance::Leaving left, std::size_t from, Picoseconds now) {
@@ -68,9 +69,9 @@ void Handover::look_for_room(std::size_t instance, Picoseconds now) {
 
 bool Handover::begin(std::uint32_t slot, Picoseconds now) {
   Move& move = moves_[slot];
-  const auto rank = instances_[move.to].make_room(move.state);
-  if (!rank) return false;
-  move.rank = *rank;
+  const auto slot_there = instances_[move.to].make_room(move.state);
+  if (!slot_there) return false;
+  move.slot = *slot_there;
   const KvSize& size = ports_[move.to].size;
   const Bytes bytes = size.of(move.state.request.prompt) - size.of(move.state.cached);
   moved_ = moved_ + bytes;
@@ -79,7 +80,8 @@ bool Handover::begin(std::uint32_t slot, Picoseconds now) {
     return true;
   }
   TransferCost cost;
-  for (const std::uint32_t link : {link_of(move.from, move.left.rank), link_of(move.to, *rank) + 1})
+  for (const std::uint32_t link :
+       {link_of(move.from, move.left.slot), link_of(move.to, *slot_there) + 1})
     cost.loads.push_back({link, bytes.base(), bytes.base()});
   move.transfer = fabric_.add(cost);
   if (slot_of_.size() <= move.transfer) slot_of_.resize(move.transfer + 1);
@@ -114,7 +116,7 @@ Handover::Moved Handover::arrive(std::uint32_t slot, Picoseconds now) {
   times_.add(now - move.since, 1);
   const Moved moved{move.state.request.id, move.from, move.to, move.since};
   instances_[move.from].let_go(move.left);
-  instances_[move.to].receive(std::move(move.state), move.rank, now);
+  instances_[move.to].receive(std::move(move.state), move.slot, now);
   spare_.push_back(slot);
   return moved;
 }

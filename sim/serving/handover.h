@@ -71,14 +71,14 @@ class Handover {
   struct Move {
     Instance::Leaving left;  ///< where it comes from
     std::size_t from = 0, to = 0;
-    RequestState state;    ///< where it goes
-    std::size_t rank = 0;  ///< there
+    RequestState state;       ///< where it goes
+    Instance::Slot slot = 0;  ///< there
     std::uint32_t transfer = 0;
     Picoseconds since = 0;
   };
 
   bool begin(std::uint32_t slot, Picoseconds now);
-  std::uint32_t link_of(std::size_t instance, std::size_t rank) const;
+  std::uint32_t link_of(std::size_t instance, Instance::Slot slot) const;
 
   std::vector<Instance>& instances_;
   Router& router_;

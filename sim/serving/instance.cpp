@@ -18,37 +18,36 @@ std::string text_of(const Request& request) {
 
 }  // namespace
 
-Instance::Instance(const SchedulerConfig& engine, const KvRules& kv, int ranks,
-                   IterationPricer& pricer, InstanceRole role, const Speculation& speculation,
-                   const std::optional<HostCosts>& host)
+Instance::Instance(const SchedulerConfig& engine, IterationPricer& pricer,
+                   const InstanceRules& rules)
     : engine_(engine),
-      host_(host.value_or(engine.host)),
+      host_(rules.host.value_or(engine.host)),
       pricer_(pricer),
       request_delay_(to_picoseconds(host_.request)),
-      role_(role),
-      speculation_(speculation) {
-  ranks_.reserve(static_cast<std::size_t>(ranks));
-  for (int i = 0; i < ranks; ++i) ranks_.emplace_back(engine, kv);
+      role_(rules.role),
+      speculation_(rules.speculation),
+      flights_(static_cast<std::size_t>(rules.lanes)) {
+  for (int i = 0; i < rules.ranks; ++i) pools_.emplace_back(rules.kv);
+  for (int i = 0; i < rules.ranks * rules.lanes; ++i) slots_.emplace_back(engine);
 }
 
 void Instance::require_room(const Request& request) const {
-  const KvPool& pool = ranks_.front().pool;
+  const KvPool& pool = pools_.front();
   if (pool.fits_alone(request)) return;
   throw std::overflow_error(text_of(request) + " does not fit in a cache of " +
                             std::to_string(pool.blocks() * pool.block_tokens()) + " tokens");
 }
 
-/// Ranks, those with the fewest requests first.
-std::vector<std::size_t> Instance::by_load() const {
-  const auto load = [this](std::size_t rank) {
-    const Queue& queue = ranks_[rank].queue;
-    return 4 * (queue.waiting.size() + ranks_[rank].expected) + queue.running.size();
+/// Those with the fewest requests first.
+std::vector<Instance::Slot> Instance::by_load() const {
+  const auto load = [this](Slot slot) {
+    const Place& place = slots_[slot];
+    return 4 * (place.queue.waiting.size() + place.expected) + place.queue.running.size();
   };
-  std::vector<std::size_t> ranks(ranks_.size());
-  std::iota(ranks.begin(), ranks.end(), std::size_t{0});
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](std::size_t a, std::size_t b) { return load(a) < load(b); });
-  return ranks;
+  std::vector<Slot> slots(slots_.size());
+  std::iota(slots.begin(), slots.end(), Slot{0});
+  std::stable_sort(slots.begin(), slots.end(), [&](Slot a, Slot b) { return load(a) < load(b); });
+  return slots;
 }
 
 void Instance::add(Request request) {
@@ -56,8 +55,8 @@ void Instance::add(Request request) {
   if (role_ == InstanceRole::kPrefill) state.rest = std::exchange(state.request.output, 1) - 1;
   require_room(state.request);
   tokens_ += state.request.prompt;
-  const std::size_t least = ranks_.size() == 1 ? 0 : by_load().front();
-  ranks_[least].queue.waiting.push_back(std::move(state));
+  const Slot least = slots_.size() == 1 ? 0 : by_load().front();
+  slots_[least].queue.waiting.push_back(std::move(state));
   look();
 }
 
@@ -68,109 +67,139 @@ void Instance::expect(const Request& request) {
 }
 
 /// With the block of the token that comes next: it is taken into an iteration in any case.
-std::optional<std::size_t> Instance::make_room(RequestState& state) {
+std::optional<Instance::Slot> Instance::make_room(RequestState& state) {
   require_room(state.request);
-  for (const std::size_t rank : by_load()) {
-    KvPool& pool = ranks_[rank].pool;
+  for (const Slot slot : by_load()) {
+    KvPool& pool = pool_of(slot);
     pool.find_prefix(state);
     if (pool.grow(state, state.request.prompt + 1 + pool.guesses() - state.cached)) {
-      ++ranks_[rank].expected;
-      return rank;
+      ++slots_[slot].expected;
+      return slot;
     }
     pool.release(state);
   }
   return std::nullopt;
 }
 
-void Instance::receive(RequestState state, std::size_t rank, Picoseconds now) {
+void Instance::receive(RequestState state, Slot slot, Picoseconds now) {
   --expected_;
-  --ranks_[rank].expected;
+  --slots_[slot].expected;
   state.cached = state.moved = state.request.prompt;
   state.moved_at = now;
-  ranks_[rank].queue.waiting.push_back(std::move(state));
+  slots_[slot].queue.waiting.push_back(std::move(state));
   look();
 }
 
 void Instance::let_go(Leaving& left) {
-  ranks_[left.rank].pool.release(left.state);
+  pool_of(left.slot).release(left.state);
   --held_;
 }
 
 std::int64_t Instance::kept(const Request& request) const {
   std::int64_t most = 0;
-  for (const Rank& rank : ranks_) most = std::max(most, rank.pool.kept(request));
+  for (const KvPool& pool : pools_) most = std::max(most, pool.kept(request));
   return most;
 }
 
 /// Caches that came from other instances may hold all blocks, and none be left for those that run:
 /// the last that came is dropped then, and computed again.
-void Instance::admit(Rank& rank) {
-  rank.scheduler->admit(rank.queue, rank.pool, rank.batch);
-  while (rank.batch.shares.empty()) {
-    auto& waiting = rank.queue.waiting;
+void Instance::admit(Slot slot) {
+  Place& place = slots_[slot];
+  place.scheduler->admit(place.queue, pool_of(slot), place.batch);
+  while (place.batch.shares.empty()) {
+    auto& waiting = place.queue.waiting;
     const auto last = std::find_if(waiting.rbegin(), waiting.rend(),
                                    [](const RequestState& p) { return p.moved > 0; });
     if (last == waiting.rend()) return;
-    rank.pool.release(*last);
+    pool_of(slot).release(*last);
     ++last->preemptions;
-    rank.scheduler->admit(rank.queue, rank.pool, rank.batch);
+    place.scheduler->admit(place.queue, pool_of(slot), place.batch);
   }
 }
 
-Picoseconds Instance::begin(Picoseconds now) {
-  Picoseconds device = 0;
-  std::size_t most = 0;
-  const Rank* stuck = nullptr;
-  for (Rank& rank : ranks_) {
-    admit(rank);
-    if (rank.batch.shares.empty()) {
-      if (!rank.queue.waiting.empty()) stuck = &rank;
+Instance::Work Instance::work(std::size_t lane) {
+  Work work;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    admit(slot(lane, rank));
+    Place& place = slots_[slot(lane, rank)];
+    if (place.batch.shares.empty()) {
+      if (!place.queue.waiting.empty()) work.stuck = &place;
       continue;
     }
-    most = std::max(most, rank.batch.shares.size());
-    BatchShape shape = rank.batch.shape(rank.queue, speculation_.guesses());
+    work.sequences = std::max(work.sequences, place.batch.shares.size());
+    BatchShape shape = place.batch.shape(place.queue, speculation_.guesses());
     const std::int64_t tokens = shape.tokens();
     shape.padding = engine_.padded(tokens, shape.chunks.empty()) - tokens;
     const IterationPrice price = pricer_.price(shape);
-    device = std::max(device, price.time);
+    work.device = std::max(work.device, price.time);
     energy_ += price.energy;
   }
-  look();
-  if (most == 0) {
-    if (stuck == nullptr || expected_ > 0 || held_ > 0) return 0;
-    throw std::overflow_error(text_of(stuck->queue.waiting.front().request) +
-                              " never gets into an iteration of this engine");
-  }
-  const bool follows = iterations_ > 0 && last_end_ == now;
-  begin_ = now;
-  end_ = checked_add(now, host_.iteration_time(device, most, follows));
-  return end_;
+  return work;
 }
 
-void Instance::end(Rank& rank, ServingLog& log, std::vector<RequestState>& finished,
-                   std::vector<Leaving>& leaving) {
-  if (rank.batch.shares.empty()) return;
-  rank.batch.ran(rank.queue);
+/// A batch enters the first stage when that has done its part of the one before, and leaves the
+/// last stage a stage's time after it at least.
+void Instance::fly(std::size_t lane, const Work& work, Picoseconds now) {
+  Flight& flight = flights_[lane];
+  const bool follows = flight.last_end == now && now > 0;
+  const Picoseconds time = host_.iteration_time(work.device, work.sequences, follows);
+  const Picoseconds stage = time / flights_.size();
+  flight.asked = now;
+  flight.begin = std::max(now, first_free_);
+  flight.end = std::max(checked_add(flight.begin, time), last_out_ + stage);
+  first_free_ = flights_.size() == 1 ? 0 : flight.begin + stage;
+  last_out_ = flights_.size() == 1 ? 0 : flight.end;
+  ++in_flight_;
+}
+
+std::optional<Instance::Begun> Instance::begin(Picoseconds now) {
+  const Place* stuck = nullptr;
+  for (std::size_t tried = 0; tried < flights_.size(); ++tried) {
+    const std::size_t lane = (next_lane_ + tried) % flights_.size();
+    if (flights_[lane].end > 0) continue;
+    const Work todo = work(lane);
+    if (todo.sequences == 0) {
+      if (todo.stuck != nullptr) stuck = todo.stuck;
+      continue;
+    }
+    fly(lane, todo, now);
+    next_lane_ = (lane + 1) % flights_.size();
+    look();
+    return Begun{lane, flights_[lane].begin, flights_[lane].end};
+  }
+  look();
+  if (stuck != nullptr && expected_ == 0 && held_ == 0 && in_flight_ == 0)
+    throw std::overflow_error(text_of(stuck->queue.waiting.front().request) +
+                              " never gets into an iteration of this engine");
+  return std::nullopt;
+}
+
+void Instance::end_slot(Slot slot, ServingLog& log, std::vector<RequestState>& finished,
+                        std::vector<Leaving>& leaving) {
+  Place& place = slots_[slot];
+  const Flight& flight = flights_[slot / ranks()];
+  if (place.batch.shares.empty()) return;
+  place.batch.ran(place.queue);
   std::int64_t steady = 0;  // tokens that follow one of the iteration before
-  for (const Batch::Share& share : rank.batch.shares) {
-    RequestState& p = rank.queue.running[share.running];
+  for (const Batch::Share& share : place.batch.shares) {
+    RequestState& p = place.queue.running[share.running];
     if (p.started == kNotYet) {
-      p.started = begin_;
+      p.started = flight.begin;
       p.found = p.cached - share.tokens;
     }
     if (!share.samples) continue;
     if (share.decodes) speculation_.accept(p);
     if (p.produced == 1) {
-      p.first_token = end_;
-    } else if (p.last_token == begin_) {
+      p.first_token = flight.end;
+    } else if (p.last_token == flight.asked) {
       ++steady;
     } else {
-      log.add_gap(end_ - p.last_token, 1);
+      log.add_gap(flight.end - p.last_token, 1);
     }
-    p.last_token = end_;
+    p.last_token = flight.end;
   }
-  log.add_gap(end_ - begin_, steady);
-  auto& running = rank.queue.running;
+  log.add_gap(flight.end - flight.asked, steady);
+  auto& running = place.queue.running;
   const auto live = std::stable_partition(running.begin(), running.end(),
                                           [](const RequestState& p) { return !p.done(); });
   for (auto p = live; p != running.end(); ++p) {
@@ -178,36 +207,40 @@ void Instance::end(Rank& rank, ServingLog& log, std::vector<RequestState>& finis
     if (p->rest > 0) {
       p->request.output += std::exchange(p->rest, 0);
       ++held_;
-      leaving.push_back({std::move(*p), static_cast<std::size_t>(&rank - ranks_.data())});
+      leaving.push_back({std::move(*p), slot});
       continue;
     }
-    rank.pool.release(*p);
+    pool_of(slot).release(*p);
     finished.push_back(std::move(*p));
   }
   running.erase(live, running.end());
+  place.batch.shares.clear();
 }
 
-void Instance::end(ServingLog& log, std::vector<RequestState>& finished,
+void Instance::end(std::size_t lane, ServingLog& log, std::vector<RequestState>& finished,
                    std::vector<Leaving>& leaving) {
-  for (Rank& rank : ranks_) end(rank, log, finished, leaving);
+  Flight& flight = flights_[lane];
+  for (std::size_t rank = 0; rank < ranks(); ++rank)
+    end_slot(slot(lane, rank), log, finished, leaving);
   ++iterations_;
-  busy_time_ += end_ - begin_;
-  last_end_ = end_;
-  end_ = 0;
+  busy_time_ += flight.end - std::min(flight.end, std::max(flight.begin, busy_until_));
+  busy_until_ = std::max(busy_until_, flight.end);
+  flight.last_end = std::exchange(flight.end, 0);
+  --in_flight_;
   look();
 }
 
 void Instance::look() {
   view_ = {.waiting = expected_, .tokens = tokens_, .prefixes = this};
-  for (const Rank& rank : ranks_) {
-    view_.waiting += static_cast<std::int64_t>(rank.queue.waiting.size());
-    view_.running += static_cast<std::int64_t>(rank.queue.running.size());
+  for (const Place& place : slots_) {
+    view_.waiting += static_cast<std::int64_t>(place.queue.waiting.size());
+    view_.running += static_cast<std::int64_t>(place.queue.running.size());
   }
 }
 
 std::int64_t Instance::used_blocks() const {
   std::int64_t sum = 0;
-  for (const Rank& rank : ranks_) sum += rank.pool.used();
+  for (const KvPool& pool : pools_) sum += pool.used();
   return sum;
 }
 

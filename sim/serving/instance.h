@@ -19,52 +19,77 @@ namespace orrery {
 /// What an instance does with requests: their prompts, the rest of their answers, or both.
 enum class InstanceRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
+/// What instances of one kind have in common.
+struct InstanceRules {
+  KvRules kv;     ///< rules of the cache of each rank
+  int ranks = 1;  ///< data parallel ranks
+  int lanes = 1;  ///< batches in flight at a time: one a pipeline stage
+  InstanceRole role = InstanceRole::kBoth;
+  Speculation speculation = {};
+  std::optional<HostCosts> host = std::nullopt;  ///< work of the host; none: that of the engine
+};
+
 /// Data parallel ranks that run iterations together, each with requests, a cache and a scheduler of
 /// its own. Nobody begins the next iteration before the slowest has ended this one.
+///
+/// With pipeline stages an instance has as many batches in flight, each with requests of its own,
+/// as virtual engines or micro-batches have them: a batch follows the one before it from stage to
+/// stage, all of which take an equal part of its time.
 class Instance final : public KeptPrefixes {
  public:
-  /// A request that leaves after its first token, and the rank that has its cache.
+  /// Requests of one rank in one of the batches: lane * ranks + rank.
+  using Slot = std::size_t;
+
+  /// A request that leaves after its first token, and where its cache is.
   struct Leaving {
     RequestState state;
-    std::size_t rank = 0;
+    Slot slot = 0;
+  };
+
+  /// An iteration that has begun.
+  struct Begun {
+    std::size_t lane = 0;
+    Picoseconds begin = 0, end = 0;
   };
 
   /// @param engine outlives it
-  /// @param kv rules of the cache of each rank
   /// @param pricer of all instances like this one; outlives it
-  /// @param host work of the host; none: that of the engine
-  Instance(const SchedulerConfig& engine, const KvRules& kv, int ranks, IterationPricer& pricer,
-           InstanceRole role = InstanceRole::kBoth, const Speculation& speculation = {},
-           const std::optional<HostCosts>& host = std::nullopt);
+  Instance(const SchedulerConfig& engine, IterationPricer& pricer, const InstanceRules& rules);
 
-  /// A request joins those that wait, at the rank with the fewest.
+  /// A request joins those that wait, where there are the fewest.
   /// @throws std::overflow_error for one that fits in no cache
   void add(Request request);
-  bool busy() const { return end_ > 0; }
-  /// Begins an iteration. @return when it ends; 0 where there is nothing to do
+  /// Whether no more iterations can begin.
+  bool busy() const { return in_flight_ == flights_.size(); }
+  /// Begins an iteration, if there is one to begin.
   /// @throws std::overflow_error where requests wait that the engine can never run
-  Picoseconds begin(Picoseconds now);
-  /// Ends the iteration: tokens are there, and requests that are done leave for `finished`. Of an
-  /// instance of prompts those with answers that go on are in `leaving`; their caches stay.
-  void end(ServingLog& log, std::vector<RequestState>& finished, std::vector<Leaving>& leaving);
+  std::optional<Begun> begin(Picoseconds now);
+  /// Ends the iteration of a lane: tokens are there, and requests that are done leave for
+  /// `finished`. Of an instance of prompts those with answers that go on are in `leaving`; their
+  /// caches stay.
+  void end(std::size_t lane, ServingLog& log, std::vector<RequestState>& finished,
+           std::vector<Leaving>& leaving);
 
   /// Counts a request that another instance has begun and that comes here.
   void expect(const Request& request);
-  /// Makes room for an expected one, at the rank with the fewest: its blocks, and what it shares
-  /// with others here. @return the rank; nothing where none has room
+  /// Makes room for an expected one, where there are the fewest: its blocks, and what it shares
+  /// with others here. @return where; nothing where there is none
   /// @throws std::overflow_error for one that fits in no cache
-  std::optional<std::size_t> make_room(RequestState& state);
+  std::optional<Slot> make_room(RequestState& state);
   /// The cache of an expected one is there: it waits for its next token.
-  void receive(RequestState state, std::size_t rank, Picoseconds now);
+  void receive(RequestState state, Slot slot, Picoseconds now);
   /// The cache of one that has left is no longer needed.
   void let_go(Leaving& left);
 
   InstanceRole role() const { return role_; }
-  /// What a rank does in the iteration under way.
-  const Batch& batch(std::size_t rank) const { return ranks_[rank].batch; }
-  const Queue& queue(std::size_t rank) const { return ranks_[rank].queue; }
-  const KvPool& pool(std::size_t rank) const { return ranks_[rank].pool; }
-  std::size_t ranks() const { return ranks_.size(); }
+  Slot slot(std::size_t lane, std::size_t rank) const { return lane * ranks() + rank; }
+  std::size_t rank_of(Slot slot) const { return slot % ranks(); }
+  /// What is done there in the iteration under way.
+  const Batch& batch(Slot slot) const { return slots_[slot].batch; }
+  const Queue& queue(Slot slot) const { return slots_[slot].queue; }
+  const KvPool& pool(std::size_t rank) const { return pools_[rank]; }
+  std::size_t ranks() const { return pools_.size(); }
+  std::size_t lanes() const { return flights_.size(); }
   const InstanceView& view() const { return view_; }
   /// At the rank that has most of it.
   std::int64_t kept(const Request& request) const override;
@@ -78,20 +103,34 @@ class Instance final : public KeptPrefixes {
   std::int64_t used_blocks() const;
 
  private:
-  struct Rank {
-    Rank(const SchedulerConfig& engine, const KvRules& kv) : pool(kv), scheduler(engine.make()) {}
+  struct Place {
+    explicit Place(const SchedulerConfig& engine) : scheduler(engine.make()) {}
     Queue queue;
-    KvPool pool;
     std::unique_ptr<Scheduler> scheduler;
     Batch batch;
     std::size_t expected = 0;  ///< requests whose caches are on their way to it
   };
+  /// The iteration of a lane under way; end 0: none.
+  struct Flight {
+    Picoseconds asked = 0;  ///< when it was put together
+    Picoseconds begin = 0, end = 0;
+    Picoseconds last_end = 0;  ///< end of the one before it
+  };
 
-  void end(Rank& rank, ServingLog& log, std::vector<RequestState>& finished,
-           std::vector<Leaving>& leaving);
-  std::vector<std::size_t> by_load() const;
+  KvPool& pool_of(Slot slot) { return pools_[rank_of(slot)]; }
+  /// What an iteration takes, and the most sequences of a rank.
+  struct Work {
+    Picoseconds device = 0;
+    std::size_t sequences = 0;
+    const Place* stuck = nullptr;  ///< where requests wait, and none runs
+  };
+  Work work(std::size_t lane);
+  void fly(std::size_t lane, const Work& work, Picoseconds now);
+  void end_slot(Slot slot, ServingLog& log, std::vector<RequestState>& finished,
+                std::vector<Leaving>& leaving);
+  std::vector<Slot> by_load() const;
   void require_room(const Request& request) const;
-  void admit(Rank& rank);
+  void admit(Slot slot);
   void look();
 
   const SchedulerConfig& engine_;
@@ -100,14 +139,17 @@ class Instance final : public KeptPrefixes {
   Picoseconds request_delay_;
   InstanceRole role_;
   Speculation speculation_;
-  std::vector<Rank> ranks_;
+  std::vector<KvPool> pools_;  ///< caches by rank
+  std::vector<Place> slots_;
+  std::vector<Flight> flights_;  ///< by lane
+  std::size_t in_flight_ = 0, next_lane_ = 0;
+  Picoseconds first_free_ = 0;  ///< when the first stage can take a batch
+  Picoseconds last_out_ = 0;    ///< when the last stage gives the last batch back
   InstanceView view_;
-  std::int64_t tokens_ = 0;          ///< tokens of the prompts of all that it has
-  std::int64_t expected_ = 0;        ///< requests that come from other instances
-  std::int64_t held_ = 0;            ///< requests that have left, and whose caches have not
-  Picoseconds begin_ = 0, end_ = 0;  ///< times of the iteration under way; end_ 0: none
-  Picoseconds last_end_ = 0;         ///< end of the iteration before it
-  Picoseconds busy_time_ = 0;
+  std::int64_t tokens_ = 0;    ///< tokens of the prompts of all that it has
+  std::int64_t expected_ = 0;  ///< requests that come from other instances
+  std::int64_t held_ = 0;      ///< requests that have left, and whose caches have not
+  Picoseconds busy_time_ = 0, busy_until_ = 0;
   double energy_ = 0;
   std::int64_t iterations_ = 0;
 };

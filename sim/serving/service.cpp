@@ -63,10 +63,10 @@ void Service::queue(std::uint32_t slot) {
   spare_.push_back(slot);
 }
 
-void Service::end_iteration(std::size_t instance) {
+void Service::end_iteration(std::size_t instance, std::size_t lane) {
   finished_.clear();
   leaving_.clear();
-  instances_[instance].end(log_, finished_, leaving_);
+  instances_[instance].end(lane, log_, finished_, leaving_);
   awake_.push_back(instance);
   for (Instance::Leaving& left : leaving_) handover_->leave(std::move(left), instance, now_);
   for (const RequestState& progress : finished_) {
@@ -103,11 +103,13 @@ void Service::follow_handover() {
 /// Once all that happens at this time has happened.
 void Service::begin_iterations() {
   for (const std::size_t i : awake_) {
-    if (instances_[i].busy()) continue;
-    const Picoseconds end = instances_[i].begin(now_);
-    if (end == 0) continue;
-    events_queue_.push({end, static_cast<std::uint32_t>(i), kIteration, 0});
-    for (ServingObserver* observer : observers_) observer->begun(i, instances_[i], now_, end);
+    while (!instances_[i].busy()) {
+      const auto begun = instances_[i].begin(now_);
+      if (!begun) break;
+      events_queue_.push({begun->end, static_cast<std::uint32_t>(i), kIteration,
+                          static_cast<std::uint16_t>(begun->lane)});
+      for (ServingObserver* observer : observers_) observer->begun(i, instances_[i], *begun);
+    }
   }
   awake_.clear();
 }
@@ -115,7 +117,7 @@ void Service::begin_iterations() {
 void Service::handle(const Event& event) {
   if (event.kind == kArrival) arrive(event.target);
   if (event.kind == kQueued) queue(event.target);
-  if (event.kind == kIteration) end_iteration(event.target);
+  if (event.kind == kIteration) end_iteration(event.target, event.argument);
   if (event.kind == kCrossed) cross();
   if (event.kind == kMoved) move(event.target);
 }

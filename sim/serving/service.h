@@ -59,7 +59,7 @@ class Service {
   void expect_next();
   void arrive(std::uint32_t slot);
   void queue(std::uint32_t slot);
-  void end_iteration(std::size_t instance);
+  void end_iteration(std::size_t instance, std::size_t lane);
   void begin_iterations();
   void follow_handover();
   void cross();

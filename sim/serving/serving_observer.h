@@ -16,9 +16,8 @@ class ServingObserver {
   ServingObserver& operator=(const ServingObserver&) = delete;
   virtual ~ServingObserver() = default;
 
-  /// An instance has begun an iteration that will end at `end`; its ranks have their batches.
-  virtual void begun(std::size_t index, const Instance& instance, Picoseconds begin,
-                     Picoseconds end) = 0;
+  /// An instance has begun an iteration; its ranks have their batches.
+  virtual void begun(std::size_t index, const Instance& instance, const Instance::Begun& begun) = 0;
   /// The cache of a request has gone from one instance to another.
   virtual void moved(std::int64_t request, std::size_t from, std::size_t to, Picoseconds begin,
                      Picoseconds end) = 0;

@@ -81,8 +81,6 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
 }
 
 void require_group(const LlmConfig& llm, const ServingGroup& group) {
-  require(group.parallel.pp == 1, "parallel.pp",
-          "replicas of several pipeline stages are not modelled in serving", {"1", {}});
   require_supported(llm, serving_step(group));
   matrix_peak(group.system.accelerator, group.precision);
   if (!group.speculative) return;
@@ -172,11 +170,16 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
       prices = speculative_[i].get();
     }
     if (pricer != nullptr) prices = pricer;
-    const KvRules rules{engine.block_tokens, memories[i].blocks, engine.prefix_caching,
-                        speculation.guesses()};
+    InstanceRules rules;
+    rules.kv = {engine.block_tokens, memories[i].blocks, engine.prefix_caching,
+                speculation.guesses()};
+    rules.ranks = groups[i].parallel.dp;
+    rules.lanes = groups[i].parallel.pp;
+    rules.role = groups[i].role;
+    rules.speculation = speculation;
+    rules.host = host;
     for (int replica = 0; replica < groups[i].replicas; ++replica)
-      instances.emplace_back(*groups[i].engine.object, rules, groups[i].parallel.dp, *prices,
-                             groups[i].role, speculation, host.value_or(groups[i].engine->host));
+      instances.emplace_back(*groups[i].engine.object, *prices, rules);
   }
   return instances;
 }

@@ -34,6 +34,14 @@ std::string batch_text(const Batch& batch, const Queue& queue) {
   return text;
 }
 
+/// Data parallel ranks, and batches of pipelines.
+std::string slot_text(const ParallelConfig& parallel, int slot) {
+  std::string text = "iterations";
+  if (parallel.dp > 1) text += ", rank " + std::to_string(slot % parallel.dp);
+  if (parallel.pp > 1) text += ", batch " + std::to_string(slot / parallel.dp);
+  return text;
+}
+
 const char* category_of(const std::string& text) {
   if (text.starts_with("decodes")) return "decode";
   return text.find('+') == std::string::npos ? "prefill" : "mixed";
@@ -41,11 +49,11 @@ const char* category_of(const std::string& text) {
 
 }  // namespace
 
-void FleetSamples::begun(std::size_t index, const Instance& instance, Picoseconds begin,
-                         Picoseconds /*end*/) {
+void FleetSamples::begun(std::size_t index, const Instance& instance,
+                         const Instance::Begun& begun) {
   OfInstance& of = of_[index];
   if (of.seen++ % of.stride != 0) return;
-  of.kept.push_back({begin, static_cast<double>(instance.view().waiting),
+  of.kept.push_back({begun.begin, static_cast<double>(instance.view().waiting),
                      static_cast<double>(instance.view().running), used_share(instance)});
   if (of.kept.size() < kMostSamples) return;
   for (std::size_t i = 1; 2 * i < of.kept.size(); ++i) of.kept[i] = of.kept[2 * i];
@@ -78,26 +86,31 @@ ServingTimeline::ServingTimeline(Timeline& timeline, const std::vector<ServingGr
       if (group.role == InstanceRole::kPrefill) name += " (prefill)";
       if (group.role == InstanceRole::kDecode) name += " (decode)";
       timeline_.process(static_cast<std::uint32_t>(names_.size()), name);
-      for (int rank = 0; rank < group.parallel.dp; ++rank)
+      const int slots = group.parallel.dp * group.parallel.pp;
+      for (int slot = 0; slot < slots; ++slot)
         timeline_.thread(static_cast<std::uint32_t>(names_.size()),
-                         static_cast<std::uint32_t>(rank),
-                         group.parallel.dp == 1 ? "iterations" : "rank " + std::to_string(rank));
+                         static_cast<std::uint32_t>(slot), slot_text(group.parallel, slot));
       names_.push_back(std::move(name));
     }
   }
 }
 
-void ServingTimeline::begun(std::size_t index, const Instance& instance, Picoseconds begin,
-                            Picoseconds end) {
+void ServingTimeline::begun(std::size_t index, const Instance& instance,
+                            const Instance::Begun& begun) {
   const auto role = static_cast<std::uint32_t>(index);
   for (std::size_t rank = 0; rank < instance.ranks(); ++rank) {
-    const std::string text = batch_text(instance.batch(rank), instance.queue(rank));
+    const Instance::Slot slot = instance.slot(begun.lane, rank);
+    const std::string text = batch_text(instance.batch(slot), instance.queue(slot));
     if (text.empty()) continue;
-    timeline_.span(role, static_cast<std::uint32_t>(rank), text, category_of(text), begin, end);
+    timeline_.span(role, static_cast<std::uint32_t>(slot), text, category_of(text), begun.begin,
+                   begun.end);
   }
-  timeline_.counter(role, "requests waiting", begin, static_cast<double>(instance.view().waiting));
-  timeline_.counter(role, "requests running", begin, static_cast<double>(instance.view().running));
-  timeline_.counter(role, "KV cache used", begin, used_share(instance));
+  const InstanceView& view = instance.view();
+  const std::pair<const char*, double> counters[] = {
+      {"requests waiting", static_cast<double>(view.waiting)},
+      {"requests running", static_cast<double>(view.running)},
+      {"KV cache used", used_share(instance)}};
+  for (const auto& [name, value] : counters) timeline_.counter(role, name, begun.begin, value);
 }
 
 /// Each on the first lane that is free then.

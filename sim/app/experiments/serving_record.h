@@ -19,8 +19,7 @@ class FleetSamples final : public ServingObserver {
  public:
   explicit FleetSamples(std::size_t instances) : of_(instances) {}
 
-  void begun(std::size_t index, const Instance& instance, Picoseconds begin,
-             Picoseconds end) override;
+  void begun(std::size_t index, const Instance& instance, const Instance::Begun& begun) override;
   void moved(std::int64_t request, std::size_t from, std::size_t to, Picoseconds begin,
              Picoseconds end) override;
 
@@ -47,8 +46,7 @@ class ServingTimeline final : public ServingObserver {
   /// @param groups whose replicas the instances are, in their order
   ServingTimeline(Timeline& timeline, const std::vector<ServingGroup>& groups);
 
-  void begun(std::size_t index, const Instance& instance, Picoseconds begin,
-             Picoseconds end) override;
+  void begun(std::size_t index, const Instance& instance, const Instance::Begun& begun) override;
   void moved(std::int64_t request, std::size_t from, std::size_t to, Picoseconds begin,
              Picoseconds end) override;
 

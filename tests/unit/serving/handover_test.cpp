@@ -51,10 +51,12 @@ Served serve(std::vector<Request> requests, const Split& split = {},
   Served served;
   for (int i = 0; i < split.prefill + split.decode; ++i) {
     const bool prefill = i < split.prefill;
+    const std::int64_t blocks = prefill ? 1000 : split.blocks;
     served.instances.emplace_back(
-        *engine.object,
-        KvRules{memory.block_tokens, prefill ? 1000 : split.blocks, memory.prefix_caching},
-        split.ranks, pricer, prefill ? InstanceRole::kPrefill : InstanceRole::kDecode);
+        *engine.object, pricer,
+        InstanceRules{.kv = {memory.block_tokens, blocks, memory.prefix_caching},
+                      .ranks = split.ranks,
+                      .role = prefill ? InstanceRole::kPrefill : InstanceRole::kDecode});
   }
   const auto prompts = Routers::at("router", "round_robin")();
   const auto answers = Routers::at("router", "round_robin")();

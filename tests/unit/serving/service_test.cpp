@@ -25,7 +25,7 @@ Picoseconds linear(const BatchShape& shape) {
 struct Fleet {
   std::string engine = "{kind: vllm}";
   std::int64_t blocks = 100000;
-  int replicas = 1, ranks = 1;
+  int replicas = 1, ranks = 1, lanes = 1;
   std::string router = "round_robin";
 };
 
@@ -47,9 +47,11 @@ Ran serve(RequestSource& source, const Fleet& fleet = {},
   const EngineMemory memory = engine->memory();
   Ran ran;
   for (int i = 0; i < fleet.replicas; ++i)
-    ran.instances.emplace_back(*engine.object,
-                               KvRules{memory.block_tokens, fleet.blocks, memory.prefix_caching},
-                               fleet.ranks, pricer);
+    ran.instances.emplace_back(
+        *engine.object, pricer,
+        InstanceRules{.kv = {memory.block_tokens, fleet.blocks, memory.prefix_caching},
+                      .ranks = fleet.ranks,
+                      .lanes = fleet.lanes});
   const auto router = Routers::at("router", fleet.router)();
   Service service(ran.instances, *router, source, ran.log);
   service.run();
@@ -61,6 +63,31 @@ Ran serve(std::vector<Request> requests, const Fleet& fleet = {},
           std::function<Picoseconds(const BatchShape&)> price = linear) {
   Given source(std::move(requests));
   return serve(source, fleet, std::move(price));
+}
+
+TEST(Instance, BatchesOfAPipelineFollowEachOtherFromStageToStage) {
+  // Two stages: each of four requests alone takes 10 us + 100 and then 10 + 1 for a token. The
+  // second batch enters when the first has left the first stage, and leaves half of its time after
+  // the first has left.
+  std::vector<Request> requests;
+  for (int i = 0; i < 2; ++i) requests.push_back({.id = i, .prompt = 100, .output = 2});
+  const Ran ran = serve(requests, {.lanes = 2});
+  EXPECT_EQ(ran.of(0).first_token, 110 * kMicrosecond);
+  EXPECT_EQ(ran.of(1).started, 55 * kMicrosecond);
+  EXPECT_EQ(ran.of(1).first_token, 165 * kMicrosecond);
+  EXPECT_EQ(ran.of(0).last_token, 165 * kMicrosecond + 11 * kMicrosecond / 2);
+  EXPECT_EQ(ran.instances[0].busy_time(), ran.end);
+}
+
+TEST(Instance, APipelineOfStagesGivesAsManyTimesTheTokens) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 64; ++i) requests.push_back({.id = i, .prompt = 1, .output = 400});
+  // A batch takes the same whatever is in it: four in flight give four times as much.
+  const auto constant = [](const BatchShape&) { return Picoseconds{40} * kMicrosecond; };
+  const double one = static_cast<double>(serve(requests, {}, constant).end);
+  const double four = static_cast<double>(serve(requests, {.lanes = 4}, constant).end);
+  EXPECT_NEAR(four / one, 1, 0.01);  // as long for a token of each, but a quarter in each batch
+  EXPECT_EQ(serve(requests, {.lanes = 4}, constant).instances[0].iterations(), 4 * 400);
 }
 
 TEST(Service, OneRequestTakesItsPrefillAndItsDecodes) {
@@ -121,11 +148,14 @@ TEST(Service, EveryEngineAnswersAllAndLeaksNoBlock) {
       "{rate: 3000 /s, requests: 400, input: {uniform: [1, 300]}, output: {uniform: [1, 60]}}");
   for (const auto& [name, item] : config::Registered<SchedulerConfig>::items()) {
     const auto engine = test::read_of<SchedulerConfig>("{kind: " + name + "}");
-    const auto source = config->make();
-    const Ran ran = serve(*source, {.engine = "{kind: " + name + "}",
-                                    .blocks = 1200 / engine->memory().block_tokens});
-    EXPECT_EQ(ran.log.answers().size(), 400U) << name;
-    EXPECT_EQ(ran.instances[0].used_blocks(), 0) << name;
+    for (const int lanes : {1, 3}) {
+      const auto source = config->make();
+      const Ran ran = serve(*source, {.engine = "{kind: " + name + "}",
+                                      .blocks = 1200 / engine->memory().block_tokens,
+                                      .lanes = lanes});
+      EXPECT_EQ(ran.log.answers().size(), 400U) << name;
+      EXPECT_EQ(ran.instances[0].used_blocks(), 0) << name;
+    }
   }
 }
 
@@ -233,7 +263,7 @@ TEST(Service, CanBeStopped) {
   const auto engine = test::read_of<SchedulerConfig>("{kind: vllm}");
   PricedBy pricer(linear);
   std::vector<Instance> instances;
-  instances.emplace_back(*engine.object, KvRules{16, 100, true}, 1, pricer);
+  instances.emplace_back(*engine.object, pricer, InstanceRules{.kv = {16, 100, true}});
   const auto router = Routers::at("router", "round_robin")();
   const auto source = config->make();
   ServingLog log;
