@@ -131,7 +131,9 @@ Instance::Work Instance::work(std::size_t lane) {
     const std::int64_t tokens = shape.tokens();
     shape.padding = engine_.padded(tokens, shape.chunks.empty()) - tokens;
     const IterationPrice price = pricer_.price(shape);
-    work.device = std::max(work.device, price.time);
+    // What is brought back comes layer by layer, beside the computing.
+    const Picoseconds load = to_picoseconds(pools_[rank].take_load_time());
+    work.device = std::max({work.device, price.time, load});
     energy_ += price.energy;
   }
   return work;
@@ -241,6 +243,12 @@ void Instance::look() {
 std::int64_t Instance::used_blocks() const {
   std::int64_t sum = 0;
   for (const KvPool& pool : pools_) sum += pool.used();
+  return sum;
+}
+
+std::int64_t Instance::loaded_tokens() const {
+  std::int64_t sum = 0;
+  for (const KvPool& pool : pools_) sum += pool.loaded_tokens();
   return sum;
 }
 

@@ -99,6 +99,8 @@ class Instance final : public KeptPrefixes {
   Picoseconds busy_time() const { return busy_time_; }
   /// Joules of its devices above idle.
   double energy() const { return energy_; }
+  /// Tokens that were brought back from memory below that of the devices.
+  std::int64_t loaded_tokens() const;
   /// Blocks that requests of all ranks hold.
   std::int64_t used_blocks() const;
 

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace orrery {
+
+KvPool::KvPool(const KvRules& rules)
+    : rules_(rules), free_(rules.blocks), tiers_(rules.tiers.size()) {}
 
 /// Whether pieces of the prompt are kept. All requests of a run tell pieces of one length.
 bool KvPool::caches(const Request& request) {
@@ -35,8 +39,11 @@ void KvPool::find_prefix(RequestState& progress) {
   const std::int64_t most = std::min(whole, computed) / piece_tokens_;
   while (progress.shared < most) {
     const auto known = pieces_.find(hash_of(prefix, progress.shared));
-    if (known == pieces_.end()) break;
-    hold(known->second);
+    if (known != pieces_.end()) {
+      hold(known->second);
+    } else if (!bring_back(hash_of(prefix, progress.shared))) {
+      break;
+    }
     ++progress.shared;
   }
   progress.cached = progress.shared * piece_tokens_;
@@ -57,8 +64,52 @@ std::int64_t KvPool::kept(const Request& request) const {
   return pieces * piece_tokens_;
 }
 
+/// A piece goes into the first tier, whose oldest goes into the next.
+void KvPool::keep_below(std::uint64_t hash) {
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    Tier& tier = tiers_[i];
+    const auto known = tier.pieces.find(hash);
+    if (known != tier.pieces.end()) tier.order.erase(known->second);
+    tier.pieces[hash] = tier.order.insert(tier.order.end(), hash);
+    if (static_cast<std::int64_t>(tier.pieces.size()) * piece_tokens_ <= rules_.tiers[i].tokens)
+      return;
+    hash = tier.order.front();
+    tier.order.pop_front();
+    tier.pieces.erase(hash);
+  }
+}
+
+/// Gives a piece that a tier has blocks again. False: none has it, or there is no room.
+bool KvPool::bring_back(std::uint64_t hash) {
+  for (Tier& tier : tiers_) {
+    const auto known = tier.pieces.find(hash);
+    if (known == tier.pieces.end()) continue;
+    if (piece_blocks_ > available()) return false;
+    tier.order.splice(tier.order.end(), tier.order, known->second);
+    tier.loading += piece_tokens_;
+    loaded_tokens_ += piece_tokens_;
+    make_room(piece_blocks_);
+    free_ -= piece_blocks_;
+    pieces_[hash].holders = 1;
+    return true;
+  }
+  return false;
+}
+
+Seconds KvPool::take_load_time() {
+  Seconds longest{};
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    const std::int64_t tokens = std::exchange(tiers_[i].loading, 0);
+    if (tokens == 0) continue;
+    const KvTierRules& rules = rules_.tiers[i];
+    longest = std::max(longest, rules.latency + rules.token * static_cast<double>(tokens));
+  }
+  return longest;
+}
+
 void KvPool::make_room(std::int64_t blocks) {
   while (free_ < blocks) {
+    if (!tiers_.empty()) keep_below(idle_pieces_.front());
     pieces_.erase(idle_pieces_.front());
     idle_pieces_.pop_front();
     idle_ -= piece_blocks_;

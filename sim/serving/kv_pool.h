@@ -4,10 +4,19 @@
 #include <cstdint>
 #include <list>
 #include <unordered_map>
+#include <vector>
 
 #include "sim/serving/request.h"
+#include "sim/units/units.h"
 
 namespace orrery {
+
+/// Memory below that of the devices, which pieces of prompts go to when their blocks are needed.
+struct KvTierRules {
+  std::int64_t tokens = 0;  ///< tokens that it has room for
+  Seconds token{};          ///< time to bring a token back
+  Seconds latency{};        ///< time before the first of those that are brought back together
+};
 
 /// How an engine keeps keys and values.
 struct KvRules {
@@ -15,15 +24,17 @@ struct KvRules {
   std::int64_t blocks = 0;         ///< blocks of the pool
   bool prefix_caching = false;     ///< blocks of ended requests are kept for equal prefixes
   std::int64_t guesses = 0;        ///< tokens that a decode adds beyond its next, and may take back
+  std::vector<KvTierRules> tiers = {};  ///< from the nearest on; with prefix_caching
 };
 
 /// Blocks of keys and values of an instance (Kwon et al. 2023, PagedAttention). A request holds
 /// whole blocks for the tokens in its cache. With prefix caching, pieces of prompts that several
 /// requests begin with are held once, and stay after the last of them has ended until their blocks
-/// are needed: the least recently used goes first.
+/// are needed: the least recently used goes first, into the first tier below, and from there into
+/// the next. What a prompt begins with is brought back from wherever it is; a copy stays there.
 class KvPool {
  public:
-  explicit KvPool(const KvRules& rules) : rules_(rules), free_(rules.blocks) {}
+  explicit KvPool(const KvRules& rules);
 
   std::int64_t blocks() const { return rules_.blocks; }
   std::int64_t block_tokens() const { return rules_.block_tokens; }
@@ -50,6 +61,10 @@ class KvPool {
   /// Makes room for `tokens` more in the cache of a request, and for the guesses of one that
   /// decodes. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);
+  /// Time to bring back what was found in tiers since the last call: of all tiers at once.
+  Seconds take_load_time();
+  /// Tokens that were brought back.
+  std::int64_t loaded_tokens() const { return loaded_tokens_; }
   /// Gives all back that a request holds and empties its cache.
   void release(RequestState& progress);
 
@@ -59,7 +74,16 @@ class KvPool {
     std::list<std::uint64_t>::iterator idle;  ///< where it stands in idle pieces, without holders
   };
 
+  /// Pieces in a tier, the least recently used first.
+  struct Tier {
+    std::list<std::uint64_t> order;
+    std::unordered_map<std::uint64_t, std::list<std::uint64_t>::iterator> pieces;
+    std::int64_t loading = 0;  ///< tokens found since the last take_load_time()
+  };
+
   bool caches(const Request& request);
+  void keep_below(std::uint64_t hash);
+  bool bring_back(std::uint64_t hash);
   std::uint64_t hash_of(const PrefixHashes& prefix, std::int64_t piece) const;
   void hold(Piece& piece);
   void share(RequestState& progress);
@@ -73,6 +97,8 @@ class KvPool {
   std::int64_t piece_tokens_ =
       0;  ///< tokens of each piece: whole blocks, and whole pieces of requests
   std::int64_t piece_blocks_ = 0;
+  std::vector<Tier> tiers_;
+  std::int64_t loaded_tokens_ = 0;
 };
 
 }  // namespace orrery

@@ -105,6 +105,11 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm")},
       {{"serving.workload.weibull."},
        serving("arrival: weibull, shape: 2, rate: 50 /s, requests: 12, output: 4", "kind: vllm")},
+      {{"serving.fleet.kv_tiers."},
+       serving("arrival: sessions, rate: 5 /s, sessions: 6, turns: 4, input: 300, think_time: 2 s, "
+               "output: 20",
+               "kind: vllm, num_gpu_blocks: 130",
+               ", kv_tiers: [{kind: host, capacity: 30 MB, bandwidth: 1 GB/s, latency: 50 ms}]")},
       {{"serving.workload.sessions."},
        serving("arrival: sessions, rate: 5 /s, sessions: 4, turns: 3, system_prompt: 64, "
                "think_time: 0.1 s, max_context: 700, output: 20",
@@ -190,6 +195,12 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "sglang.cuda_graph_max_bs",
        serving("concurrency: 9, requests: 9, output: 9", "kind: sglang"),
        {"serving.fleet.0.engine.cuda_graph_max_bs=8"}},
+      {"serving.fleet.kv_tiers.kind",
+       serving("arrival: sessions, rate: 5 /s, sessions: 6, turns: 4, input: 300, think_time: 2 s, "
+               "output: 20",
+               "kind: vllm, num_gpu_blocks: 130",
+               ", kv_tiers: [{kind: host, capacity: 9 GB, latency: 50 ms}]"),
+       {"serving.fleet.0.kv_tiers.0.latency=200 ms", "serving.fleet.0.kv_tiers.0.kind=pooled"}},
       {"serving.record", plain, {"serving.record=requests"}},
       {"serving.prices", plain, {"serving.prices=rental_3yr"}},
       {"serving.fleet.usd_per_hour", plain, {"serving.fleet.0.usd_per_hour=9"}},

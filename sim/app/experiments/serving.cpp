@@ -125,6 +125,7 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
     Routers::at("router", serving.router, "serving.router");
     Routers::at("router", serving.kv_transfer.router, "serving.kv_transfer.router");
     require_transfers(serving);
+    require_tiers(serving);
   } catch (const config::KeyError& error) {
     config::report(error, node, diagnostics);
   }

@@ -34,6 +34,9 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .required("engine", &G::engine, "the scheduler: {kind: vllm}")
           .optional("speculative", &G::speculative,
                     "guesses at tokens after the next one, verified beside it")
+          .optional("kv_tiers", &G::kv_tiers,
+                    "where pieces of prompts go that the cache has no room for, from the nearest "
+                    "on")
           .optional("usd_per_hour", &G::usd_per_hour,
                     "USD an hour of an accelerator, in place of what serving.prices says",
                     config::at_least(0));
@@ -56,6 +59,27 @@ const config::Schema<ServingSlo>& ServingSlo::schema() {
                     config::positive())
           .optional("e2el_p99", &S::e2el_p99, "time of whole requests that 99 of 100 keep",
                     config::positive());
+  return schema;
+}
+
+const config::Schema<KvTierConfig>& KvTierConfig::schema() {
+  using K = KvTierConfig;
+  static const auto schema =
+      config::Schema<K>("tier", "memory for pieces of prompts that devices have no room for")
+          .optional("kind", &K::kind,
+                    "memory of the hosts, memory of others over the NICs (pooled), or drives")
+          .required("capacity", &K::capacity, "bytes that a replica has of it", config::positive())
+          .optional("bandwidth", &K::bandwidth,
+                    "bytes/s at which a replica reads it; by itself what the links of its ranks to "
+                    "their hosts, or their NICs, carry",
+                    config::positive())
+          .optional("latency", &K::latency,
+                    "time before what is read begins to come; by itself 10 us from hosts, that of "
+                    "the network from others, 100 us from drives (estimates)",
+                    config::at_least(0))
+          .check("drives have no links to tell their bandwidth by",
+                 [](const K& k) { return k.kind != KvTierKind::kSsd || k.bandwidth.has_value(); },
+                 {"bandwidth", "kind"});
   return schema;
 }
 

@@ -49,6 +49,31 @@ struct EnumNames<KvLinks> {
 
 }  // namespace config
 
+/// Where pieces of prompts go that device memory has no room for.
+enum class KvTierKind : std::uint8_t {
+  kHost,    ///< memory of the hosts, over the links of the accelerators to them
+  kPooled,  ///< memory of others, over the NICs
+  kSsd      ///< drives
+};
+
+struct KvTierConfig {
+  KvTierKind kind = KvTierKind::kHost;
+  Bytes capacity{};                         ///< of a replica
+  std::optional<BytesPerSecond> bandwidth;  ///< of a replica; none: that of its links
+  std::optional<Seconds> latency;
+  static const config::Schema<KvTierConfig>& schema();
+};
+
+namespace config {
+
+template <>
+struct EnumNames<KvTierKind> {
+  static constexpr std::pair<KvTierKind, const char*> values[] = {
+      {KvTierKind::kHost, "host"}, {KvTierKind::kPooled, "pooled"}, {KvTierKind::kSsd, "ssd"}};
+};
+
+}  // namespace config
+
 /// Replicas of one kind in a fleet: each is a model on ranks of a system of its own.
 struct ServingGroup {
   std::string name = "group";
@@ -61,6 +86,7 @@ struct ServingGroup {
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
   std::optional<SpeculativeConfig> speculative;
+  std::vector<KvTierConfig> kv_tiers;  ///< from the nearest on
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list
 
   /// Accelerators of a replica that are used (a rank is a die).

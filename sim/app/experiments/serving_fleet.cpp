@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/app/experiments/serving_transfer.h"
 #include "sim/machine/limits.h"
 #include "workloads/memory.h"
 #include "workloads/require.h"
@@ -173,6 +174,7 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     InstanceRules rules;
     rules.kv = {engine.block_tokens, memories[i].blocks, engine.prefix_caching,
                 speculation.guesses()};
+    rules.kv.tiers = kv_tiers(groups[i], memories[i]);
     rules.ranks = groups[i].parallel.dp;
     rules.lanes = groups[i].parallel.pp;
     rules.role = groups[i].role;

@@ -57,6 +57,10 @@ const DeclaredMetric kStopped{
 const DeclaredMetric kPrefixHits{{"prefix_hit_share", "1",
                                   "share of the tokens of prompts that were kept from earlier ones",
                                   kServing}};
+const DeclaredMetric kLoaded{{"kv_loaded_tokens", "1",
+                              "tokens of prompts that were brought back from memory below that of "
+                              "the devices",
+                              kServing}};
 const DeclaredMetric kBusyShare{
     {"busy_share", "1", "share of the duration in which instances ran iterations", kServing}};
 const DeclaredMetric kKvBlocks{
@@ -281,6 +285,10 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   if (times.found > 0)
     add_metric(record, kPrefixHits,
                static_cast<double>(times.found) / static_cast<double>(times.prompt));
+  double loaded = 0;
+  for (const Instance& instance : instances)
+    loaded += static_cast<double>(instance.loaded_tokens());
+  if (loaded > 0) add_metric(record, kLoaded, loaded);
   add_metric(record, kPreemptions, static_cast<double>(times.preemptions));
   add_metric(record, kIterations, iterations);
   add_metric(record, kSimulatedTime, to_seconds(service.now()).base());

@@ -37,6 +37,22 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   return port;
 }
 
+/// What a replica reads a tier at.
+BytesPerSecond tier_bandwidth(const ServingGroup& group, const KvTierConfig& tier) {
+  if (tier.bandwidth) return *tier.bandwidth;
+  if (tier.kind == KvTierKind::kHost)
+    return group.system.accelerator.host_link.bandwidth.value * group.accelerators();
+  return rank_bandwidth(group.system, KvLinks::kScaleOut) *
+         static_cast<double>(group.parallel.ranks());
+}
+
+Seconds tier_latency(const ServingGroup& group, const KvTierConfig& tier) {
+  constexpr double kHostLatency = 10e-6, kDriveLatency = 100e-6;
+  if (tier.latency) return *tier.latency;
+  if (tier.kind == KvTierKind::kPooled) return group.system.scale_out.latency.value;
+  return Seconds(tier.kind == KvTierKind::kHost ? kHostLatency : kDriveLatency);
+}
+
 std::string group_key(std::size_t i, const char* key) {
   return "serving.fleet." + std::to_string(i) + "." + key;
 }
@@ -69,6 +85,22 @@ std::vector<KvPort> kv_ports(const LlmConfig& llm, const ServingConfig& serving,
   return ports;
 }
 
+std::vector<KvTierRules> kv_tiers(const ServingGroup& group, const ServingMemory& memory) {
+  const EngineMemory engine = group.engine->memory();
+  const Bytes token =
+      memory.block / static_cast<double>(engine.block_tokens) * ranks_of_request(group);
+  std::vector<KvTierRules> tiers;
+  for (const KvTierConfig& tier : group.kv_tiers) {
+    const double ranks = group.parallel.dp;
+    KvTierRules rules;
+    rules.tokens = static_cast<std::int64_t>(tier.capacity / ranks / token);
+    rules.token = token / (tier_bandwidth(group, tier) / ranks);
+    rules.latency = tier_latency(group, tier);
+    tiers.push_back(rules);
+  }
+  return tiers;
+}
+
 void require_transfers(const ServingConfig& serving) {
   const auto of_role = [&](InstanceRole role) {
     return std::find_if(serving.fleet.begin(), serving.fleet.end(),
@@ -95,6 +127,20 @@ void require_transfers(const ServingConfig& serving) {
           "serving.kv_transfer.over",
           "replicas of " + std::to_string(ranks) + " ranks together are no parts of one " +
               system.name + ", which has " + std::to_string(system.ranks()));
+}
+
+void require_tiers(const ServingConfig& serving) {
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    if (group.kv_tiers.empty()) continue;
+    require(group.engine->memory().prefix_caching, {group_key(i, "kv_tiers")},
+            "only pieces of prompts that are kept go to other memory: the engine keeps none",
+            {{}, {"see prefix_caching, or what the engine calls it"}});
+    for (const KvTierConfig& tier : group.kv_tiers)
+      require(tier_bandwidth(group, tier).base() > 0, {group_key(i, "kv_tiers")},
+              group.system.name + " does not tell the bandwidth to this memory",
+              {{}, {"bandwidth: 20 GB/s"}});
+  }
 }
 
 }  // namespace orrery

@@ -14,8 +14,15 @@ namespace orrery {
 std::vector<KvPort> kv_ports(const LlmConfig& llm, const ServingConfig& serving,
                              const std::vector<ServingMemory>& memory);
 
+/// The tiers of a data parallel rank: its part of those of the replica.
+/// @param memory of the group
+std::vector<KvTierRules> kv_tiers(const ServingGroup& group, const ServingMemory& memory);
+
 /// @throws config::KeyError for roles that leave prompts or answers to nobody, and for caches that
 /// cannot go from one group to another, below "serving"
 void require_transfers(const ServingConfig& serving);
+
+/// @throws config::KeyError for tiers that nothing goes to, or that no link leads to
+void require_tiers(const ServingConfig& serving);
 
 }  // namespace orrery
