@@ -42,7 +42,8 @@ void Instance::require_room(const Request& request) const {
 std::vector<Instance::Slot> Instance::by_load() const {
   const auto load = [this](Slot slot) {
     const Place& place = slots_[slot];
-    return 4 * (place.queue.waiting.size() + place.expected) + place.queue.running.size();
+    return 4 * (place.queue.waiting.size() + place.come.size() + place.expected) +
+           place.queue.running.size();
   };
   std::vector<Slot> slots(slots_.size());
   std::iota(slots.begin(), slots.end(), Slot{0});
@@ -50,13 +51,13 @@ std::vector<Instance::Slot> Instance::by_load() const {
   return slots;
 }
 
-void Instance::add(Request request) {
+void Instance::add(Request request, Picoseconds now) {
   RequestState state{.request = std::move(request)};
   if (role_ == InstanceRole::kPrefill) state.rest = std::exchange(state.request.output, 1) - 1;
   require_room(state.request);
   tokens_ += state.request.prompt;
   const Slot least = slots_.size() == 1 ? 0 : by_load().front();
-  slots_[least].queue.waiting.push_back(std::move(state));
+  slots_[least].come.emplace_back(now, std::move(state));
   look();
 }
 
@@ -86,7 +87,7 @@ void Instance::receive(RequestState state, Slot slot, Picoseconds now) {
   --slots_[slot].expected;
   state.cached = state.moved = state.request.prompt;
   state.moved_at = now;
-  slots_[slot].queue.waiting.push_back(std::move(state));
+  slots_[slot].come.emplace_back(now, std::move(state));
   look();
 }
 
@@ -115,6 +116,23 @@ void Instance::admit(Slot slot) {
     ++last->preemptions;
     place.scheduler->admit(place.queue, pool_of(slot), place.batch);
   }
+}
+
+/// Requests that have come until a time wait from now on.
+void Instance::let_wait(std::size_t lane, Picoseconds until) {
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    Place& place = slots_[slot(lane, rank)];
+    while (!place.come.empty() && place.come.front().first <= until) {
+      place.queue.waiting.push_back(std::move(place.come.front().second));
+      place.come.pop_front();
+    }
+  }
+}
+
+bool Instance::has_come(std::size_t lane) const {
+  for (std::size_t rank = 0; rank < ranks(); ++rank)
+    if (!slots_[slot(lane, rank)].come.empty()) return true;
+  return false;
 }
 
 Instance::Work Instance::work(std::size_t lane) {
@@ -159,7 +177,14 @@ std::optional<Instance::Begun> Instance::begin(Picoseconds now) {
   for (std::size_t tried = 0; tried < flights_.size(); ++tried) {
     const std::size_t lane = (next_lane_ + tried) % flights_.size();
     if (flights_[lane].end > 0) continue;
-    const Work todo = work(lane);
+    const Flight& flight = flights_[lane];
+    const bool prepared = host_.overlapped && flight.last_end == now && now > 0;
+    let_wait(lane, prepared ? flight.asked : now);
+    Work todo = work(lane);
+    if (todo.sequences == 0 && has_come(lane)) {  // nothing ran beside which to prepare another
+      let_wait(lane, now);
+      todo = work(lane);
+    }
     if (todo.sequences == 0) {
       if (todo.stuck != nullptr) stuck = todo.stuck;
       continue;
@@ -235,7 +260,7 @@ void Instance::end(std::size_t lane, ServingLog& log, std::vector<RequestState>&
 void Instance::look() {
   view_ = {.waiting = expected_, .tokens = tokens_, .prefixes = this};
   for (const Place& place : slots_) {
-    view_.waiting += static_cast<std::int64_t>(place.queue.waiting.size());
+    view_.waiting += static_cast<std::int64_t>(place.queue.waiting.size() + place.come.size());
     view_.running += static_cast<std::int64_t>(place.queue.running.size());
   }
 }

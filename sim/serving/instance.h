@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/serving/iteration.h"
@@ -32,6 +34,9 @@ struct InstanceRules {
 /// Data parallel ranks that run iterations together, each with requests, a cache and a scheduler of
 /// its own. Nobody begins the next iteration before the slowest has ended this one.
 ///
+/// Where the host prepares a batch while devices run the one before, requests that come meanwhile
+/// have missed it: they join the next one.
+///
 /// With pipeline stages an instance has as many batches in flight, each with requests of its own,
 /// as virtual engines or micro-batches have them: a batch follows the one before it from stage to
 /// stage, all of which take an equal part of its time.
@@ -58,7 +63,7 @@ class Instance final : public KeptPrefixes {
 
   /// A request joins those that wait, where there are the fewest.
   /// @throws std::overflow_error for one that fits in no cache
-  void add(Request request);
+  void add(Request request, Picoseconds now);
   /// Whether no more iterations can begin.
   bool busy() const { return in_flight_ == flights_.size(); }
   /// Begins an iteration, if there is one to begin.
@@ -111,6 +116,8 @@ class Instance final : public KeptPrefixes {
     std::unique_ptr<Scheduler> scheduler;
     Batch batch;
     std::size_t expected = 0;  ///< requests whose caches are on their way to it
+    /// Requests that have come and that no batch was put together since, with the time of that.
+    std::deque<std::pair<Picoseconds, RequestState>> come;
   };
   /// The iteration of a lane under way; end 0: none.
   struct Flight {
@@ -127,6 +134,8 @@ class Instance final : public KeptPrefixes {
     const Place* stuck = nullptr;  ///< where requests wait, and none runs
   };
   Work work(std::size_t lane);
+  void let_wait(std::size_t lane, Picoseconds until);
+  bool has_come(std::size_t lane) const;
   void fly(std::size_t lane, const Work& work, Picoseconds now);
   void end_slot(Slot slot, ServingLog& log, std::vector<RequestState>& finished,
                 std::vector<Leaving>& leaving);

@@ -58,7 +58,7 @@ void Service::arrive(std::uint32_t slot) {
 void Service::queue(std::uint32_t slot) {
   Coming& coming = coming_[slot];
   Instance& instance = instances_[coming.instance];
-  instance.add(std::move(coming.request));
+  instance.add(std::move(coming.request), now_);
   if (!instance.busy()) awake_.push_back(coming.instance);
   spare_.push_back(slot);
 }

@@ -65,6 +65,20 @@ Ran serve(std::vector<Request> requests, const Fleet& fleet = {},
   return serve(source, fleet, std::move(price));
 }
 
+TEST(Instance, WhatComesWhileABatchRunsMissesTheOneThatIsPreparedBesideIt) {
+  // Iterations of 10 us and 1 us a token: a prompt of 10 until 20 us, tokens until 31, 42, 53 us.
+  // The second comes at 25 us, when the batch from 31 us on is put together already.
+  std::vector<Request> requests = {
+      {.id = 0, .prompt = 10, .output = 9},
+      {.id = 1, .arrival = 25 * kMicrosecond, .prompt = 4, .output = 1}};
+  const std::string prepared = "{kind: vllm, async_scheduling: true, enforce_eager: true}";
+  EXPECT_EQ(serve(requests, {.engine = "{kind: vllm}"}).of(1).started, 31 * kMicrosecond);
+  EXPECT_EQ(serve(requests, {.engine = prepared}).of(1).started, 42 * kMicrosecond);
+  // Alone it waits for nothing.
+  requests[0].output = 2;
+  EXPECT_EQ(serve(requests, {.engine = prepared}).of(1).started, 31 * kMicrosecond);
+}
+
 TEST(Instance, BatchesOfAPipelineFollowEachOtherFromStageToStage) {
   // Two stages: each of four requests alone takes 10 us + 100 and then 10 + 1 for a token. The
   // second batch enters when the first has left the first stage, and leaves half of its time after
