@@ -213,7 +213,7 @@ bool VllmScheduler::run(Queue& queue, KvPool& pool, Batch& out) {
   return all;
 }
 
-/// Of those that wait the one whose turn it is.
+/// Brings the waiting request whose turn it is to the front.
 void VllmScheduler::bring_first(Queue& queue) const {
   if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) return;
   const auto first = std::min_element(queue.waiting.begin(), queue.waiting.end(),

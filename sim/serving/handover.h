@@ -15,8 +15,8 @@ namespace orrery {
 
 /// What keys and values of a request are, on all ranks that hold them together.
 struct KvSize {
-  Bytes token;                     ///< of each token
-  Bytes window{};                  ///< of layers with sliding windows, once those are full
+  Bytes token;                     ///< bytes of each token
+  Bytes window{};                  ///< bytes of layers with sliding windows, once those are full
   std::int64_t window_tokens = 0;  ///< tokens that fill them; 0: there are none
 
   Bytes of(std::int64_t tokens) const;
@@ -24,9 +24,9 @@ struct KvSize {
 
 /// How an instance is joined to the fabric that keys and values cross.
 struct KvPort {
-  BytesPerSecond bandwidth;  ///< of all ranks that hold a request, one way
+  BytesPerSecond bandwidth;  ///< rate of all ranks that hold a request, one way
   Seconds latency{};
-  KvSize size;  ///< of what it takes
+  KvSize size;  ///< size of what it takes
 };
 
 /// Requests that go from instances of prompts to instances of answers. A request waits, its cache
@@ -72,7 +72,7 @@ class Handover {
     Instance::Leaving left;  ///< where it comes from
     std::size_t from = 0, to = 0;
     RequestState state;       ///< where it goes
-    Instance::Slot slot = 0;  ///< there
+    Instance::Slot slot = 0;  ///< place there
     std::uint32_t transfer = 0;
     Picoseconds since = 0;
   };

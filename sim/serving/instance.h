@@ -152,7 +152,7 @@ class Instance final : public KeptPrefixes {
   Speculation speculation_;
   std::vector<KvPool> pools_;  ///< caches by rank
   std::vector<Place> slots_;
-  std::vector<Flight> flights_;  ///< by lane
+  std::vector<Flight> flights_;  ///< iterations under way by lane
   std::size_t in_flight_ = 0, next_lane_ = 0;
   Picoseconds first_free_ = 0;  ///< when the first stage can take a batch
   Picoseconds last_out_ = 0;    ///< when the last stage gives the last batch back

@@ -24,7 +24,7 @@ struct KvRules {
   std::int64_t blocks = 0;         ///< blocks of the pool
   bool prefix_caching = false;     ///< blocks of ended requests are kept for equal prefixes
   std::int64_t guesses = 0;        ///< tokens that a decode adds beyond its next, and may take back
-  std::vector<KvTierRules> tiers = {};  ///< from the nearest on; with prefix_caching
+  std::vector<KvTierRules> tiers = {};  ///< tiers from the nearest on; with prefix_caching
 };
 
 /// Blocks of keys and values of an instance (Kwon et al. 2023, PagedAttention). A request holds

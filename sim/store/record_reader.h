@@ -46,7 +46,7 @@ class RecordReader {
 
   Database& database_;
   Statement status_, point_, next_, intervals_, varied_, classes_, links_;
-  std::vector<Statement> rows_;  ///< by kRowTables; empty: the file has none
+  std::vector<Statement> rows_;  ///< statements by kRowTables; empty: the file has none
   std::map<std::int64_t, std::shared_ptr<const Configuration>> configurations_;
   std::map<std::pair<std::string, std::int64_t>, Values> values_;
 };

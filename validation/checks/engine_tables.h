@@ -32,7 +32,7 @@ class GridTable {
   Ends ends(std::size_t axis, double value) const;
 
   std::map<Point, double> cells_;
-  std::array<std::vector<double>, kAxes> axes_;  ///< ascending
+  std::array<std::vector<double>, kAxes> axes_;  ///< nodes, ascending
 };
 
 /// Iterations priced by an engine's own operator tables, as LLMServingSim's profiler writes them

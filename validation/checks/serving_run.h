@@ -22,12 +22,12 @@ struct MeasuredRequest {
 struct ServingRun {
   std::string name;      ///< name of the folder
   std::string model;     ///< published name
-  std::string hardware;  ///< "RTXPRO6000"
-  std::string version;   ///< of vLLM
+  std::string hardware;  ///< name of the device: "RTXPRO6000"
+  std::string version;   ///< version of vLLM
   int tp = 1, dp = 1;
   bool expert_parallel = false;
   std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0;
-  std::vector<MeasuredRequest> requests;  ///< in order of arrival
+  std::vector<MeasuredRequest> requests;  ///< requests in order of arrival
 };
 
 /// @throws config::ConfigError for what is missing, or is no such run
@@ -39,7 +39,7 @@ std::string run_experiment(const ServingRun& run, const std::string& model);
 
 /// Times of requests, in ms.
 struct ServedTimes {
-  std::vector<double> ttft, tpot, e2el;  ///< ascending
+  std::vector<double> ttft, tpot, e2el;  ///< times, ascending
 };
 ServedTimes measured_times(const ServingRun& run);
 

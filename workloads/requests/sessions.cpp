@@ -112,7 +112,7 @@ class SessionSource final : public RequestSource {
     return request;
   }
 
-  /// Of the prompt and of the answer, which the next turn's prompt will have.
+  /// Pieces of the prompt and of the answer, which the next turn's prompt will have.
   std::shared_ptr<const PrefixHashes> pieces(std::int64_t session, std::int64_t tokens) const {
     auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kPieceTokens, {}});
     for (std::int64_t i = 0; i < tokens / kPieceTokens; ++i) {

@@ -21,7 +21,7 @@ namespace orrery {
 
 /// The links that keys and values take from one instance to another.
 enum class KvLinks : std::uint8_t {
-  kScaleOut,  ///< NICs
+  kScaleOut,  ///< the NICs of the ranks
   kScaleUp    ///< those inside a system that all instances are parts of
 };
 
@@ -53,13 +53,13 @@ struct EnumNames<KvLinks> {
 enum class KvTierKind : std::uint8_t {
   kHost,    ///< memory of the hosts, over the links of the accelerators to them
   kPooled,  ///< memory of others, over the NICs
-  kSsd      ///< drives
+  kSsd      ///< drives of the hosts
 };
 
 struct KvTierConfig {
   KvTierKind kind = KvTierKind::kHost;
-  Bytes capacity{};                         ///< of a replica
-  std::optional<BytesPerSecond> bandwidth;  ///< of a replica; none: that of its links
+  Bytes capacity{};                         ///< bytes that a replica has
+  std::optional<BytesPerSecond> bandwidth;  ///< rate of a replica; none: that of its links
   std::optional<Seconds> latency;
   static const config::Schema<KvTierConfig>& schema();
 };
@@ -86,7 +86,7 @@ struct ServingGroup {
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
   std::optional<SpeculativeConfig> speculative;
-  std::vector<KvTierConfig> kv_tiers;  ///< from the nearest on
+  std::vector<KvTierConfig> kv_tiers;  ///< tiers from the nearest on
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list
 
   /// Accelerators of a replica that are used (a rank is a die).

@@ -24,7 +24,7 @@ enum class SpeculativeMethod : std::uint8_t {
 struct SpeculativeConfig {
   SpeculativeMethod method = SpeculativeMethod::kMtp;
   std::int64_t num_speculative_tokens = 1;
-  ModelConfig model;  ///< of kDraftModel
+  ModelConfig model;  ///< the model that guesses, of kDraftModel
   std::optional<double> acceptance_length;
   std::vector<double> acceptance_rates;
   FilePath acceptance_table;

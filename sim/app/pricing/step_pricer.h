@@ -76,7 +76,7 @@ class StepPricer final : public IterationPricer {
   RowTable decode_tokens_, mixed_tokens_;  ///< prices of all layers and the embedding by tokens
   RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
   RowTable head_;
-  /// By queries of each: sequences; keys of the longest, mean over longest.
+  /// Prices by queries of each sequence: sequences; keys of the longest, mean over longest.
   std::map<std::int64_t, ColumnTable> decodes_;
   ColumnTable chunks_;   ///< tokens; earlier tokens
   RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence

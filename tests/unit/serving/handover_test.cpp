@@ -27,7 +27,7 @@ KvPort port(Seconds latency = {}) {
 
 struct Split {
   int prefill = 1, decode = 1;
-  std::int64_t blocks = 1000;  ///< of 16 tokens, of each decode instance
+  std::int64_t blocks = 1000;  ///< blocks of 16 tokens of each decode instance
   KvPort port = orrery::port();
   int ranks = 1;
 };
