@@ -40,13 +40,31 @@ void Service::expect_next() {
   if (auto request = source_.next()) expect(std::move(*request), true);
 }
 
+/// All that take prompts, or what an autoscaler leaves of them.
+void Service::choose_takers() {
+  open_.clear();
+  for (const std::size_t taker : takers_)
+    if (autoscaler_ == nullptr || autoscaler_->takes(taker, instances_, now_))
+      open_.push_back(taker);
+}
+
+/// As long as there is anything to do.
+void Service::scale() {
+  looks_ = false;
+  const Picoseconds next = autoscaler_->look(instances_, now_);
+  if (next == kNever || events_queue_.empty()) return;
+  looks_ = true;
+  events_queue_.push({next, 0, kScale, 0});
+}
+
 void Service::arrive(std::uint32_t slot) {
   if (coming_[slot].first_hand) expect_next();
   Coming& coming = coming_[slot];
   if (arrived_++ == 0) first_arrival_ = now_;
   views_.clear();
-  for (const std::size_t taker : takers_) views_.push_back(instances_[taker].view());
-  coming.instance = takers_[router_.choose(coming.request, views_)];
+  choose_takers();
+  for (const std::size_t taker : open_) views_.push_back(instances_[taker].view());
+  coming.instance = open_[router_.choose(coming.request, views_)];
   const Picoseconds delay = instances_[coming.instance].request_delay();
   if (delay == 0) {
     queue(slot);
@@ -120,6 +138,7 @@ void Service::handle(const Event& event) {
   if (event.kind == kIteration) end_iteration(event.target, event.argument);
   if (event.kind == kCrossed) cross();
   if (event.kind == kMoved) move(event.target);
+  if (event.kind == kScale || (autoscaler_ != nullptr && !looks_)) scale();
 }
 
 void Service::run(const Watch& watch) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/events/event_queue.h"
+#include "sim/serving/autoscaler.h"
 #include "sim/serving/handover.h"
 #include "sim/serving/instance.h"
 #include "sim/serving/request_source.h"
@@ -32,6 +33,9 @@ class Service {
   /// @param observer outlives the service
   void observe(ServingObserver& observer) { observers_.push_back(&observer); }
 
+  /// @param autoscaler outlives the service; has all instances
+  void scale_by(Autoscaler& autoscaler) { autoscaler_ = &autoscaler; }
+
   /// Until all requests are answered.
   /// @param watch is asked every few thousand events; may be empty
   /// @throws std::overflow_error for a request that no instance can run
@@ -47,7 +51,7 @@ class Service {
   bool stopped() const { return stopped_; }
 
  private:
-  enum Kind : std::uint16_t { kArrival, kQueued, kIteration, kCrossed, kMoved };
+  enum Kind : std::uint16_t { kArrival, kQueued, kIteration, kCrossed, kMoved, kScale };
 
   struct Coming {
     Request request;
@@ -61,6 +65,8 @@ class Service {
   void queue(std::uint32_t slot);
   void end_iteration(std::size_t instance, std::size_t lane);
   void begin_iterations();
+  void scale();
+  void choose_takers();
   void follow_handover();
   void cross();
   void move(std::uint32_t slot);
@@ -76,6 +82,9 @@ class Service {
   std::vector<std::uint32_t> spare_;  ///< slots without one
   std::vector<std::size_t> awake_;    ///< instances that may begin an iteration now
   std::vector<std::size_t> takers_;   ///< instances that take prompts
+  std::vector<std::size_t> open_;     ///< instances that take the request in work
+  Autoscaler* autoscaler_ = nullptr;
+  bool looks_ = false;  ///< whether a look of the autoscaler is to come
   std::vector<InstanceView> views_;
   std::vector<RequestState> finished_;
   std::vector<Instance::Leaving> leaving_;

@@ -95,13 +95,22 @@ std::string precision_keys(const ServingRow& row) {
   return ", precision: bf16, kv_precision: bf16";
 }
 
+/// Versions that are numbers; nothing for others, and where none is known.
+std::string version_key(const std::string& version) {
+  const bool number = !version.empty() &&
+                      version.find_first_not_of("0123456789.") == std::string::npos &&
+                      version.find('.') != std::string::npos;
+  return number ? ", version: \"" + version + "\"" : "";
+}
+
 std::string engine_of(const ServingRow& row) {
   const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
   // Runs of InferenceX are started by `vllm serve`, whose budget is 8,192 tokens on such devices;
   // others by a library call, whose budget is 2,048 (vllm/engine/arg_utils.py).
   const std::string budget = row.varied_lengths() ? "8192" : "2048";
   if (row.backend == "vllm")
-    return "{kind: vllm, max_num_batched_tokens: " + budget + ", max_num_seqs: " + most + "}";
+    return "{kind: vllm" + version_key(row.version) + ", max_num_batched_tokens: " + budget +
+           ", max_num_seqs: " + most + "}";
   if (row.backend == "sglang") return "{kind: sglang, max_running_requests: " + most + "}";
   if (row.backend == "trtllm")
     return "{kind: tensorrt_llm, max_num_tokens: " +

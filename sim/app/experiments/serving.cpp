@@ -202,6 +202,9 @@ void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
   if (serving.disaggregated())
     handover.emplace(instances, *to_answers, kv_ports(fleet.model(), serving, memory));
   Service service(instances, *router, *source, log, handover ? &*handover : nullptr);
+  Autoscaler autoscaler(scale_rules(serving.fleet));
+  const bool scales = serving.autoscaled();
+  if (scales) service.scale_by(autoscaler);
   Service::Watch look;
   if (options.watch)
     look = [&](Picoseconds, std::int64_t answered) {
@@ -215,7 +218,7 @@ void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
   if (serving.record == ServingRecord::kRequests) record.rows = {request_rows(log), samples.rows()};
   if (timeline) close_timeline(*timeline, options);
   report_serving(serving, service, log, instances, record);
-  const ServedWork work{to_seconds(service.now() - service.first_arrival()), output_tokens(log)};
+  const ServedWork work = served_work(service, log, instances, scales ? &autoscaler : nullptr);
   if (record.status == RunStatus::kOk) {
     report_serving_energy(serving, fleet, instances, work, record);
     report_serving_cost(serving, work, record);

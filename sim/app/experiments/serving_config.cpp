@@ -34,12 +34,20 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .required("engine", &G::engine, "the scheduler: {kind: vllm}")
           .optional("speculative", &G::speculative,
                     "guesses at tokens after the next one, verified beside it")
+          .optional("autoscale", &G::autoscale,
+                    "replicas that start and end with the requests that there are")
           .optional("kv_tiers", &G::kv_tiers,
                     "where pieces of prompts go that the cache has no room for, from the nearest "
                     "on")
           .optional("usd_per_hour", &G::usd_per_hour,
                     "USD an hour of an accelerator, in place of what serving.prices says",
-                    config::at_least(0));
+                    config::at_least(0))
+          .check("there are fewer replicas than autoscale.min",
+                 [](const G& g) { return !g.autoscale || g.autoscale->min <= g.replicas; },
+                 {"autoscale.min", "replicas"})
+          .check("only groups of role both start and end with their requests",
+                 [](const G& g) { return !g.autoscale || g.role == InstanceRole::kBoth; },
+                 {"autoscale", "role"});
   return schema;
 }
 
@@ -59,6 +67,33 @@ const config::Schema<ServingSlo>& ServingSlo::schema() {
                     config::positive())
           .optional("e2el_p99", &S::e2el_p99, "time of whole requests that 99 of 100 keep",
                     config::positive());
+  return schema;
+}
+
+const config::Schema<AutoscaleConfig>& AutoscaleConfig::schema() {
+  using A = AutoscaleConfig;
+  static const auto schema =
+      config::Schema<A>("autoscale", "replicas that start and end with the requests that there are")
+          .optional("min", &A::min, "replicas that always run", between(1, 100000))
+          .required("requests", &A::requests,
+                    "requests, waiting and running, that a replica is to have: as many replicas "
+                    "run as that takes, up to `replicas`",
+                    config::positive())
+          .optional("interval", &A::interval,
+                    "time between two looks; 15 s is that of Kubernetes' autoscaler",
+                    config::positive())
+          .optional(
+              "start", &A::start,
+              "time until a new replica takes requests: a machine, weights, graphs (estimate: "
+              "two minutes)",
+              config::at_least(0))
+          .optional("cool_down", &A::cool_down,
+                    "time for which fewer replicas must do before one ends; 300 s is the "
+                    "stabilisation window of Kubernetes' autoscaler",
+                    config::at_least(0))
+          .optional("ramp", &A::ramp,
+                    "time over which a new replica gets its full share of requests",
+                    config::at_least(0));
   return schema;
 }
 
@@ -94,6 +129,11 @@ const config::Schema<KvTransferConfig>& KvTransferConfig::schema() {
                     "which of the replicas that take answers gets a request; one of `orrery "
                     "describe routers`");
   return schema;
+}
+
+bool ServingConfig::autoscaled() const {
+  return std::any_of(fleet.begin(), fleet.end(),
+                     [](const ServingGroup& group) { return group.autoscale.has_value(); });
 }
 
 bool ServingConfig::disaggregated() const {

@@ -74,6 +74,14 @@ struct EnumNames<KvTierKind> {
 
 }  // namespace config
 
+/// Replicas that start and end with the requests that there are.
+struct AutoscaleConfig {
+  int min = 1;
+  double requests = 1;
+  Seconds interval{15}, start{120}, cool_down{300}, ramp{0};
+  static const config::Schema<AutoscaleConfig>& schema();
+};
+
 /// Replicas of one kind in a fleet: each is a model on ranks of a system of its own.
 struct ServingGroup {
   std::string name = "group";
@@ -86,7 +94,8 @@ struct ServingGroup {
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
   std::optional<SpeculativeConfig> speculative;
-  std::vector<KvTierConfig> kv_tiers;  ///< tiers from the nearest on
+  std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
+  std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list
 
   /// Accelerators of a replica that are used (a rank is a die).
@@ -138,6 +147,7 @@ struct ServingConfig {
 
   /// Whether prompts and answers are the work of different instances.
   bool disaggregated() const;
+  bool autoscaled() const;
   static const config::Schema<ServingConfig>& schema();
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/serving_cost.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "sim/app/experiments/common_metrics.h"
@@ -11,12 +12,15 @@
 namespace orrery {
 namespace {
 
-const DeclaredMetric kFleetCost{
-    {"usd_per_hour", "USD/h", "price of all accelerators of the fleet for an hour", "serving"}};
+const DeclaredMetric kFleetCost{{"usd_per_hour", "USD/h",
+                                 "price of the accelerators that are held for an hour, on average",
+                                 "serving"}};
 const DeclaredMetric kTokenCost{
     {"usd_per_million_output_tokens", "USD",
-     "price of all accelerators of the fleet over the duration, for 10^6 tokens of answers",
+     "price of the accelerators that are held over the duration, for 10^6 tokens of answers",
      "serving", Follows::kTime}};
+const DeclaredMetric kReplicas{
+    {"mean_replicas", "1", "replicas that are held, on average over the duration", "serving"}};
 const DeclaredMetric kPrices{{"prices", "", "list of prices that costs rest on", "serving"}};
 
 std::optional<double> group_price(const ServingGroup& group, const std::optional<PriceList>& list) {
@@ -25,6 +29,19 @@ std::optional<double> group_price(const ServingGroup& group, const std::optional
 }
 
 }  // namespace
+
+ServedWork served_work(const Service& service, const ServingLog& log,
+                       const std::vector<Instance>& instances, const Autoscaler* autoscaler) {
+  ServedWork work;
+  work.duration = to_seconds(service.now() - service.first_arrival());
+  for (const ServedRequest& answer : log.answers()) work.output_tokens += answer.output;
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const Seconds held =
+        autoscaler == nullptr ? work.duration : to_seconds(autoscaler->held(i, service.now()));
+    work.held.push_back(std::min(held, work.duration));
+  }
+  return work;
+}
 
 void report_serving_energy(const ServingConfig& serving, const ServingFleet& fleet,
                            const std::vector<Instance>& instances, const ServedWork& work,
@@ -56,17 +73,21 @@ void report_serving_cost(const ServingConfig& serving, const ServedWork& work, R
   std::optional<PriceList> list;
   if (const std::string file = price_file(serving.prices); !file.empty())
     list = config::load<PriceList>(file, config::default_library(), "prices");
-  double hour = 0;
+  double cost = 0, replicas = 0;
   bool from_list = false;
+  std::size_t next = 0;
   for (const ServingGroup& group : serving.fleet) {
     const std::optional<double> price = group_price(group, list);
     if (!price) return;
     from_list = from_list || !group.usd_per_hour;
-    hour += *price * group.accelerators() * group.replicas;
+    for (int replica = 0; replica < group.replicas; ++replica, ++next) {
+      cost += *price * group.accelerators() * work.held[next].base() / kSecondsAnHour;
+      replicas += work.held[next] / work.duration;
+    }
   }
-  add_metric(record, kFleetCost, hour);
-  add_metric(record, kTokenCost,
-             hour * work.duration.base() / kSecondsAnHour / work.output_tokens * kMillion);
+  add_metric(record, kReplicas, replicas);
+  add_metric(record, kFleetCost, cost / work.duration.base() * kSecondsAnHour);
+  add_metric(record, kTokenCost, cost / work.output_tokens * kMillion);
   if (from_list) add_label(record, kPrices, list->text());
 }
 

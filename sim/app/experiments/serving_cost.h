@@ -3,6 +3,7 @@
 
 #include "sim/app/experiments/serving_fleet.h"
 #include "sim/results/run_record.h"
+#include "sim/serving/service.h"
 
 namespace orrery {
 
@@ -10,11 +11,16 @@ namespace orrery {
 struct ServedWork {
   Seconds duration;
   double output_tokens = 0;
+  std::vector<Seconds> held;  ///< time for which each instance was held
 };
+
+/// @param autoscaler of the service; null: all instances were there always
+ServedWork served_work(const Service& service, const ServingLog& log,
+                       const std::vector<Instance>& instances, const Autoscaler* autoscaler);
 
 /// Energy of the accelerators: that of iterations above idle, and idling all the time; with what
 /// systems draw beside them, where they tell.
-/// @param instances in the order of the groups
+/// @param instances in the order of the groups, which count while they are held
 void report_serving_energy(const ServingConfig& serving, const ServingFleet& fleet,
                            const std::vector<Instance>& instances, const ServedWork& work,
                            RunRecord& record);

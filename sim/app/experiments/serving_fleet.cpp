@@ -120,6 +120,27 @@ ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
   return least;
 }
 
+std::vector<ScaleRules> scale_rules(const std::vector<ServingGroup>& groups) {
+  std::vector<ScaleRules> all;
+  std::size_t first = 0;
+  for (const ServingGroup& group : groups) {
+    ScaleRules rules;
+    rules.first = first;
+    rules.least = rules.most = static_cast<std::size_t>(group.replicas);
+    first += rules.most;
+    if (group.autoscale) {
+      rules.least = static_cast<std::size_t>(group.autoscale->min);
+      rules.requests = group.autoscale->requests;
+      rules.interval = group.autoscale->interval;
+      rules.start = group.autoscale->start;
+      rules.cool_down = group.autoscale->cool_down;
+      rules.ramp = group.autoscale->ramp;
+    }
+    all.push_back(rules);
+  }
+  return all;
+}
+
 void require_groups(const LlmConfig& llm, const std::vector<ServingGroup>& groups) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     try {

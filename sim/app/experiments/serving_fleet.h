@@ -9,6 +9,7 @@
 #include "sim/app/experiments/serving_config.h"
 #include "sim/app/pricing/speculative_pricer.h"
 #include "sim/app/pricing/step_pricer.h"
+#include "sim/serving/autoscaler.h"
 #include "sim/serving/instance.h"
 
 namespace orrery {
@@ -58,6 +59,9 @@ class ServingFleet {
   std::vector<std::unique_ptr<StepPricer>> drafts_;              ///< null: no model guesses
   std::vector<std::unique_ptr<SpeculativePricer>> speculative_;  ///< null: nobody guesses
 };
+
+/// How the replicas of all groups start and end.
+std::vector<ScaleRules> scale_rules(const std::vector<ServingGroup>& groups);
 
 /// @throws config::KeyError for what serving cannot run, below "serving.fleet.<i>"
 void require_groups(const LlmConfig& llm, const std::vector<ServingGroup>& groups);

@@ -234,12 +234,6 @@ void report_handover(const Handover& handover, RunRecord& record) {
   report(kTransfer, handover.times(), record);
 }
 
-double output_tokens(const ServingLog& log) {
-  double tokens = 0;
-  for (const ServedRequest& answer : log.answers()) tokens += answer.output;
-  return tokens;
-}
-
 bool was_stopped(const RunRecord& record) {
   return std::any_of(record.labels.begin(), record.labels.end(),
                      [](const Label& label) { return label.name == kStopped.info().name; });

@@ -20,9 +20,6 @@ bool was_stopped(const RunRecord& record);
 void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
                     const std::vector<Instance>& instances, RunRecord& record);
 
-/// Tokens of all answers.
-double output_tokens(const ServingLog& log);
-
 /// What caches that went from one instance to another took.
 void report_handover(const Handover& handover, RunRecord& record);
 
