@@ -39,7 +39,10 @@ class SglangScheduler final : public Scheduler {
 };
 
 struct Sglang final : SchedulerConfig {
-  Sglang() { kind = "sglang"; }
+  Sglang() {
+    kind = "sglang";
+    quant_fusion = false;
+  }
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<SglangScheduler>(*this);

@@ -70,7 +70,10 @@ class VllmScheduler final : public Scheduler {
 };
 
 struct Vllm final : SchedulerConfig {
-  Vllm() { kind = "vllm"; }
+  Vllm() {
+    kind = "vllm";
+    quant_fusion = false;
+  }
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<VllmScheduler>(*this);

@@ -105,6 +105,8 @@ struct SchedulerConfig {
 
   std::string kind;  ///< "vllm": the name that it is registered by
   HostCosts host;
+  /// Kernels before a product quantise its input; otherwise kernels of their own do.
+  bool quant_fusion = true;
   /// All-reduces of tensor parallel ranks up to this size go by kernels of the engine.
   Bytes custom_all_reduce{8.0 * 1024 * 1024};
 
@@ -128,6 +130,11 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "engine's own kernels, in one or two shots, where those take less time; 0 B: none "
                 "do. 8 MiB is vLLM's limit (distributed/device_communicators/custom_all_reduce.py)",
                 config::at_least(0))
+      .optional("quant_fusion", static_cast<bool T::*>(&SchedulerConfig::quant_fusion),
+                "whether norms, activations and attention quantise what a product in 8 bits or "
+                "fewer reads; otherwise kernels of their own do. vLLM's passes for it are off by "
+                "themselves (fuse_norm_quant, fuse_act_quant, fuse_attn_quant), SGLang's kernels "
+                "stand apart, TensorRT-LLM's are fused")
       .elsewhere(config::Registered<SchedulerConfig>::with_key);
   return schema;
 }

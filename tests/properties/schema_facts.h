@@ -114,7 +114,8 @@ inline bool is_told_elsewhere(const std::string& fact) {
   for (const char* part : {"system.", "parallel.", "speculative.model."})
     if (fact.starts_with(std::string("serving.fleet.") + part)) return true;
   if (has(".turns.uniform") || has(".turns.lognormal") || has(".turns.empirical")) return true;
-  if (has(".engine.") && !has(".engine.vllm.") && (has(".host.") || has(".custom_all_reduce")))
+  if (has(".engine.") && !has(".engine.vllm.") &&
+      (has(".host.") || has(".custom_all_reduce") || has(".quant_fusion")))
     return true;
   return fact.starts_with("serving.workload.") && !has(".poisson.") &&
          (has(".input.") || has(".output.") || has(".seed") || has(".rate"));

@@ -76,7 +76,8 @@ std::string system_of(const ServingRow& row) {
 /// Checkpoints in fp4 of gpt-oss are what the model's own file says; others name their format. The
 /// table does not say what the KV cache is kept in: it is taken for 16 bits, which engines do
 /// unless they are told otherwise, but on devices with fp4, for latent attention, and for runs of
-/// InferenceX by TensorRT-LLM, whose checkpoints bring scales: those have fp8. (With fp8 for the
+/// InferenceX by TensorRT-LLM, whose checkpoints bring scales, and of Llama, which its scripts tell
+/// so (benchmarks/70b_fp8_*.sh: kv-cache-dtype fp8): those have fp8. (With fp8 for the
 /// others, decodes would be too fast by what reading half of the cache saves, at all contexts and
 /// batches.)
 std::string precision_keys(const ServingRow& row) {
@@ -87,7 +88,8 @@ std::string precision_keys(const ServingRow& row) {
   const bool blackwell =
       row.system.find("b200") != std::string::npos || row.system.find("b300") != std::string::npos;
   const bool latent = row.model.find("DeepSeek") != std::string::npos;
-  const bool with_scales = row.backend == "trtllm" && row.varied_lengths();
+  const bool with_scales = row.varied_lengths() && (row.backend == "trtllm" ||
+                                                    row.model.find("Llama") != std::string::npos);
   const std::string cache = blackwell || latent || with_scales ? "fp8" : "bf16";
   if (blocks) return ", precision: fp8_block, kv_precision: " + cache;
   if (quant == "fp8") return ", precision: fp8, kv_precision: " + cache;
@@ -103,14 +105,26 @@ std::string version_key(const std::string& version) {
   return number ? ", version: \"" + version + "\"" : "";
 }
 
+/// InferenceX's scripts ask for asynchronous scheduling (benchmarks/*.sh: async-scheduling true).
+std::string async_key(const ServingRow& row) {
+  return row.varied_lengths() ? ", async_scheduling: true" : "";
+}
+
+/// On B200 they ask for fused kernels of Llama (70b_fp8_b200_docker.sh: pass_config).
+std::string fusion_key(const ServingRow& row) {
+  const bool fused = row.varied_lengths() && row.system == "b200_sxm" &&
+                     row.model.find("Llama") != std::string::npos;
+  return fused ? ", quant_fusion: true" : "";
+}
+
 std::string engine_of(const ServingRow& row) {
   const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
   // Runs of InferenceX are started by `vllm serve`, whose budget is 8,192 tokens on such devices;
   // others by a library call, whose budget is 2,048 (vllm/engine/arg_utils.py).
   const std::string budget = row.varied_lengths() ? "8192" : "2048";
   if (row.backend == "vllm")
-    return "{kind: vllm" + version_key(row.version) + ", max_num_batched_tokens: " + budget +
-           ", max_num_seqs: " + most + "}";
+    return "{kind: vllm" + version_key(row.version) + async_key(row) + fusion_key(row) +
+           ", max_num_batched_tokens: " + budget + ", max_num_seqs: " + most + "}";
   if (row.backend == "sglang") return "{kind: sglang, max_running_requests: " + most + "}";
   if (row.backend == "trtllm")
     return "{kind: tensorrt_llm, max_num_tokens: " +

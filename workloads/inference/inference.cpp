@@ -142,6 +142,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.etp = config.parallel.etp;
   work.all_reduces_experts = config.all_reduce_experts && work.tp > 1 && config.parallel.dp == 1 &&
                              work.ep * work.etp == work.tp;
+  work.quantises_apart = config.quantises_apart;
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
   return work;

@@ -22,6 +22,7 @@ struct InferenceConfig {
   /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
   /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;
+  bool quantises_apart = false;               ///< see LayerWork::quantises_apart
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
 };

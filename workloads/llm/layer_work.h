@@ -54,6 +54,9 @@ struct LayerWork {
   bool sp = false;
   int ep = 1;
   int etp = 1;
+  /// Inputs of products in 8 bits or fewer are quantised by kernels of their own, not by those that
+  /// made them; of dense products alone, those of experts have it in their price.
+  bool quantises_apart = false;
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts

@@ -12,6 +12,13 @@ GemmShape shape_of(const Linear& linear, std::int64_t rows) {
   return {.m = rows, .n = linear.out, .k = linear.in};
 }
 
+/// The input of a product, where nobody before has quantised it.
+void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear) {
+  if (!work.quantises_apart || element_bytes(linear.precision) >= 2) return;
+  steps.then(
+      quantize(linear.name + " input quantisation", linear.precision, work.tokens(), linear.in));
+}
+
 }  // namespace
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
@@ -31,6 +38,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     steps.then(tensor_collective(linears.front().name + " input all-gather",
                                  TransferKind::kAllGather, work, width));
   }
+  quantise_input(steps, work, linears.front());
   for (const Linear& linear : linears) {
     steps.then(
         gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
@@ -63,6 +71,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
 }
 
 void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output) {
+  quantise_input(steps, work, linear);
   steps.then(gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
   if (work.tp == 1) return;
   if (output == RowOutput::kScattered) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
@@ -48,6 +50,21 @@ TEST(BuildInference, IsSoundUnderEveryParallelism) {
       }
     }
   }
+}
+
+TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
+  const auto quantised = [](Precision precision, bool apart) {
+    InferenceConfig config = decode(8, 64);
+    config.precision = precision;
+    config.quantises_apart = apart;
+    const Program program = build_inference(small_llama(4), config);
+    return std::count_if(program.kernels.begin(), program.kernels.end(),
+                         [](const Kernel& k) { return k.kind == KernelClass::kQuantize; });
+  };
+  // Of queries, keys and values together, of the attention's output, and of both halves of the MLP.
+  EXPECT_EQ(quantised(Precision::kFp8, true), 4);
+  EXPECT_EQ(quantised(Precision::kFp8, false), 0);
+  EXPECT_EQ(quantised(Precision::kBf16, true), 0);
 }
 
 TEST(BuildInference, PrefillExecutesTheForwardPassWithOneHeadRowPerSequence) {
