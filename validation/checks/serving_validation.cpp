@@ -46,7 +46,8 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
   return model + " " + row.system + " " + std::to_string(static_cast<int>(g.precision)) + " " +
          std::to_string(static_cast<int>(g.kv_precision)) + " " + std::to_string(g.parallel.tp) +
          " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
-         std::to_string(g.parallel.etp);
+         std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->custom_all_reduce.base()) +
+         (g.engine->quant_fusion ? " fused" : "");
 }
 
 }  // namespace

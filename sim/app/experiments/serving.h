@@ -41,7 +41,8 @@ struct ServingExperiment final : Experiment {
   /// The fleet, ready to serve.
   ServingFleet fleet() const;
   /// Serves the workload on a fleet that may have served others before, and fills the record.
-  /// @param fleet made of groups that differ from those here in engines and replicas alone
+  /// @param fleet made of groups that differ from those here in schedulers and replicas alone: not
+  /// in what prices rest on (custom_all_reduce, quant_fusion)
   /// @param options of which the watch and the file for a timeline count
   void serve(const ServingFleet& fleet, RunRecord& record,
              const SimulateOptions& options = {}) const;
