@@ -15,6 +15,7 @@
 #include "sim/app/cli/verb.h"
 #include "sim/trace/atomic_file.h"
 #include "validation/calibration/errors.h"
+#include "validation/checks/serving_order.h"
 #include "validation/checks/serving_validation.h"
 
 namespace orrery {
@@ -93,6 +94,33 @@ void print(const std::vector<ServingComparison>& comparisons) {
     std::cout << "left out: " << count << " rows, " << reason << "\n";
 }
 
+ServingOrder order_of(const std::vector<ServingComparison>& comparisons) {
+  ServingOrder order;
+  for (const ServingComparison& c : comparisons) order.add(c);
+  return order;
+}
+
+void print(const ServingOrder& order) {
+  ServingOrder::Count all;
+  std::string each;
+  for (const auto& [pair, count] : order.pairs()) {
+    all.right += count.right;
+    all.all += count.all;
+    each += (each.empty() ? "" : "; ") + pair + ": " + std::to_string(count.right) + " of " +
+            std::to_string(count.all);
+  }
+  if (all.all == 0) return;
+  std::cout << "order of systems at equal tokens/s of a user: right in " << all.right << " of "
+            << all.all << " (" << format_percent(all.share()) << "): " << each << "\n";
+}
+
+nlohmann::ordered_json order_json(const ServingOrder& order) {
+  nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
+  for (const auto& [pair, count] : order.pairs())
+    pairs.push_back({{"systems", pair}, {"right", count.right}, {"n", count.all}});
+  return pairs;
+}
+
 nlohmann::ordered_json summary_json(const std::vector<Comparison>& rows) {
   const ErrorSummary e = summarise(rows);
   return {{"n", e.count}, {"mape", e.mape}, {"median", e.median},
@@ -112,7 +140,10 @@ nlohmann::ordered_json report(const std::vector<ServingComparison>& comparisons)
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const auto& [reason, count] : left_out(comparisons))
     out.push_back({{"reason", reason}, {"rows", count}});
-  return {{"schema", "orrery.validation/1"}, {"entries", std::move(entries)}, {"left_out", out}};
+  return {{"schema", "orrery.validation/1"},
+          {"entries", std::move(entries)},
+          {"left_out", out},
+          {"order", order_json(order_of(comparisons))}};
 }
 
 void write_rows(const std::string& path, const std::string& columns,
@@ -162,6 +193,7 @@ ExitCode ServingArguments::run() const {
     std::cout << report(comparisons).dump(2) << "\n";
   } else {
     print(comparisons);
+    print(order_of(comparisons));
   }
   return ExitCode::kOk;
 }
