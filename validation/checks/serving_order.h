@@ -38,7 +38,7 @@ class ServingOrder {
 
   /// A run without a prediction is left out.
   void add(const ServingComparison& comparison);
-  /// By pair of systems: "b200_sxm, h200_sxm".
+  /// Counts by pair of systems: "b200_sxm, h200_sxm".
   std::map<std::string, Count> pairs() const;
 
  private:
