@@ -14,8 +14,8 @@ std::int64_t requests_of(const Instance& instance) {
 
 }  // namespace
 
-Autoscaler::Autoscaler(std::vector<ScaleRules> groups) {
-  for (ScaleRules& rules : groups) {
+Autoscaler::Autoscaler(const std::vector<ScaleRules>& groups) {
+  for (const ScaleRules& rules : groups) {
     Group group{rules, std::vector<Member>(rules.most), 0};
     const bool scales = rules.interval.base() > 0;
     for (std::size_t i = 0; i < rules.most; ++i)

@@ -29,7 +29,7 @@ struct ScaleRules {
 /// the ramp of what others have, so that a cold cache is not flooded.
 class Autoscaler {
  public:
-  explicit Autoscaler(std::vector<ScaleRules> groups);
+  explicit Autoscaler(const std::vector<ScaleRules>& groups);
 
   /// Whether an instance takes requests.
   bool takes(std::size_t instance, const std::vector<Instance>& instances, Picoseconds now) const;

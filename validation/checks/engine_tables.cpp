@@ -29,7 +29,8 @@ double cell_number(config::CsvReader& csv, const std::string& column) {
 /// The table in a folder, plain or packed. Empty: there is none.
 std::string table_path(const std::string& folder, const std::string& name) {
   for (const char* end : {".csv", ".csv.gz"}) {
-    const std::string path = folder + "/" + name + end;
+    std::string path = folder;
+    path.append("/").append(name).append(end);
     if (std::filesystem::exists(path)) return path;
   }
   return {};

@@ -82,7 +82,8 @@ class SessionSource final : public RequestSource {
     Session session = std::move(found->second);
     waiting_.erase(found);
     session.said = answered.prompt + answered.output;
-    return turn(std::move(session), checked_add(now, to_picoseconds(Seconds(session.pause_s))));
+    const Picoseconds at = checked_add(now, to_picoseconds(Seconds(session.pause_s)));
+    return turn(std::move(session), at);
   }
 
  private:
