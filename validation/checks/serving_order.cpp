@@ -18,28 +18,22 @@ OperatingPoint point_of(const ServingRow& row, double ttft_ms, double tpot_ms) {
           static_cast<double>(row.concurrency) * tokens / answer * kSecondMs / row.gpus};
 }
 
-/// What two systems are worth to users who want so many tokens/s: above 0 where the first is.
-std::optional<double> advantage(const std::vector<OperatingPoint>& a,
-                                const std::vector<OperatingPoint>& b, double user) {
-  const auto first = front_at(a, user), second = front_at(b, user);
-  if (!first && !second) return std::nullopt;
-  if (!first || !second) return first ? 1 : -1;
-  return std::log(*first / *second);
-}
+/// A system of a group by its measured and predicted fronts.
+struct SystemFronts {
+  std::string system;
+  std::vector<OperatingPoint> measured, predicted;
+};
 
-void judge(const std::vector<OperatingPoint>& points, const std::vector<OperatingPoint>& measured_a,
-           const std::vector<OperatingPoint>& measured_b,
-           const std::vector<OperatingPoint>& predicted_a,
-           const std::vector<OperatingPoint>& predicted_b, ServingOrder::Count& count) {
+/// At the tokens/s of a user of these points.
+void judge(const std::string& runs, const std::vector<OperatingPoint>& points,
+           const SystemFronts& first, const SystemFronts& second, std::vector<JudgedOrder>& out) {
   for (const OperatingPoint& point : points) {
-    const auto a = front_at(measured_a, point.user), b = front_at(measured_b, point.user);
-    const bool slowest = point.user < measured_a.back().user || point.user < measured_b.back().user;
-    if (!a || !b || slowest) continue;
-    const double measured = std::log(*a / *b);
-    if (std::abs(measured) < std::log(kAlike)) continue;
-    const auto predicted = advantage(predicted_a, predicted_b, point.user);
-    ++count.all;
-    count.right += predicted && *predicted * measured > 0 ? 1 : 0;
+    const double user = point.user;
+    const auto a = front_at(first.measured, user), b = front_at(second.measured, user);
+    const bool slowest = user < first.measured.back().user || user < second.measured.back().user;
+    if (!a || !b || slowest || std::abs(std::log(*a / *b)) < std::log(kAlike)) continue;
+    out.push_back({runs, first.system, second.system, user, *a, *b, front_at(first.predicted, user),
+                   front_at(second.predicted, user)});
   }
 }
 
@@ -67,31 +61,45 @@ std::optional<double> front_at(const std::vector<OperatingPoint>& front, double 
   return front.back().accelerator;
 }
 
+bool JudgedOrder::right() const {
+  const double measured = std::log(measured_first / measured_second);
+  if (!predicted_first && !predicted_second) return false;
+  if (!predicted_first || !predicted_second) return predicted_first.has_value() == (measured > 0);
+  return std::log(*predicted_first / *predicted_second) * measured > 0;
+}
+
 void ServingOrder::add(const ServingComparison& c) {
   if (!c.reason.empty()) return;
   const std::string key = c.row.model + " " + std::to_string(c.row.isl) + " " +
-                          std::to_string(c.row.osl) + " " + c.row.precision;
+                          std::to_string(c.row.osl) + " " +
+                          (c.row.precision.empty() ? "bf16" : c.row.precision);
   Points& points = groups_[key][c.row.system];
   points.measured.push_back(point_of(c.row, c.row.ttft_ms, c.row.tpot_ms));
   points.predicted.push_back(point_of(c.row, c.ttft_ms, c.tpot_ms));
 }
 
+std::vector<JudgedOrder> ServingOrder::judged() const {
+  std::vector<JudgedOrder> judgements;
+  for (const auto& [runs, systems] : groups_) {
+    std::vector<SystemFronts> fronts;
+    for (const auto& [system, points] : systems)
+      fronts.push_back(
+          {system, operating_front(points.measured), operating_front(points.predicted)});
+    for (std::size_t a = 0; a < fronts.size(); ++a)
+      for (std::size_t b = a + 1; b < fronts.size(); ++b)
+        for (const std::size_t i : {a, b})
+          judge(runs, fronts[i].measured, fronts[a], fronts[b], judgements);
+  }
+  return judgements;
+}
+
 std::map<std::string, ServingOrder::Count> ServingOrder::pairs() const {
   std::map<std::string, Count> counts;
-  for (const auto& [key, systems] : groups_) {
-    for (auto a = systems.begin(); a != systems.end(); ++a) {
-      const auto measured_a = operating_front(a->second.measured);
-      const auto predicted_a = operating_front(a->second.predicted);
-      for (auto b = std::next(a); b != systems.end(); ++b) {
-        const auto measured_b = operating_front(b->second.measured);
-        const auto predicted_b = operating_front(b->second.predicted);
-        Count& count = counts[a->first + ", " + b->first];
-        for (const auto* points : {&measured_a, &measured_b})
-          judge(*points, measured_a, measured_b, predicted_a, predicted_b, count);
-      }
-    }
+  for (const JudgedOrder& order : judged()) {
+    Count& count = counts[order.first + ", " + order.second];
+    ++count.all;
+    count.right += order.right() ? 1 : 0;
   }
-  std::erase_if(counts, [](const auto& entry) { return entry.second.all == 0; });
   return counts;
 }
 

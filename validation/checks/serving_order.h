@@ -24,11 +24,25 @@ std::vector<OperatingPoint> operating_front(std::vector<OperatingPoint> points);
 /// point; nothing where a user wants more than its fastest.
 std::optional<double> front_at(const std::vector<OperatingPoint>& front, double user);
 
+/// Two systems at one tokens/s of a user where measurements tell them apart: output tokens/s of an
+/// accelerator by the front of each; nothing where a predicted front does not reach so many.
+struct JudgedOrder {
+  std::string runs;           ///< what is equal: "org/model 1024 8192 fp8"
+  std::string first, second;  ///< names of the systems
+  double user = 0;            ///< tokens/s of a user
+  double measured_first = 0, measured_second = 0;
+  std::optional<double> predicted_first, predicted_second;
+
+  /// A system that does not reach the tokens/s of a user is behind one that does; where neither
+  /// reaches, or both are predicted to be worth the same, the prediction is wrong.
+  bool right() const;
+};
+
 /// How often predictions put two systems in the order in which measurements have them. Systems are
-/// compared at equal model, lengths and precision, each by the front of all its plans and engines,
-/// at the tokens/s of a user of every measured point of both fronts where both reach; what differs
-/// by less than a tenth there is not judged. A prediction is right where its fronts of the same
-/// runs differ in the same sense there; where neither reaches, it is wrong.
+/// compared at equal model, lengths and precision (none is bf16), each by the front of all its
+/// plans and engines, at the tokens/s of a user of every measured point of both fronts where both
+/// reach; what differs by less than a tenth there is not judged. A prediction is right where its
+/// fronts of the same runs differ in the same sense there.
 class ServingOrder {
  public:
   struct Count {
@@ -38,6 +52,8 @@ class ServingOrder {
 
   /// A run without a prediction is left out.
   void add(const ServingComparison& comparison);
+  /// Every pair of systems at every tokens/s of a user, by what is equal and by systems.
+  std::vector<JudgedOrder> judged() const;
   /// Counts by pair of systems: "b200_sxm, h200_sxm".
   std::map<std::string, Count> pairs() const;
 

@@ -100,18 +100,25 @@ ServingOrder order_of(const std::vector<ServingComparison>& comparisons) {
   return order;
 }
 
-void print(const ServingOrder& order) {
+ServingOrder::Count total(const std::map<std::string, ServingOrder::Count>& pairs) {
   ServingOrder::Count all;
-  std::string each;
-  for (const auto& [pair, count] : order.pairs()) {
+  for (const auto& [pair, count] : pairs) {
     all.right += count.right;
     all.all += count.all;
+  }
+  return all;
+}
+
+void print(const ServingOrder& order) {
+  const auto pairs = order.pairs();
+  const ServingOrder::Count all = total(pairs);
+  if (all.all == 0) return;
+  std::string each;
+  for (const auto& [pair, count] : pairs)
     each += (each.empty() ? "" : "; ") + pair + ": " + std::to_string(count.right) + " of " +
             std::to_string(count.all);
-  }
-  if (all.all == 0) return;
   std::cout << "order of systems at equal tokens/s of a user: right in " << all.right << " of "
-            << all.all << " (" << format_percent(all.share()) << "): " << each << "\n";
+            << all.all << " pairs (" << format_percent(all.share()) << "): " << each << "\n";
 }
 
 nlohmann::ordered_json order_json(const ServingOrder& order) {
@@ -119,6 +126,27 @@ nlohmann::ordered_json order_json(const ServingOrder& order) {
   for (const auto& [pair, count] : order.pairs())
     pairs.push_back({{"systems", pair}, {"right", count.right}, {"n", count.all}});
   return pairs;
+}
+
+nlohmann::ordered_json order_total_json(const ServingOrder& order) {
+  const ServingOrder::Count all = total(order.pairs());
+  return {{"right", all.right}, {"n", all.all}, {"share", all.share()}};
+}
+
+/// Tokens/s of an accelerator by the fronts; null where one does not reach the tokens/s of a user.
+nlohmann::ordered_json judged_json(const ServingOrder& order) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  };
+  nlohmann::ordered_json judged = nlohmann::ordered_json::array();
+  for (const JudgedOrder& o : order.judged())
+    judged.push_back({{"runs", o.runs},
+                      {"systems", {o.first, o.second}},
+                      {"tokens_per_s_of_a_user", o.user},
+                      {"measured", {o.measured_first, o.measured_second}},
+                      {"predicted", {or_null(o.predicted_first), or_null(o.predicted_second)}},
+                      {"right", o.right()}});
+  return judged;
 }
 
 nlohmann::ordered_json summary_json(const std::vector<Comparison>& rows) {
@@ -140,10 +168,13 @@ nlohmann::ordered_json report(const std::vector<ServingComparison>& comparisons)
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const auto& [reason, count] : left_out(comparisons))
     out.push_back({{"reason", reason}, {"rows", count}});
+  const ServingOrder order = order_of(comparisons);
   return {{"schema", "orrery.validation/1"},
           {"entries", std::move(entries)},
           {"left_out", out},
-          {"order", order_json(order_of(comparisons))}};
+          {"order", order_json(order)},
+          {"order_total", order_total_json(order)},
+          {"order_judged", judged_json(order)}};
 }
 
 void write_rows(const std::string& path, const std::string& columns,
