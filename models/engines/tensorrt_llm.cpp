@@ -44,8 +44,53 @@ class TensorrtLlmScheduler final : public Scheduler {
   std::int64_t left_ = 0;
 };
 
+/// Prompts of data parallel ranks that go into iterations together (AttentionDpConfig).
+struct AttentionDpConfig {
+  bool enable_balance = false;
+  std::int64_t timeout_iters = 50, batching_wait_iters = 10;
+
+  static const config::Schema<AttentionDpConfig>& schema() {
+    using config::between;
+    using A = AttentionDpConfig;
+    static const auto schema =
+        config::Schema<A>("attention_dp_config", "prompts of data parallel ranks")
+            .optional("enable_balance", &A::enable_balance,
+                      "whether prompts wait until every rank has one")
+            .optional("timeout_iters", &A::timeout_iters,
+                      "iterations after which they wait no longer", between(0, 1e6))
+            .optional("batching_wait_iters", &A::batching_wait_iters,
+                      "iterations that they wait for more once every rank has one",
+                      between(0, 1e6));
+    return schema;
+  }
+};
+
+/// When prompts wait for others (pyexecutor/scheduler, _balance_adp_context_requests and
+/// _apply_batch_waiting): with several ranks until all have some, with one until an iteration is
+/// full enough.
+class TensorrtLlmWaits final : public RanksPolicy {
+ public:
+  explicit TensorrtLlmWaits(const TensorrtLlm& rules) : rules_(rules) {}
+  bool puts_off_prompts(std::span<const BatchShape> ranks) override {
+    return ranks.size() > 1 ? balances(ranks) : waits(ranks.front());
+  }
+
+ private:
+  bool balances(std::span<const BatchShape> ranks);
+  bool waits(const BatchShape& shape);
+
+  const TensorrtLlm& rules_;
+  std::int64_t waited_ = 0, waited_for_more_ = 0;
+};
+
 struct TensorrtLlm final : SchedulerConfig {
   TensorrtLlm() { kind = "tensorrt_llm"; }
+
+  std::unique_ptr<RanksPolicy> ranks_policy() const override {
+    const bool waits = batch_wait_timeout_iters > 0 || batch_wait_max_tokens_ratio > 0;
+    if (!waits && !attention_dp_config.enable_balance) return nullptr;
+    return std::make_unique<TensorrtLlmWaits>(*this);
+  }
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<TensorrtLlmScheduler>(*this);
@@ -60,6 +105,9 @@ struct TensorrtLlm final : SchedulerConfig {
   std::int64_t max_batch_size = 2048, max_num_tokens = 8192, tokens_per_block = 32, max_tokens = 0;
   bool enable_chunked_prefill = false, enable_block_reuse = true, disable_overlap_scheduler = false;
   double free_gpu_memory_fraction = 0.9;
+  AttentionDpConfig attention_dp_config;
+  std::int64_t batch_wait_timeout_iters = 0;
+  double batch_wait_max_tokens_ratio = 0;
 
   static const config::Schema<TensorrtLlm>& schema() {
     using config::between;
@@ -84,6 +132,16 @@ struct TensorrtLlm final : SchedulerConfig {
             .optional("disable_overlap_scheduler", &T::disable_overlap_scheduler,
                       "whether the host prepares no iteration while devices run the one before")
             .derive([](T& t) { t.host.overlapped = !t.disable_overlap_scheduler; })
+            .optional("attention_dp_config", &T::attention_dp_config,
+                      "how data parallel ranks wait for each other's prompts")
+            .optional(
+                "batch_wait_timeout_iters", &T::batch_wait_timeout_iters,
+                "iterations of answers that prompts of a single rank wait at most for more of "
+                "them",
+                between(0, 1e6))
+            .optional("batch_wait_max_tokens_ratio", &T::batch_wait_max_tokens_ratio,
+                      "share of max_num_tokens with which an iteration no longer waits",
+                      between(0, 1))
             .optional("free_gpu_memory_fraction", &T::free_gpu_memory_fraction,
                       "share of the device memory, less weights and activations, for the cache",
                       between(0.01, 1));
@@ -156,6 +214,36 @@ void TensorrtLlmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
   answers(queue, pool, out);
   const bool paused = queue.running.size() < before;
   if (!paused || out.shares.empty()) prompts(queue, pool, out);
+}
+
+bool TensorrtLlmWaits::balances(std::span<const BatchShape> ranks) {
+  const AttentionDpConfig& rules = rules_.attention_dp_config;
+  if (!rules.enable_balance) return false;
+  const auto all = [&](auto has) { return std::all_of(ranks.begin(), ranks.end(), has); };
+  const bool answers = all([](const BatchShape& s) { return s.sequences > 0; });
+  const bool prompts = all([](const BatchShape& s) { return !s.chunks.empty(); });
+  const bool free = all([&](const BatchShape& s) { return s.sequences < rules_.max_batch_size; });
+  if (prompts && free) {
+    waited_ = 0;
+    if (!answers) return false;
+    const bool more = waited_for_more_ < rules.batching_wait_iters;
+    waited_for_more_ = more ? waited_for_more_ + 1 : 0;
+    return more;
+  }
+  if (++waited_ < rules.timeout_iters && answers) return true;
+  waited_ = 0;
+  return false;
+}
+
+bool TensorrtLlmWaits::waits(const BatchShape& shape) {
+  if (shape.chunks.empty() || shape.sequences == 0) return false;
+  std::int64_t tokens = shape.tokens();
+  for (const Chunk& chunk : shape.chunks) tokens += chunk.context;
+  const double full =
+      rules_.batch_wait_max_tokens_ratio * static_cast<double>(rules_.max_num_tokens);
+  const bool more = waited_ < rules_.batch_wait_timeout_iters && static_cast<double>(tokens) < full;
+  waited_ = more ? waited_ + 1 : 0;
+  return more;
 }
 
 const config::Registered<SchedulerConfig>::Add<TensorrtLlm> added_tensorrt_llm(

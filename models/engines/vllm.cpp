@@ -15,6 +15,8 @@ enum class AsyncScheduling : std::uint8_t { kAuto, kOn, kOff };
 /// In which order requests of vLLM's engine come to their turn.
 enum class SchedulingPolicy : std::uint8_t { kFcfs, kPriority };
 
+enum class MoeBackend { kAuto, kMarlin };
+
 namespace config {
 template <>
 struct EnumNames<AsyncScheduling> {
@@ -27,6 +29,11 @@ template <>
 struct EnumNames<SchedulingPolicy> {
   static constexpr std::pair<SchedulingPolicy, const char*> values[] = {
       {SchedulingPolicy::kFcfs, "fcfs"}, {SchedulingPolicy::kPriority, "priority"}};
+};
+template <>
+struct EnumNames<MoeBackend> {
+  static constexpr std::pair<MoeBackend, const char*> values[] = {{MoeBackend::kAuto, "auto"},
+                                                                  {MoeBackend::kMarlin, "marlin"}};
 };
 }  // namespace config
 
@@ -91,6 +98,7 @@ struct Vllm final : SchedulerConfig {
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
 
   std::string version = "0.11";
+  MoeBackend moe_backend = MoeBackend::kAuto;
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   bool enforce_eager = false;
   std::int64_t max_cudagraph_capture_size = 0;
@@ -111,6 +119,9 @@ struct Vllm final : SchedulerConfig {
             .optional("async_scheduling", &Vllm::async_scheduling,
                       "whether the host prepares an iteration while devices run the one before; "
                       "auto: from version 0.14 on")
+            .optional("moe_backend", &Vllm::moe_backend,
+                      "kernels of experts whose weights are widened (moe_backend; before, "
+                      "VLLM_MXFP4_USE_MARLIN): those that were measured, or Marlin's")
             .optional("scheduling_policy", &Vllm::scheduling_policy,
                       "order of requests: as they come, or by their priority")
             .optional("enforce_eager", &Vllm::enforce_eager,
@@ -148,6 +159,7 @@ struct Vllm final : SchedulerConfig {
                 "expected a version such as 0.11",
                 [](const Vllm& v) { return version_of(v.version).has_value(); }, "version")
             .derive([](Vllm& v) {
+              v.marlin = v.moe_backend == MoeBackend::kMarlin;
               v.host.overlapped = v.async_scheduling == AsyncScheduling::kAuto
                                       ? version_of(v.version).value() >= kFirstAsynchronous
                                       : v.async_scheduling == AsyncScheduling::kOn;

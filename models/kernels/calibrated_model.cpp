@@ -33,12 +33,24 @@ ResidualTable residual_table(const KernelFit& fit, const KernelFamily& family, K
   return ResidualTable(std::move(points));
 }
 
-/// Formats that run on the same units at the same width and rate; no table has both.
+/// Formats whose kernels a library makes alike, for tables that lack one of them: of the same width
+/// and rate, or operands of fewer bits and finer scales in the same loops.
 std::optional<Precision> like(Precision precision) {
-  if (precision == Precision::kFp16) return Precision::kBf16;
-  if (precision == Precision::kInt8) return Precision::kFp8;
-  return std::nullopt;
+  switch (precision) {
+    case Precision::kFp16:
+      return Precision::kBf16;
+    case Precision::kInt8:
+    case Precision::kFp8Block:
+    case Precision::kNvfp4:
+      return Precision::kFp8;
+    default:
+      return std::nullopt;
+  }
 }
+
+/// Weights of four bits, which a table may have alone: Blackwell's experts were timed with no
+/// others.
+constexpr const char* kFourBits = "_w4";
 
 }  // namespace
 
@@ -102,13 +114,18 @@ CalibratedModel::Entry CalibratedModel::entry(const KernelFit& fit,
   return entry;
 }
 
-std::optional<CalibratedModel::Entry> CalibratedModel::find(const std::string& group,
+std::optional<CalibratedModel::Entry> CalibratedModel::find(FamilyOf& of,
                                                             Precision precision) const {
-  auto fit = fits_.find({group, precision});
-  if (const auto other = like(precision); fit == fits_.end() && other)
-    fit = fits_.find({group, *other});
-  if (fit == fits_.end()) return std::nullopt;
-  return entry(calibration_->fits.at(fit->second), group);
+  const std::string wide = wide_group(of.group);
+  for (const std::string& group : {of.group, wide, wide + kFourBits}) {
+    auto fit = fits_.find({group, precision});
+    if (const auto other = like(precision); fit == fits_.end() && other)
+      fit = fits_.find({group, *other});
+    if (fit == fits_.end()) continue;
+    of.group = group;
+    return entry(calibration_->fits.at(fit->second), group);
+  }
+  return std::nullopt;
 }
 
 std::vector<double> CalibratedModel::values(const FamilyOf& of, const std::optional<Entry>& entry,
@@ -129,7 +146,6 @@ bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& 
   if (another_machine(rates, accelerator)) return true;
   const std::optional<AcceleratorConfig>& measured = calibration_->device;
   if (measured && other_structure(*measured, accelerator)) return true;
-  if (precision == Precision::kInt8) return true;  // by the fit of fp8
   const auto rate = rates.matrix.find(precision);
   const auto* peak = find_precision(accelerator.compute.matrix, precision);
   return rate != rates.matrix.end() && peak && differs(rate->second.base(), peak->value.base());
@@ -137,14 +153,16 @@ bool CalibratedModel::other_rates(Precision precision, const AcceleratorConfig& 
 
 void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
                            const AcceleratorConfig& accelerator) const {
-  slot.of = family_of(model(), kernel.kind);
-  slot.entry = find(slot.of.group, kernel.precision);
+  slot.of = family_of(model(), kernel);
+  slot.entry = find(slot.of, kernel.precision);
   slot.values = values(slot.of, slot.entry, kernel.precision, accelerator);
   if (slot.entry) {
     const KernelFit& fit = *slot.entry->fit;
     const auto shapes = fit.shapes.find(kernel.kind);
     slot.shapes = shapes == fit.shapes.end() ? nullptr : &shapes->second;
-    slot.other_rates = other_rates(kernel.precision, accelerator);
+    const bool same = fit.precision == kernel.precision || kernel.precision == Precision::kFp16;
+    slot.narrow = slot.of.group != wide_group(slot.of.group);
+    slot.other_rates = !same || other_rates(kernel.precision, accelerator);
     slot.shaken = shaken(slot.of, fit, slot.values);
     slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator);
   }
@@ -192,7 +210,10 @@ std::shared_ptr<CalibratedModel::Device> CalibratedModel::make_device(
 
 const CalibratedModel::Slot& CalibratedModel::slot(Device& device, const Kernel& kernel,
                                                    const AcceleratorConfig& accelerator) const {
-  Slot& slot = device.slots[static_cast<std::size_t>(kernel.kind) * kPricedPrecisions +
+  const bool wide = kernel.weights.bits == 0 || kernel.weights.marlin;
+  const std::size_t weights = wide ? 0 : kernel.weights.bits < 8 ? 1 : 2;
+  Slot& slot = device.slots[(weights * kPricedClasses + static_cast<std::size_t>(kernel.kind)) *
+                                kPricedPrecisions +
                             static_cast<std::size_t>(kernel.precision)];
   if (!slot.ready) fill(slot, kernel, accelerator);
   return slot;

@@ -72,7 +72,8 @@ class CalibratedModel final : public KernelModel {
   /// Reads the fit, if nobody has.
   /// @throws config::ConfigError for parameters that the model has not
   Entry entry(const KernelFit& fit, const std::string& group) const;
-  std::optional<Entry> find(const std::string& group, Precision precision) const;
+  /// @param of its group becomes the one that was found
+  std::optional<Entry> find(FamilyOf& of, Precision precision) const;
   std::vector<double> values(const FamilyOf& of, const std::optional<Entry>& entry,
                              Precision precision, const AcceleratorConfig& accelerator) const;
   bool other_rates(Precision precision, const AcceleratorConfig& accelerator) const;

@@ -79,7 +79,7 @@ CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Ker
   prediction.fitted = slot.entry.has_value();
   if (prediction.fitted) {
     prediction.extrapolated =
-        slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel) ||
+        slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel, slot.narrow) ||
         (!slot.shaken.empty() &&
          slot.of.family->time(kernel, accelerator, slot.shaken.data()).total_us != time.total_us);
     const auto point =
@@ -100,12 +100,13 @@ CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Ker
 
 double CalibratedModel::longest_smaller_us(const Slot& slot, const Kernel& kernel,
                                            const AcceleratorConfig& accelerator) {
-  // Measured ratios within one part of a table are closer to each other than that.
-  constexpr double kRatios = 2;
+  // Measured ratios within one part of a table are closer to each other than that; those of narrow
+  // weights, whose tactics change with the rows of an expert, less close.
+  const double ratios = slot.narrow ? 4 : 2;
   double longest = 0;
   for (const Kernel& smaller : smaller_kernels(kernel)) {
     const KernelTime time = slot.of.family->time(smaller, accelerator, slot.values.data());
-    if (kRatios * time.total_us < longest) continue;
+    if (ratios * time.total_us < longest) continue;
     longest = std::max(longest, predict(slot, smaller, accelerator).time.total_us);
   }
   return longest;

@@ -26,6 +26,7 @@ struct CalibratedModel::Slot {
   std::optional<Entry> entry;  ///< none: priors alone
   std::vector<double> values;
   const ShapeRange* shapes = nullptr;  ///< ratios that were fitted; null: none
+  bool narrow = false;                 ///< fitted to weights of fewer bits than operands
   bool other_rates = false;            ///< than the parameters were fitted with
   std::vector<double> shaken;          ///< parameters, a sibling's changed; empty: there are none
   double fitted_cache = 0;             ///< bytes/us of the L2 that fits have in them
@@ -48,7 +49,8 @@ struct CalibratedModel::Device {
   std::shared_ptr<Device> other;
   AcceleratorConfig other_units;
   bool fewer = false;  ///< the other one has
-  std::array<Slot, kPricedClasses * kPricedPrecisions> slots;
+  /// Weights as wide as what they are computed in, of less than 8 bits, and of 8.
+  std::array<Slot, 3 * kPricedClasses * kPricedPrecisions> slots;
   std::vector<Kept> memo = std::vector<Kept>(kMemoPlaces);
 };
 

@@ -33,6 +33,8 @@ Families& registry() {
   return registered;
 }
 
+constexpr const char* kNarrowWeights = "_w";
+
 }  // namespace
 
 const std::map<KernelClass, TileFamily>& tile_families() { return registry(); }
@@ -56,6 +58,20 @@ FamilyOf family_of(const std::string& model, KernelClass kind) {
     throw config::ConfigError("unknown kernel model '" + model + "'; there are: roofline, tiles");
   const auto tiled = model == "tiles" ? registry().find(kind) : registry().end();
   return {tiled != registry().end() ? tiled->second.family : &roofline, group_of(kind)};
+}
+
+FamilyOf family_of(const std::string& model, const Kernel& kernel) {
+  FamilyOf of = family_of(model, kernel.kind);
+  if (kernel.weights.bits > 0 && !kernel.weights.marlin)
+    of.group += kNarrowWeights + std::to_string(kernel.weights.bits);
+  return of;
+}
+
+std::string wide_group(const std::string& group) {
+  const std::size_t suffix = group.rfind(kNarrowWeights);
+  const bool narrow = suffix != std::string::npos &&
+                      group.find_first_not_of("0123456789", suffix + 2) == std::string::npos;
+  return narrow ? group.substr(0, suffix) : group;
 }
 
 }  // namespace orrery

@@ -109,5 +109,10 @@ struct FamilyOf {
 /// has families of its own where tiles are modelled and the roofline elsewhere.
 /// @throws config::ConfigError for an unknown model.
 FamilyOf family_of(const std::string& model, KernelClass kind);
+/// Products of weights that are stored narrower than they are computed in have parameters of their
+/// own, in a group named after the bits of a weight: "grouped_gemm_w4".
+FamilyOf family_of(const std::string& model, const Kernel& kernel);
+/// The group that stands in where a calibration does not have one: "grouped_gemm".
+std::string wide_group(const std::string& group);
 
 }  // namespace orrery

@@ -11,7 +11,7 @@ namespace orrery {
 const KernelFamily* family_named(const std::string& model, const std::string& group) {
   for (const auto& [kind, name] : config::EnumNames<KernelClass>::values) {
     const FamilyOf of = family_of(model, kind);
-    if (of.group == group) return of.family;
+    if (of.group == wide_group(group)) return of.family;
   }
   return nullptr;
 }

@@ -26,12 +26,15 @@ bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& acce
          other(rates.power.base(), accelerator.power.cap().base());
 }
 
-bool inside(const ShapeRange& range, const Kernel& kernel) {
+bool inside(const ShapeRange& range, const Kernel& kernel, bool narrow) {
   const auto within = [](const std::vector<std::int64_t>& ends, std::int64_t value) {
     return ends[0] <= value && value <= ends[1];
   };
-  return kernel.weights == WeightFormat{} && kernel.tile == std::array<std::int64_t, 2>{} &&
-         kernel.cluster == 0 && !kernel.attention.backward && kernel.attention.lengths.empty() &&
+  const WeightFormat& weights = kernel.weights;
+  const bool stored =
+      narrow ? weights.bits > 0 && !weights.sparse && !weights.marlin : weights == WeightFormat{};
+  return stored && kernel.tile == std::array<std::int64_t, 2>{} && kernel.cluster == 0 &&
+         !kernel.attention.backward && kernel.attention.lengths.empty() &&
          within(range.batch, kernel.batch) && within(range.m, kernel.m) &&
          within(range.n, kernel.n) && within(range.k, kernel.k);
 }

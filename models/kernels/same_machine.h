@@ -22,7 +22,8 @@ bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig&
 
 /// Whether a kernel is of the shapes that were measured. Packed weights, tiles and clusters that a
 /// user asks for, backward passes and caches of unequal lengths are in no table.
-bool inside(const ShapeRange& range, const Kernel& kernel);
+/// @param narrow weights of fewer bits than operands were fitted
+bool inside(const ShapeRange& range, const Kernel& kernel, bool narrow);
 
 double units_of_rank(const AcceleratorConfig& accelerator);
 

@@ -56,6 +56,9 @@ struct AttentionShape {
 struct WeightFormat {
   std::int64_t bits = 0;  ///< bits of a stored element; 0: those of the precision
   bool sparse = false;    ///< 2:4 structured
+  /// Widened by Marlin (arXiv 2408.11743), which takes as long as a product of wide weights that
+  /// reads fewer bytes; else by the library's own kernels.
+  bool marlin = false;
 
   bool operator==(const WeightFormat&) const = default;
 };

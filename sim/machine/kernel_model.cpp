@@ -19,6 +19,10 @@ bool multiplies_apart(const AcceleratorConfig& accelerator) {
   return issue == MatrixIssue::kThread || issue == MatrixIssue::kArray;
 }
 
+bool scales_blocks(const AcceleratorConfig& accelerator) {
+  return accelerator.compute.matrix.contains(Precision::kNvfp4);
+}
+
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision) {
   if (const auto* peak = find_precision(accelerator.compute.matrix, precision)) {
     return peak->value / accelerator.dies;

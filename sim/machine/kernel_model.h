@@ -57,6 +57,9 @@ std::optional<MatrixIssue> matrix_issue(const AcceleratorConfig& accelerator);
 /// stand.
 bool multiplies_apart(const AcceleratorConfig& accelerator);
 
+/// Whether tensor cores scale blocks of operands, as those with 4-bit floats do.
+bool scales_blocks(const AcceleratorConfig& accelerator);
+
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
 /// @throws config::ConfigError naming the precisions that the accelerator has.
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision);

@@ -29,6 +29,7 @@ Instance::Instance(const SchedulerConfig& engine, IterationPricer& pricer,
       flights_(static_cast<std::size_t>(rules.lanes)) {
   for (int i = 0; i < rules.ranks; ++i) pools_.emplace_back(rules.kv);
   for (int i = 0; i < rules.ranks * rules.lanes; ++i) slots_.emplace_back(engine);
+  for (Flight& flight : flights_) flight.policy = engine.ranks_policy();
 }
 
 void Instance::require_room(const Request& request) const {
@@ -135,20 +136,50 @@ bool Instance::has_come(std::size_t lane) const {
   return false;
 }
 
+BatchShape Instance::shape(Place& place) const {
+  BatchShape shape = place.batch.shape(place.queue, speculation_.guesses());
+  const std::int64_t tokens = shape.tokens();
+  shape.padding = engine_.padded(tokens, shape.chunks.empty()) - tokens;
+  return shape;
+}
+
+/// Shapes of all ranks' batches, after what the engine decides for all of them.
+void Instance::look_at_ranks(std::size_t lane) {
+  shapes_.clear();
+  for (std::size_t rank = 0; rank < ranks(); ++rank)
+    shapes_.push_back(shape(slots_[slot(lane, rank)]));
+  RanksPolicy* policy = flights_[lane].policy.get();
+  if (policy == nullptr || !policy->puts_off_prompts(shapes_)) return;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    Place& place = slots_[slot(lane, rank)];
+    place.batch.put_off_prompts(place.queue);
+    shapes_[rank] = shape(place);
+  }
+}
+
+/// Rounded up; 0 where there is one rank.
+std::int64_t Instance::mean_tokens() const {
+  if (ranks() == 1) return 0;
+  std::int64_t tokens = 0;
+  for (const BatchShape& shape : shapes_) tokens += shape.tokens() + shape.padding;
+  const auto number = static_cast<std::int64_t>(ranks());
+  return (tokens + number - 1) / number;
+}
+
 Instance::Work Instance::work(std::size_t lane) {
   Work work;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) admit(slot(lane, rank));
+  look_at_ranks(lane);
+  const std::int64_t mean = mean_tokens();
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    admit(slot(lane, rank));
     Place& place = slots_[slot(lane, rank)];
     if (place.batch.shares.empty()) {
       if (!place.queue.waiting.empty()) work.stuck = &place;
       continue;
     }
     work.sequences = std::max(work.sequences, place.batch.shares.size());
-    BatchShape shape = place.batch.shape(place.queue, speculation_.guesses());
-    const std::int64_t tokens = shape.tokens();
-    shape.padding = engine_.padded(tokens, shape.chunks.empty()) - tokens;
-    const IterationPrice price = pricer_.price(shape);
+    shapes_[rank].mean_tokens = mean;
+    const IterationPrice price = pricer_.price(shapes_[rank]);
     // What is brought back comes layer by layer, beside the computing.
     const Picoseconds load = to_picoseconds(pools_[rank].take_load_time());
     work.device = std::max({work.device, price.time, load});

@@ -124,6 +124,7 @@ class Instance final : public KeptPrefixes {
     Picoseconds asked = 0;  ///< when it was put together
     Picoseconds begin = 0, end = 0;
     Picoseconds last_end = 0;  ///< end of the one before it
+    std::unique_ptr<RanksPolicy> policy;
   };
 
   KvPool& pool_of(Slot slot) { return pools_[rank_of(slot)]; }
@@ -134,6 +135,9 @@ class Instance final : public KeptPrefixes {
     const Place* stuck = nullptr;  ///< where requests wait, and none runs
   };
   Work work(std::size_t lane);
+  BatchShape shape(Place& place) const;
+  void look_at_ranks(std::size_t lane);
+  std::int64_t mean_tokens() const;
   void let_wait(std::size_t lane, Picoseconds until);
   bool has_come(std::size_t lane) const;
   void fly(std::size_t lane, const Work& work, Picoseconds now);
@@ -152,7 +156,8 @@ class Instance final : public KeptPrefixes {
   Speculation speculation_;
   std::vector<KvPool> pools_;  ///< caches by rank
   std::vector<Place> slots_;
-  std::vector<Flight> flights_;  ///< iterations under way by lane
+  std::vector<Flight> flights_;     ///< iterations under way by lane
+  std::vector<BatchShape> shapes_;  ///< shapes of the ranks of the batch that is put together
   std::size_t in_flight_ = 0, next_lane_ = 0;
   Picoseconds first_free_ = 0;  ///< when the first stage can take a batch
   Picoseconds last_out_ = 0;    ///< when the last stage gives the last batch back

@@ -29,6 +29,9 @@ struct BatchShape {
   std::span<const Chunk> chunks{};
   std::int64_t queries = 1;  ///< new tokens of each of the sequences
   std::int64_t padding = 0;  ///< tokens that layers compute beside all these, for nothing
+  /// Tokens of a data parallel rank, padding included, in the mean over all: experts that ranks
+  /// share work on those of all ranks, whichever they come from. 0: all have as many as this one.
+  std::int64_t mean_tokens = 0;
 
   /// New tokens of the iteration.
   std::int64_t tokens() const {

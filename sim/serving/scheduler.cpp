@@ -24,6 +24,10 @@ BatchShape Batch::shape(const Queue& queue, std::int64_t guesses) {
   return shape;
 }
 
+void Batch::put_off_prompts(const Queue& queue) {
+  std::erase_if(shares, [&](const Share& s) { return !queue.running[s.running].decodes(); });
+}
+
 void Batch::ran(Queue& queue) {
   for (Share& share : shares) {
     RequestState& progress = queue.running[share.running];

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct Batch {
   /// As a pricer sees it. Valid until the next call.
   /// @param guesses that each decode verifies beside its next token
   BatchShape shape(const Queue& queue, std::int64_t guesses = 0);
+  /// Prompts leave it; they keep their room in the cache.
+  void put_off_prompts(const Queue& queue);
   /// The iteration has run: caches grow, and who has computed all that it had gets a token.
   void ran(Queue& queue);
 };
@@ -51,6 +54,19 @@ class Scheduler {
   /// Takes requests from `queue.waiting` into `queue.running`, makes room in the pool for what runs
   /// next, and fills `out` with it; empty where nothing can. May send requests back to wait.
   virtual void admit(Queue& queue, KvPool& pool, Batch& out) = 0;
+};
+
+/// What an engine decides for all data parallel ranks of a batch together, once each has put its
+/// own together.
+class RanksPolicy {
+ public:
+  RanksPolicy() = default;
+  RanksPolicy(const RanksPolicy&) = delete;
+  RanksPolicy& operator=(const RanksPolicy&) = delete;
+  virtual ~RanksPolicy() = default;
+
+  /// Whether the prompts of this iteration wait for a later one. Called in every iteration.
+  virtual bool puts_off_prompts(std::span<const BatchShape> ranks) = 0;
 };
 
 /// Drops the cache of the running request that came last and lets it wait before all others.
@@ -98,6 +114,8 @@ struct SchedulerConfig {
   virtual ~SchedulerConfig() = default;
   virtual std::unique_ptr<Scheduler> make() const = 0;
   virtual EngineMemory memory() const = 0;
+  /// @return null: ranks do not look at each other
+  virtual std::unique_ptr<RanksPolicy> ranks_policy() const { return nullptr; }
   /// Tokens that layers compute for so many: graphs that were captured for some sizes run the next
   /// larger one.
   /// @param decodes the batch has no prompts
@@ -107,6 +125,8 @@ struct SchedulerConfig {
   HostCosts host;
   /// Kernels before a product quantise its input; otherwise kernels of their own do.
   bool quant_fusion = true;
+  /// Marlin's kernels widen weights; engines say so by keys of their own.
+  bool marlin = false;
   /// All-reduces of tensor parallel ranks up to this size go by kernels of the engine.
   Bytes custom_all_reduce{8.0 * 1024 * 1024};
 

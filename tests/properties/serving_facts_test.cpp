@@ -92,6 +92,16 @@ TEST(Facts, OfServingMoveResults) {
        serving("rate: 20000 /s, requests: 24, input: 400, output: 12",
                "kind: tensorrt_llm, max_batch_size: 4, max_num_tokens: 900, max_tokens: 4000, "
                "host: {iteration: 1 ms}")},
+      {{engine + "tensorrt_llm.batch"},
+       serving("rate: 400 /s, requests: 12, input: 100, output: 200",
+               "kind: tensorrt_llm, max_num_tokens: 1000, batch_wait_timeout_iters: 4, "
+               "batch_wait_max_tokens_ratio: 0.3")},
+      {{engine + "tensorrt_llm.attention_dp_config."},
+       "{experiment: serving, model: mixtral_8x7b, serving: {workload: {rate: 30 /s, requests: 24, "
+       "input: 100, output: 200}, fleet: [{system: dgx_h100, parallel: {dp: 4, ep: 4}, engine: "
+       "{kind: "
+       "tensorrt_llm, attention_dp_config: {enable_balance: true, timeout_iters: 40, "
+       "batching_wait_iters: 2}}}]}}"},
       {{engine + "tensorrt_llm.capacity"},
        serving("rate: 200 /s, requests: 24, input: 400, output: 40",
                "kind: tensorrt_llm, max_tokens: 1280")},
@@ -135,6 +145,10 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "vllm.version",
        serving(kFew, "kind: vllm, host: {iteration: 1 ms}"),
        {"serving.fleet.0.engine.version=0.14.1"}},
+      {engine + "vllm.moe_backend",
+       "{experiment: serving, model: gpt_oss_20b, serving: {workload: {rate: 200 /s, requests: 6, "
+       "input: 100, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",
+       {"serving.fleet.0.engine.moe_backend=marlin"}},
       {"serving.workload.arrival",
        plain,
        {"serving.workload.arrival=gamma", "serving.workload.burstiness=0.3"}},

@@ -46,6 +46,32 @@ TEST(StepPricer, GivesTheSameTimeWhateverWasAskedBefore) {
   EXPECT_EQ(forward, backward);
 }
 
+/// A prompt of so many tokens on one data parallel rank.
+Picoseconds time_with_mean(StepPricer& pricer, std::int64_t tokens, std::int64_t mean) {
+  const std::vector<Chunk> chunks = {{tokens, 0, true}};
+  BatchShape shape{.chunks = chunks};
+  shape.mean_tokens = mean;
+  return pricer.time(shape);
+}
+
+TEST(StepPricer, ExpertsThatRanksShareHaveTheMeanTokensOfAll) {
+  SteppedMachine machine(stepped_plans()[13]);  // two data parallel ranks, 16 that share experts
+  StepPricer& pricer = machine.pricer();
+  const Picoseconds alone = time_with_mean(pricer, 4096, 0);
+  EXPECT_EQ(time_with_mean(pricer, 4096, 4096), alone);
+  // Half of the tokens: what is saved is half of the products of experts at most, and attention and
+  // projections are whole.
+  const Picoseconds half = time_with_mean(pricer, 4096, 2048);
+  EXPECT_LT(half, alone);
+  EXPECT_GT(half, time_with_mean(pricer, 2048, 0));
+  EXPECT_LT(time_with_mean(pricer, 4096, 1024), half);
+}
+
+TEST(StepPricer, WithoutExpertsTheMeanTokensDoNotCount) {
+  SteppedMachine machine(stepped_plans()[0]);
+  EXPECT_EQ(time_with_mean(machine.pricer(), 512, 100), time_with_mean(machine.pricer(), 512, 0));
+}
+
 TEST(StepPricer, AnEmptyBatchTakesNoTime) {
   SteppedMachine machine(stepped_plans()[0]);
   EXPECT_EQ(machine.pricer().time({}), 0);

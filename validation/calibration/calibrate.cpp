@@ -14,6 +14,7 @@
 #include "validation/calibration/cross_validation.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/fit.h"
+#include "validation/calibration/fitted_rows.h"
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/row_ratios.h"
 #include "validation/calibration/row_rules.h"
@@ -45,46 +46,6 @@ double rounded(double value) {
   return std::strtod(text, nullptr);
 }
 
-/// Whether a row measures the kernel itself: streams of few thread blocks measure what a block can
-/// have in flight.
-bool is_kernel(const OperatorTable& table, const OperatorRow& row, std::int64_t most_ctas) {
-  if (table.kind == OperatorTableKind::kLaunch) return false;
-  return table.kind != OperatorTableKind::kHbmStream || row.ctas == most_ctas;
-}
-
-/// The rows of one table and precision of one accelerator.
-struct Rows {
-  std::vector<FitRow> fitted, held_out;
-  std::vector<FitRow> at_fault;  ///< rows of kernels that break physics
-  std::map<RowRule, std::int64_t> left_out;
-};
-
-std::map<Precision, Rows> rows_of(const AcceleratorConfig& accelerator,
-                                  const OperatorTable& table) {
-  std::map<Precision, Rows> by_precision;
-  std::int64_t most_ctas = 0;
-  for (const OperatorRow& row : table.rows) most_ctas = std::max(most_ctas, row.ctas);
-  const std::vector<RowRule> rules = row_rules(table, [&](const std::string& system) {
-    return system == accelerator.id ? &accelerator : nullptr;
-  });
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const OperatorRow& row = table.rows[i];
-    if (table.systems[row.system] != accelerator.id || !is_kernel(table, row, most_ctas)) continue;
-    const auto precision = row_precision(table.kind, row);
-    if (!precision || !find_precision(accelerator.compute.matrix, *precision)) continue;
-    FitRow fit{operator_kernels(table.kind, row, *precision), row.latency_us,
-               shape_group(table.kind, row)};
-    Rows& rows = by_precision[*precision];
-    if (rules[i] == RowRule::kKept) {
-      (is_held_out(fit.group) ? rows.held_out : rows.fitted).push_back(std::move(fit));
-      continue;
-    }
-    ++rows.left_out[rules[i]];
-    if (rules[i] == RowRule::kTable) rows.at_fault.push_back(std::move(fit));
-  }
-  return by_precision;
-}
-
 /// Kernels of which only the traffic counts.
 bool is_stream(const Kernel& kernel) {
   return kernel.kind == KernelClass::kElementwise || kernel.kind == KernelClass::kSoftmax ||
@@ -111,7 +72,7 @@ std::vector<std::string> free_parameters(const std::string& model,
   for (const Kernel& kernel : kernels) {
     const bool stream = is_stream(kernel);
     if (stream && kernels.size() > 1) continue;  // beside what the row is about
-    const FamilyOf of = family_of(model, kernel.kind);
+    const FamilyOf of = family_of(model, kernel);
     for (std::size_t i = 0; i < of.family->parameters().size(); ++i) {
       const ParameterInfo& info = of.family->parameters()[i];
       const std::string name = of.group + "." + info.name;
@@ -147,7 +108,7 @@ void measure_launch(const AcceleratorConfig& accelerator,
 
 /// What earlier fits have told: the launch of the matrix kernel, where a wide format of the same
 /// table has told it, and the memory's share for row kernels, where the stream benchmark has.
-void keep_known(const KernelFits& fits, const Rows& rows, KernelFit& fit) {
+void keep_known(const KernelFits& fits, const FittedRows& rows, KernelFit& fit) {
   for (const KernelFit& other : fits) {
     if (fit.table != "row_kernels" || other.table != "hbm_stream") continue;
     fit.parameters = other.parameters;
@@ -218,7 +179,7 @@ std::vector<ResidualClass> rounded(std::vector<ResidualClass> classes) {
 }
 
 /// Errors of the fit alone, then of the fit with its ratios.
-void judge(Calibration alone, const AcceleratorConfig& accelerator, const Rows& rows,
+void judge(Calibration alone, const AcceleratorConfig& accelerator, const FittedRows& rows,
            KernelFit& fit) {
   fit.residuals = {{}};
   alone.fits = {fit};
@@ -236,7 +197,7 @@ void judge(Calibration alone, const AcceleratorConfig& accelerator, const Rows& 
 /// Each model by a fit of the others. Where the hash of their names leaves none out, that is also
 /// what residuals and errors are told by.
 void judge_models(const Calibration& calibration, const AcceleratorConfig& accelerator,
-                  const std::vector<std::string>& free, const Rows& rows, std::size_t ratios,
+                  const std::vector<std::string>& free, const FittedRows& rows, std::size_t ratios,
                   KernelFit& fit) {
   std::vector<FitRow> all = rows.fitted;
   all.insert(all.end(), rows.held_out.begin(), rows.held_out.end());
@@ -283,6 +244,11 @@ std::vector<const CalibrationInput*> ordered(const std::vector<CalibrationInput>
   return order;
 }
 
+bool is_wanted(const CalibrationInput& input, const std::string& table) {
+  const auto& only = input.only;
+  return only.empty() || std::find(only.begin(), only.end(), table) != only.end();
+}
+
 std::int64_t rows_of_device(const AcceleratorConfig& accelerator, const OperatorTable& table) {
   return std::count_if(table.rows.begin(), table.rows.end(), [&](const OperatorRow& row) {
     return table.systems[row.system] == accelerator.id;
@@ -291,7 +257,7 @@ std::int64_t rows_of_device(const AcceleratorConfig& accelerator, const Operator
 
 void fit_rows(const Calibration& calibration, const AcceleratorConfig& accelerator,
               const std::vector<CalibrationInput>& inputs, const CalibrationInput& input,
-              const Rows& rows, KernelFit& fit) {
+              const FittedRows& rows, KernelFit& fit) {
   keep_known(calibration.fits, rows, fit);
   if (input.table.kind == OperatorTableKind::kHbmStream) measure_launch(accelerator, inputs, fit);
   const std::vector<FitRow> some = thinned(rows.fitted, kMostFitted);
@@ -301,19 +267,19 @@ void fit_rows(const Calibration& calibration, const AcceleratorConfig& accelerat
   fit.shapes = shapes_of(rows.fitted);
   fit.ratios = row_ratios(calibration, fit, rows.fitted, accelerator, most_ratios(input));
   judge(calibration, accelerator, rows, fit);
-  // Groups of other tables are shapes that many models share.
-  if (input.table.kind == OperatorTableKind::kMoe)
+  // Groups of other tables are shapes that many models share, or plans of one.
+  if (fit.table == to_string(OperatorTableKind::kMoe))
     judge_models(calibration, accelerator, free, rows, most_ratios(input), fit);
 }
 
-void note_left_out(const std::string& table, Precision precision, const Rows& rows,
+void note_left_out(const std::string& table, Precision precision, const FittedRows& rows,
                    Calibration& calibration) {
   for (const auto& [rule, count] : rows.left_out)
     calibration.left_out.push_back({table, precision, to_string(rule), count});
 }
 
 /// Whether rows can be fitted, and judged: by those held out, or of experts by whole models.
-bool enough(const CalibrationInput& input, const Rows& rows) {
+bool enough(const CalibrationInput& input, const FittedRows& rows) {
   const bool models = input.table.kind == OperatorTableKind::kMoe && rows.held_out.empty() &&
                       groups_of(rows.fitted).size() >= kFewestModels;
   return rows.fitted.size() >= kFewestFitted && (models || rows.held_out.size() >= kFewestHeldOut);
@@ -322,18 +288,18 @@ bool enough(const CalibrationInput& input, const Rows& rows) {
 /// Fits what is kept; what breaks physics takes the parameters of a sibling.
 std::optional<KernelFit> fit_of(const Calibration& calibration,
                                 const std::vector<CalibrationInput>& inputs,
-                                const CalibrationInput& input, Precision precision,
-                                const Rows& rows, const CalibratedDevices& others) {
+                                const CalibrationInput& input, const TablePart& part,
+                                const FittedRows& rows, const CalibratedDevices& others) {
   const AcceleratorConfig& accelerator = *calibration.device;
   std::optional<KernelFit> sibling;
   if (!rows.at_fault.empty() && others)
-    sibling = sibling_fit(others(), calibration.model, accelerator, to_string(input.table.kind),
-                          precision);
+    sibling = sibling_fit(others(), calibration.model, accelerator,
+                          table_name(input.table.kind, part), part.precision);
   if (!enough(input, rows) && !sibling) return {};
   KernelFit fit;
   if (enough(input, rows)) {
-    fit.table = to_string(input.table.kind);
-    fit.precision = precision;
+    fit.table = table_name(input.table.kind, part);
+    fit.precision = part.precision;
     fit.measurements = {input.file.file};
     fit_rows(calibration, accelerator, inputs, input, rows, fit);
     if (sibling) borrow(calibration.model, accelerator, rows.at_fault, rows.fitted, *sibling, fit);
@@ -360,12 +326,13 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
   for (const CalibrationInput* input : ordered(inputs)) {
     MeasurementFile file = input->file;
     file.rows = rows_of_device(accelerator, input->table);
-    for (const auto& [precision, rows] : rows_of(accelerator, input->table)) {
-      note_left_out(to_string(input->table.kind), precision, rows, calibration);
+    for (const auto& [part, rows] : fitted_rows(accelerator, input->table)) {
+      const std::string name = table_name(input->table.kind, part);
+      if (!is_wanted(*input, name)) continue;
+      note_left_out(name, part.precision, rows, calibration);
       if (enough(*input, rows))
-        progress(std::string(to_string(input->table.kind)) + " " + to_string(precision),
-                 std::min(rows.fitted.size(), kMostFitted));
-      if (auto fit = fit_of(calibration, inputs, *input, precision, rows, others))
+        progress(name + " " + to_string(part.precision), std::min(rows.fitted.size(), kMostFitted));
+      if (auto fit = fit_of(calibration, inputs, *input, part, rows, others))
         calibration.fits.push_back(*std::move(fit));
     }
     if (file.rows > 0) calibration.measurements.push_back(std::move(file));

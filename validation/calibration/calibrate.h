@@ -16,6 +16,7 @@ namespace orrery {
 struct CalibrationInput {
   OperatorTable table;
   MeasurementFile file;
+  std::vector<std::string> only = {};  ///< fits to make of it ("moe_w4"); empty: all
 };
 
 /// Reads a table with the hash of its file. `date` stands for the measurement's where the table has
@@ -36,6 +37,11 @@ using FitProgress = std::function<void(const std::string& what, std::size_t rows
 Calibration calibrate(const std::string& model, const AcceleratorConfig& accelerator,
                       const std::vector<CalibrationInput>& inputs, const std::string& made_with,
                       const FitProgress& progress, const CalibratedDevices& others = {});
+
+/// `known` with what `made` has anew: its fits and files in place of those of the same name, and
+/// what was left out of its tables.
+/// @throws config::ConfigError where the two are of other rates or models
+Calibration renewed(Calibration known, const Calibration& made);
 
 /// The YAML text of a calibration file; load_calibration() reads it back equal.
 std::string to_yaml(const Calibration& calibration);

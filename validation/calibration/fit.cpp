@@ -146,7 +146,7 @@ class Fitter {
   }
 
   std::size_t group_of(const Kernel& kernel) {
-    const FamilyOf of = family_of(model_, kernel.kind);
+    const FamilyOf of = family_of(model_, kernel);
     std::size_t at = 0;
     while (at < space_.groups.size() && space_.groups[at].of.group != of.group) ++at;
     if (at == space_.groups.size())

@@ -15,7 +15,23 @@ namespace {
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
+/// Names of formats whose weights are narrower than what they run in.
+struct NarrowWeights {
+  const char* name;
+  Precision runs_in;
+  std::int64_t bits;
+};
+constexpr std::array<NarrowWeights, 2> kNarrowWeights = {
+    {{"w4a16_mxfp4", Precision::kBf16, 4}, {"w4a8_mxfp4_mxfp8", Precision::kFp8, 4}}};
+
+const NarrowWeights* narrow_weights(const std::string& name) {
+  const auto* const found = std::find_if(kNarrowWeights.begin(), kNarrowWeights.end(),
+                                         [&](const NarrowWeights& w) { return name == w.name; });
+  return found == kNarrowWeights.end() ? nullptr : found;
+}
+
 std::optional<Precision> parse_precision(const std::string& name) {
+  if (const NarrowWeights* narrow = narrow_weights(name)) return narrow->runs_in;
   for (const auto& [precision, known] : config::EnumNames<Precision>::values)
     if (name == known) return precision;
   return std::nullopt;
@@ -97,6 +113,15 @@ Kernel streaming(std::int64_t rows, std::int64_t columns, double read, double wr
   return kernel;
 }
 
+Kernel expert_product(const char* name, const OperatorRow& row, Precision precision,
+                      const GroupedShape& shape) {
+  Kernel kernel = grouped_gemm(name, precision, shape);
+  kernel.weights = row_weights(row);
+  const double saved = element_bytes(precision) - stored_weight_bytes(precision, kernel.weights);
+  kernel.read -= Bytes(shape.experts * real(shape.n) * real(shape.k) * saved);
+  return kernel;
+}
+
 /// As a layer of a model has them, without the product of the router.
 std::vector<Kernel> moe_kernels(const OperatorRow& row, Precision precision) {
   const ExpertLoad load = heaviest_rank(row);
@@ -109,12 +134,12 @@ std::vector<Kernel> moe_kernels(const OperatorRow& row, Precision precision) {
   std::vector<Kernel> kernels = expert_choice(row.tokens, row.experts, row.top_k, bytes);
   kernels.push_back(permute_tokens(row.tokens, row.hidden, copies, bytes,
                                    std::min(bytes, element_bytes(precision))));
-  kernels.push_back(grouped_gemm("expert up", precision, up));
+  kernels.push_back(expert_product("expert up", row, precision, up));
   kernels.push_back(stream("expert activation", KernelClass::kElementwise,
                            std::int64_t{std::llround(load.rows)}, ffn,
                            {bytes * real(inputs), bytes, vector_cost::kSilu}));
-  kernels.push_back(
-      grouped_gemm("expert down", precision, {load.active, load.rows, row.hidden, ffn, load}));
+  kernels.push_back(expert_product("expert down", row, precision,
+                                   {load.active, load.rows, row.hidden, ffn, load}));
   kernels.push_back(combine_copies(row.tokens, row.hidden, copies, bytes, 0));
   return kernels;
 }
@@ -125,6 +150,11 @@ std::optional<Precision> row_precision(OperatorTableKind kind, const OperatorRow
   const std::optional<Precision> precision = parse_precision(row.precision);
   if (kind != OperatorTableKind::kAttentionPrefill || !precision) return precision;
   return attention_precision(KernelClass::kAttentionPrefill, *precision, row.kv_precision == "fp8");
+}
+
+WeightFormat row_weights(const OperatorRow& row) {
+  const NarrowWeights* narrow = narrow_weights(row.precision);
+  return {.bits = narrow == nullptr ? 0 : narrow->bits, .sparse = false};
 }
 
 std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& row,

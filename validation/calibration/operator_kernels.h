@@ -13,6 +13,10 @@ namespace orrery {
 /// Nothing for formats that no kernel here has.
 std::optional<Precision> row_precision(OperatorTableKind kind, const OperatorRow& row);
 
+/// How the weights of a row are stored: "w4a8_mxfp4_mxfp8" has elements of four bits that run in
+/// fp8, "w4a16_mxfp4" in bf16. Scales are left out, as WeightFormat has none.
+WeightFormat row_weights(const OperatorRow& row);
+
 /// The kernels whose times add up to what a row measured: narrow GEMMs come with the quantisation
 /// of their bf16 input, a mixture of experts is what its most loaded rank runs (quantisation in it
 /// is fused, and counts as part of its products).

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "sim/units/hash.h"
+#include "validation/calibration/operator_kernels.h"
 
 namespace orrery {
 namespace {
@@ -26,6 +27,10 @@ std::string shape_group(OperatorTableKind kind, const OperatorRow& row) {
     case OperatorTableKind::kMlaDecode:
       return joined("mla", {row.batch, row.heads});
     case OperatorTableKind::kMoe:
+      // Experts with narrow weights were timed for one model or two: each plan is a group.
+      if (row_weights(row).bits > 0)
+        return joined("moe",
+                      {row.hidden, row.expert_ffn, row.top_k, row.experts, row.moe_tp, row.moe_ep});
       return joined("moe", {row.hidden, row.expert_ffn, row.top_k, row.experts});
     case OperatorTableKind::kHbmStream:
       return "hbm_stream/" + std::to_string(row.bytes);

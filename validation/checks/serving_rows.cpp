@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "sim/config/csv.h"
@@ -18,6 +19,11 @@ class ServingCells {
   explicit ServingCells(config::CsvReader& csv) : csv_(csv) {}
 
   std::string text(const char* column) { return std::string(csv_.cell(place(column))); }
+  /// Nothing where the table has no such column.
+  std::string optional_text(const char* column) {
+    const auto at = csv_.find(column);
+    return at ? std::string(csv_.cell(*at)) : "";
+  }
   double number(const char* column) {
     const std::string_view cell = csv_.cell(place(column));
     double value = 0;
@@ -50,6 +56,7 @@ ServingRow read_row(config::CsvReader& csv) {
   row.backend = cells.text("backend");
   row.version = cells.text("backend_version");
   row.image = cells.text("image");
+  row.date = cells.optional_text("measured_date");
   row.precision = cells.text("precision");
   row.gemm_quant = cells.text("gemm_quant_mode");
   row.isl = cells.whole("isl");
@@ -117,6 +124,53 @@ std::string fusion_key(const ServingRow& row) {
   return fused ? ", quant_fusion: true" : "";
 }
 
+/// On Hopper its scripts ask for Marlin's kernels since vLLM 0.13 (perf-changelog.yaml, pull
+/// request 327: VLLM_MXFP4_USE_MARLIN).
+std::string marlin_key(const ServingRow& row) {
+  const bool hopper = row.system.starts_with("h100") || row.system.starts_with("h200");
+  const bool asks = row.known_protocol() && row.model.find("gpt-oss") != std::string::npos &&
+                    row.version.starts_with("0.") && std::atoi(row.version.c_str() + 2) >= 13;
+  return hopper && asks ? ", moe_backend: marlin" : "";
+}
+
+/// The table has no column for guesses. InferenceX runs DeepSeek-R1 by TensorRT-LLM with and
+/// without its module, in images of their own since 1.2.0rc6 (pull requests 1488 and 1489: post2
+/// without, post3 with); before, the first runs with it are those of January 14, 2026
+/// (perf-changelog.yaml, pull request 392). They guess three tokens, with data parallel attention
+/// one (benchmarks/single_node/dsr1_*_trt_mtp.sh).
+std::int64_t guessed_tokens(const ServingRow& row) {
+  const bool runs = row.backend == "trtllm" && row.model.find("DeepSeek-R1") != std::string::npos;
+  const bool first = row.image.ends_with("1.1.0rc2.post2") && row.date == "2026-01-14";
+  if (!runs || !(first || row.image.ends_with("1.2.0rc6.post3"))) return 0;
+  return row.attention_dp > 1 ? 1 : 3;
+}
+
+/// How often R1's guesses are right is not published. Those of DeepSeek-V4 Pro, the next model of
+/// its makers with such a module, are by InferenceX's measurement (dsv4_mtp.yaml, thinking on):
+/// tokens of an iteration by guesses.
+std::string speculative_key(const ServingRow& row) {
+  const std::int64_t guesses = guessed_tokens(row);
+  if (guesses == 0) return "";
+  return std::string(", speculative: {method: mtp, num_speculative_tokens: ") +
+         (guesses == 1 ? "1, acceptance_length: 1.79}" : "3, acceptance_length: 2.49}");
+}
+
+/// InferenceX's runs with data parallel attention balance prompts (dsr1_*_trt*.sh:
+/// attention_dp_config; gpt-oss has TensorRT-LLM's own 50 and 10 iterations).
+std::string waits_key(const ServingRow& row) {
+  if (row.attention_dp <= 1 || !row.varied_lengths()) return "";
+  const bool deepseek = row.model.find("DeepSeek") != std::string::npos;
+  return std::string(", attention_dp_config: {enable_balance: true") +
+         (deepseek ? ", timeout_iters: 60, batching_wait_iters: 0}" : "}");
+}
+
+/// Room for the longest prompt beside a full batch (benchmarks/single_node/*_trt*.sh:
+/// MAX_NUM_TOKENS).
+std::int64_t most_tokens(const ServingRow& row) {
+  const std::int64_t batch = (guessed_tokens(row) + 1) * row.concurrency;
+  return std::max<std::int64_t>(2048, row.isl + batch);
+}
+
 std::string engine_of(const ServingRow& row) {
   const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
   // Runs of InferenceX are started by `vllm serve`, whose budget is 8,192 tokens on such devices;
@@ -124,11 +178,12 @@ std::string engine_of(const ServingRow& row) {
   const std::string budget = row.varied_lengths() ? "8192" : "2048";
   if (row.backend == "vllm")
     return "{kind: vllm" + version_key(row.version) + async_key(row) + fusion_key(row) +
-           ", max_num_batched_tokens: " + budget + ", max_num_seqs: " + most + "}";
+           marlin_key(row) + ", max_num_batched_tokens: " + budget + ", max_num_seqs: " + most +
+           "}";
   if (row.backend == "sglang") return "{kind: sglang, max_running_requests: " + most + "}";
   if (row.backend == "trtllm")
-    return "{kind: tensorrt_llm, max_num_tokens: " +
-           std::to_string(std::max<std::int64_t>(2048, row.isl + row.concurrency)) + "}";
+    return "{kind: tensorrt_llm, max_num_tokens: " + std::to_string(most_tokens(row)) +
+           waits_key(row) + "}";
   throw config::ConfigError("no engine is called '" + row.backend + "'");
 }
 
@@ -163,7 +218,7 @@ std::string serving_experiment(const ServingRow& row, const std::string& model, 
          ", requests: " + std::to_string(10 * row.concurrency) +
          ", input: " + lengths(row, row.isl) + ", output: " + lengths(row, row.osl) +
          "}\n  fleet:\n    - {system: " + system_of(row) + ", parallel: " + plan +
-         precision_keys(row) + ", engine: " + engine_of(row) + "}\n";
+         precision_keys(row) + speculative_key(row) + ", engine: " + engine_of(row) + "}\n";
 }
 
 }  // namespace orrery

@@ -17,12 +17,17 @@ struct ServingRow {
   std::string backend;  ///< vllm, sglang or trtllm
   std::string version;  ///< version of the engine; empty: not known
   std::string image;    ///< container, or what else the run is known by
+  std::string date;     ///< date of the measurement, "2026-01-14"; empty: not known
   std::string precision, gemm_quant;
   std::int64_t isl = 0, osl = 0;  ///< most tokens of prompts and answers
   std::int64_t concurrency = 0;
   int gpus = 0, attention_dp = 1, moe_tp = 1, moe_ep = 1;
   double ttft_ms = 0, tpot_ms = 0;  ///< mean times of the run
 
+  /// Whether requests wait for their first token more than twice as long as they answer. With as
+  /// many in flight as there are clients, less than a third of these are answered at a time then
+  /// (Little's law), for a reason that the row does not tell.
+  bool mostly_waits() const { return ttft_ms > 2 * tpot_ms * static_cast<double>(osl); }
   /// Whether its lengths and arrivals are known: runs of InferenceX, which name an image.
   bool known_protocol() const { return image.find('/') != std::string::npos; }
   /// Whether lengths vary: in those, and in older ones by the same benchmark, which are marked so.

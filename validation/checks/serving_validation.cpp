@@ -47,7 +47,8 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
          std::to_string(static_cast<int>(g.kv_precision)) + " " + std::to_string(g.parallel.tp) +
          " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
          std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->custom_all_reduce.base()) +
-         (g.engine->quant_fusion ? " fused" : "");
+         (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") +
+         (g.speculative ? " " + std::to_string(g.speculative->num_speculative_tokens) : "");
 }
 
 }  // namespace
@@ -107,6 +108,12 @@ ServingComparison ServingValidation::compare(const ServingRow& row) {
   ServingComparison comparison{row, {}};
   if (row.gpus < 1 || row.tpot_ms <= 0 || row.ttft_ms <= 0) {
     comparison.reason = "a row without accelerators or times";
+    return comparison;
+  }
+  if (row.mostly_waits()) {
+    comparison.reason =
+        "two thirds of the clients wait for a first token: the server runs fewer "
+        "requests at a time than the row says";
     return comparison;
   }
   try {

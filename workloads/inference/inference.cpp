@@ -143,6 +143,8 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.all_reduces_experts = config.all_reduce_experts && work.tp > 1 && config.parallel.dp == 1 &&
                              work.ep * work.etp == work.tp;
   work.quantises_apart = config.quantises_apart;
+  work.mx_products = config.mx_products;
+  work.marlin = config.marlin;
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
   return work;

@@ -23,6 +23,8 @@ struct InferenceConfig {
   /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;
   bool quantises_apart = false;               ///< see LayerWork::quantises_apart
+  bool mx_products = false;                   ///< see LayerWork::mx_products
+  bool marlin = false;                        ///< see WeightFormat::marlin
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
 };

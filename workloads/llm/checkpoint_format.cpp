@@ -216,7 +216,8 @@ std::optional<Quantization> read_quantization(const json& configuration, LlmConf
   std::vector<ModulePattern> ignored;
   for (const char* key : {"ignore", "modules_to_not_convert", "ignored_layers"})
     for (std::string& pattern : texts_at(*config, key)) ignored.emplace_back(std::move(pattern));
-  const StoredFormat stored = format->weight_bits == 4   ? StoredFormat::kFourBit
+  const StoredFormat stored = method == "mxfp4"          ? StoredFormat::kMxFourBit
+                              : format->weight_bits == 4 ? StoredFormat::kFourBit
                               : format->weight_bits == 8 ? StoredFormat::kEightBit
                                                          : StoredFormat::kPrecision;
   // The plain method mxfp4 packs matrices of experts alone.

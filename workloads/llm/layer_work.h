@@ -57,6 +57,10 @@ struct LayerWork {
   /// Inputs of products in 8 bits or fewer are quantised by kernels of their own, not by those that
   /// made them; of dense products alone, those of experts have it in their price.
   bool quantises_apart = false;
+  /// Inference: the tensor cores scale blocks of operands, so that mxfp4 weights meet inputs in
+  /// mxfp8, as engines run them there (TensorRT-LLM's W4A8_MXFP4_MXFP8), and are not widened.
+  bool mx_products = false;
+  bool marlin = false;                        ///< see WeightFormat::marlin
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts

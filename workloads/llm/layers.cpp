@@ -131,15 +131,18 @@ Precision unquantised(Precision precision) {
 }
 
 Precision LayerTask::precision(StoredFormat stored) const {
-  const bool left_out = stored == StoredFormat::kSixteenBit && work.phase != Phase::kTraining;
-  return left_out ? unquantised(work.precision) : work.precision;
+  if (work.phase == Phase::kTraining) return work.precision;
+  if (stored == StoredFormat::kSixteenBit) return unquantised(work.precision);
+  const bool scaled = stored == StoredFormat::kMxFourBit && work.mx_products;
+  return scaled && element_bytes(work.precision) >= 2 ? Precision::kFp8 : work.precision;
 }
 
 WeightFormat LayerTask::weights(StoredFormat stored) const {
   // Only operands of 16 bits and more are what narrow weights are widened to.
   if (work.phase == Phase::kTraining || element_bytes(work.precision) < 2) return {};
-  if (stored == StoredFormat::kFourBit) return {.bits = 4, .sparse = false};
-  if (stored == StoredFormat::kEightBit) return {.bits = 8, .sparse = false};
+  if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit)
+    return {.bits = 4, .sparse = false, .marlin = work.marlin};
+  if (stored == StoredFormat::kEightBit) return {.bits = 8, .sparse = false, .marlin = work.marlin};
   return {};
 }
 

@@ -57,7 +57,8 @@ enum class StoredFormat : std::uint8_t {
   kPrecision,   ///< format of the products, whichever the run has
   kSixteenBit,  ///< left out where the others are quantised
   kFourBit,     ///< 4-bit weights that products widen
-  kEightBit     ///< 8-bit weights that products widen
+  kMxFourBit,  ///< mxfp4 weights: tensor cores with block scales multiply fp8 by them, others widen
+  kEightBit    ///< 8-bit weights that products widen
 };
 
 struct LayerConfig {

@@ -89,6 +89,7 @@ double bytes_of(StoredFormat stored, Precision precision) {
     case StoredFormat::kSixteenBit:
       return std::max(2.0, element);
     case StoredFormat::kFourBit:
+    case StoredFormat::kMxFourBit:
       return element < 2 ? element : 0.5;
     case StoredFormat::kEightBit:
       return element < 2 ? element : 1;

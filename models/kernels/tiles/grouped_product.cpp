@@ -89,7 +89,7 @@ GroupedTile grouped_tile(const GroupedProduct& p, const GroupedDevice& d, double
   const double step_depth = kGroupedStepBytes / p.element;
   GroupedTile t;
   t.matrix = 2 * height * width * step_depth / p.rate;
-  t.load = (rows + std::min(width, p.n)) * kGroupedStepBytes / d.unit_load;
+  t.load = (rows * p.element + std::min(width, p.n) * p.weight) * step_depth / d.unit_load;
   t.latency = v[kStepLatency] * 1e-3 * kGroupedStepBytes;
   const double overlapped = std::cbrt(t.matrix * t.matrix * t.matrix + t.load * t.load * t.load +
                                       t.latency * t.latency * t.latency);
@@ -246,8 +246,10 @@ GroupedJob grouped_job(const Kernel& kernel, const AcceleratorConfig& accelerato
   const GroupedDevice& d = job.device = device_of(accelerator, kernel.precision, v);
   const ExpertLoad& load = job.load = grouped_load(kernel);
   const GroupedProduct& p = job.product = product_of(kernel, load, d, v);
+  // DeepGEMM is Hopper's; on others a menu is profiled for every format.
+  const bool rule = kernel.precision == Precision::kFp8Block &&
+                    matrix_issue(accelerator) == MatrixIssue::kWarpgroup;
   const auto chosen = [&](const GroupedDevice& on) {
-    const bool rule = kernel.precision == Precision::kFp8Block;
     return rule ? by_rule(p, on, load, v) : profiled(p, on, load, v);
   };
   job.choice = chosen(d);

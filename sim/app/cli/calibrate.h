@@ -13,6 +13,7 @@ struct CalibrateArguments {
   std::vector<std::string> files;
   std::vector<std::string> systems;  ///< fit protocols of these; empty: kernels of accelerators
   std::vector<std::string> accelerators;  ///< empty: all that the tables have
+  std::vector<std::string> only;          ///< fits to make; empty: all
   std::string output;                     ///< empty: a folder of the library
   std::string source, date;
   std::string model = "tiles";  ///< model of kernels: "tiles" or "roofline"

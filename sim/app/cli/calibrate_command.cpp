@@ -195,6 +195,7 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
   for (const std::string& file : arguments.files) {
     inputs.push_back(read_calibration_input(file, date));
     inputs.back().file.source = arguments.source;
+    inputs.back().only = arguments.only;
   }
   const std::string made_with = std::string("orrery ") + kEngineVersion + ", " + date;
   const config::Library& library = config::default_library();
@@ -227,6 +228,8 @@ void CalibrateArguments::take(Options& options) {
                   "only these devices; default: all that the tables have");
   options.options("--system", systems,
                   "fit the collective protocols of these systems instead, such as dgx_h200");
+  options.options("--only", only,
+                  "make only these fits, such as moe_w4; others of the file stay as they are");
   options.option("-o,--output", output,
                  "folder or file to write; default: configs/calibrations, for systems "
                  "configs/network_calibrations");
@@ -254,8 +257,10 @@ ExitCode CalibrateArguments::run() const {
       continue;
     }
     fs::create_directories(path.parent_path());
+    const bool renews = !only.empty() && fs::exists(path);
     AtomicFile file(path);
-    file.stream() << to_yaml(calibration);
+    file.stream() << to_yaml(renews ? renewed(load_calibration(path.string()), calibration)
+                                    : calibration);
     file.commit();
     written.push_back({{"file", path.string()}});
     std::cerr << "written: " << path.string() << "\n";

@@ -59,6 +59,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   }
   config.sequence = phase == Phase::kPrefill ? batch.sequence : 1;
   config.kv_length = phase == Phase::kDecode ? kv_length : 0;
+  config.mx_products = scales_blocks(system.accelerator);
   config.precision = precision;
   config.kv_precision = kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return config;

@@ -105,6 +105,8 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.phase = Phase::kMixed;
   step.all_reduce_experts = true;
   step.quantises_apart = !group.engine->quant_fusion;
+  step.mx_products = scales_blocks(group.system.accelerator);
+  step.marlin = group.engine->marlin;
   step.batch = {{}, {{1, 1}}};
   step.precision = group.precision;
   step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;

@@ -80,6 +80,19 @@ StepList products_of(const StepList& steps, bool products) {
   return some;
 }
 
+/// Products of experts, and what is between them.
+StepList products_of_experts(const StepList& steps) {
+  const auto is_product = [&](std::size_t i) {
+    const Kernel* kernel = i < steps.steps().size() ? steps.steps()[i].kernel() : nullptr;
+    return kernel != nullptr && kernel->kind == KernelClass::kGroupedGemm;
+  };
+  StepList some;
+  for (std::size_t i = 0; i < steps.steps().size(); ++i)
+    if (is_product(i) || (i > 0 && is_product(i - 1) && is_product(i + 1)))
+      some.then(steps.steps()[i].work);
+  return some;
+}
+
 bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
   return a.window == b.window && a.attention == b.attention;
 }
@@ -127,6 +140,7 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
       mixed_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kMixed, tokens); }),
       decode_shares_([this](std::int64_t rows) { return price_shares(Phase::kDecode, rows); }),
       mixed_shares_([this](std::int64_t rows) { return price_shares(Phase::kMixed, rows); }),
+      experts_([this](std::int64_t tokens) { return price_experts(tokens); }),
       head_([this](std::int64_t rows) { return price_head(rows); }),
       chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(),
               [this](std::int64_t tokens, const ColumnTable::Point& at) {
@@ -196,6 +210,17 @@ StepPrice StepPricer::price_shares(Phase phase, std::int64_t rows) const {
   return price;
 }
 
+StepPrice StepPricer::price_experts(std::int64_t tokens) const {
+  const LayerWork all = work(Phase::kMixed, tokens);
+  StepPrice price;
+  for (const LayerKind& kind : layers_) {
+    if (!kind.layer.moe) continue;
+    const StepList feed = feed_half_forward(model_, kind.layer, all);
+    price.add(parts_.price(products_of_experts(feed)), kind.count);
+  }
+  return price;
+}
+
 StepPrice StepPricer::price_head(std::int64_t rows) const {
   LayerWork all = work(Phase::kMixed, rows);
   all.parts->push_back({Phase::kDecode, rows, 1, 1, {}, true});
@@ -248,6 +273,14 @@ bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
   return (decodes ? decode_shares_ : mixed_shares_).add(rows, 1, terms_) && known;
 }
 
+/// Experts that data parallel ranks share do not wait for the rank with the most tokens: they have
+/// those of all.
+bool StepPricer::move_experts(std::int64_t tokens, std::int64_t mean) {
+  if (mean == 0 || mean == tokens || plan_.parallel.ep == 1 || !model_.has_moe()) return true;
+  const bool known = experts_.add(mean, 1, terms_);
+  return experts_.add(tokens, -1, terms_) && known;
+}
+
 ColumnTable& StepPricer::decodes(std::int64_t queries) {
   const auto known = decodes_.find(queries);
   if (known != decodes_.end()) return known->second;
@@ -276,6 +309,7 @@ IterationPrice StepPricer::price(const BatchShape& shape) {
   if (tokens == 0) return {};
   terms_.clear();
   bool known = add_tokens(tokens + shape.padding, shape.chunks.empty());
+  known = move_experts(tokens + shape.padding, shape.mean_tokens) && known;
   known = add_decodes(shape) && known;
   std::int64_t sampled = shape.sequences * shape.queries;
   for (const Chunk& chunk : shape.chunks) {
@@ -298,8 +332,8 @@ std::size_t StepPricer::entries() const {
   std::size_t of_decodes = 0;
   for (const auto& [queries, table] : decodes_) of_decodes += table.entries();
   return of_decodes + decode_tokens_.entries() + mixed_tokens_.entries() +
-         decode_shares_.entries() + mixed_shares_.entries() + head_.entries() + chunks_.entries() +
-         expansions_.entries();
+         decode_shares_.entries() + mixed_shares_.entries() + experts_.entries() + head_.entries() +
+         chunks_.entries() + expansions_.entries();
 }
 
 }  // namespace orrery

@@ -52,6 +52,7 @@ class StepPricer final : public IterationPricer {
   LayerWork work(Phase phase, std::int64_t tokens) const;
   StepPrice price_tokens(Phase phase, std::int64_t tokens) const;
   StepPrice price_shares(Phase phase, std::int64_t rows) const;
+  StepPrice price_experts(std::int64_t tokens) const;
   bool shared_out(const LayerConfig& layer) const;
   StepPrice price_head(std::int64_t rows) const;
   StepPrice price_attention(const AttentionPart& part) const;
@@ -64,6 +65,7 @@ class StepPricer final : public IterationPricer {
   StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
   StepPrice price_expansion(std::int64_t context) const;
   bool add_tokens(std::int64_t tokens, bool decodes);
+  bool move_experts(std::int64_t tokens, std::int64_t mean);
   bool add_decodes(const BatchShape& shape);
   bool add_chunk(const Chunk& chunk);
   bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
@@ -75,6 +77,7 @@ class StepPricer final : public IterationPricer {
   std::vector<LayerKind> layers_, attentions_;
   RowTable decode_tokens_, mixed_tokens_;  ///< prices of all layers and the embedding by tokens
   RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
+  RowTable experts_;  ///< prices of products of experts alone, by tokens of a data parallel rank
   RowTable head_;
   /// Prices by queries of each sequence: sequences; keys of the longest, mean over longest.
   std::map<std::int64_t, ColumnTable> decodes_;

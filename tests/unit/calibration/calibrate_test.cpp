@@ -64,6 +64,29 @@ Calibration calibrated() {
                    [](const std::string&, std::size_t) {});
 }
 
+TEST(Calibrate, RenewsTheFitsThatAreMadeAndKeepsTheOthers) {
+  Calibration known = calibrated();
+  KernelFit kept = known.fits[0];
+  kept.table = "moe_w4";
+  known.fits.push_back(kept);
+  known.left_out = {{"gemm", Precision::kBf16, "faster than the memory", 7},
+                    {"moe_w4", Precision::kBf16, "a tactic fell back", 3}};
+  Calibration made = calibrated();
+  made.fits[0].parameters.at("gemm.launch").value = 5;
+  made.measurements[0].date = "2026-02-03";
+  const Calibration now = renewed(known, made);
+  ASSERT_EQ(now.fits.size(), 2U);
+  EXPECT_EQ(now.fits[0].parameters.at("gemm.launch").value, 5);
+  EXPECT_EQ(now.fits[1].table, "moe_w4");
+  ASSERT_EQ(now.left_out.size(), 1U);
+  EXPECT_EQ(now.left_out[0].table, "moe_w4");
+  ASSERT_EQ(now.measurements.size(), 1U);
+  EXPECT_EQ(now.measurements[0].date, "2026-02-03");
+  EXPECT_EQ(now.made_with, "a test; gemm: a test");
+  made.rates.units += 1;
+  EXPECT_THROW(renewed(known, made), config::ConfigError);
+}
+
 TEST(Calibrate, FindsTheParametersOfATableItHasNotSeenWhole) {
   const Calibration calibration = calibrated();
   ASSERT_EQ(calibration.fits.size(), 1U);

@@ -112,7 +112,27 @@ TEST(OperatorKernels, PrefillOverAnFp8CacheRunsInFp8) {
 }
 
 TEST(OperatorKernels, AFormatNobodyModelsHasNoPrecision) {
-  EXPECT_EQ(row_precision(OperatorTableKind::kMoe, gemm_row("w4a16_mxfp4")), std::nullopt);
+  EXPECT_EQ(row_precision(OperatorTableKind::kMoe, gemm_row("w2a16")), std::nullopt);
+}
+
+TEST(OperatorKernels, NarrowWeightsRunInThePrecisionOfTheInputs) {
+  OperatorRow row = moe_row("balanced");
+  const auto bytes = [](const std::vector<Kernel>& kernels) {
+    double read = 0;
+    for (const Kernel& kernel : kernels)
+      if (kernel.kind == KernelClass::kGroupedGemm) read += kernel.read.base();
+    return read;
+  };
+  const auto wide = operator_kernels(OperatorTableKind::kMoe, row, Precision::kFp8);
+  row.precision = "w4a8_mxfp4_mxfp8";
+  ASSERT_EQ(row_precision(OperatorTableKind::kMoe, row), Precision::kFp8);
+  const auto narrow = operator_kernels(OperatorTableKind::kMoe, row, Precision::kFp8);
+  // Half a byte less for each of the three matrices of 4096 x 768 of every expert that has rows.
+  const double experts = heaviest_rank(row).active;
+  EXPECT_NEAR(bytes(wide) - bytes(narrow), 0.5 * experts * 3 * 4096 * 768, 1);
+  EXPECT_EQ(row_weights(row).bits, 4);
+  row.precision = "w4a16_mxfp4";
+  EXPECT_EQ(row_precision(OperatorTableKind::kMoe, row), Precision::kBf16);
 }
 
 TEST(OperatorKernels, ExpertsOfARankComputeItsShareOfTheTokens) {

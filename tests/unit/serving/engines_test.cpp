@@ -172,6 +172,52 @@ TEST(TensorrtLlm, TakesPromptsWholeBesideAnswers) {
   EXPECT_EQ(chunked.step(), "P0:60 P1:40");
 }
 
+BatchShape shape_of(std::int64_t decodes, const std::vector<Chunk>& chunks) {
+  return {.sequences = decodes, .longest = 10, .context = 10 * decodes, .chunks = chunks};
+}
+
+TEST(TensorrtLlm, PromptsWaitUntilEveryRankHasOne) {
+  const auto engine = test::read_of<SchedulerConfig>(
+      "{kind: tensorrt_llm, attention_dp_config: {enable_balance: true, timeout_iters: 3, "
+      "batching_wait_iters: 1}}");
+  const auto policy = engine->ranks_policy();
+  const std::vector<Chunk> prompt = {{100, 0, true}};
+  const std::vector<BatchShape> one = {shape_of(2, prompt), shape_of(2, {})};
+  const std::vector<BatchShape> both = {shape_of(2, prompt), shape_of(2, prompt)};
+  const std::vector<BatchShape> idle = {shape_of(0, prompt), shape_of(2, {})};
+  EXPECT_TRUE(policy->puts_off_prompts(one));
+  EXPECT_TRUE(policy->puts_off_prompts(one));
+  EXPECT_FALSE(policy->puts_off_prompts(one));  // the third iteration
+  EXPECT_TRUE(policy->puts_off_prompts(both));  // one more, for more of them
+  EXPECT_FALSE(policy->puts_off_prompts(both));
+  EXPECT_FALSE(policy->puts_off_prompts(idle));  // a rank has nothing else to do
+}
+
+TEST(TensorrtLlm, PromptsOfOneRankWaitUntilAnIterationIsFullEnough) {
+  const auto engine = test::read_of<SchedulerConfig>(
+      "{kind: tensorrt_llm, max_num_tokens: 1000, batch_wait_timeout_iters: 2, "
+      "batch_wait_max_tokens_ratio: 0.5}");
+  const auto policy = engine->ranks_policy();
+  const std::vector<Chunk> few = {{497, 0, true}}, more = {{400, 98, true}};
+  const std::vector<BatchShape> short_of = {shape_of(2, few)}, full = {shape_of(2, more)};
+  EXPECT_TRUE(policy->puts_off_prompts(short_of));  // 499 of 500
+  EXPECT_FALSE(policy->puts_off_prompts(full));
+  EXPECT_TRUE(policy->puts_off_prompts(short_of));
+  EXPECT_TRUE(policy->puts_off_prompts(short_of));
+  EXPECT_FALSE(policy->puts_off_prompts(short_of));
+  const std::vector<BatchShape> alone = {shape_of(0, few)};
+  EXPECT_FALSE(policy->puts_off_prompts(alone));
+}
+
+TEST(TensorrtLlm, WithoutWaitsRanksDoNotLookAtEachOther) {
+  EXPECT_EQ(test::read_of<SchedulerConfig>("{kind: tensorrt_llm}")->ranks_policy(), nullptr);
+}
+
+TEST(Vllm, MarlinWidensWhereItIsAskedFor) {
+  EXPECT_FALSE(test::read_of<SchedulerConfig>("{kind: vllm}")->marlin);
+  EXPECT_TRUE(test::read_of<SchedulerConfig>("{kind: vllm, moe_backend: marlin}")->marlin);
+}
+
 TEST(Engines, TheOneThatIsNotNamedIsVllm) {
   EXPECT_EQ(test::read_of<SchedulerConfig>("{max_num_seqs: 3}")->kind, "vllm");
   EXPECT_THROW(test::read_of<SchedulerConfig>("{kind: vlm}"), config::ConfigError);

@@ -212,6 +212,37 @@ TEST(Service, DataParallelRanksWaitForTheSlowest) {
   EXPECT_EQ(ran.instances[0].iterations(), 2);
 }
 
+TEST(Service, EveryRankHearsOfTheMeanTokensOfAll) {
+  std::vector<std::int64_t> means;
+  const auto price = [&](const BatchShape& shape) {
+    means.push_back(shape.mean_tokens);
+    return linear(shape);
+  };
+  const std::string eager = "{kind: vllm, enforce_eager: true}";  // no padding
+  serve({{0, 0, 101, 1}, {1, 0, 20, 1}}, {.engine = eager, .ranks = 2}, price);
+  EXPECT_EQ(means, (std::vector<std::int64_t>{61, 61}));  // 121 / 2, rounded up
+  means.clear();
+  serve({{0, 0, 101, 1}}, {}, price);
+  EXPECT_EQ(means, std::vector<std::int64_t>{0});
+}
+
+TEST(Service, APromptWaitsForThatOfTheOtherRank) {
+  // Ranks answer from 110 us on, in iterations of 11 us. At 115 us a third prompt comes to one of
+  // them; the fifth iteration without prompts on all ranks, that of 154 us, takes it.
+  std::vector<Request> requests = {
+      {.id = 0, .prompt = 100, .output = 60},
+      {.id = 1, .prompt = 100, .output = 60},
+      {.id = 2, .arrival = 115 * kMicrosecond, .prompt = 50, .output = 1}};
+  const std::string balanced =
+      "{kind: tensorrt_llm, disable_overlap_scheduler: true, attention_dp_config: "
+      "{enable_balance: true, timeout_iters: 5}}";
+  const std::string plainly = "{kind: tensorrt_llm, disable_overlap_scheduler: true}";
+  const Ran plain = serve(requests, {.engine = plainly, .ranks = 2});
+  EXPECT_EQ(plain.of(2).started, 121 * kMicrosecond);
+  const Ran ran = serve(requests, {.engine = balanced, .ranks = 2});
+  EXPECT_EQ(ran.of(2).started, 154 * kMicrosecond);
+}
+
 TEST(Service, HostTimeAddsToEachIterationOrHidesBehindTheDevices) {
   const std::string host = "{kind: vllm, host: {iteration: 4 us, sequence: 1 us, request: 7 us}";
   const Ran apart = serve({{0, 0, 100, 3}}, {.engine = host + "}"});

@@ -75,6 +75,14 @@ TEST(CheckpointFormat, EveryPublishedFormatIsKnown) {
   }
 }
 
+TEST(CheckpointFormat, Mxfp4IsOfExpertsAlone) {
+  const LlmConfig model = model_with({{"quant_method", "mxfp4"}});
+  for (const LayerConfig& layer : model.layers) {
+    EXPECT_EQ(layer.attention, StoredFormat::kSixteenBit);
+    EXPECT_EQ(layer.feed, layer.moe ? StoredFormat::kMxFourBit : StoredFormat::kSixteenBit);
+  }
+}
+
 TEST(CheckpointFormat, AnUnknownFormatIsAWarning) {
   const LlmConfig model = model_with({{"quant_method", "spqr"}});
   EXPECT_THAT(model.warnings,
