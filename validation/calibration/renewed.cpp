@@ -39,7 +39,7 @@ Calibration renewed(Calibration known, const Calibration& made) {
                   [&](const MeasurementFile& f) { return f.file == file.file; });
     known.measurements.push_back(file);
   }
-  for (const std::string& table : tables) known.made_with += "; " + table + ": " + made.made_with;
+  for (const std::string& table : tables) known.made_with += "; " + table + " by " + made.made_with;
   return known;
 }
 

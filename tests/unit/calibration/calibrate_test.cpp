@@ -82,7 +82,7 @@ TEST(Calibrate, RenewsTheFitsThatAreMadeAndKeepsTheOthers) {
   EXPECT_EQ(now.left_out[0].table, "moe_w4");
   ASSERT_EQ(now.measurements.size(), 1U);
   EXPECT_EQ(now.measurements[0].date, "2026-02-03");
-  EXPECT_EQ(now.made_with, "a test; gemm: a test");
+  EXPECT_EQ(now.made_with, "a test; gemm by a test");
   made.rates.units += 1;
   EXPECT_THROW(renewed(known, made), config::ConfigError);
 }
