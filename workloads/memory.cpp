@@ -2,6 +2,7 @@
 #include "workloads/memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <utility>
@@ -114,7 +115,9 @@ double inference_working(const LayerTask& task) {
   const double columns = task.model.mlp.gated ? 2.0 : 1.0;
   double widest = real(w.tokens()) * (hidden + attention);
   if (task.layer.moe) {
-    const double rows = real(w.split_tokens() * task.model.moe.experts_per_token) * w.etp;
+    const double skew = w.heaviest ? w.heaviest->skew : 1;
+    const double rows =
+        std::round(real(w.split_tokens() * task.model.moe.experts_per_token) * w.etp * skew);
     const double width = real(task.model.moe.intermediate) / w.etp;
     widest = std::max(widest, rows * (hidden + columns * width));
   } else {
@@ -143,7 +146,7 @@ double cache_bytes(const LayerTask& task) {
 }
 
 MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config, int stage) {
-  const LayerWork work = layer_work(config);
+  const LayerWork work = layer_work(model, config);
   const RankParameters p = stage_parameters(model, config.parallel, stage);
   const double quantised = real(p.total() - p.sixteen_bit);
   MemoryUse use;
@@ -197,10 +200,12 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
 
 std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config) {
   require_supported(model, config);
+  LlmConfig held = model;
+  if (config.expert_routing) held.moe.redundant = config.expert_routing->redundant_experts;
   std::vector<MemoryUse> stages;
   stages.reserve(static_cast<std::size_t>(config.parallel.pp));
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
-    stages.push_back(inference_stage(model, config, stage));
+    stages.push_back(inference_stage(held, config, stage));
   }
   return stages;
 }

@@ -23,9 +23,10 @@ struct SteppedPlan {
   int nodes;
   const char* precision;
   const char* plan;
+  const char* set = nullptr;  ///< one more key
 };
 
-/// Six models on four systems.
+/// Six models on four systems, then what only experts have.
 inline const std::vector<SteppedPlan>& stepped_plans() {
   static const std::vector<SteppedPlan> plans = {
       {"llama_3_1_8b", "dgx_h100", 1, "bf16", "{tp: 1}"},
@@ -52,15 +53,20 @@ inline const std::vector<SteppedPlan>& stepped_plans() {
       {"gemma_2_9b", "dgx_b200", 1, "bf16", "{tp: 1}"},
       {"gemma_2_9b", "gb200_nvl72", 1, "fp8", "{tp: 2}"},
       {"gemma_2_9b", "cm384", 1, "bf16", "{tp: 4}"},
+      {"deepseek_v3", "dgx_h100", 4, "fp8", "{tp: 1, dp: 32, ep: 32}",
+       "expert_routing={zipf: 0.7, balancing: eplb, redundant_experts: 32}"},
+      {"qwen3_235b_a22b", "dgx_b200", 1, "fp8", "{tp: 4, dp: 2, ep: 8}",
+       "expert_routing={zipf: 0.7}"},
   };
   return plans;
 }
 
 inline LoadedExperiment experiment_of(const SteppedPlan& plan) {
-  const std::vector<std::string> set = {
+  std::vector<std::string> set = {
       std::string("system=") + plan.system,       "nodes=" + std::to_string(plan.nodes),
       std::string("model=") + plan.model,         std::string("parallel=") + plan.plan,
       std::string("precision=") + plan.precision, "kv_length=64"};
+  if (plan.set != nullptr) set.emplace_back(plan.set);
   return load_experiment(ORRERY_SOURCE_DIR "/configs/experiments/deepseek_r1_decode.yaml", set);
 }
 

@@ -156,10 +156,35 @@ class MeasuredTable {
   std::string path_;
 };
 
+/// Loads of eight experts, all 1 but the first.
+class LoadsFile {
+ public:
+  LoadsFile(const std::string& name, const std::string& first)
+      : path_(::testing::TempDir() + name) {
+    std::ofstream(path_) << "load\n" << first << "\n1\n1\n1\n1\n1\n1\n1\n";
+  }
+  ~LoadsFile() { std::remove(path_.c_str()); }
+  LoadsFile(const LoadsFile&) = delete;
+  LoadsFile& operator=(const LoadsFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// A prompt through experts that ranks share.
+std::string uneven_experts(const std::string& routing) {
+  return "{experiment: inference, system: dgx_h100, model: mixtral_8x7b, phase: prefill, parallel: "
+         "{dp: 4, ep: 4}, batch: {micro: 2, sequence: 512}, expert_routing: " +
+         (routing.front() == '{' ? routing : "{" + routing + "}") + "}";
+}
+
 TEST(Facts, OfModelsPlansAndStepsMoveResults) {
   const MeasuredTable table;
   const std::string small_gemm = "kind: gemm, m: 512, n: 512, k: 512";
   const std::string hf = ORRERY_SOURCE_DIR "/configs/models/hf/";
+  const LoadsFile even("facts_even_loads.csv", "1"), uneven("facts_uneven_loads.csv", "9");
+  const std::string loads = uneven_experts("loads: [9, 7, 1, 1, 1, 1, 1, 1]");
   const std::string pipeline = "parallel: {pp: 4}, batch: {global: 8, sequence: 512}";
   const std::vector<Probe> probes = {
       {{"fidelity", "contention.units", "contention.memory", "precision", "seed"},
@@ -189,6 +214,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: inference, system: dgx_h100, model: qwen3_30b_a3b, phase: decode, kv_length: "
        "512, "
        "parallel: {tp: 2, dp: 4, ep: 4}, batch: {micro: 2}}"},
+      {{"expert_routing.zipf", "expert_routing.seed"}, uneven_experts("zipf: 0.6")},
       {{"nodes", "record"},
        "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: 1 MiB}}"},
       {{"faults"},
@@ -207,6 +233,14 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: inference, system: dgx_h100, model: {hf: " + hf +
            "gpt2.json}, phase: decode, kv_length: 512, batch: {micro: 1}}",
        {"model.hf=" + hf + "gemma_3_1b.json"}},
+      {"expert_routing.loads", loads, {"expert_routing.loads=[1, 1, 1, 1, 9, 1, 1, 1]"}},
+      {"expert_routing.loads_file",
+       uneven_experts("{loads_file: " + even.path() + "}"),
+       {"expert_routing.loads_file=" + uneven.path()}},
+      {"expert_routing.balancing", loads, {"expert_routing.balancing=eplb"}},
+      {"expert_routing.redundant_experts",
+       loads,
+       {"expert_routing.balancing=eplb", "expert_routing.redundant_experts=4"}},
       {"schedule", training("dgx_h100", pipeline), {"schedule=interleaved", "parallel.vpp=2"}},
       {"faults.link",
        "{experiment: collective, system: gb200_nvl72, collective: {kind: all_gather, bytes: 64 "

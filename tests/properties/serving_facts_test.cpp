@@ -41,12 +41,23 @@ std::string alike() {
   return text;
 }
 
+/// Eight experts on four ranks.
+std::string uneven(const std::string& routing) {
+  return "{experiment: serving, model: mixtral_8x7b, serving: {workload: {rate: 200 /s, requests: "
+         "6, input: 400, output: 4}, fleet: [{system: dgx_h100, parallel: {dp: 4, ep: 4}, "
+         "expert_routing: {" +
+         routing + "}, engine: {kind: vllm}}]}}";
+}
+
 TEST(Facts, OfServingMoveResults) {
   const TextFile trace("facts_trace.jsonl", alike());
   const TextFile other("facts_other.jsonl", alike() + alike());
   const TextFile lengths("facts_lengths.txt", "100\n700\n");
   const TextFile acceptance("facts_acceptance.yaml",
                             "a: {on: {1: 1.9, 2: 2.7}}\nb: {off: {1: 1.2, 2: 1.3}}\n");
+  const std::string rest = "1\n1\n1\n1\n1\n1\n1\n";
+  const TextFile even("facts_even.csv", "load\n1\n" + rest);
+  const TextFile first("facts_first.csv", "load\n9\n" + rest);
   const std::string kept = "trace: " + trace.path();
   const std::string engine = "serving.fleet.engine.";
   const std::string guessing =
@@ -128,6 +139,8 @@ TEST(Facts, OfServingMoveResults) {
        serving("arrival: sessions, rate: 5 /s, sessions: 4, turns: 3, system_prompt: 64, "
                "think_time: 0.1 s, max_context: 700, output: 20",
                "kind: vllm")},
+      {{"serving.fleet.expert_routing.zipf", "serving.fleet.expert_routing.seed"},
+       uneven("zipf: 0.6")},
       {{"serving.workload.closed_loop."},
        serving("concurrency: 4, requests: 12, output: 4", "kind: vllm")},
   };
@@ -140,7 +153,16 @@ TEST(Facts, OfServingMoveResults) {
   const std::string urgent =
       serving("rate: 300 /s, requests: 40, urgent: 0.5, input: 400, output: 12",
               "kind: vllm, max_num_seqs: 2, scheduling_policy: priority");
+  const std::string loads = uneven("loads: [9, 7, 1, 1, 1, 1, 1, 1]");
+  const std::string routing = "serving.fleet.expert_routing.";
+  const std::string set = "serving.fleet.0.expert_routing.";
   const std::vector<Change> changes = {
+      {routing + "loads", loads, {set + "loads=[1, 1, 1, 1, 9, 1, 1, 1]"}},
+      {routing + "loads_file",
+       uneven("loads_file: " + even.path()),
+       {set + "loads_file=" + first.path()}},
+      {routing + "balancing", loads, {set + "balancing=eplb"}},
+      {routing + "redundant_experts", loads, {set + "balancing=eplb", set + "redundant_experts=4"}},
       {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
       {engine + "vllm.version",
        serving(kFew, "kind: vllm, host: {iteration: 1 ms}"),

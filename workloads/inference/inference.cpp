@@ -150,6 +150,13 @@ LayerWork layer_work(const InferenceConfig& config) {
   return work;
 }
 
+LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config) {
+  LayerWork work = layer_work(config);
+  if (config.expert_routing)
+    work.heaviest = heaviest_rank(model.moe, config.parallel.ep, *config.expert_routing);
+  return work;
+}
+
 void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   require(config.phase != Phase::kTraining, "phase", "expected prefill, decode or mixed");
   require_supported(config.parallel);
@@ -162,12 +169,13 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   }
   require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
           "more experts per token than experts");
+  if (config.expert_routing) require_supported(*config.expert_routing, model, config.parallel.ep);
   layer_ranges(model.layer_count(), config.parallel);
 }
 
 Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   require_supported(model, config);
-  const LayerWork work = layer_work(config);
+  const LayerWork work = layer_work(model, config);
   ProgramBuilder program(config.parallel);
   std::vector<std::vector<BlockId>> calls;
   calls.reserve(static_cast<std::size_t>(config.parallel.pp));

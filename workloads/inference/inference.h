@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/graph/program.h"
 #include "workloads/inference/batch.h"
+#include "workloads/llm/expert_routing_config.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
@@ -22,9 +24,11 @@ struct InferenceConfig {
   /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
   /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;
-  bool quantises_apart = false;               ///< see LayerWork::quantises_apart
-  bool mx_products = false;                   ///< see LayerWork::mx_products
-  bool marlin = false;                        ///< see WeightFormat::marlin
+  bool quantises_apart = false;  ///< see LayerWork::quantises_apart
+  bool mx_products = false;      ///< see LayerWork::mx_products
+  bool marlin = false;           ///< see WeightFormat::marlin
+  /// None: every rank gets the mean number of tokens. Its file must have been read.
+  std::optional<ExpertRoutingConfig> expert_routing;
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
 };
@@ -33,8 +37,10 @@ struct InferenceConfig {
 std::int64_t step_tokens(const InferenceConfig& config);
 
 /// What the step does on one rank in a layer. A mixed batch of decodes alone, or of prompts of one
-/// kind, is a decode or a prefill.
+/// kind, is a decode or a prefill. All ranks get the mean number of tokens.
 LayerWork layer_work(const InferenceConfig& config);
+/// What the step does on the rank whose experts get the most tokens.
+LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config);
 
 /// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.
 void require_supported(const LlmConfig& model, const InferenceConfig& config);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
+#include "workloads/llm/expert_placement.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
 
@@ -67,6 +68,9 @@ struct LayerWork {
   /// of experts that it has, and an all-reduce adds up what they give. Else ranks share the tokens
   /// out and send them to the ranks of their experts.
   bool all_reduces_experts = false;
+  /// Inference: the rank whose experts get the most tokens, for which the others wait. None: all
+  /// ranks get the mean.
+  std::optional<HeaviestRank> heaviest;
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;

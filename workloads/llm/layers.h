@@ -32,8 +32,8 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work);
 StepList head_forward(const LlmConfig& model, const LayerWork& work);
 StepList head_backward(const LlmConfig& model, const LayerWork& work);
 
-/// Expert copies that one of `ep` ranks holds: ceil(experts / ep). Where ep does not divide, the
-/// slots left over hold copies that balance the load, as DeepSeek's EPLB places them.
+/// Expert copies that one of `ep` ranks holds: ceil((experts + redundant) / ep). Where ep does not
+/// divide, the slots left over hold copies that balance the load, as DeepSeek's EPLB places them.
 std::int64_t expert_slots(const MoeConfig& moe, int ep);
 
 /// Slots of one rank that get a token, of `tokens` per rank, expected under uniform routing of

@@ -39,7 +39,8 @@ struct MlpConfig {
 };
 
 struct MoeConfig {
-  std::int64_t experts = 0;  ///< routed experts
+  std::int64_t experts = 0;    ///< routed experts
+  std::int64_t redundant = 0;  ///< replicas of experts that ranks hold besides
   std::int64_t experts_per_token = 0;
   /// Node-limited routing: those of a token are in `top_groups` of `groups` groups; 0: no limit.
   std::int64_t groups = 0;

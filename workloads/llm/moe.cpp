@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixture of experts on one rank's share of the tokens: route, send every token to the ranks of its
-// experts (dispatch), compute, send back, add up (combine). Routing is balanced: a rank receives as
-// many rows as it sends. Router and shared experts are whole on every rank (each works on its own
-// tokens).
+// experts (dispatch), compute, send back, add up (combine). Routing is balanced, so that a rank
+// receives as many rows as it sends, unless LayerWork::heaviest says otherwise: then this is the
+// rank that receives the most, for which the others wait. Router and shared experts are whole on
+// every rank (each works on its own tokens).
 //
 // Where the matrices of experts are split over etp ranks, each of these works on the tokens of all
 // of them, as in Megatron-Core (core/transformer/moe/token_dispatcher.py): with expert parallelism
@@ -44,10 +45,13 @@ std::int64_t routed_tokens(const LayerTask& task) {
   return all_reduces(task) ? task.work.tokens() : task.work.split_tokens();
 }
 
+/// Token copies that this rank's experts get, over the mean of all ranks.
+double skew_of(const LayerTask& task) { return task.work.heaviest ? task.work.heaviest->skew : 1; }
+
 /// Copies of each routed token that this rank makes.
 double copies_of(const LayerTask& task) {
   const double all = real(task.model.moe.experts_per_token);
-  return all_reduces(task) ? all / task.work.ep : all;
+  return all_reduces(task) ? all / task.work.ep * skew_of(task) : all;
 }
 
 /// Columns of an expert on one of the ranks that share it.
@@ -65,30 +69,60 @@ std::int64_t sent_rows(const LayerTask& task) {
   return task.work.split_tokens() * task.model.moe.experts_per_token;
 }
 
-/// Rows of its experts' products.
-std::int64_t expert_rows(const LayerTask& task) {
+/// Rows of the experts' products in balance.
+std::int64_t mean_expert_rows(const LayerTask& task) {
   if (!all_reduces(task)) return sent_rows(task) * task.work.etp;
   const std::int64_t copies = task.work.tokens() * task.model.moe.experts_per_token;
   return (copies + task.work.ep - 1) / task.work.ep;
 }
 
+/// Rows of its experts' products.
+std::int64_t expert_rows(const LayerTask& task) {
+  const std::int64_t mean = mean_expert_rows(task);
+  return task.work.heaviest ? std::llround(real(mean) * skew_of(task)) : mean;
+}
+
+/// Tokens, for each expert parallel rank, that are routed to the experts of all.
+double tokens_a_rank(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  return all_reduces(task) ? real(w.tokens()) / w.ep : real(w.split_tokens() * w.etp);
+}
+
 /// Slots of its experts that some token picks.
 double active_slots(const LayerTask& task) {
   const LayerWork& w = task.work;
-  if (!all_reduces(task))
-    return expected_active_slots(task.model.moe, w.ep, real(w.split_tokens() * w.etp));
-  return expected_active_slots(task.model.moe, w.ep, real(w.tokens()) / w.ep);
+  const double tokens = tokens_a_rank(task);
+  return w.heaviest ? w.heaviest->active(tokens * w.ep)
+                    : expected_active_slots(task.model.moe, w.ep, tokens);
+}
+
+/// Each expert gets its share of the rows; libraries choose tiles by the mean of all ranks.
+ExpertLoad uneven_load(const LayerTask& task, const HeaviestRank& rank) {
+  const double tokens = tokens_a_rank(task) * task.work.ep;
+  ExpertLoad all;
+  for (const EqualSlots& equal : rank.slots) {
+    const double active = equal.active(tokens);
+    all.experts += equal.count;
+    if (active <= 0) continue;
+    const ExpertLoad load = even_load(active, real(expert_rows(task)) * equal.share, equal.count);
+    all.active += load.active;
+    all.rows += load.rows;
+    for (std::size_t i = 0; i < all.blocks.size(); ++i) all.blocks[i] += load.blocks[i];
+  }
+  all.expected = real(mean_expert_rows(task)) / all.experts;
+  return all;
 }
 
 GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
   const LayerWork& w = task.work;
   const double active = active_slots(task);
   const double rows = real(expert_rows(task));
+  const double slots = real(expert_slots(task.model.moe, w.ep));
   return {.experts = active,
           .rows = rows,
           .n = n,
           .k = k,
-          .load = even_load(active, rows, real(expert_slots(task.model.moe, w.ep)))};
+          .load = w.heaviest ? uneven_load(task, *w.heaviest) : even_load(active, rows, slots)};
 }
 
 GroupedShape expert_up(const LayerTask& task) {
@@ -129,11 +163,14 @@ Linear router_of(const LayerTask& task) {
 ExpertRouting routing_of(const LayerTask& task) {
   const MoeConfig& moe = task.model.moe;
   const bool decode = task.work.phase == Phase::kDecode;
-  return {.experts = static_cast<int>(moe.experts),
+  const std::optional<HeaviestRank>& heaviest = task.work.heaviest;
+  const bool in_order = !heaviest || heaviest->in_order;
+  return {.experts = static_cast<int>(heaviest ? heaviest->placed : moe.experts),
           .top_k = static_cast<int>(moe.experts_per_token),
-          .groups = static_cast<int>(moe.groups),
-          .top_groups = static_cast<int>(moe.top_groups),
-          .mode = decode ? ExpertRouting::Mode::kLowLatency : ExpertRouting::Mode::kNormal};
+          .groups = in_order ? static_cast<int>(moe.groups) : 0,
+          .top_groups = in_order ? static_cast<int>(moe.top_groups) : 0,
+          .mode = decode ? ExpertRouting::Mode::kLowLatency : ExpertRouting::Mode::kNormal,
+          .skew = skew_of(task)};
 }
 
 void exchange(StepList& steps, const std::string& name, TransferKind kind, const LayerTask& task,
@@ -287,7 +324,9 @@ void experts_backward(StepList& steps, const LayerTask& task) {
 
 }  // namespace
 
-std::int64_t expert_slots(const MoeConfig& moe, int ep) { return (moe.experts + ep - 1) / ep; }
+std::int64_t expert_slots(const MoeConfig& moe, int ep) {
+  return (moe.experts + moe.redundant + ep - 1) / ep;
+}
 
 double expected_active_slots(const MoeConfig& moe, int ep, double tokens) {
   const double slots = real(expert_slots(moe, ep));

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kPieceTokens = 512;
+constexpr std::int64_t kTracedPieceTokens = 512;
 constexpr double kMillisecond = 1e-3;
 
 /// Ids of pieces stand for their contents and for all before them.
@@ -15,8 +15,8 @@ TracedRequest read_mooncake(const nlohmann::json& line) {
   TracedRequest traced{line.at("timestamp").get<double>() * kMillisecond,
                        {0, 0, line.at("input_length").get<std::int64_t>(),
                         line.at("output_length").get<std::int64_t>()}};
-  auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kPieceTokens, {}});
-  const auto whole = static_cast<std::size_t>(traced.request.prompt / kPieceTokens);
+  auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kTracedPieceTokens, {}});
+  const auto whole = static_cast<std::size_t>(traced.request.prompt / kTracedPieceTokens);
   for (const auto& id : line.at("hash_ids")) {
     if (prefix->pieces.size() == whole) break;
     std::uint64_t mixed = id.get<std::uint64_t>();

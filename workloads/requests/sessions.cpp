@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kPieceTokens = 16;  ///< tokens of a piece that turns share
+constexpr std::int64_t kTurnPieceTokens = 16;  ///< tokens of a piece that turns share
 
 /// Conversations: each turn's prompt is all that was said before, and something new.
 struct Sessions final : RequestSourceConfig {
@@ -115,9 +115,9 @@ class SessionSource final : public RequestSource {
 
   /// Pieces of the prompt and of the answer, which the next turn's prompt will have.
   std::shared_ptr<const PrefixHashes> pieces(std::int64_t session, std::int64_t tokens) const {
-    auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kPieceTokens, {}});
-    for (std::int64_t i = 0; i < tokens / kPieceTokens; ++i) {
-      const bool common = (i + 1) * kPieceTokens <= config_.system_prompt;
+    auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kTurnPieceTokens, {}});
+    for (std::int64_t i = 0; i < tokens / kTurnPieceTokens; ++i) {
+      const bool common = (i + 1) * kTurnPieceTokens <= config_.system_prompt;
       std::uint64_t state = common ? 0 : static_cast<std::uint64_t>(session + 1) << 32;
       state += static_cast<std::uint64_t>(i);
       prefix->pieces.push_back(next_random(state));

@@ -26,12 +26,20 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
           .optional("kv_precision", &E::kv_precision,
                     "number format of the KV cache; where none is given, that of the checkpoint, "
                     "which may bring "
-                    "scales for fp8");
+                    "scales for fp8")
+          .optional("expert_routing", &E::expert_routing,
+                    "how often tokens pick each expert and where experts lie; without it every "
+                    "rank gets the mean number of tokens");
   return schema;
 }
 
 namespace {
 
+const DeclaredMetric kExpertSkew{
+    {"expert_skew", "1",
+     "token copies that the experts of the heaviest rank get over the mean of all ranks, where "
+     "expert_routing is given",
+     "inference"}};
 const DeclaredMetric kTokensPerSPerUser{{"tokens_per_s_per_user", "1/s",
                                          "output tokens of one sequence over time", "inference",
                                          Follows::kRate}};
@@ -62,7 +70,17 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   config.mx_products = scales_blocks(system.accelerator);
   config.precision = precision;
   config.kv_precision = kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
+  // Replicas fill the slots of the plan that was written, not of others that are tried beside it.
+  if (expert_routing && plan.ep == parallel.ep)
+    config.expert_routing = expert_routing->with_file_read();
   return config;
+}
+
+std::vector<InputFile> InferenceExperiment::input_files() const {
+  std::vector<InputFile> files = ModelExperiment::input_files();
+  if (expert_routing && !expert_routing->loads_file.empty())
+    files.push_back(file_read_now("expert_loads", expert_routing->loads_file.path));
+  return files;
 }
 
 std::vector<MemoryUse> InferenceExperiment::memory(const LlmConfig& llm,
@@ -138,6 +156,9 @@ void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record)
   report_step(*this, whole, outcome, record);
   add_metric(record, kTokensPerSPerUser,
              static_cast<double>(config.sequence) / to_seconds(outcome.replay.end).base());
+  if (config.expert_routing)
+    add_metric(record, kExpertSkew,
+               heaviest_rank(llm.moe, parallel.ep, *config.expert_routing).skew);
   report_trust({machine(), *kernels, whole.program, outcome, seed}, record);
 }
 

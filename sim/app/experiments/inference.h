@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct InferenceExperiment final : ModelExperiment {
   std::int64_t kv_length = 0;
   MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
+  std::optional<ExpertRoutingConfig> expert_routing;
   static const config::Schema<InferenceExperiment>& schema();
 
   /// The step under the plan of the experiment.
@@ -30,6 +32,7 @@ struct InferenceExperiment final : ModelExperiment {
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
   bool has_batch() const override;
+  std::vector<InputFile> input_files() const override;
   std::string batch_text() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;

@@ -146,6 +146,8 @@ std::vector<InputFile> ServingExperiment::input_files() const {
   if (const std::string trace = serving.workload->file(); !trace.empty())
     files.push_back(file_read_now("trace", trace));
   for (const ServingGroup& group : serving.fleet) {
+    if (group.expert_routing && !group.expert_routing->loads_file.empty())
+      files.push_back(file_read_now("expert_loads", group.expert_routing->loads_file.path));
     if (!group.speculative) continue;
     const SpeculativeConfig& speculative = *group.speculative;
     if (!speculative.acceptance_table.path.empty())

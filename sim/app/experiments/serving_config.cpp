@@ -32,6 +32,9 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
                     "number format of the KV cache; where none is given, that of the checkpoint, "
                     "which may bring scales for fp8")
           .required("engine", &G::engine, "the scheduler: {kind: vllm}")
+          .optional("expert_routing", &G::expert_routing,
+                    "how often tokens pick each expert and where experts lie; without it every "
+                    "rank gets the mean number of tokens")
           .optional("speculative", &G::speculative,
                     "guesses at tokens after the next one, verified beside it")
           .optional("autoscale", &G::autoscale,

@@ -13,6 +13,7 @@
 #include "sim/serving/request_source.h"
 #include "sim/serving/scheduler.h"
 #include "workloads/llm/enum_names.h"
+#include "workloads/llm/expert_routing_config.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/parallelism/parallel_config.h"
@@ -93,6 +94,7 @@ struct ServingGroup {
   Precision precision = Precision::kBf16;
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
+  std::optional<ExpertRoutingConfig> expert_routing;  ///< none: ranks get the mean of the tokens
   std::optional<SpeculativeConfig> speculative;
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
   std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on

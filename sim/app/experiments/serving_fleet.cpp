@@ -26,6 +26,13 @@ MemoryUse use_of(const LlmConfig& llm, InferenceConfig step, const MixedBatch& b
   return inference_memory(llm, step)[stage];
 }
 
+/// The step of the model that guesses: only a module of the model has its experts.
+InferenceConfig draft_step(const ServingGroup& group) {
+  InferenceConfig step = serving_step(group);
+  if (group.speculative->method != SpeculativeMethod::kMtp) step.expert_routing.reset();
+  return step;
+}
+
 /// Weights of the model that guesses, and what a token takes in its cache; all of it on one stage.
 struct DraftMemory {
   Bytes weights, token;
@@ -35,7 +42,7 @@ DraftMemory draft_memory(const LlmConfig& target, const ServingGroup& group) {
   if (!group.speculative) return {};
   const std::optional<LlmConfig> draft = group.speculative->draft(target);
   if (!draft) return {};
-  const InferenceConfig step = serving_step(group);
+  const InferenceConfig step = draft_step(group);
   const auto use = [&](const LlmConfig& llm, std::int64_t context) {
     return use_of(llm, step, {{}, {{context, 1}}}, 0);
   };
@@ -86,7 +93,7 @@ void require_group(const LlmConfig& llm, const ServingGroup& group) {
   matrix_peak(group.system.accelerator, group.precision);
   if (!group.speculative) return;
   if (const auto draft = group.speculative->draft(llm))
-    require_supported(*draft, serving_step(group));
+    require_supported(*draft, draft_step(group));
 }
 
 /// An error of a group as one of the experiment.
@@ -108,6 +115,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.mx_products = scales_blocks(group.system.accelerator);
   step.marlin = group.engine->marlin;
   step.batch = {{}, {{1, 1}}};
+  if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();
   step.precision = group.precision;
   step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return step;
@@ -168,7 +176,8 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
     if (!groups[i].speculative) continue;
     const SpeculativeConfig& speculative = *groups[i].speculative;
     if (auto draft = speculative.draft(llm_))
-      drafts_.back() = std::make_unique<StepPricer>(machine, std::move(*draft), step);
+      drafts_.back() =
+          std::make_unique<StepPricer>(machine, std::move(*draft), draft_step(groups[i]));
     speculative_.back() = std::make_unique<SpeculativePricer>(
         *pricers_.back(), drafts_.back().get(), speculative.num_speculative_tokens);
   }

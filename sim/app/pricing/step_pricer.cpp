@@ -169,7 +169,7 @@ LayerWork StepPricer::work(Phase phase, std::int64_t tokens) const {
   InferenceConfig one = plan_;
   one.phase = Phase::kDecode;
   one.micro_batch = tokens;
-  LayerWork work = layer_work(one);
+  LayerWork work = layer_work(model_, one);
   work.phase = phase;
   work.parts.emplace();
   return work;
