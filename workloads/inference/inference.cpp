@@ -143,6 +143,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.all_reduces_experts = config.all_reduce_experts && work.tp > 1 && config.parallel.dp == 1 &&
                              work.ep * work.etp == work.tp;
   work.quantises_apart = config.quantises_apart;
+  work.lora = lora_work(config.lora, config.adapters);
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
   return work;
@@ -160,6 +161,7 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   }
   require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
           "more experts per token than experts");
+  if (config.lora) require_adapters(model, *config.lora, config.adapters, step_tokens(config));
   layer_ranges(model.layer_count(), config.parallel);
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/graph/program.h"
 #include "workloads/inference/batch.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/lora.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -25,6 +27,8 @@ struct InferenceConfig {
   bool quantises_apart = false;               ///< see LayerWork::quantises_apart
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
+  std::optional<LoraConfig> lora;             ///< slots for adapters beside the model
+  std::int64_t adapters = 0;  ///< different adapters among the tokens; 0: none of them has one
 };
 
 /// New tokens of the step on one data parallel rank.

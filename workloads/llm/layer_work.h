@@ -7,6 +7,7 @@
 
 #include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/lora.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -63,6 +64,7 @@ struct LayerWork {
   /// of experts that it has, and an all-reduce adds up what they give. Else ranks share the tokens
   /// out and send them to the ranks of their experts.
   bool all_reduces_experts = false;
+  LoraWork lora;  ///< adapters of inference
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;

@@ -26,7 +26,12 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
           .optional("kv_precision", &E::kv_precision,
                     "number format of the KV cache; where none is given, that of the checkpoint, "
                     "which may bring "
-                    "scales for fp8");
+                    "scales for fp8")
+          .optional("lora", &E::lora, "adapters that devices hold beside the model")
+          .optional("adapters", &E::adapters,
+                    "different adapters among the tokens of a data-parallel rank, each of which "
+                    "has one; 0: lora.max_loras",
+                    config::between(0, 1e5));
   return schema;
 }
 
@@ -59,6 +64,8 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   }
   config.sequence = phase == Phase::kPrefill ? batch.sequence : 1;
   config.kv_length = phase == Phase::kDecode ? kv_length : 0;
+  config.lora = lora;
+  if (lora) config.adapters = adapters > 0 ? adapters : lora->max_loras;
   config.precision = precision;
   config.kv_precision = kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return config;
@@ -120,6 +127,9 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
     complain(diagnostics, node, {"batch"}, "a mixed step has its sequences under 'mixed'");
   if (phase == Phase::kMixed && kv_length > 0)
     complain(diagnostics, node, {"kv_length"}, "a mixed step has its contexts under 'mixed'");
+  if (adapters > 0 && !lora)
+    complain(diagnostics, node, {"adapters"}, "a step with adapters needs slots for them",
+             {{}, {"lora: {max_loras: " + std::to_string(adapters) + "}"}});
   if (phase != Phase::kMixed && !mixed.empty())
     complain(diagnostics, node, {"mixed"}, "only a step of phase mixed has chunks and decodes",
              {{}, {"phase: mixed"}});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct InferenceExperiment final : ModelExperiment {
   std::int64_t kv_length = 0;
   MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
+  std::optional<LoraConfig> lora;  ///< slots for adapters beside the model
+  std::int64_t adapters = 0;       ///< different adapters of the step; 0: as many as slots
   static const config::Schema<InferenceExperiment>& schema();
 
   /// The step under the plan of the experiment.

@@ -14,6 +14,7 @@
 #include "sim/serving/scheduler.h"
 #include "workloads/llm/enum_names.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/lora.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/parallelism/parallel_config.h"
 
@@ -94,6 +95,7 @@ struct ServingGroup {
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
   std::optional<SpeculativeConfig> speculative;
+  std::optional<LoraConfig> lora;            ///< slots for adapters; none: there are none
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
   std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/app/experiments/serving_adapters.h"
 #include "sim/app/experiments/serving_transfer.h"
 #include "sim/machine/limits.h"
 #include "workloads/memory.h"
@@ -31,11 +32,18 @@ struct DraftMemory {
   Bytes weights, token;
 };
 
+/// Adapters change the model, not what guesses for it.
+InferenceConfig draft_step(const ServingGroup& group) {
+  InferenceConfig step = serving_step(group);
+  step.lora.reset();
+  return step;
+}
+
 DraftMemory draft_memory(const LlmConfig& target, const ServingGroup& group) {
   if (!group.speculative) return {};
   const std::optional<LlmConfig> draft = group.speculative->draft(target);
   if (!draft) return {};
-  const InferenceConfig step = serving_step(group);
+  const InferenceConfig step = draft_step(group);
   const auto use = [&](const LlmConfig& llm, std::int64_t context) {
     return use_of(llm, step, {{}, {{context, 1}}}, 0);
   };
@@ -86,7 +94,7 @@ void require_group(const LlmConfig& llm, const ServingGroup& group) {
   matrix_peak(group.system.accelerator, group.precision);
   if (!group.speculative) return;
   if (const auto draft = group.speculative->draft(llm))
-    require_supported(*draft, serving_step(group));
+    require_supported(*draft, draft_step(group));
 }
 
 /// An error of a group as one of the experiment.
@@ -106,6 +114,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.all_reduce_experts = true;
   step.quantises_apart = !group.engine->quant_fusion;
   step.batch = {{}, {{1, 1}}};
+  step.lora = group.lora;
   step.precision = group.precision;
   step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return step;
@@ -159,14 +168,14 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const StepMachine machine =
         step_machine(machines_[i], choice, true, groups[i].engine->custom_all_reduce);
-    const InferenceConfig step = serving_step(groups[i]);
-    pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, step));
+    pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, serving_step(groups[i])));
     drafts_.emplace_back();
     speculative_.emplace_back();
     if (!groups[i].speculative) continue;
     const SpeculativeConfig& speculative = *groups[i].speculative;
     if (auto draft = speculative.draft(llm_))
-      drafts_.back() = std::make_unique<StepPricer>(machine, std::move(*draft), step);
+      drafts_.back() =
+          std::make_unique<StepPricer>(machine, std::move(*draft), draft_step(groups[i]));
     speculative_.back() = std::make_unique<SpeculativePricer>(
         *pricers_.back(), drafts_.back().get(), speculative.num_speculative_tokens);
   }
@@ -197,6 +206,7 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     rules.kv = {engine.block_tokens, memories[i].blocks, engine.prefix_caching,
                 speculation.guesses()};
     rules.kv.tiers = kv_tiers(groups[i], memories[i]);
+    rules.adapters = adapter_rules(llm_, groups[i]);
     rules.ranks = groups[i].parallel.dp;
     rules.lanes = groups[i].parallel.pp;
     rules.role = groups[i].role;
