@@ -145,6 +145,11 @@ double cache_bytes(const LayerTask& task) {
   return real(tokens * elements) * element_bytes(w.kv_precision);
 }
 
+LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, int stage) {
+  const auto ranges = layer_ranges(model.layer_count(), config.parallel);
+  return ranges[static_cast<std::size_t>(stage)].front();
+}
+
 MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config, int stage) {
   const LayerWork work = layer_work(model, config);
   const RankParameters p = stage_parameters(model, config.parallel, stage);
@@ -153,8 +158,9 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   use.weights = Bytes(quantised * element_bytes(config.precision) +
                       real(p.sixteen_bit) * activation_bytes(config.precision) -
                       saved_weight_bytes(model, config.parallel, stage, config.precision));
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel);
-  const LayerRange range = ranges[static_cast<std::size_t>(stage)].front();
+  if (config.lora)
+    use.weights += adapter_bytes(model, config, stage) * real(config.lora->max_loras);
+  const LayerRange range = stage_layers(model, config, stage);
   for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
     const LayerTask task{model, model.layers[static_cast<std::size_t>(i)], work};
     use.kv_cache += Bytes(cache_bytes(task));
@@ -196,6 +202,15 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
     stages.push_back(use);
   }
   return stages;
+}
+
+Bytes adapter_bytes(const LlmConfig& model, const InferenceConfig& config, int stage) {
+  const LayerWork work = layer_work(config);
+  const LayerRange range = stage_layers(model, config, stage);
+  Bytes bytes;
+  for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+    bytes += layer_adapter_bytes(model, model.layers[static_cast<std::size_t>(i)], work);
+  return bytes;
 }
 
 std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config) {

@@ -11,7 +11,7 @@ namespace orrery {
 
 /// Device memory of one rank, by what it holds.
 struct MemoryUse {
-  Bytes weights;
+  Bytes weights;  ///< slots of adapters included
   Bytes gradients;
   Bytes optimizer;    ///< fp32 master weights and the two moments of Adam
   Bytes activations;  ///< kept from forward to backward passes, at their peak
@@ -29,6 +29,9 @@ struct MemoryUse {
 /// its passes make and free; the three need not meet, so that their sum is an upper bound.
 std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingConfig& config);
 std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config);
+
+/// What one adapter of InferenceConfig::lora takes on a rank of a pipeline stage.
+Bytes adapter_bytes(const LlmConfig& model, const InferenceConfig& config, int stage);
 
 /// The stage with the largest total, the first of equals.
 const MemoryUse& worst_stage(const std::vector<MemoryUse>& stages);

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "sim/serving/scheduler.h"
 
@@ -69,6 +71,7 @@ class VllmScheduler final : public Scheduler {
   std::int64_t capped(std::int64_t tokens) const;
   bool run(Queue& queue, KvPool& pool, Batch& out);
   void join(Queue& queue, KvPool& pool, Batch& out);
+  bool join_first(Queue& queue, KvPool& pool, Batch& out);
   std::size_t drop_one(Queue& queue, KvPool& pool, Batch& out);
   void bring_first(Queue& queue) const;
 
@@ -96,6 +99,7 @@ struct Vllm final : SchedulerConfig {
   }
 
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
+  bool serves_adapters() const override { return true; }
 
   std::string version = "0.11";
   MoeBackend moe_backend = MoeBackend::kAuto;
@@ -238,23 +242,44 @@ void VllmScheduler::bring_first(Queue& queue) const {
   std::rotate(queue.waiting.begin(), first, first + 1);
 }
 
+/// The first that waits joins. False: it cannot.
+bool VllmScheduler::join_first(Queue& queue, KvPool& pool, Batch& out) {
+  RequestState& first = queue.waiting.front();
+  pool.find_prefix(first);
+  const std::int64_t tokens = capped(first.missing());
+  const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();
+  if (!whole || !pool.grow(first, tokens)) {
+    pool.put_back(first);
+    return false;
+  }
+  out.shares.push_back({queue.running.size(), tokens});
+  queue.running.push_back(std::move(first));
+  queue.waiting.pop_front();
+  budget_ -= tokens;
+  return true;
+}
+
+/// Who has an adapter that would be one too many for the iteration is passed over, and waits on in
+/// front of the others (0.11: scheduled_loras, skipped_waiting_requests).
 void VllmScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
   const auto most = static_cast<std::size_t>(rules_.max_num_seqs);
+  AdapterSet adapters;
+  for (const Batch::Share& share : out.shares)
+    adapters.add(queue.running[share.running].request.adapter);
+  std::vector<RequestState> passed_over;
   while (!queue.waiting.empty() && budget_ > 0 && queue.running.size() < most) {
     bring_first(queue);
-    RequestState& first = queue.waiting.front();
-    pool.find_prefix(first);
-    const std::int64_t tokens = capped(first.missing());
-    const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();
-    if (!whole || !pool.grow(first, tokens)) {
-      pool.put_back(first);
-      return;
+    const std::int32_t adapter = queue.waiting.front().request.adapter;
+    if (adapter >= 0 && adapters.size() >= queue.max_loras && !adapters.contains(adapter)) {
+      passed_over.push_back(std::move(queue.waiting.front()));
+      queue.waiting.pop_front();
+      continue;
     }
-    out.shares.push_back({queue.running.size(), tokens});
-    queue.running.push_back(std::move(first));
-    queue.waiting.pop_front();
-    budget_ -= tokens;
+    if (!join_first(queue, pool, out)) break;
+    adapters.add(adapter);
   }
+  queue.waiting.insert(queue.waiting.begin(), std::make_move_iterator(passed_over.begin()),
+                       std::make_move_iterator(passed_over.end()));
 }
 
 void VllmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {

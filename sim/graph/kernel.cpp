@@ -81,6 +81,8 @@ const char* to_string(KernelClass kind) {
       return "quantize";
     case KernelClass::kCopy:
       return "copy";
+    case KernelClass::kLora:
+      return "lora";
   }
   return "?";
 }

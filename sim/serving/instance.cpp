@@ -28,7 +28,11 @@ Instance::Instance(const SchedulerConfig& engine, IterationPricer& pricer,
       speculation_(rules.speculation),
       flights_(static_cast<std::size_t>(rules.lanes)) {
   for (int i = 0; i < rules.ranks; ++i) pools_.emplace_back(rules.kv);
-  for (int i = 0; i < rules.ranks * rules.lanes; ++i) slots_.emplace_back(engine);
+  for (int i = 0; i < rules.ranks; ++i) adapters_.emplace_back(rules.adapters);
+  for (int i = 0; i < rules.ranks * rules.lanes; ++i) {
+    slots_.emplace_back(engine);
+    slots_.back().queue.max_loras = rules.adapters.slots;
+  }
   for (Flight& flight : flights_) flight.policy = engine.ranks_policy();
 }
 
@@ -182,7 +186,9 @@ Instance::Work Instance::work(std::size_t lane) {
     const IterationPrice price = pricer_.price(shapes_[rank]);
     // What is brought back comes layer by layer, beside the computing.
     const Picoseconds load = to_picoseconds(pools_[rank].take_load_time());
-    work.device = std::max({work.device, price.time, load});
+    // Adapters are copied before the model runs (vllm/v1/worker, set_active_loras).
+    const Picoseconds adapters = to_picoseconds(adapters_[rank].use(place.batch.adapters));
+    work.device = std::max({work.device, price.time + adapters, load});
     energy_ += price.energy;
   }
   return work;
@@ -299,6 +305,12 @@ void Instance::look() {
 std::int64_t Instance::used_blocks() const {
   std::int64_t sum = 0;
   for (const KvPool& pool : pools_) sum += pool.used();
+  return sum;
+}
+
+std::int64_t Instance::adapter_loads() const {
+  std::int64_t sum = 0;
+  for (const AdapterSlots& slots : adapters_) sum += slots.loads();
   return sum;
 }
 

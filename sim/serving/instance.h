@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/serving/adapter_slots.h"
 #include "sim/serving/iteration.h"
 #include "sim/serving/kv_pool.h"
 #include "sim/serving/router.h"
@@ -23,9 +24,10 @@ enum class InstanceRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 /// What instances of one kind have in common.
 struct InstanceRules {
-  KvRules kv;     ///< rules of the cache of each rank
-  int ranks = 1;  ///< data parallel ranks
-  int lanes = 1;  ///< batches in flight at a time: one a pipeline stage
+  KvRules kv;                  ///< rules of the cache of each rank
+  int ranks = 1;               ///< data parallel ranks
+  AdapterRules adapters = {};  ///< slots for adapters of each rank
+  int lanes = 1;               ///< batches in flight at a time: one a pipeline stage
   InstanceRole role = InstanceRole::kBoth;
   Speculation speculation = {};
   std::optional<HostCosts> host = std::nullopt;  ///< work of the host; none: that of the engine
@@ -106,6 +108,8 @@ class Instance final : public KeptPrefixes {
   double energy() const { return energy_; }
   /// Tokens that were brought back from memory below that of the devices.
   std::int64_t loaded_tokens() const;
+  /// Adapters that were brought into slots of all ranks.
+  std::int64_t adapter_loads() const;
   /// Blocks that requests of all ranks hold.
   std::int64_t used_blocks() const;
 
@@ -154,7 +158,8 @@ class Instance final : public KeptPrefixes {
   Picoseconds request_delay_;
   InstanceRole role_;
   Speculation speculation_;
-  std::vector<KvPool> pools_;  ///< caches by rank
+  std::vector<KvPool> pools_;           ///< caches by rank
+  std::vector<AdapterSlots> adapters_;  ///< slots for adapters by rank
   std::vector<Place> slots_;
   std::vector<Flight> flights_;     ///< iterations under way by lane
   std::vector<BatchShape> shapes_;  ///< shapes of the ranks of the batch that is put together

@@ -27,8 +27,9 @@ struct BatchShape {
   std::int64_t longest = 0;    ///< tokens in the cache of the longest of these, before
   std::int64_t context = 0;    ///< tokens in the cache of all of these together, before
   std::span<const Chunk> chunks{};
-  std::int64_t queries = 1;  ///< new tokens of each of the sequences
-  std::int64_t padding = 0;  ///< tokens that layers compute beside all these, for nothing
+  std::int64_t queries = 1;   ///< new tokens of each of the sequences
+  std::int64_t padding = 0;   ///< tokens that layers compute beside all these, for nothing
+  std::int64_t adapters = 0;  ///< different LoRA adapters among the tokens; 0: none has one
   /// Tokens of a data parallel rank, padding included, in the mean over all: experts that ranks
   /// share work on those of all ranks, whichever they come from. 0: all have as many as this one.
   std::int64_t mean_tokens = 0;

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/units/hash.h"
+
 namespace orrery {
 
 KvPool::KvPool(const KvRules& rules)
@@ -20,9 +22,15 @@ bool KvPool::caches(const Request& request) {
   return true;
 }
 
-/// The hash of the last of the request's pieces in a piece of the pool.
-std::uint64_t KvPool::hash_of(const PrefixHashes& prefix, std::int64_t piece) const {
-  return prefix.pieces[static_cast<std::size_t>((piece + 1) * (piece_tokens_ / prefix.tokens) - 1)];
+/// The hash of the last of the request's pieces in a piece of the pool. Adapters share none: keys
+/// and values are those of the adapter (vLLM has its name in the hash of a block).
+std::uint64_t KvPool::hash_of(const Request& request, std::int64_t piece) const {
+  const PrefixHashes& prefix = *request.prefix;
+  const std::uint64_t hash =
+      prefix.pieces[static_cast<std::size_t>((piece + 1) * (piece_tokens_ / prefix.tokens) - 1)];
+  if (request.adapter < 0) return hash;
+  std::uint64_t state = hash ^ static_cast<std::uint64_t>(request.adapter);
+  return next_random(state);
 }
 
 void KvPool::hold(Piece& piece) {
@@ -38,10 +46,10 @@ void KvPool::find_prefix(RequestState& progress) {
   const std::int64_t computed = progress.request.prompt + progress.produced - 1;
   const std::int64_t most = std::min(whole, computed) / piece_tokens_;
   while (progress.shared < most) {
-    const auto known = pieces_.find(hash_of(prefix, progress.shared));
+    const auto known = pieces_.find(hash_of(progress.request, progress.shared));
     if (known != pieces_.end()) {
       hold(known->second);
-    } else if (!bring_back(hash_of(prefix, progress.shared))) {
+    } else if (!bring_back(hash_of(progress.request, progress.shared))) {
       break;
     }
     ++progress.shared;
@@ -60,7 +68,7 @@ std::int64_t KvPool::kept(const Request& request) const {
   const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
   const std::int64_t most = std::min(whole, request.prompt - 1) / piece_tokens_;
   std::int64_t pieces = 0;
-  while (pieces < most && pieces_.contains(hash_of(prefix, pieces))) ++pieces;
+  while (pieces < most && pieces_.contains(hash_of(request, pieces))) ++pieces;
   return pieces * piece_tokens_;
 }
 
@@ -124,7 +132,7 @@ void KvPool::share(RequestState& progress) {
   const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
   const std::int64_t computed = std::min(whole, progress.cached) / piece_tokens_;
   while (progress.shared < computed) {
-    const auto [piece, added] = pieces_.try_emplace(hash_of(prefix, progress.shared));
+    const auto [piece, added] = pieces_.try_emplace(hash_of(progress.request, progress.shared));
     if (!added) return;
     piece->second.holders = 1;
     progress.blocks -= piece_blocks_;
@@ -150,7 +158,7 @@ void KvPool::release(RequestState& progress) {
     share(progress);
     // The last piece first: it is of no use without those before it, and so goes first.
     for (std::int64_t i = progress.shared; i-- > 0;) {
-      const std::uint64_t hash = hash_of(*progress.request.prefix, i);
+      const std::uint64_t hash = hash_of(progress.request, i);
       Piece& piece = pieces_.at(hash);
       if (--piece.holders > 0) continue;
       piece.idle = idle_pieces_.insert(idle_pieces_.end(), hash);

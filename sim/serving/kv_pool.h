@@ -84,7 +84,7 @@ class KvPool {
   bool caches(const Request& request);
   void keep_below(std::uint64_t hash);
   bool bring_back(std::uint64_t hash);
-  std::uint64_t hash_of(const PrefixHashes& prefix, std::int64_t piece) const;
+  std::uint64_t hash_of(const Request& request, std::int64_t piece) const;
   void hold(Piece& piece);
   void share(RequestState& progress);
   void make_room(std::int64_t blocks);

@@ -26,6 +26,7 @@ struct Request {
   std::int64_t output = 1;  ///< tokens, the one that the prefill gives included
   std::shared_ptr<const PrefixHashes> prefix = nullptr;  ///< null: shares nothing
   std::int32_t priority = 0;  ///< the lower, the sooner, where engines look at it
+  std::int32_t adapter = -1;  ///< number of its LoRA adapter; -1: none
 
   bool operator==(const Request&) const = default;
 };

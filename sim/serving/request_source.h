@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/config/registered.h"
+#include "sim/serving/adapter_draws.h"
 #include "sim/serving/request.h"
 
 namespace orrery {
@@ -38,7 +39,8 @@ struct RequestSourceConfig {
   /// Requests in all; 0: as many as the file has.
   virtual std::int64_t count() const = 0;
 
-  std::string arrival;  ///< "poisson": the name that it is registered by
+  std::string arrival;                   ///< "poisson": the name that it is registered by
+  std::optional<AdapterDraws> adapters;  ///< none: no request has one
 
   static const config::Choices& choices() {
     return config::Registered<RequestSourceConfig>::choices("arrival", "poisson");
@@ -47,5 +49,21 @@ struct RequestSourceConfig {
     return config::Registered<RequestSourceConfig>::view(name, object);
   }
 };
+
+/// The requests of a source, each with an adapter where the configuration has some.
+/// @param config outlives it
+std::unique_ptr<RequestSource> make_source(const RequestSourceConfig& config);
+
+/// The keys that sources of all kinds have.
+template <class T>
+config::Schema<T> source_schema(const std::string& name, const std::string& help) {
+  using R = RequestSourceConfig;
+  config::Schema<T> schema(name, help);
+  schema
+      .optional("arrival", static_cast<std::string T::*>(&R::arrival), "which process of arrivals")
+      .optional("adapters", static_cast<std::optional<AdapterDraws> T::*>(&R::adapters),
+                "LoRA adapters that requests ask for: a number, or how often each is asked for");
+  return schema;
+}
 
 }  // namespace orrery

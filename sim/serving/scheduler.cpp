@@ -10,8 +10,10 @@ BatchShape Batch::shape(const Queue& queue, std::int64_t guesses) {
   BatchShape shape;
   shape.queries = 1 + guesses;
   chunks.clear();
+  adapters.clear();
   for (const Share& share : shares) {
     const RequestState& progress = queue.running[share.running];
+    adapters.add(progress.request.adapter);
     if (progress.decodes()) {
       ++shape.sequences;
       shape.context += progress.cached;
@@ -21,6 +23,7 @@ BatchShape Batch::shape(const Queue& queue, std::int64_t guesses) {
     }
   }
   shape.chunks = chunks;
+  shape.adapters = adapters.size();
   return shape;
 }
 

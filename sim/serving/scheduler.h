@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/config/registered.h"
+#include "sim/serving/adapter_slots.h"
 #include "sim/serving/iteration.h"
 #include "sim/serving/kv_pool.h"
 #include "sim/serving/request.h"
@@ -21,6 +22,7 @@ namespace orrery {
 struct Queue {
   std::deque<RequestState> waiting;
   std::vector<RequestState> running;
+  std::int64_t max_loras = 0;  ///< different LoRA adapters in an iteration at most
 };
 
 /// What an instance does in its next iteration: new tokens of each running request.
@@ -33,6 +35,7 @@ struct Batch {
   };
   std::vector<Share> shares;
   std::vector<Chunk> chunks;  ///< chunks of shape(), kept for the next one
+  AdapterSet adapters;        ///< those of shape(), kept likewise
 
   /// As a pricer sees it. Valid until the next call.
   /// @param guesses that each decode verifies beside its next token
@@ -120,6 +123,9 @@ struct SchedulerConfig {
   /// larger one.
   /// @param decodes the batch has no prompts
   virtual std::int64_t padded(std::int64_t tokens, bool /*decodes*/) const { return tokens; }
+
+  /// Whether its scheduler counts the adapters of an iteration.
+  virtual bool serves_adapters() const { return false; }
 
   std::string kind;  ///< "vllm": the name that it is registered by
   HostCosts host;

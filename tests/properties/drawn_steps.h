@@ -61,12 +61,14 @@ inline const std::vector<SteppedPlan>& stepped_plans() {
   return plans;
 }
 
-inline LoadedExperiment experiment_of(const SteppedPlan& plan) {
+/// @param lora slots for adapters; empty: none
+inline LoadedExperiment experiment_of(const SteppedPlan& plan, const std::string& lora = {}) {
   std::vector<std::string> set = {
       std::string("system=") + plan.system,       "nodes=" + std::to_string(plan.nodes),
       std::string("model=") + plan.model,         std::string("parallel=") + plan.plan,
       std::string("precision=") + plan.precision, "kv_length=64"};
   if (plan.set != nullptr) set.emplace_back(plan.set);
+  if (!lora.empty()) set.insert(set.end(), {"lora=" + lora, "adapters=1", "batch.micro=1"});
   return load_experiment(ORRERY_SOURCE_DIR "/configs/experiments/deepseek_r1_decode.yaml", set);
 }
 
@@ -124,8 +126,8 @@ class PlainReplay final : public ReplayStandIn {
 /// A plan with both ways to the time of a step.
 class SteppedMachine {
  public:
-  explicit SteppedMachine(const SteppedPlan& plan)
-      : loaded_(experiment_of(plan)),
+  explicit SteppedMachine(const SteppedPlan& plan, const std::string& lora = {})
+      : loaded_(experiment_of(plan, lora)),
         experiment_(loaded_.as<InferenceExperiment>()),
         model_(experiment_.model.build()),
         kernels_(experiment_.machine().kernels({})),

@@ -203,6 +203,8 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {{"mixed"},
        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: mixed, mixed: "
        "{chunks: [{tokens: 512, context: 512, count: 2}], decodes: [{context: 4096, count: 8}]}}"},
+      {{"adapters", "lora.max"},
+       decode("batch: {micro: 8, sequence: 512}, lora: {max_loras: 4}, adapters: 2")},
       {{"memory_reserve"},
        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
        "8192, batch: {micro: 52}}"},
@@ -228,6 +230,9 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{micro: 1, sequence: 512}}",
        {"experiment=inference", "phase=prefill"}},
       {"calibration", op("dgx_h100", small_gemm), {"calibration=none"}},
+      {"lora.target_modules",
+       decode("batch: {micro: 8, sequence: 512}, lora: {max_loras: 4}"),
+       {"lora.target_modules=[o_proj]"}},
       {"measured", op("dgx_h100", small_gemm), {"measured=[" + table.path() + "]"}},
       {"model.hf",
        "{experiment: inference, system: dgx_h100, model: {hf: " + hf +

@@ -118,7 +118,7 @@ inline bool is_told_elsewhere(const std::string& fact) {
       (has(".host.") || has(".custom_all_reduce") || has(".quant_fusion")))
     return true;
   return fact.starts_with("serving.workload.") && !has(".poisson.") &&
-         (has(".input.") || has(".output.") || has(".seed") || has(".rate"));
+         (has(".input.") || has(".output.") || has(".seed") || has(".rate") || has(".adapters."));
 }
 
 /// The part of the experiment whose test is about a fact; "" where no other one is.

@@ -141,6 +141,10 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm")},
       {{"serving.fleet.expert_routing.zipf", "serving.fleet.expert_routing.seed"},
        uneven("zipf: 0.6")},
+      {{"serving.workload.poisson.adapters.", "serving.fleet.lora.max"},
+       serving("rate: 100 /s, requests: 24, input: 400, output: 12, adapters: {count: 6, "
+               "popularity: zipf}",
+               "kind: vllm", ", lora: {max_loras: 3}")},
       {{"serving.workload.closed_loop."},
        serving("concurrency: 4, requests: 12, output: 4", "kind: vllm")},
   };
@@ -244,6 +248,10 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "vllm.quant_fusion",
        serving(kFew, "kind: vllm", ", precision: fp8"),
        {"serving.fleet.0.engine.quant_fusion=true"}},
+      {"serving.fleet.lora.target_modules",
+       serving("concurrency: 4, requests: 4, output: 4, adapters: 2", "kind: vllm",
+               ", lora: {max_loras: 2}"),
+       {"serving.fleet.0.lora.target_modules=[o_proj]"}},
       {"serving.record", plain, {"serving.record=requests"}},
       {"serving.prices", plain, {"serving.prices=rental_3yr"}},
       {"serving.fleet.usd_per_hour", plain, {"serving.fleet.0.usd_per_hour=9"}},

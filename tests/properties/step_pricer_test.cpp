@@ -72,6 +72,31 @@ TEST(StepPricer, WithoutExpertsTheMeanTokensDoNotCount) {
   EXPECT_EQ(time_with_mean(machine.pricer(), 512, 100), time_with_mean(machine.pricer(), 512, 0));
 }
 
+/// Few tokens, which the tables of adapters have as they are, and many, which lie between nodes.
+TEST(StepPricer, AStepWithAdaptersIsNearItsReplay) {
+  for (const SteppedPlan& plan :
+       {SteppedPlan{"llama_3_1_8b", "dgx_b200", 1, "fp8", "{tp: 2}"},
+        SteppedPlan{"llama_3_1_70b", "gb200_nvl72", 1, "bf16", "{tp: 4, sp: true}"},
+        SteppedPlan{"llama_3_1_70b", "cm384", 1, "bf16", "{tp: 8, pp: 2}"}}) {
+    SteppedMachine machine(plan, "{max_loras: 16, max_lora_rank: 64}");
+    const std::vector<Chunk> chunks = {{1333, 64, true}, {300, 0, false}};
+    for (BatchShape shape : {BatchShape{20, 1000, 15000, {}}, BatchShape{70, 900, 40000, chunks}}) {
+      const Picoseconds without = machine.pricer().time(shape);
+      Picoseconds before = without;
+      for (const std::int64_t adapters : {1, 7, 16}) {
+        shape.adapters = adapters;
+        const Picoseconds time = machine.pricer().time(shape);
+        const auto replayed =
+            static_cast<double>(machine.replayed(machine.pricer().program(shape)));
+        EXPECT_NEAR(static_cast<double>(time) / replayed, 1, 0.005);
+        EXPECT_GE(time, before);
+        before = time;
+      }
+      EXPECT_GT(before, without);
+    }
+  }
+}
+
 TEST(StepPricer, AnEmptyBatchTakesNoTime) {
   SteppedMachine machine(stepped_plans()[0]);
   EXPECT_EQ(machine.pricer().time({}), 0);

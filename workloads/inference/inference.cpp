@@ -145,6 +145,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.quantises_apart = config.quantises_apart;
   work.mx_products = config.mx_products;
   work.marlin = config.marlin;
+  work.lora = lora_work(config.lora, config.adapters);
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
   return work;
@@ -170,6 +171,7 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
           "more experts per token than experts");
   if (config.expert_routing) require_supported(*config.expert_routing, model, config.parallel.ep);
+  if (config.lora) require_adapters(model, *config.lora, config.adapters, step_tokens(config));
   layer_ranges(model.layer_count(), config.parallel);
 }
 

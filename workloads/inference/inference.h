@@ -9,6 +9,7 @@
 #include "workloads/llm/expert_routing_config.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/lora.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -31,6 +32,8 @@ struct InferenceConfig {
   std::optional<ExpertRoutingConfig> expert_routing;
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
+  std::optional<LoraConfig> lora;             ///< slots for adapters beside the model
+  std::int64_t adapters = 0;  ///< different adapters among the tokens; 0: none of them has one
 };
 
 /// New tokens of the step on one data parallel rank.

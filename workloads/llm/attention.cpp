@@ -9,14 +9,22 @@ namespace {
 
 Linear qkv_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"qkv", task.model.hidden, (shape.query_heads + 2 * shape.kv_heads) * shape.qk_dim,
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"qkv",
+          task.model.hidden,
+          (shape.query_heads + 2 * shape.kv_heads) * shape.qk_dim,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kQkvProj, 3}};
 }
 
 Linear output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"attention output", shape.query_heads * shape.v_dim, task.model.hidden,
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"attention output",
+          shape.query_heads * shape.v_dim,
+          task.model.hidden,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kOProj, 1}};
 }
 
 /// Columns of queries and keys: what rotary positions and head norms work on.
@@ -52,6 +60,10 @@ void rotary_backward(StepList& steps, const LayerTask& task) {
 }
 
 }  // namespace
+
+std::vector<Linear> attention_linears(const LayerTask& task) {
+  return {qkv_of(task), output_of(task)};
+}
 
 void grouped_attention_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;

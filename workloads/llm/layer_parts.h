@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "workloads/llm/layer_work.h"
+#include "workloads/llm/linear.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/step_list.h"
 
@@ -41,6 +44,10 @@ enum class Forward : std::uint8_t { kFirst, kAgain };
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
                             Forward forward = Forward::kFirst);
 void attention_core_backward(StepList& steps, const LayerTask& task);
+
+/// Matrices of grouped attention, and of an MLP without experts.
+std::vector<Linear> attention_linears(const LayerTask& task);
+std::vector<Linear> mlp_linears(const LayerTask& task);
 
 // From the normed input of a layer to its output before the residual, and back.
 void grouped_attention_forward(StepList& steps, const LayerTask& task);

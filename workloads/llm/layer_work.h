@@ -8,6 +8,7 @@
 #include "sim/graph/kernel.h"
 #include "workloads/llm/expert_placement.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/lora.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -71,6 +72,7 @@ struct LayerWork {
   /// Inference: the rank whose experts get the most tokens, for which the others wait. None: all
   /// ranks get the mean.
   std::optional<HeaviestRank> heaviest;
+  LoraWork lora;  ///< adapters of inference
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;

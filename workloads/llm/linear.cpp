@@ -42,6 +42,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
   for (const Linear& linear : linears) {
     steps.then(
         gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
+    adapter_forward(steps, work, linear);
   }
 }
 
@@ -73,6 +74,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
 void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output) {
   quantise_input(steps, work, linear);
   steps.then(gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
+  adapter_forward(steps, work, linear);
   if (work.tp == 1) return;
   if (output == RowOutput::kScattered) {
     steps.then(tensor_collective(linear.name + " output reduce-scatter",

@@ -2,20 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "workloads/llm/layer_work.h"
+#include "workloads/llm/lora.h"
 #include "workloads/llm/step_list.h"
 
 namespace orrery {
+
+/// What adapters know a matrix as.
+struct AdaptedMatrix {
+  LoraModule module = LoraModule::kQkvProj;
+  std::int64_t packed = 1;  ///< matrices packed into it, each with an adapter of its own
+};
 
 /// A matrix of which this rank holds in x out elements.
 struct Linear {
   std::string name;
   std::int64_t in = 0, out = 0;
   Precision precision = Precision::kBf16;
-  WeightFormat weights{};  ///< format as stored, forward alone
+  WeightFormat weights{};                               ///< format as stored, forward alone
+  std::optional<AdaptedMatrix> adapted = std::nullopt;  ///< none: adapters leave it as it is
 };
 
 /// A collective of the tensor parallel group over [tokens, width] activations.

@@ -10,16 +10,23 @@ namespace {
 Linear up_of(const LayerTask& task) {
   const MlpConfig& mlp = task.model.mlp;
   const std::int64_t width = mlp.intermediate / task.work.tp;
-  return {mlp.gated ? "gate-up" : "up", task.model.hidden, width * (mlp.gated ? 2 : 1),
-          task.precision(task.layer.feed), task.weights(task.layer.feed)};
+  return {mlp.gated ? "gate-up" : "up",  task.model.hidden,
+          width * (mlp.gated ? 2 : 1),   task.precision(task.layer.feed),
+          task.weights(task.layer.feed), AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1}};
 }
 
 Linear down_of(const LayerTask& task) {
-  return {"down", task.model.mlp.intermediate / task.work.tp, task.model.hidden,
-          task.precision(task.layer.feed), task.weights(task.layer.feed)};
+  return {"down",
+          task.model.mlp.intermediate / task.work.tp,
+          task.model.hidden,
+          task.precision(task.layer.feed),
+          task.weights(task.layer.feed),
+          AdaptedMatrix{LoraModule::kDownProj, 1}};
 }
 
 }  // namespace
+
+std::vector<Linear> mlp_linears(const LayerTask& task) { return {up_of(task), down_of(task)}; }
 
 void mlp_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;

@@ -20,10 +20,8 @@ struct ClosedLoop final : RequestSourceConfig {
     using config::between;
     using C = ClosedLoop;
     static const config::Schema<C> schema =
-        config::Schema<C>("closed_loop",
-                          "clients that each wait for an answer before they ask again")
-            .optional("arrival", static_cast<std::string C::*>(&RequestSourceConfig::arrival),
-                      "which process of arrivals")
+        source_schema<C>("closed_loop",
+                         "clients that each wait for an answer before they ask again")
             .required("concurrency", &C::concurrency,
                       "clients, each with a request in flight; all begin at time 0",
                       between(1, 1e7))

@@ -30,10 +30,8 @@ template <class T>
 config::Schema<T> open_arrivals_schema(const std::string& name, const std::string& help) {
   using config::between;
   using O = OpenArrivals;
-  config::Schema<T> schema(name, help);
+  config::Schema<T> schema = source_schema<T>(name, help);
   schema
-      .optional("arrival", static_cast<std::string T::*>(&RequestSourceConfig::arrival),
-                "which process of arrivals")
       .required("rate", static_cast<Hertz T::*>(&O::rate),
                 "requests that arrive in a second, on average: 10 /s", config::positive())
       .optional("urgent", static_cast<double T::*>(&O::urgent),

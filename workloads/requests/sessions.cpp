@@ -30,9 +30,7 @@ struct Sessions final : RequestSourceConfig {
     using config::between;
     using S = Sessions;
     static const config::Schema<S> schema =
-        config::Schema<S>("sessions", "conversations whose turns wait for answers and for thought")
-            .optional("arrival", static_cast<std::string S::*>(&RequestSourceConfig::arrival),
-                      "which process of arrivals")
+        source_schema<S>("sessions", "conversations whose turns wait for answers and for thought")
             .required("rate", &S::rate, "conversations that begin in a second, at random: 0.5 /s",
                       config::positive())
             .optional("sessions", &S::sessions, "conversations in all", between(1, 1e8))
@@ -82,6 +80,7 @@ class SessionSource final : public RequestSource {
     Session session = std::move(found->second);
     waiting_.erase(found);
     session.said = answered.prompt + answered.output;
+    session.adapter = answered.adapter;
     const Picoseconds at = checked_add(now, to_picoseconds(Seconds(session.pause_s)));
     return turn(std::move(session), at);
   }
@@ -93,7 +92,8 @@ class SessionSource final : public RequestSource {
   };
   struct Session {
     std::int64_t number = 0;
-    std::int64_t said = 0;  ///< tokens so far
+    std::int64_t said = 0;      ///< tokens so far
+    std::int32_t adapter = -1;  ///< adapter that its first turn was given
     double pause_s = 0;
     std::deque<Turn> rest;
   };
@@ -108,6 +108,7 @@ class SessionSource final : public RequestSource {
     if (prompt + turn.output > config_.max_context) return std::nullopt;
     session.pause_s = turn.pause_s;
     Request request{.id = requests_++, .arrival = at, .prompt = prompt, .output = turn.output};
+    request.adapter = session.adapter;
     request.prefix = pieces(session.number, prompt + turn.output);
     waiting_.emplace(request.id, std::move(session));
     return request;

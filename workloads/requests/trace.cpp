@@ -32,9 +32,7 @@ struct Trace final : RequestSourceConfig {
   static const config::Schema<Trace>& schema() {
     using config::between;
     static const config::Schema<Trace> schema =
-        config::Schema<Trace>("trace", "recorded requests")
-            .optional("arrival", static_cast<std::string Trace::*>(&RequestSourceConfig::arrival),
-                      "which process of arrivals")
+        source_schema<Trace>("trace", "recorded requests")
             .required("trace", &Trace::trace, "file with the requests, plain or gzip")
             .optional("format", &Trace::format,
                       "form of the file: auto (told by its beginning), or one of `orrery describe "

@@ -29,7 +29,12 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
                     "scales for fp8")
           .optional("expert_routing", &E::expert_routing,
                     "how often tokens pick each expert and where experts lie; without it every "
-                    "rank gets the mean number of tokens");
+                    "rank gets the mean number of tokens")
+          .optional("lora", &E::lora, "adapters that devices hold beside the model")
+          .optional("adapters", &E::adapters,
+                    "different adapters among the tokens of a data-parallel rank, each of which "
+                    "has one; 0: lora.max_loras",
+                    config::between(0, 1e5));
   return schema;
 }
 
@@ -68,6 +73,8 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   config.sequence = phase == Phase::kPrefill ? batch.sequence : 1;
   config.kv_length = phase == Phase::kDecode ? kv_length : 0;
   config.mx_products = scales_blocks(system.accelerator);
+  config.lora = lora;
+  if (lora) config.adapters = adapters > 0 ? adapters : lora->max_loras;
   config.precision = precision;
   config.kv_precision = kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   // Replicas fill the slots of the plan that was written, not of others that are tried beside it.
@@ -139,6 +146,9 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
     complain(diagnostics, node, {"batch"}, "a mixed step has its sequences under 'mixed'");
   if (phase == Phase::kMixed && kv_length > 0)
     complain(diagnostics, node, {"kv_length"}, "a mixed step has its contexts under 'mixed'");
+  if (adapters > 0 && !lora)
+    complain(diagnostics, node, {"adapters"}, "a step with adapters needs slots for them",
+             {{}, {"lora: {max_loras: " + std::to_string(adapters) + "}"}});
   if (phase != Phase::kMixed && !mixed.empty())
     complain(diagnostics, node, {"mixed"}, "only a step of phase mixed has chunks and decodes",
              {{}, {"phase: mixed"}});

@@ -21,6 +21,8 @@ struct InferenceExperiment final : ModelExperiment {
   MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
   std::optional<ExpertRoutingConfig> expert_routing;
+  std::optional<LoraConfig> lora;  ///< slots for adapters beside the model
+  std::int64_t adapters = 0;       ///< different adapters of the step; 0: as many as slots
   static const config::Schema<InferenceExperiment>& schema();
 
   /// The step under the plan of the experiment.

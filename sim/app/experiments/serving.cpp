@@ -12,6 +12,7 @@
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/price_list.h"
+#include "sim/app/experiments/serving_adapters.h"
 #include "sim/app/experiments/serving_cost.h"
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/serving_record.h"
@@ -126,6 +127,7 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
     Routers::at("router", serving.kv_transfer.router, "serving.kv_transfer.router");
     require_transfers(serving);
     require_tiers(serving);
+    require_adapters(serving);
   } catch (const config::KeyError& error) {
     config::report(error, node, diagnostics);
   }
@@ -196,7 +198,7 @@ void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
     if (!report_memory(serving.fleet[i], memory[i], record)) return;
   std::vector<Instance> instances = fleet.instances(serving.fleet);
   const auto router = Routers::at("router", serving.router)();
-  const auto source = serving.workload->make();
+  const auto source = make_source(*serving.workload.object);
   const auto all = static_cast<std::size_t>(serving.workload->count());
   ServingLog log;
   std::optional<Handover> handover;

@@ -37,6 +37,9 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
                     "rank gets the mean number of tokens")
           .optional("speculative", &G::speculative,
                     "guesses at tokens after the next one, verified beside it")
+          .optional("lora", &G::lora,
+                    "adapters that devices hold beside the model, for requests that ask for one "
+                    "(serving.workload.adapters)")
           .optional("autoscale", &G::autoscale,
                     "replicas that start and end with the requests that there are")
           .optional("kv_tiers", &G::kv_tiers,

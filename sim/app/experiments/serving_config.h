@@ -15,6 +15,7 @@
 #include "workloads/llm/enum_names.h"
 #include "workloads/llm/expert_routing_config.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/lora.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/parallelism/parallel_config.h"
 
@@ -96,6 +97,7 @@ struct ServingGroup {
   config::OneOf<SchedulerConfig> engine;
   std::optional<ExpertRoutingConfig> expert_routing;  ///< none: ranks get the mean of the tokens
   std::optional<SpeculativeConfig> speculative;
+  std::optional<LoraConfig> lora;            ///< slots for adapters; none: there are none
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
   std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list

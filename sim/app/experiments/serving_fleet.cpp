@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/app/experiments/serving_adapters.h"
 #include "sim/app/experiments/serving_transfer.h"
 #include "sim/machine/limits.h"
 #include "workloads/memory.h"
@@ -37,6 +38,13 @@ InferenceConfig draft_step(const ServingGroup& group) {
 struct DraftMemory {
   Bytes weights, token;
 };
+
+/// Adapters change the model, not what guesses for it.
+InferenceConfig draft_step(const ServingGroup& group) {
+  InferenceConfig step = serving_step(group);
+  step.lora.reset();
+  return step;
+}
 
 DraftMemory draft_memory(const LlmConfig& target, const ServingGroup& group) {
   if (!group.speculative) return {};
@@ -116,6 +124,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.marlin = group.engine->marlin;
   step.batch = {{}, {{1, 1}}};
   if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();
+  step.lora = group.lora;
   step.precision = group.precision;
   step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return step;
@@ -169,8 +178,7 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const StepMachine machine =
         step_machine(machines_[i], choice, true, groups[i].engine->custom_all_reduce);
-    const InferenceConfig step = serving_step(groups[i]);
-    pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, step));
+    pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, serving_step(groups[i])));
     drafts_.emplace_back();
     speculative_.emplace_back();
     if (!groups[i].speculative) continue;
@@ -208,6 +216,7 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     rules.kv = {engine.block_tokens, memories[i].blocks, engine.prefix_caching,
                 speculation.guesses()};
     rules.kv.tiers = kv_tiers(groups[i], memories[i]);
+    rules.adapters = adapter_rules(llm_, groups[i]);
     rules.ranks = groups[i].parallel.dp;
     rules.lanes = groups[i].parallel.pp;
     rules.role = groups[i].role;

@@ -61,6 +61,8 @@ const DeclaredMetric kLoaded{{"kv_loaded_tokens", "1",
                               "tokens of prompts that were brought back from memory below that of "
                               "the devices",
                               kServing}};
+const DeclaredMetric kAdapterLoads{
+    {"adapter_loads", "1", "adapters that were brought from host memory into slots", kServing}};
 const DeclaredMetric kBusyShare{
     {"busy_share", "1", "share of the duration in which instances ran iterations", kServing}};
 const DeclaredMetric kKvBlocks{
@@ -279,10 +281,13 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   if (times.found > 0)
     add_metric(record, kPrefixHits,
                static_cast<double>(times.found) / static_cast<double>(times.prompt));
-  double loaded = 0;
-  for (const Instance& instance : instances)
+  double loaded = 0, adapters = 0;
+  for (const Instance& instance : instances) {
     loaded += static_cast<double>(instance.loaded_tokens());
+    adapters += static_cast<double>(instance.adapter_loads());
+  }
   if (loaded > 0) add_metric(record, kLoaded, loaded);
+  if (adapters > 0) add_metric(record, kAdapterLoads, adapters);
   add_metric(record, kPreemptions, static_cast<double>(times.preemptions));
   add_metric(record, kIterations, iterations);
   add_metric(record, kSimulatedTime, to_seconds(service.now()).base());

@@ -47,7 +47,7 @@ BytesPerSecond tier_bandwidth(const ServingGroup& group, const KvTierConfig& tie
 }
 
 Seconds tier_latency(const ServingGroup& group, const KvTierConfig& tier) {
-  constexpr double kHostLatency = 10e-6, kDriveLatency = 100e-6;
+  constexpr double kDriveLatency = 100e-6;
   if (tier.latency) return *tier.latency;
   if (tier.kind == KvTierKind::kPooled) return group.system.scale_out.latency.value;
   return Seconds(tier.kind == KvTierKind::kHost ? kHostLatency : kDriveLatency);

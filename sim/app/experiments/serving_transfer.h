@@ -8,6 +8,9 @@
 
 namespace orrery {
 
+/// Time before what is read from host memory begins to come; an estimate.
+inline constexpr double kHostLatency = 10e-6;
+
 /// The end of the fabric that each replica of the groups sends and receives keys and values by, in
 /// the order of ServingFleet::instances().
 /// @param memory of each group

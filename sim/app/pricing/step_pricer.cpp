@@ -105,6 +105,7 @@ bool alike(const LayerConfig& a, const LayerConfig& b) {
 Bytes least_touched(const LlmConfig& model, InferenceConfig plan) {
   plan.phase = Phase::kMixed;
   plan.batch = {.chunks = {}, .decodes = {{1, 1}}, .queries = 1};
+  plan.adapters = 0;
   const Program program = build_inference(model, plan);
   Bytes least = program.kernels.front().reuse;
   for (const Kernel& kernel : program.kernels) least = std::min(least, kernel.reuse);
@@ -118,6 +119,7 @@ InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
     plan.batch.chunks.push_back({chunk.tokens, chunk.context, 1, chunk.samples});
   plan.batch.decodes = summarised_decodes(shape.sequences, shape.longest, shape.context);
   plan.batch.queries = shape.queries;
+  plan.adapters = shape.adapters;
   return plan;
 }
 
@@ -169,6 +171,7 @@ LayerWork StepPricer::work(Phase phase, std::int64_t tokens) const {
   InferenceConfig one = plan_;
   one.phase = Phase::kDecode;
   one.micro_batch = tokens;
+  one.adapters = 0;
   LayerWork work = layer_work(model_, one);
   work.phase = phase;
   work.parts.emplace();
@@ -263,6 +266,15 @@ StepPrice StepPricer::price_expansion(std::int64_t context) const {
                          [](const StepList& steps) { return products_of(steps, true); });
 }
 
+StepPrice StepPricer::price_adapters(std::int64_t adapters, std::int64_t tokens) const {
+  LayerWork all = work(Phase::kMixed, tokens);
+  all.lora = lora_work(plan_.lora, adapters);
+  StepPrice price;
+  for (const LayerKind& kind : layers_)
+    price.add(parts_.price(adapters_forward(model_, kind.layer, all)), kind.count);
+  return price;
+}
+
 bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
   const bool known = (decodes ? decode_tokens_ : mixed_tokens_).add(tokens, 1, terms_);
   const bool shares = std::any_of(layers_.begin(), layers_.end(),
@@ -304,12 +316,22 @@ bool StepPricer::add_chunk(const Chunk& chunk) {
   return (!is_latent() || expansions_.add(chunk.context + chunk.tokens, 1, terms_)) && known;
 }
 
+/// Kernels of adapters pass over tokens that are computed for nothing.
+bool StepPricer::add_adapters(std::int64_t adapters, std::int64_t tokens) {
+  if (adapters == 0 || !plan_.lora) return true;
+  const auto evaluate = [this, adapters](std::int64_t rows) {
+    return price_adapters(adapters, rows);
+  };
+  return adapters_.try_emplace(adapters, evaluate).first->second.add(tokens, 1, terms_);
+}
+
 IterationPrice StepPricer::price(const BatchShape& shape) {
   const std::int64_t tokens = shape.tokens();
   if (tokens == 0) return {};
   terms_.clear();
   bool known = add_tokens(tokens + shape.padding, shape.chunks.empty());
   known = move_experts(tokens + shape.padding, shape.mean_tokens) && known;
+  known = add_adapters(shape.adapters, tokens) && known;
   known = add_decodes(shape) && known;
   std::int64_t sampled = shape.sequences * shape.queries;
   for (const Chunk& chunk : shape.chunks) {
@@ -329,11 +351,12 @@ Program StepPricer::program(const BatchShape& shape) const {
 }
 
 std::size_t StepPricer::entries() const {
-  std::size_t of_decodes = 0;
-  for (const auto& [queries, table] : decodes_) of_decodes += table.entries();
-  return of_decodes + decode_tokens_.entries() + mixed_tokens_.entries() +
-         decode_shares_.entries() + mixed_shares_.entries() + experts_.entries() + head_.entries() +
-         chunks_.entries() + expansions_.entries();
+  std::size_t more = 0;
+  for (const auto& [queries, table] : decodes_) more += table.entries();
+  for (const auto& [adapters, table] : adapters_) more += table.entries();
+  return more + decode_tokens_.entries() + mixed_tokens_.entries() + decode_shares_.entries() +
+         mixed_shares_.entries() + experts_.entries() + head_.entries() + chunks_.entries() +
+         expansions_.entries();
 }
 
 }  // namespace orrery

@@ -17,8 +17,9 @@ namespace orrery {
 
 /// The time of any step of inference without its graph: what all tokens share (projections, MLPs,
 /// experts, collectives) by their number, attention by chunk and by (sequences, longest and mean
-/// context) of decodes, and the head by the sequences that sample. Each is a table that is filled
-/// on demand with the prices that a replay of the same step asks for. Serves one thread.
+/// context) of decodes, adapters by tokens and how many there are, and the head by the sequences
+/// that sample. Each is a table that is filled on demand with the prices that a replay of the same
+/// step asks for. Serves one thread.
 ///
 /// What is taken to hold, and tested against replays of program(): steps touch so much memory that
 /// nothing stays in the L2 from one to the next (Kernel::reuse is that of the smallest step); the
@@ -64,10 +65,12 @@ class StepPricer final : public IterationPricer {
   ColumnTable& decodes(std::int64_t queries);
   StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
   StepPrice price_expansion(std::int64_t context) const;
+  StepPrice price_adapters(std::int64_t adapters, std::int64_t tokens) const;
   bool add_tokens(std::int64_t tokens, bool decodes);
   bool move_experts(std::int64_t tokens, std::int64_t mean);
   bool add_decodes(const BatchShape& shape);
   bool add_chunk(const Chunk& chunk);
+  bool add_adapters(std::int64_t adapters, std::int64_t tokens);
   bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
 
   LlmConfig model_;
@@ -83,6 +86,7 @@ class StepPricer final : public IterationPricer {
   std::map<std::int64_t, ColumnTable> decodes_;
   ColumnTable chunks_;   ///< tokens; earlier tokens
   RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence
+  std::map<std::int64_t, RowTable> adapters_;  ///< prices by tokens, by number of adapters
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;
 };

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/lora.h"
+
+#include <algorithm>
+#include <string>
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/linear.h"
+#include "workloads/llm/real.h"
+#include "workloads/require.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kAdapterBytes = 2;  ///< lora_dtype: auto is that of the 16-bit model
+constexpr double kBetweenBytes = 4;  ///< buffer of vllm/lora/punica_wrapper/punica_gpu.py
+
+bool has_module(const LoraConfig& lora, LoraModule module) {
+  return std::find(lora.target_modules.begin(), lora.target_modules.end(), module) !=
+         lora.target_modules.end();
+}
+
+bool is_adapted(const LayerWork& work, const Linear& linear) {
+  return linear.adapted && work.lora.changes_module(linear.adapted->module);
+}
+
+/// Columns between the two products: a rank for each matrix that was packed into this one.
+std::int64_t between(const LayerWork& work, const Linear& linear) {
+  return linear.adapted->packed * work.lora.rank;
+}
+
+/// Elements of one adapter on this rank.
+double elements(const LayerWork& work, const Linear& linear) {
+  return real(linear.in * between(work, linear)) + real(work.lora.rank * linear.out);
+}
+
+Kernel product(const std::string& name, const LayerWork& work, std::int64_t n, std::int64_t k) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.kind = KernelClass::kLora;
+  kernel.precision = unquantised(work.precision);
+  kernel.batch = work.lora.adapters;
+  kernel.m = (work.tokens() + work.lora.adapters - 1) / work.lora.adapters;
+  kernel.n = n;
+  kernel.k = k;
+  return kernel;
+}
+
+Kernel shrink(const LayerWork& work, const Linear& linear) {
+  const double tokens = real(work.tokens()), in = real(linear.in);
+  const double columns = real(between(work, linear));
+  Kernel kernel = product(linear.name + " lora shrink", work, between(work, linear), linear.in);
+  kernel.matrix_flops = Flops(2 * tokens * in * columns);
+  kernel.read = Bytes(tokens * in * activation_bytes(work.precision) +
+                      real(work.lora.adapters) * in * columns * kAdapterBytes);
+  kernel.written = Bytes(tokens * columns * kBetweenBytes);
+  return kernel;
+}
+
+/// Adds to the output of the matrix, which it reads for that.
+Kernel expand(const LayerWork& work, const Linear& linear) {
+  const double tokens = real(work.tokens()), out = real(linear.out);
+  const double rank = real(work.lora.rank);
+  const Bytes output(tokens * out * activation_bytes(work.precision));
+  Kernel kernel = product(linear.name + " lora expand", work, linear.out, work.lora.rank);
+  kernel.matrix_flops = Flops(2 * tokens * rank * out);
+  kernel.read = Bytes(tokens * real(between(work, linear)) * kBetweenBytes +
+                      real(work.lora.adapters) * rank * out * kAdapterBytes) +
+                output;
+  kernel.written = output;
+  return kernel;
+}
+
+std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& layer,
+                                    const LayerWork& work) {
+  const LayerTask task{model, layer, work};
+  std::vector<Linear> all = attention_linears(task);
+  if (layer.moe) return all;
+  for (Linear& linear : mlp_linears(task)) all.push_back(std::move(linear));
+  return all;
+}
+
+}  // namespace
+
+const config::Schema<LoraConfig>& LoraConfig::schema() {
+  using L = LoraConfig;
+  static const auto schema =
+      config::Schema<L>("lora", "adapters that devices hold beside a model; keys of vLLM")
+          .optional("max_loras", &L::max_loras,
+                    "slots for adapters in device memory, and different adapters in an iteration "
+                    "at most",
+                    config::between(1, 1e5))
+          .optional("max_lora_rank", &L::max_lora_rank,
+                    "rank of the largest adapter; slots and kernels have it for all of them",
+                    config::between(1, 512))
+          .optional("target_modules", &L::target_modules,
+                    "matrices that adapters change: qkv_proj, o_proj, gate_up_proj, down_proj")
+          .check(
+              "adapters that change no matrix",
+              [](const L& l) { return !l.target_modules.empty(); }, "target_modules");
+  return schema;
+}
+
+LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters) {
+  LoraWork work;
+  if (!lora) return work;
+  work.adapters = adapters;
+  work.rank = lora->max_lora_rank;
+  for (const LoraModule module : lora->target_modules)
+    work.changes[static_cast<std::size_t>(module)] = true;
+  return work;
+}
+
+void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear) {
+  if (work.lora.adapters == 0 || !is_adapted(work, linear)) return;
+  steps.then(shrink(work, linear));
+  steps.then(expand(work, linear));
+}
+
+StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  StepList steps;
+  for (const Linear& linear : adapted_linears(model, layer, work))
+    adapter_forward(steps, work, linear);
+  return steps;
+}
+
+Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  Bytes bytes;
+  for (const Linear& linear : adapted_linears(model, layer, work))
+    if (is_adapted(work, linear)) bytes += Bytes(elements(work, linear) * kAdapterBytes);
+  return bytes;
+}
+
+void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64_t adapters,
+                      std::int64_t tokens) {
+  require(model.attention.kind == AttentionKind::kGrouped, "lora",
+          "adapters of latent attention are not modelled: model '" + model.name + "' has it");
+  const bool of_mlp =
+      has_module(lora, LoraModule::kGateUpProj) || has_module(lora, LoraModule::kDownProj);
+  require(!model.has_moe() || !of_mlp, {"lora.target_modules", "lora"},
+          "adapters of experts are not modelled: model '" + model.name + "' has experts",
+          {{}, {"target_modules: [qkv_proj, o_proj]"}});
+  require(adapters <= lora.max_loras, {"adapters", "lora.max_loras"},
+          std::to_string(adapters) + " different adapters in a step that has " +
+              std::to_string(lora.max_loras) + " slots for them",
+          {std::to_string(lora.max_loras), {}});
+  require(adapters <= tokens, {"adapters", "lora"},
+          std::to_string(adapters) + " different adapters for a step of " + std::to_string(tokens) +
+              " tokens");
+}
+
+}  // namespace orrery

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Low-rank adapters (Hu et al. 2021, arXiv 2106.09685) as engines serve many of them at a time: for
+// all adapters of a batch one kernel that shrinks inputs to their rank and one that expands them
+// again (Chen et al. 2023, Punica, arXiv 2310.18547; vLLM's lora_shrink and lora_expand).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/config/schema.h"
+#include "sim/units/units.h"
+
+namespace orrery {
+
+struct LayerConfig;
+struct LayerWork;
+struct Linear;
+struct LlmConfig;
+struct ParallelConfig;
+class StepList;
+
+/// Matrices that adapters change, by vLLM's names of its packed modules.
+enum class LoraModule : std::uint8_t { kQkvProj, kOProj, kGateUpProj, kDownProj };
+inline constexpr std::size_t kLoraModules = 4;
+
+/// Keys of vLLM's LoRAConfig (vllm/config/lora.py, 0.11), with its defaults.
+struct LoraConfig {
+  std::int64_t max_loras = 1;
+  std::int64_t max_lora_rank = 16;
+  std::vector<LoraModule> target_modules = {LoraModule::kQkvProj, LoraModule::kOProj,
+                                            LoraModule::kGateUpProj, LoraModule::kDownProj};
+  static const config::Schema<LoraConfig>& schema();
+};
+
+/// Adapters in a step of a layer.
+struct LoraWork {
+  std::int64_t adapters = 0;  ///< different ones among the tokens, each of which has one; 0: none
+  std::int64_t rank = 0;
+  std::array<bool, kLoraModules> changes{};  ///< whether each LoraModule is changed
+
+  bool changes_module(LoraModule module) const { return changes[static_cast<std::size_t>(module)]; }
+};
+
+/// @param adapters different ones among the tokens of the step
+LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters);
+
+/// The two products of a matrix with its adapters, which add to its output before ranks add theirs
+/// up; nothing for a matrix that they leave as it is. Of column-parallel matrices each rank has A
+/// whole and its columns of B, of row-parallel ones its rows of A and B whole, so that no further
+/// collective is needed (vllm/lora/layers, fully_sharded_loras off). Adapters are in 16 bits, what
+/// lies between the products in fp32.
+void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear);
+
+/// All of that in a layer, alone.
+StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+
+/// What one adapter of the largest rank takes on a rank in one layer.
+Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+
+/// @throws config::KeyError for models and plans whose adapters are not known, and for more
+/// adapters than there are slots, or tokens
+void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64_t adapters,
+                      std::int64_t tokens);
+
+namespace config {
+
+template <>
+struct EnumNames<LoraModule> {
+  static constexpr std::pair<LoraModule, const char*> values[] = {
+      {LoraModule::kQkvProj, "qkv_proj"},
+      {LoraModule::kOProj, "o_proj"},
+      {LoraModule::kGateUpProj, "gate_up_proj"},
+      {LoraModule::kDownProj, "down_proj"}};
+};
+
+}  // namespace config
+
+}  // namespace orrery
