@@ -27,9 +27,11 @@ MemoryUse use_of(const LlmConfig& llm, InferenceConfig step, const MixedBatch& b
   return inference_memory(llm, step)[stage];
 }
 
-/// The step of the model that guesses: only a module of the model has its experts.
+/// The step of the model that guesses: only a module of the model has its experts, and adapters
+/// change the model alone.
 InferenceConfig draft_step(const ServingGroup& group) {
   InferenceConfig step = serving_step(group);
+  step.lora.reset();
   if (group.speculative->method != SpeculativeMethod::kMtp) step.expert_routing.reset();
   return step;
 }
@@ -38,13 +40,6 @@ InferenceConfig draft_step(const ServingGroup& group) {
 struct DraftMemory {
   Bytes weights, token;
 };
-
-/// Adapters change the model, not what guesses for it.
-InferenceConfig draft_step(const ServingGroup& group) {
-  InferenceConfig step = serving_step(group);
-  step.lora.reset();
-  return step;
-}
 
 DraftMemory draft_memory(const LlmConfig& target, const ServingGroup& group) {
   if (!group.speculative) return {};
