@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fact of an accelerator, an operator, a model and a plan moves some result. What was in no
 // model once: compute.special, core.max_warps, the memory of hosts.
-#include <cstdio>
-#include <fstream>
-
 #include "tests/properties/schema_facts.h"
 
 namespace orrery::facts {
@@ -140,24 +137,18 @@ TEST(Facts, OfOperatorsMoveResults) {
                          {"operator.kind=layer_norm"}}});
 }
 
-/// A table with a row of a product, next to other tests' ones.
-class MeasuredTable {
- public:
-  MeasuredTable() : path_(testing::TempDir() + "orrery_facts_measured.csv") {
-    std::ofstream(path_) << "system,precision,m,n,k,latency_us,source\n"
-                            "h100_sxm,bf16,512,512,512,7,a test\n";
-  }
-  ~MeasuredTable() { static_cast<void>(std::remove(path_.c_str())); }
-  MeasuredTable(const MeasuredTable&) = delete;
-  MeasuredTable& operator=(const MeasuredTable&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+/// A decode step of eight experts on four ranks.
+std::string experts(const std::string& routing) {
+  return "{experiment: inference, system: dgx_h100, model: mixtral_8x7b, phase: decode, kv_length: "
+         "512, parallel: {dp: 4, ep: 4}, batch: {micro: 64}, expert_routing: {" +
+         routing + "}}";
+}
 
 TEST(Facts, OfModelsPlansAndStepsMoveResults) {
-  const MeasuredTable table;
+  const TextFile table("orrery_facts_measured.csv",
+                       "system,precision,m,n,k,latency_us,source\n"
+                       "h100_sxm,bf16,512,512,512,7,a test\n");
+  const TextFile loads("orrery_facts_loads.csv", "load\n1\n1\n1\n1\n1\n1\n1\n3\n");
   const std::string small_gemm = "kind: gemm, m: 512, n: 512, k: 512";
   const std::string hf = ORRERY_SOURCE_DIR "/configs/models/hf/";
   const std::string pipeline = "parallel: {pp: 4}, batch: {global: 8, sequence: 512}";
@@ -208,6 +199,19 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
            "gpt2.json}, phase: decode, kv_length: 512, batch: {micro: 1}}",
        {"model.hf=" + hf + "gemma_3_1b.json"}},
       {"schedule", training("dgx_h100", pipeline), {"schedule=interleaved", "parallel.vpp=2"}},
+      {"two_batch_overlap", experts("zipf: 1"), {"two_batch_overlap=true"}},
+      {"expert_routing.zipf", experts("zipf: 1"), {"expert_routing.zipf=0.5"}},
+      {"expert_routing.seed", experts("zipf: 1"), {"expert_routing.seed=2"}},
+      {"expert_routing.balancing", experts("zipf: 1"), {"expert_routing.balancing=eplb"}},
+      {"expert_routing.redundant_experts",
+       experts("zipf: 1, balancing: eplb"),
+       {"expert_routing.redundant_experts=4"}},
+      {"expert_routing.loads",
+       experts("loads: [1, 1, 1, 1, 1, 1, 1, 1]"),
+       {"expert_routing.loads=[1, 1, 1, 1, 1, 1, 1, 3]"}},
+      {"expert_routing.loads_file",
+       experts("seed: 1"),
+       {"expert_routing.loads_file=" + loads.path()}},
       {"faults.link",
        "{experiment: collective, system: gb200_nvl72, collective: {kind: all_gather, bytes: 64 "
        "GiB}, "

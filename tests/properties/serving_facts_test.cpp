@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every key of serving moves a result somewhere.
-#include <fstream>
-
 #include "tests/properties/schema_facts.h"
 
 namespace orrery::facts {
@@ -14,22 +12,15 @@ std::string serving(const std::string& workload, const std::string& engine,
          "}, fleet: [{system: dgx_h100, engine: {" + engine + "}" + more + "}]}}";
 }
 
+/// Eight experts on four ranks.
+std::string served_experts(const std::string& routing) {
+  return "{experiment: serving, model: mixtral_8x7b, serving: {workload: {concurrency: 256, "
+         "requests: 256, input: 32, output: 4}, fleet: [{system: dgx_h100, parallel: {dp: 4, ep: "
+         "4}, engine: {kind: vllm}, expert_routing: {" +
+         routing + "}}]}}";
+}
+
 constexpr const char* kFew = "rate: 200 /s, requests: 24, input: 400, output: 12";
-
-/// A file that is there as long as the object.
-class TextFile {
- public:
-  TextFile(const std::string& name, const std::string& text) : path_(::testing::TempDir() + name) {
-    std::ofstream(path_) << text;
-  }
-  ~TextFile() { std::remove(path_.c_str()); }
-  TextFile(const TextFile&) = delete;
-  TextFile& operator=(const TextFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// Prompts that begin alike, two seconds apart.
 std::string alike() {
@@ -130,7 +121,21 @@ TEST(Facts, OfServingMoveResults) {
   const std::string urgent =
       serving("rate: 300 /s, requests: 40, urgent: 0.5, input: 400, output: 12",
               "kind: vllm, max_num_seqs: 2, scheduling_policy: priority");
+  const TextFile loads("facts_served_loads.csv", "load\n1\n1\n1\n1\n1\n1\n1\n3\n");
+  const std::string group = "serving.fleet.", routing = group + "expert_routing.";
+  const std::string first = "serving.fleet.0.", set = first + "expert_routing.";
   const std::vector<Change> changes = {
+      {group + "two_batch_overlap", served_experts("zipf: 1"), {first + "two_batch_overlap=true"}},
+      {routing + "zipf", served_experts("zipf: 1"), {set + "zipf=0.5"}},
+      {routing + "seed", served_experts("zipf: 1"), {set + "seed=2"}},
+      {routing + "balancing", served_experts("zipf: 1"), {set + "balancing=eplb"}},
+      {routing + "redundant_experts",
+       served_experts("zipf: 1, balancing: eplb"),
+       {set + "redundant_experts=4"}},
+      {routing + "loads",
+       served_experts("loads: [1, 1, 1, 1, 1, 1, 1, 1]"),
+       {set + "loads=[1, 1, 1, 1, 1, 1, 1, 3]"}},
+      {routing + "loads_file", served_experts("seed: 1"), {set + "loads_file=" + loads.path()}},
       {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
       {engine + "vllm.version",
        serving(kFew, "kind: vllm, host: {iteration: 1 ms}"),

@@ -27,6 +27,9 @@ struct InferenceConfig {
   bool quantises_apart = false;  ///< see LayerWork::quantises_apart
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;
+  /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of
+  /// the other, where runs_two_batches().
+  bool two_batch_overlap = false;
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
 };
@@ -37,7 +40,7 @@ std::int64_t step_tokens(const InferenceConfig& config);
 /// What the step does on one rank in a layer. A mixed batch of decodes alone, or of prompts of one
 /// kind, is a decode or a prefill. All ranks get the mean number of tokens.
 LayerWork layer_work(const InferenceConfig& config);
-/// The same of the rank whose experts get the most tokens.
+/// Work of the rank whose experts get the most tokens.
 LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config);
 
 /// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.

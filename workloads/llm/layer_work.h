@@ -67,6 +67,8 @@ struct LayerWork {
   /// Inference: the rank whose experts get the most tokens, for which the others wait. None: all
   /// ranks get the mean.
   std::optional<HeaviestRank> heaviest;
+  /// Inference: one of two batches that take turns, whose exchanges run beside the other's kernels.
+  bool takes_turns = false;
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;

@@ -29,7 +29,10 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
                     "scales for fp8")
           .optional("expert_routing", &E::expert_routing,
                     "how often tokens pick each expert and where experts lie; without it every "
-                    "rank gets the mean number of tokens");
+                    "rank gets the mean number of tokens")
+          .optional("two_batch_overlap", &E::two_batch_overlap,
+                    "whether layers of experts work on two halves of the batch in turn, one half's "
+                    "exchanges beside the kernels of the other (vLLM: dual batch overlap)");
   return schema;
 }
 
@@ -72,6 +75,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   // Replicas fill the slots of the plan that was written, not of others that are tried beside it.
   if (expert_routing && plan.ep == parallel.ep)
     config.expert_routing = expert_routing->with_file_read();
+  config.two_batch_overlap = two_batch_overlap;
   return config;
 }
 

@@ -21,6 +21,7 @@ struct InferenceExperiment final : ModelExperiment {
   MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
   std::optional<ExpertRoutingConfig> expert_routing;
+  bool two_batch_overlap = false;
   static const config::Schema<InferenceExperiment>& schema();
 
   /// The step under the plan of the experiment.

@@ -95,6 +95,7 @@ struct ServingGroup {
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
   std::optional<ExpertRoutingConfig> expert_routing;  ///< none: ranks get the mean of the tokens
+  bool two_batch_overlap = false;
   std::optional<SpeculativeConfig> speculative;
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
   std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on

@@ -29,6 +29,7 @@ MemoryUse use_of(const LlmConfig& llm, InferenceConfig step, const MixedBatch& b
 /// The step of the model that guesses: only a module of the model has its experts.
 InferenceConfig draft_step(const ServingGroup& group) {
   InferenceConfig step = serving_step(group);
+  step.two_batch_overlap = false;
   if (group.speculative->method != SpeculativeMethod::kMtp) step.expert_routing.reset();
   return step;
 }
@@ -113,6 +114,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.all_reduce_experts = true;
   step.quantises_apart = !group.engine->quant_fusion;
   step.batch = {{}, {{1, 1}}};
+  step.two_batch_overlap = group.two_batch_overlap;
   if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();
   step.precision = group.precision;
   step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
