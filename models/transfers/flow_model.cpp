@@ -194,7 +194,7 @@ DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer
   if (priced.cost.loads.empty() || !(priced.isolated_time > Seconds(0))) return load;
   load.memory = std::llround((priced.memory / priced.isolated_time).base());
   if (transfer.routing && expert_exchange_) {
-    load.units = expert_exchange_->units();
+    load.units = transfer.routing->hook ? 0 : expert_exchange_->units();
   } else if (protocols_) {
     load.units = channels_of(*protocols_, parse_protocol(priced.protocol).value(),
                              traffic(transfer, priced));

@@ -29,6 +29,9 @@ struct ExpertRouting {
   Mode mode = Mode::kNormal;
   /// Token copies of the heaviest rank, the first of the group, over the mean of all.
   double skew = 1;
+  /// Low latency: kernels end once tokens are sent, and others look for those that came when they
+  /// are needed, so that no SM is held while tokens are on their way (DeepEP's return_recv_hook).
+  bool hook = false;
 
   bool operator==(const ExpertRouting&) const = default;
   bool limited() const { return groups > 0 && top_groups < groups; }

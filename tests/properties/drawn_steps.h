@@ -57,6 +57,10 @@ inline const std::vector<SteppedPlan>& stepped_plans() {
        "expert_routing={zipf: 0.7, balancing: eplb, redundant_experts: 32}"},
       {"qwen3_235b_a22b", "dgx_b200", 1, "fp8", "{tp: 4, dp: 2, ep: 8}",
        "expert_routing={zipf: 0.7}"},
+      {"deepseek_v3", "dgx_h100", 4, "fp8", "{tp: 1, dp: 32, ep: 32}", "two_batch_overlap=true"},
+      {"deepseek_v3", "gb200_nvl72", 1, "fp8", "{tp: 1, dp: 72, ep: 72}", "two_batch_overlap=true"},
+      {"qwen3_235b_a22b", "dgx_h200", 2, "bf16", "{tp: 1, dp: 16, ep: 16}",
+       "two_batch_overlap=true"},
   };
   return plans;
 }

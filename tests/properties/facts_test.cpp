@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fact of an accelerator, an operator, a model and a plan moves some result. What was in no
 // model once: compute.special, core.max_warps, the memory of hosts.
-#include <cstdio>
-#include <fstream>
-
 #include "tests/properties/schema_facts.h"
 
 namespace orrery::facts {
@@ -140,38 +137,6 @@ TEST(Facts, OfOperatorsMoveResults) {
                          {"operator.kind=layer_norm"}}});
 }
 
-/// A table with a row of a product, next to other tests' ones.
-class MeasuredTable {
- public:
-  MeasuredTable() : path_(testing::TempDir() + "orrery_facts_measured.csv") {
-    std::ofstream(path_) << "system,precision,m,n,k,latency_us,source\n"
-                            "h100_sxm,bf16,512,512,512,7,a test\n";
-  }
-  ~MeasuredTable() { static_cast<void>(std::remove(path_.c_str())); }
-  MeasuredTable(const MeasuredTable&) = delete;
-  MeasuredTable& operator=(const MeasuredTable&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-/// Loads of eight experts, all 1 but the first.
-class LoadsFile {
- public:
-  LoadsFile(const std::string& name, const std::string& first)
-      : path_(::testing::TempDir() + name) {
-    std::ofstream(path_) << "load\n" << first << "\n1\n1\n1\n1\n1\n1\n1\n";
-  }
-  ~LoadsFile() { std::remove(path_.c_str()); }
-  LoadsFile(const LoadsFile&) = delete;
-  LoadsFile& operator=(const LoadsFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 /// A prompt through experts that ranks share.
 std::string uneven_experts(const std::string& routing) {
   return "{experiment: inference, system: dgx_h100, model: mixtral_8x7b, phase: prefill, parallel: "
@@ -180,10 +145,14 @@ std::string uneven_experts(const std::string& routing) {
 }
 
 TEST(Facts, OfModelsPlansAndStepsMoveResults) {
-  const MeasuredTable table;
+  const TextFile table("orrery_facts_measured.csv",
+                       "system,precision,m,n,k,latency_us,source\n"
+                       "h100_sxm,bf16,512,512,512,7,a test\n");
   const std::string small_gemm = "kind: gemm, m: 512, n: 512, k: 512";
   const std::string hf = ORRERY_SOURCE_DIR "/configs/models/hf/";
-  const LoadsFile even("facts_even_loads.csv", "1"), uneven("facts_uneven_loads.csv", "9");
+  const std::string rest = "1\n1\n1\n1\n1\n1\n1\n";
+  const TextFile even("orrery_facts_even_loads.csv", "load\n1\n" + rest);
+  const TextFile uneven("orrery_facts_uneven_loads.csv", "load\n9\n" + rest);
   const std::string loads = uneven_experts("loads: [9, 7, 1, 1, 1, 1, 1, 1]");
   const std::string pipeline = "parallel: {pp: 4}, batch: {global: 8, sequence: 512}";
   const std::vector<Probe> probes = {
@@ -247,6 +216,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        loads,
        {"expert_routing.balancing=eplb", "expert_routing.redundant_experts=4"}},
       {"schedule", training("dgx_h100", pipeline), {"schedule=interleaved", "parallel.vpp=2"}},
+      {"two_batch_overlap", uneven_experts("zipf: 1"), {"two_batch_overlap=true"}},
       {"faults.link",
        "{experiment: collective, system: gb200_nvl72, collective: {kind: all_gather, bytes: 64 "
        "GiB}, "

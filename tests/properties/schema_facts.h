@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
@@ -26,6 +28,21 @@
 /// Keys of operators have the kind in them: "operator.gemm.m". They are read off the schemas, so
 /// that one which no model reads does not go unnoticed.
 namespace orrery::facts {
+
+/// A file that is there as long as the object.
+class TextFile {
+ public:
+  TextFile(const std::string& name, const std::string& text) : path_(::testing::TempDir() + name) {
+    std::ofstream(path_) << text;
+  }
+  ~TextFile() { std::remove(path_.c_str()); }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 using config::Record;
 using config::Type;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every key of serving moves a result somewhere.
-#include <fstream>
-
 #include "tests/properties/schema_facts.h"
 
 namespace orrery::facts {
@@ -15,21 +13,6 @@ std::string serving(const std::string& workload, const std::string& engine,
 }
 
 constexpr const char* kFew = "rate: 200 /s, requests: 24, input: 400, output: 12";
-
-/// A file that is there as long as the object.
-class TextFile {
- public:
-  TextFile(const std::string& name, const std::string& text) : path_(::testing::TempDir() + name) {
-    std::ofstream(path_) << text;
-  }
-  ~TextFile() { std::remove(path_.c_str()); }
-  TextFile(const TextFile&) = delete;
-  TextFile& operator=(const TextFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// Prompts that begin alike, two seconds apart.
 std::string alike() {
@@ -47,6 +30,13 @@ std::string uneven(const std::string& routing) {
          "6, input: 400, output: 4}, fleet: [{system: dgx_h100, parallel: {dp: 4, ep: 4}, "
          "expert_routing: {" +
          routing + "}, engine: {kind: vllm}}]}}";
+}
+
+/// So many decodes that two batches take turns.
+std::string turns() {
+  return "{experiment: serving, model: mixtral_8x7b, serving: {workload: {concurrency: 256, "
+         "requests: 256, input: 32, output: 4}, fleet: [{system: dgx_h100, parallel: {dp: 4, ep: "
+         "4}, engine: {kind: vllm}}]}}";
 }
 
 TEST(Facts, OfServingMoveResults) {
@@ -158,9 +148,10 @@ TEST(Facts, OfServingMoveResults) {
       serving("rate: 300 /s, requests: 40, urgent: 0.5, input: 400, output: 12",
               "kind: vllm, max_num_seqs: 2, scheduling_policy: priority");
   const std::string loads = uneven("loads: [9, 7, 1, 1, 1, 1, 1, 1]");
-  const std::string routing = "serving.fleet.expert_routing.";
-  const std::string set = "serving.fleet.0.expert_routing.";
+  const std::string group = "serving.fleet.", routing = group + "expert_routing.";
+  const std::string one = "serving.fleet.0.", set = one + "expert_routing.";
   const std::vector<Change> changes = {
+      {group + "two_batch_overlap", turns(), {one + "two_batch_overlap=true"}},
       {routing + "loads", loads, {set + "loads=[1, 1, 1, 1, 9, 1, 1, 1]"}},
       {routing + "loads_file",
        uneven("loads_file: " + even.path()),

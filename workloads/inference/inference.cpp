@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/inference/inference.h"
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "workloads/inference/two_batches.h"
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
@@ -15,8 +17,42 @@
 namespace orrery {
 namespace {
 
-BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const LayerWork& work,
+/// What the layers of a stage work on: all tokens, or in layers of experts two batches in turn.
+struct StepWork {
+  LayerWork whole;
+  std::vector<LayerWork> halves;  ///< two, or none
+};
+
+/// A layer, or of layers of experts as many as follow each other.
+struct LayersInTurn {
+  StepList steps;
+  std::int64_t count = 1;
+};
+
+LayersInTurn layers_in_turn(const LlmConfig& model, const StepWork& work, LayerRange range) {
+  const auto name = [](std::int64_t i) { return "layer " + std::to_string(i) + " "; };
+  const auto layer = [&](std::int64_t i) -> const LayerConfig& {
+    return model.layers[static_cast<std::size_t>(i)];
+  };
+  LayersInTurn all;
+  if (work.halves.empty() || !layer(range.first).moe) {
+    all.steps.append(layer_forward(model, layer(range.first), work.whole), name(range.first));
+    return all;
+  }
+  while (all.count < range.count && layer(range.first + all.count).moe) ++all.count;
+  std::array<StepList, 2> chains;
+  for (std::size_t half = 0; half < chains.size(); ++half) {
+    const std::string which = half == 0 ? "first " : "second ";
+    for (std::int64_t i = range.first; i < range.first + all.count; ++i)
+      chains.at(half).append(layer_forward(model, layer(i), work.halves[half]), name(i) + which);
+  }
+  all.steps = StepList::alternating(chains[0], chains[1], merge_batches(model, work.whole));
+  return all;
+}
+
+BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepWork& step,
                     int stage) {
+  const LayerWork& work = step.whole;
   const ParallelConfig& parallel = program.mesh().parallel();
   const int last = parallel.pp - 1;
   const Bytes message(static_cast<double>(work.row_tokens() * model.hidden) *
@@ -29,9 +65,11 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const Layer
   }
   const LayerRange layers =
       layer_ranges(model.layer_count(), parallel)[static_cast<std::size_t>(stage)].front();
-  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
-    block.append("layer " + std::to_string(i) + " ",
-                 layer_forward(model, model.layers[static_cast<std::size_t>(i)], work));
+  for (std::int64_t done = 0; done < layers.count;) {
+    const LayersInTurn next =
+        layers_in_turn(model, step, {layers.first + done, layers.count - done});
+    block.append("", next.steps);
+    done += next.count;
   }
   if (stage == last) {
     block.append("", head_forward(model, work));
@@ -170,6 +208,7 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   }
   require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
           "more experts per token than experts");
+  if (config.two_batch_overlap) require_two_batches(model, config);
   if (config.expert_routing) require_supported(*config.expert_routing, model, config.parallel.ep);
   if (config.lora) require_adapters(model, *config.lora, config.adapters, step_tokens(config));
   layer_ranges(model.layer_count(), config.parallel);
@@ -177,7 +216,14 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
 
 Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   require_supported(model, config);
-  const LayerWork work = layer_work(model, config);
+  StepWork work{layer_work(model, config), {}};
+  const MixedBatch batch = batch_of(config);
+  if (runs_two_batches(config, batch.tokens(), batch.chunks.empty())) {
+    for (const MixedBatch& half : halves(batch)) {
+      work.halves.push_back(layer_work(model, half_step(config, half)));
+      work.halves.back().takes_turns = true;
+    }
+  }
   ProgramBuilder program(config.parallel);
   std::vector<std::vector<BlockId>> calls;
   calls.reserve(static_cast<std::size_t>(config.parallel.pp));

@@ -30,6 +30,9 @@ struct InferenceConfig {
   bool marlin = false;           ///< see WeightFormat::marlin
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;
+  /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of
+  /// the other, where runs_two_batches().
+  bool two_batch_overlap = false;
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   std::optional<LoraConfig> lora;             ///< slots for adapters beside the model

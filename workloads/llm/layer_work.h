@@ -73,6 +73,8 @@ struct LayerWork {
   /// ranks get the mean.
   std::optional<HeaviestRank> heaviest;
   LoraWork lora;  ///< adapters of inference
+  /// Inference: one of two batches that take turns, whose exchanges run beside the other's kernels.
+  bool takes_turns = false;
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;

@@ -170,7 +170,8 @@ ExpertRouting routing_of(const LayerTask& task) {
           .groups = in_order ? static_cast<int>(moe.groups) : 0,
           .top_groups = in_order ? static_cast<int>(moe.top_groups) : 0,
           .mode = decode ? ExpertRouting::Mode::kLowLatency : ExpertRouting::Mode::kNormal,
-          .skew = skew_of(task)};
+          .skew = skew_of(task),
+          .hook = decode && task.work.takes_turns};
 }
 
 void exchange(StepList& steps, const std::string& name, TransferKind kind, const LayerTask& task,

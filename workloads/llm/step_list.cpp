@@ -2,6 +2,7 @@
 #include "workloads/llm/step_list.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace orrery {
@@ -33,16 +34,41 @@ std::size_t StepList::join(std::variant<Kernel, LayerCollective> work,
   return cursor_;
 }
 
-void StepList::append(const StepList& other) {
+void StepList::append(const StepList& other, const std::string& part) {
   const std::size_t offset = steps_.size();
   for (Step step : other.steps_) {
     for (std::size_t& earlier : step.after) earlier += offset;
     for (auto* told : {&step.makes, &step.uses, &step.frees})
       for (TensorId& id : *told) id = tensor_id(other.tensors_[id]);
     if (step.after.empty() && cursor_ != kStart) step.after.push_back(cursor_);
+    step.part.insert(0, part);
     steps_.push_back(std::move(step));
   }
   if (other.cursor_ != kStart) cursor_ = other.cursor_ + offset;
+}
+
+StepList StepList::alternating(const StepList& first, const StepList& second, const Kernel& merge) {
+  StepList both;
+  struct Half {
+    const StepList& list;
+    std::vector<std::size_t> index = {};  // in the new list, of the steps that it has
+  };
+  std::array<Half, 2> halves = {Half{first}, Half{second}};
+  const auto done = [](const Half& half) { return half.index.size() == half.list.steps_.size(); };
+  while (!done(halves[0]) || !done(halves[1])) {
+    for (Half& half : halves) {
+      bool exchanged = false;
+      while (!exchanged && !done(half)) {
+        Step step = half.list.steps_[half.index.size()];
+        for (std::size_t& earlier : step.after) earlier = half.index[earlier];
+        exchanged = step.collective() != nullptr && step.collective()->scope == Scope::kExpert;
+        half.index.push_back(both.steps_.size());
+        both.steps_.push_back(std::move(step));
+      }
+    }
+  }
+  both.join(merge, {halves[0].index[first.cursor_], halves[1].index[second.cursor_]});
+  return both;
 }
 
 TensorId StepList::tensor_id(const Tensor& tensor) {

@@ -30,6 +30,7 @@ struct Step {
   std::variant<Kernel, LayerCollective> work;
   std::vector<std::size_t> after;  ///< earlier steps of the same list; none: starts with the list
   bool for_weights = false;        ///< only gradients of weights need it
+  std::string part = {};           ///< what of the model it belongs to: "layer 3 "
   /// Entries of StepList::tensors(). What is freed is used by this step and no later one.
   std::vector<TensorId> makes = {}, uses = {}, frees = {};
 
@@ -55,7 +56,12 @@ class StepList {
   /// Appends a step of the main path that needs `others` besides the cursor.
   std::size_t join(std::variant<Kernel, LayerCollective> work, std::vector<std::size_t> others);
   /// Appends another list; its first steps use the cursor's value.
-  void append(const StepList& other);
+  /// @param part put before what its steps say of themselves
+  void append(const StepList& other, const std::string& part = {});
+  /// Two lists that share the streams: in turn, each up to its next exchange of tokens with other
+  /// experts' ranks, so that the kernels of one are issued behind the exchange of the other. Both
+  /// start with the new list; `merge` needs the ends of both.
+  static StepList alternating(const StepList& first, const StepList& second, const Kernel& merge);
   /// The steps that only gradients of weights need, or all others. What a step waits for in the
   /// part that is left out has happened before. What gradients of weights use is freed by them.
   StepList part(bool of_weights) const;

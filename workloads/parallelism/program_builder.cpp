@@ -157,7 +157,7 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
   const auto first = static_cast<OperatorId>(graph_.size());
   for (const Step& step : steps.steps()) {
     Operator op;
-    op.name = std::string(prefix) + step.name();
+    op.name = std::string(prefix) + step.part + step.name();
     if (const Kernel* kernel = step.kernel()) {
       op.work = program_.kernel(*kernel);
     } else {

@@ -34,7 +34,10 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
           .optional("adapters", &E::adapters,
                     "different adapters among the tokens of a data-parallel rank, each of which "
                     "has one; 0: lora.max_loras",
-                    config::between(0, 1e5));
+                    config::between(0, 1e5))
+          .optional("two_batch_overlap", &E::two_batch_overlap,
+                    "whether layers of experts work on two halves of the batch in turn, one half's "
+                    "exchanges beside the kernels of the other (vLLM: dual batch overlap)");
   return schema;
 }
 
@@ -80,6 +83,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   // Replicas fill the slots of the plan that was written, not of others that are tried beside it.
   if (expert_routing && plan.ep == parallel.ep)
     config.expert_routing = expert_routing->with_file_read();
+  config.two_batch_overlap = two_batch_overlap;
   return config;
 }
 

@@ -23,6 +23,7 @@ struct InferenceExperiment final : ModelExperiment {
   std::optional<ExpertRoutingConfig> expert_routing;
   std::optional<LoraConfig> lora;  ///< slots for adapters beside the model
   std::int64_t adapters = 0;       ///< different adapters of the step; 0: as many as slots
+  bool two_batch_overlap = false;
   static const config::Schema<InferenceExperiment>& schema();
 
   /// The step under the plan of the experiment.

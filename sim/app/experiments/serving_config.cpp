@@ -35,6 +35,9 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("expert_routing", &G::expert_routing,
                     "how often tokens pick each expert and where experts lie; without it every "
                     "rank gets the mean number of tokens")
+          .optional("two_batch_overlap", &G::two_batch_overlap,
+                    "whether layers of experts work on two halves of the batch in turn, one half's "
+                    "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
           .optional("speculative", &G::speculative,
                     "guesses at tokens after the next one, verified beside it")
           .optional("lora", &G::lora,

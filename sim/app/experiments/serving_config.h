@@ -96,6 +96,7 @@ struct ServingGroup {
   CacheFormat kv_precision = CacheFormat::kBf16;
   config::OneOf<SchedulerConfig> engine;
   std::optional<ExpertRoutingConfig> expert_routing;  ///< none: ranks get the mean of the tokens
+  bool two_batch_overlap = false;
   std::optional<SpeculativeConfig> speculative;
   std::optional<LoraConfig> lora;            ///< slots for adapters; none: there are none
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always

@@ -32,6 +32,7 @@ MemoryUse use_of(const LlmConfig& llm, InferenceConfig step, const MixedBatch& b
 InferenceConfig draft_step(const ServingGroup& group) {
   InferenceConfig step = serving_step(group);
   step.lora.reset();
+  step.two_batch_overlap = false;
   if (group.speculative->method != SpeculativeMethod::kMtp) step.expert_routing.reset();
   return step;
 }
@@ -118,6 +119,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.mx_products = scales_blocks(group.system.accelerator);
   step.marlin = group.engine->marlin;
   step.batch = {{}, {{1, 1}}};
+  step.two_batch_overlap = group.two_batch_overlap;
   if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();
   step.lora = group.lora;
   step.precision = group.precision;

@@ -7,6 +7,27 @@
 #include "sim/app/pricing/kernel_pricing.h"
 
 namespace orrery {
+namespace {
+
+/// Shares of the memory bandwidth are told apart in steps of 1 / kShareSteps.
+constexpr int kShareSteps = 128;
+
+/// Bandwidth of the memory of a rank.
+double bandwidth_of(const AcceleratorConfig& accelerator) {
+  return accelerator.memory.bandwidth.value.base() / static_cast<double>(accelerator.dies);
+}
+
+double share_steps(const DeviceLoad& taken, const AcceleratorConfig& accelerator) {
+  return std::round(static_cast<double>(taken.memory) / bandwidth_of(accelerator) * kShareSteps);
+}
+
+}  // namespace
+
+DeviceLoad told_apart(DeviceLoad taken, const AcceleratorConfig& accelerator) {
+  taken.memory =
+      std::llround(share_steps(taken, accelerator) * bandwidth_of(accelerator) / kShareSteps);
+  return taken;
+}
 
 DeviceSlowdowns::DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles)
     : machine_(machine), fidelity_(fidelity), tiles_(tiles) {}
@@ -30,9 +51,8 @@ Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
   const AcceleratorConfig& accelerator = machine_.accelerator();
   const double dies = accelerator.dies;
   const double units = accelerator.compute.units.value / dies;
-  const double bandwidth = accelerator.memory.bandwidth.value.base() / dies;
-  const double share = std::round(static_cast<double>(taken.memory) / bandwidth * kSteps) / kSteps;
-  const double least = 1.0 / kSteps;
+  const double share = share_steps(taken, accelerator) / kShareSteps;
+  const double least = 1.0 / kShareSteps;
   return {std::max(1 / units, 1 - static_cast<double>(taken.units) / units),
           std::max(least, 1 - share)};
 }

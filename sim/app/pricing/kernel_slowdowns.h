@@ -13,6 +13,9 @@
 
 namespace orrery {
 
+/// The same with its share of the memory bandwidth rounded as far as slowdowns tell it apart.
+DeviceLoad told_apart(DeviceLoad taken, const AcceleratorConfig& accelerator);
+
 /// What kernels take on what transfers leave of a device, over what they take alone. Both are
 /// priced by the parameters of the calibration without its measured ratios, which hold for whole
 /// devices, and in the same tier: `auto` plays thread blocks where the kernel has them, because no
@@ -27,9 +30,6 @@ class DeviceSlowdowns {
   double slowdown(const Kernel& kernel, const DeviceLoad& taken, double& alone);
 
  private:
-  /// Shares of the memory bandwidth are told apart in steps of 1 / kSteps.
-  static constexpr int kSteps = 128;
-
   Contention left(const DeviceLoad& taken) const;
   KernelPrices& prices(Contention contention);
 

@@ -29,6 +29,7 @@ struct PartPricer::Priced {
   std::vector<double> joules;  ///< energy in J of each transfer, on one rank
   /// Slowdowns of kernels beside transfers, by both; equal at every clock.
   mutable std::map<std::pair<std::uint32_t, std::uint32_t>, double> slowdowns;
+  std::vector<double> slower;  ///< slowdown of each kernel beside what is taken all along
 };
 
 namespace {
@@ -79,7 +80,7 @@ PartPricer::PartPricer(StepMachine machine, const ParallelConfig& parallel, Byte
       reuse_(reuse),
       priced_on_(priced_accelerator(machine_.accelerator(), machine_.power)) {}
 
-PartPricer::Priced PartPricer::priced(const StepList& steps) const {
+PartPricer::Priced PartPricer::priced(const StepList& steps, const DeviceLoad& taken) const {
   Priced part;
   ProgramBuilder builder(parallel_);
   for (const Step& step : steps.steps()) {
@@ -90,6 +91,10 @@ PartPricer::Priced PartPricer::priced(const StepList& steps) const {
   for (Kernel& kernel : part.program.kernels) kernel.reuse = reuse_;
   part.prices = orrery::price(part.program, priced_on_, *machine_.kernels, *machine_.network);
   part.joules = joules_of_transfers(part.program, part.prices, machine_.accelerator());
+  part.slower.assign(part.program.kernels.size(), 1.0);
+  if (taken.none() || !machine_.slowdown) return part;
+  for (std::size_t i = 0; i < part.slower.size(); ++i)
+    part.slower[i] = machine_.slowdown(part.program.kernels[i], taken);
   return part;
 }
 
@@ -127,7 +132,8 @@ double PartPricer::time_of(const StepList& steps, const Priced& part,
     double ready = 0;
     for (const std::size_t earlier : step.after) ready = std::max(ready, ends[earlier]);
     if (step.kernel() != nullptr) {
-      const auto duration = static_cast<double>(costs[part.work[i]].duration);
+      const double duration =
+          static_cast<double>(costs[part.work[i]].duration) * part.slower[part.work[i]];
       compute = kernel_end(part, part.work[i], std::max(ready, compute), duration, flights);
       ends.push_back(compute);
     } else {
@@ -155,9 +161,9 @@ void PartPricer::set_at(StepPrice& price, std::size_t point, const StepList& ste
   }
 }
 
-StepPrice PartPricer::price(const StepList& steps) const {
+StepPrice PartPricer::price(const StepList& steps, const DeviceLoad& taken) const {
   StepPrice price;
-  const Priced part = priced(steps);
+  const Priced part = priced(steps, taken);
   const std::vector<Kernel>& kernels = part.program.kernels;
   for (const Step& step : steps.steps()) price.kernels += step.kernel() != nullptr ? 1 : 0;
   if (machine_.power == PowerState::kSteady) {
@@ -171,6 +177,14 @@ StepPrice PartPricer::price(const StepList& steps) const {
   balance_burst(kernels, machine_.accelerator(), costs);
   set_at(price, 0, steps, part, costs);
   return price;
+}
+
+DeviceLoad PartPricer::load(const LayerCollective& collective) const {
+  if (!machine_.slowdown) return {};
+  StepList alone;
+  alone.then(collective);
+  const Priced part = priced(alone);
+  return told_apart(part.prices.transfers.front().cost.device, machine_.accelerator());
 }
 
 StepPrice PartPricer::messages(Bytes bytes) const {

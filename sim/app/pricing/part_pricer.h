@@ -37,13 +37,16 @@ StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelCho
 
 /// Prices lists of steps that follow each other on the compute stream, with collectives between or
 /// beside them: what a replay of the list alone gives, without a graph. Nothing of one list runs
-/// beside another one, which holds for all steps of inference.
+/// beside another one, which holds for all steps of inference but those of two batches.
 class PartPricer {
  public:
   /// @param reuse of all kernels (Kernel::reuse): what a step touches at least
   PartPricer(StepMachine machine, const ParallelConfig& parallel, Bytes reuse);
 
-  StepPrice price(const StepList& steps) const;
+  /// @param taken what transfers beside all of it take of the device: one of load()
+  StepPrice price(const StepList& steps, const DeviceLoad& taken = {}) const;
+  /// What a collective takes of the device of each rank, loads that slow kernels alike made equal.
+  DeviceLoad load(const LayerCollective& collective) const;
   /// A message of activations from one pipeline stage to the next; all of them.
   StepPrice messages(Bytes bytes) const;
 
@@ -53,7 +56,7 @@ class PartPricer {
   struct Flight;
   struct Priced;
 
-  Priced priced(const StepList& steps) const;
+  Priced priced(const StepList& steps, const DeviceLoad& taken = {}) const;
   double time_of(const StepList& steps, const Priced& priced,
                  const std::vector<KernelCost>& costs) const;
   double kernel_end(const Priced& priced, std::uint32_t kernel, double begin, double duration,

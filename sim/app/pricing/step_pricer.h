@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <vector>
 
+#include "sim/app/pricing/attention_pricer.h"
 #include "sim/app/pricing/part_pricer.h"
 #include "sim/app/pricing/step_clock.h"
 #include "sim/app/pricing/step_tables.h"
+#include "sim/app/pricing/two_batch_pricer.h"
 #include "sim/graph/program.h"
 #include "sim/serving/iteration.h"
 #include "workloads/inference/inference.h"
@@ -43,50 +43,41 @@ class StepPricer final : public IterationPricer {
   std::size_t entries() const;
 
  private:
-  /// Layers of a model that are alike, or whose attention is.
+  /// Layers of a model that are alike.
   struct LayerKind {
     LayerConfig layer;
     double count = 0;
   };
 
-  std::vector<LayerKind> kinds(bool attention_alone) const;
+  static std::vector<LayerKind> kinds(const LlmConfig& model);
   LayerWork work(Phase phase, std::int64_t tokens) const;
-  StepPrice price_tokens(Phase phase, std::int64_t tokens) const;
+  /// Where two batches take turns, without the layers of experts that they do so in.
+  StepPrice price_tokens(Phase phase, std::int64_t tokens, bool turns = false) const;
   StepPrice price_shares(Phase phase, std::int64_t rows) const;
   StepPrice price_experts(std::int64_t tokens) const;
   bool shared_out(const LayerConfig& layer) const;
   StepPrice price_head(std::int64_t rows) const;
-  StepPrice price_attention(const AttentionPart& part) const;
-  /// @param wanted gives those steps of a list that are priced
-  StepPrice price_attention(const AttentionPart& part,
-                            const std::function<StepList(const StepList&)>& wanted) const;
-  StepPrice price_decodes(std::int64_t sequences, std::int64_t queries,
-                          const ColumnTable::Point& at) const;
-  ColumnTable& decodes(std::int64_t queries);
-  StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
-  StepPrice price_expansion(std::int64_t context) const;
   StepPrice price_adapters(std::int64_t adapters, std::int64_t tokens) const;
   bool add_tokens(std::int64_t tokens, bool decodes);
   bool move_experts(std::int64_t tokens, std::int64_t mean);
-  bool add_decodes(const BatchShape& shape);
-  bool add_chunk(const Chunk& chunk);
   bool add_adapters(std::int64_t adapters, std::int64_t tokens);
-  bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
+  /// All but the head, of two batches that take turns.
+  bool add_turns(const BatchShape& shape);
 
   LlmConfig model_;
   InferenceConfig plan_;
   PartPricer parts_;
   StepClock clock_;
-  std::vector<LayerKind> layers_, attentions_;
+  std::vector<LayerKind> layers_;
+  AttentionPricer attention_;
   RowTable decode_tokens_, mixed_tokens_;  ///< prices of all layers and the embedding by tokens
   RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
   RowTable experts_;  ///< prices of products of experts alone, by tokens of a data parallel rank
   RowTable head_;
-  /// Prices by queries of each sequence: sequences; keys of the longest, mean over longest.
-  std::map<std::int64_t, ColumnTable> decodes_;
-  ColumnTable chunks_;   ///< tokens; earlier tokens
-  RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence
   std::map<std::int64_t, RowTable> adapters_;  ///< prices by tokens, by number of adapters
+  TwoBatchPricer turns_;
+  RowTable decode_rest_, mixed_rest_;  ///< prices by tokens of what no two batches take turns in
+  StepPrice turned_;                   ///< price of the turns of the step that is asked for
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;
 };

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/attention_pricer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/app/pricing/decode_summary.h"
+#include "workloads/llm/layers.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMostTokens = 1 << 24;  ///< most tokens of a sequence
+
+/// From `first` on: each node by `ratio` or one above the one before, up to `last`.
+std::vector<double> growing_nodes(std::vector<double> first, double ratio, double last) {
+  while (first.back() < last)
+    first.push_back(std::max(first.back() + 1, std::round(first.back() * ratio)));
+  return first;
+}
+
+/// Keys of the longest sequence, which says how kernels split all contexts: between multiples of
+/// 128, which is how many keys a block takes at a time; beyond 2,048 twelve nodes an octave.
+TableAxis longest_axis() {
+  std::vector<double> nodes = {1};
+  for (double keys = 128; keys <= 2048; keys += 128)
+    nodes.insert(nodes.end(), {keys - 1, keys + 1});
+  return TableAxis(growing_nodes(std::move(nodes), 1.0595, kMostTokens));
+}
+/// Mean over longest: at one longest context kernels have the same blocks with less in them.
+TableAxis mean_axis() {
+  std::vector<double> nodes = {0, 0.1, 0.2};
+  for (int percent = 30; percent <= 100; percent += 5) nodes.push_back(percent / 100.0);
+  return TableAxis(std::move(nodes));
+}
+
+/// Blocks of sequences come in waves, for which every sequence counts.
+RowSteps sequence_steps() { return {.exact = 8, .width = 4, .widest = 16, .parity = false}; }
+/// Tiles of attention are 64 rows high or more.
+RowSteps chunk_steps() { return {.exact = 4, .width = 16, .widest = 256, .parity = false}; }
+
+/// A twentieth of most steps.
+RowSteps expansion_steps() { return {.tolerance = 1e-2}; }
+
+TableAxis earlier_axis() { return TableAxis(growing_nodes({0, 16, 64, 128}, 1.1892, kMostTokens)); }
+
+/// Latent attention of a chunk expands keys and values by products of all tokens of its sequence;
+/// nothing else of it is a product.
+StepList products_of(const StepList& steps, bool products) {
+  StepList some;
+  for (const Step& step : steps.steps()) {
+    const Kernel* kernel = step.kernel();
+    const bool product = kernel != nullptr && kernel->kind == KernelClass::kGemm;
+    if (product == products) some.then(step.work);
+  }
+  return some;
+}
+
+/// The only part of a step of decodes.
+AttentionPart decodes_alone(InferenceConfig plan, const BatchShape& shape) {
+  plan = with_batch(std::move(plan), shape);
+  return layer_work(plan).attention_parts().front();
+}
+
+}  // namespace
+
+InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
+  plan.phase = Phase::kMixed;
+  plan.batch = {};
+  for (const Chunk& chunk : shape.chunks)
+    plan.batch.chunks.push_back({chunk.tokens, chunk.context, 1, chunk.samples});
+  plan.batch.decodes = summarised_decodes(shape.sequences, shape.longest, shape.context);
+  plan.batch.queries = shape.queries;
+  plan.adapters = shape.adapters;
+  return plan;
+}
+
+bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
+  return a.window == b.window && a.attention == b.attention;
+}
+
+AttentionPricer::AttentionPricer(const PartPricer& parts, const LlmConfig& model,
+                                 const InferenceConfig& plan, const DeviceLoad& taken)
+    : parts_(parts),
+      model_(model),
+      plan_(plan),
+      taken_(taken),
+      layers_(kinds(model)),
+      chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(),
+              [this](std::int64_t tokens, const ColumnTable::Point& at) {
+                return price_chunk(tokens, std::llround(at[0]));
+              }),
+      expansions_([this](std::int64_t context) { return price_expansion(context); },
+                  expansion_steps()) {}
+
+std::vector<AttentionPricer::LayerKind> AttentionPricer::kinds(const LlmConfig& model) {
+  std::vector<LayerKind> all;
+  for (const LayerConfig& layer : model.layers) {
+    const auto known = std::find_if(all.begin(), all.end(), [&](const LayerKind& kind) {
+      return attends_alike(kind.layer, layer);
+    });
+    if (known == all.end()) {
+      all.push_back({layer, 1});
+    } else {
+      ++known->count;
+    }
+  }
+  return all;
+}
+
+StepPrice AttentionPricer::price(const AttentionPart& part) const {
+  return price(part, [](const StepList& steps) { return steps; });
+}
+
+StepPrice AttentionPricer::price(const AttentionPart& part,
+                                 const std::function<StepList(const StepList&)>& wanted) const {
+  InferenceConfig one = plan_;
+  one.phase = Phase::kDecode;
+  one.micro_batch = part.sequences * part.query;
+  one.adapters = 0;
+  LayerWork all = layer_work(one);
+  all.phase = Phase::kMixed;
+  all.parts.emplace();
+  StepPrice sum;
+  for (const LayerKind& kind : layers_) {
+    const StepList steps = attention_part_forward(model_, kind.layer, all, part);
+    sum.add(parts_.price(wanted(steps), taken_), kind.count);
+  }
+  return sum;
+}
+
+/// @param at keys of the longest, and the mean over them
+StepPrice AttentionPricer::price_decodes(std::int64_t sequences, std::int64_t queries,
+                                         const ColumnTable::Point& at) const {
+  const std::int64_t longest = std::llround(at[0]) - 1;
+  const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1]);
+  const auto context = std::clamp<std::int64_t>(keys - sequences, longest, sequences * longest);
+  return price(decodes_alone(plan_, {sequences, longest, context, {}, queries}));
+}
+
+/// Without expansions.
+StepPrice AttentionPricer::price_chunk(std::int64_t tokens, std::int64_t earlier) const {
+  return price(
+      {Phase::kPrefill, 1, tokens, earlier + tokens, {}, true},
+      [this](const StepList& steps) { return is_latent() ? products_of(steps, false) : steps; });
+}
+
+StepPrice AttentionPricer::price_expansion(std::int64_t context) const {
+  return price({Phase::kPrefill, 1, 1, context, {}, true},
+               [](const StepList& steps) { return products_of(steps, true); });
+}
+
+ColumnTable& AttentionPricer::decodes(std::int64_t queries) {
+  const auto known = decodes_.find(queries);
+  if (known != decodes_.end()) return known->second;
+  return decodes_
+      .try_emplace(queries, std::array{longest_axis(), mean_axis()}, sequence_steps(),
+                   [this, queries](std::int64_t sequences, const ColumnTable::Point& at) {
+                     return price_decodes(sequences, queries, at);
+                   })
+      .first->second;
+}
+
+bool AttentionPricer::add_decodes(const BatchShape& shape, double weight, PriceTerms& terms) {
+  if (shape.sequences == 0) return true;
+  const auto longest = static_cast<double>(shape.longest + 1);
+  const double mean = static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
+  return decodes(shape.queries).add(shape.sequences, {longest, mean / longest}, weight, terms);
+}
+
+bool AttentionPricer::add_chunk(const Chunk& chunk, double weight, PriceTerms& terms) {
+  const bool known =
+      chunks_.add(chunk.tokens, {static_cast<double>(chunk.context), 0}, weight, terms);
+  return (!is_latent() || expansions_.add(chunk.context + chunk.tokens, weight, terms)) && known;
+}
+
+bool AttentionPricer::add(const BatchShape& shape, double weight, PriceTerms& terms) {
+  bool known = add_decodes(shape, weight, terms);
+  for (const Chunk& chunk : shape.chunks) known = add_chunk(chunk, weight, terms) && known;
+  return known;
+}
+
+std::size_t AttentionPricer::entries() const {
+  std::size_t of_decodes = 0;
+  for (const auto& [queries, table] : decodes_) of_decodes += table.entries();
+  return of_decodes + chunks_.entries() + expansions_.entries();
+}
+
+}  // namespace orrery

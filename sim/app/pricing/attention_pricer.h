@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "sim/app/pricing/part_pricer.h"
+#include "sim/app/pricing/step_tables.h"
+#include "sim/graph/costs.h"
+#include "sim/serving/iteration.h"
+#include "workloads/inference/inference.h"
+
+namespace orrery {
+
+/// The plan with that batch, decodes as summarised_decodes() has them.
+InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape);
+
+/// Whether layers attend by the same kernels.
+bool attends_alike(const LayerConfig& a, const LayerConfig& b);
+
+/// What attention of all layers takes by kernels of its own: by chunk and by (sequences, longest
+/// and mean context) of decodes, in tables that are filled on demand.
+class AttentionPricer {
+ public:
+  /// @param parts, model and plan outlive it
+  /// @param taken what transfers beside it take of the device
+  AttentionPricer(const PartPricer& parts, const LlmConfig& model, const InferenceConfig& plan,
+                  const DeviceLoad& taken = {});
+
+  /// Appends the price of attention of a batch. @return whether all of it was there
+  bool add(const BatchShape& shape, double weight, PriceTerms& terms);
+  std::size_t entries() const;
+
+ private:
+  /// Layers that attend alike.
+  struct LayerKind {
+    LayerConfig layer;
+    double count = 0;
+  };
+
+  static std::vector<LayerKind> kinds(const LlmConfig& model);
+  StepPrice price(const AttentionPart& part) const;
+  /// @param wanted gives those steps of a list that are priced
+  StepPrice price(const AttentionPart& part,
+                  const std::function<StepList(const StepList&)>& wanted) const;
+  StepPrice price_decodes(std::int64_t sequences, std::int64_t queries,
+                          const ColumnTable::Point& at) const;
+  ColumnTable& decodes(std::int64_t queries);
+  StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
+  StepPrice price_expansion(std::int64_t context) const;
+  bool add_decodes(const BatchShape& shape, double weight, PriceTerms& terms);
+  bool add_chunk(const Chunk& chunk, double weight, PriceTerms& terms);
+  bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
+
+  const PartPricer& parts_;
+  const LlmConfig& model_;
+  const InferenceConfig& plan_;
+  DeviceLoad taken_;
+  std::vector<LayerKind> layers_;
+  /// Prices by queries of each sequence: sequences; keys of the longest, mean over longest.
+  std::map<std::int64_t, ColumnTable> decodes_;
+  ColumnTable chunks_;   ///< tokens; earlier tokens
+  RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence
+};
+
+}  // namespace orrery

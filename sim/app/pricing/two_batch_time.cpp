@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/pricing/two_batch_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery {
+namespace {
+
+/// Kernels one after the other, exchanges one after the other, each beside the others.
+class TwoStreams {
+ public:
+  explicit TwoStreams(const std::array<TurnLayer, 2>& batches) : batches_(batches) {}
+
+  void dispatch(std::size_t batch) {
+    const TurnLayer& layer = batches_.at(batch);
+    for (const TurnWork* work : {&layer.project, &layer.attend, &layer.route}) run(*work, 0);
+    dispatched_.at(batch) = exchange(
+        batch == 0 ? TurnExchange::kFirstDispatch : TurnExchange::kSecondDispatch, layer.dispatch);
+  }
+
+  void combine(std::size_t batch) {
+    const TurnLayer& layer = batches_.at(batch);
+    run(layer.shared, 0);
+    run(layer.experts, dispatched_.at(batch));
+    combined_.at(batch) = exchange(
+        batch == 0 ? TurnExchange::kFirstCombine : TurnExchange::kSecondCombine, layer.combine);
+  }
+
+  void add_up(std::size_t batch) { run(batches_.at(batch).add_up, combined_.at(batch)); }
+
+  double now() const { return compute_; }
+  /// Ends of what is in flight, from now on: with these every layer goes on alike.
+  std::array<double, 2> ahead() const { return {combined_[0] - compute_, combined_[1] - compute_}; }
+
+ private:
+  struct Flight {
+    double begin = 0, end = 0;
+    std::size_t exchange = 0;
+  };
+
+  void run(const TurnWork& work, double ready) {
+    compute_ = std::max(compute_, ready);
+    double left = work.alone;
+    for (std::size_t i = 0; i < flights_.size() && left > 0; ++i) {
+      const Flight& flight = flights_.at((next_ + i) % flights_.size());  // the oldest first
+      if (flight.end <= compute_) continue;
+      const double before = std::clamp(flight.begin - compute_, 0.0, left);
+      compute_ += before;
+      left -= before;
+      const double slowdown = work.beside.at(flight.exchange) / work.alone;
+      const double beside = std::min(left, (flight.end - compute_) / slowdown);
+      compute_ += beside * slowdown;
+      left -= beside;
+    }
+    compute_ += left;
+  }
+
+  double exchange(TurnExchange which, double time) {
+    Flight& flight = flights_.at(next_);
+    next_ = (next_ + 1) % flights_.size();
+    flight.begin = std::max(exchanges_, compute_);
+    flight.end = exchanges_ = flight.begin + time;
+    flight.exchange = static_cast<std::size_t>(which);
+    return flight.end;
+  }
+
+  const std::array<TurnLayer, 2>& batches_;
+  double compute_ = 0, exchanges_ = 0;  ///< ends of both streams
+  std::array<double, 2> dispatched_{}, combined_{};
+  std::array<Flight, kTurnExchanges> flights_{};  ///< the last ones
+  std::size_t next_ = 0;
+};
+
+bool near(const std::array<double, 2>& a, const std::array<double, 2>& b, double scale) {
+  constexpr double kSame = 1e-9;
+  return std::abs(a[0] - b[0]) <= kSame * scale && std::abs(a[1] - b[1]) <= kSame * scale;
+}
+
+}  // namespace
+
+double alternating_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers) {
+  TwoStreams streams(batches);
+  double before = 0, repeated = 0;
+  std::array<double, 2> ahead{};
+  for (std::int64_t done = 0; done < layers; ++done) {
+    for (const std::size_t batch : {0U, 1U}) {
+      if (done > 0) streams.add_up(batch);
+      streams.dispatch(batch);
+    }
+    for (const std::size_t batch : {0U, 1U}) streams.combine(batch);
+    const double layer = streams.now() - before;
+    // The first layer has nothing to add up.
+    if (done > 1 && near(ahead, streams.ahead(), layer)) {
+      repeated = layer * static_cast<double>(layers - 1 - done);
+      break;
+    }
+    before = streams.now();
+    ahead = streams.ahead();
+  }
+  for (const std::size_t batch : {0U, 1U}) streams.add_up(batch);
+  return streams.now() + repeated;
+}
+
+}  // namespace orrery
