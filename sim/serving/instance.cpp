@@ -2,6 +2,7 @@
 #include "sim/serving/instance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <stdexcept>
@@ -26,6 +27,7 @@ Instance::Instance(const SchedulerConfig& engine, IterationPricer& pricer,
       request_delay_(to_picoseconds(host_.request)),
       role_(rules.role),
       speculation_(rules.speculation),
+      slowness_(rules.slowness),
       flights_(static_cast<std::size_t>(rules.lanes)) {
   for (int i = 0; i < rules.ranks; ++i) pools_.emplace_back(rules.kv);
   for (int i = 0; i < rules.ranks; ++i) adapters_.emplace_back(rules.adapters);
@@ -183,12 +185,18 @@ Instance::Work Instance::work(std::size_t lane) {
     }
     work.sequences = std::max(work.sequences, place.batch.shares.size());
     shapes_[rank].mean_tokens = mean;
-    const IterationPrice price = pricer_.price(shapes_[rank]);
+    const BatchShape& shape = shapes_[rank];
+    const IterationPrice price = pricer_.price(shape);
+    kinds_.of(shape).add(shape, price.time);
+    const auto time = static_cast<Picoseconds>(
+        std::llround(static_cast<double>(price.time) * slowness_.of(shape)));
     // What is brought back comes layer by layer, beside the computing.
     const Picoseconds load = to_picoseconds(pools_[rank].take_load_time());
     // Adapters are copied before the model runs (vllm/v1/worker, set_active_loras).
     const Picoseconds adapters = to_picoseconds(adapters_[rank].use(place.batch.adapters));
-    work.device = std::max({work.device, price.time + adapters, load});
+    work.device = std::max({work.device, time + adapters, load});
+    if (!engine_.runs_graph(shape.tokens(), shape.chunks.empty()))
+      work.kernels = std::max(work.kernels, price.kernels);
     energy_ += price.energy;
   }
   return work;
@@ -199,7 +207,7 @@ Instance::Work Instance::work(std::size_t lane) {
 void Instance::fly(std::size_t lane, const Work& work, Picoseconds now) {
   Flight& flight = flights_[lane];
   const bool follows = flight.last_end == now && now > 0;
-  const Picoseconds time = host_.iteration_time(work.device, work.sequences, follows);
+  const Picoseconds time = host_.iteration_time(work.device, work.sequences, work.kernels, follows);
   const Picoseconds stage = time / flights_.size();
   flight.asked = now;
   flight.begin = std::max(now, first_free_);

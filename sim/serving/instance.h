@@ -10,6 +10,7 @@
 
 #include "sim/serving/adapter_slots.h"
 #include "sim/serving/iteration.h"
+#include "sim/serving/iteration_means.h"
 #include "sim/serving/kv_pool.h"
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
@@ -31,6 +32,7 @@ struct InstanceRules {
   InstanceRole role = InstanceRole::kBoth;
   Speculation speculation = {};
   std::optional<HostCosts> host = std::nullopt;  ///< work of the host; none: that of the engine
+  Slowness slowness = {};                        ///< how much longer than priced iterations take
 };
 
 /// Data parallel ranks that run iterations together, each with requests, a cache and a scheduler of
@@ -106,6 +108,8 @@ class Instance final : public KeptPrefixes {
   Picoseconds busy_time() const { return busy_time_; }
   /// Joules of its devices above idle.
   double energy() const { return energy_; }
+  /// Iterations of all ranks, by what devices take for them.
+  const IterationKinds& iteration_kinds() const { return kinds_; }
   /// Tokens that were brought back from memory below that of the devices.
   std::int64_t loaded_tokens() const;
   /// Adapters that were brought into slots of all ranks.
@@ -136,6 +140,7 @@ class Instance final : public KeptPrefixes {
   struct Work {
     Picoseconds device = 0;
     std::size_t sequences = 0;
+    double kernels = 0;            ///< those that are launched one by one
     const Place* stuck = nullptr;  ///< where requests wait, and none runs
   };
   Work work(std::size_t lane);
@@ -158,6 +163,7 @@ class Instance final : public KeptPrefixes {
   Picoseconds request_delay_;
   InstanceRole role_;
   Speculation speculation_;
+  Slowness slowness_;
   std::vector<KvPool> pools_;           ///< caches by rank
   std::vector<AdapterSlots> adapters_;  ///< slots for adapters by rank
   std::vector<Place> slots_;
@@ -172,6 +178,7 @@ class Instance final : public KeptPrefixes {
   std::int64_t held_ = 0;      ///< requests that have left, and whose caches have not
   Picoseconds busy_time_ = 0, busy_until_ = 0;
   double energy_ = 0;
+  IterationKinds kinds_;
   std::int64_t iterations_ = 0;
 };
 

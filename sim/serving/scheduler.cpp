@@ -54,10 +54,12 @@ bool goes_before(const Request& a, const Request& b) {
   return a.arrival != b.arrival ? a.arrival < b.arrival : a.id < b.id;
 }
 
-Picoseconds HostCosts::iteration_time(Picoseconds device, std::size_t sequences,
+Picoseconds HostCosts::iteration_time(Picoseconds device, std::size_t sequences, double kernels,
                                       bool follows) const {
   const Picoseconds host = to_picoseconds(iteration + sequence * static_cast<double>(sequences));
-  return overlapped && follows ? std::max(device, host) : device + host;
+  const Picoseconds launches = to_picoseconds(launch * kernels);
+  return overlapped && follows ? std::max(device, host + launches)
+                               : host + std::max(device, launches);
 }
 
 const config::Schema<HostCosts>& HostCosts::schema() {
@@ -70,7 +72,12 @@ const config::Schema<HostCosts>& HostCosts::schema() {
                     config::at_least(0))
           .optional("request", &HostCosts::request,
                     "time of a request before it waits: parsing, tokens, queues of processes",
-                    config::at_least(0));
+                    config::at_least(0))
+          .optional(
+              "launch", &HostCosts::launch,
+              "time to launch a kernel of an iteration that does not run as a captured graph, "
+              "as none with prompts does; devices wait where all launches take longer",
+              config::at_least(0));
   return schema;
 }
 

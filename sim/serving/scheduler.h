@@ -84,13 +84,17 @@ struct HostCosts {
   Seconds sequence{};   ///< time for each sequence of the batch
   Seconds
       request{};  ///< time of a request before it waits: parsing, tokens, queues between processes
+  Seconds launch{};  ///< time to launch a kernel of an iteration that does not run as a graph
   /// The host prepares an iteration while devices run the one before: engines say so by keys of
   /// their own.
   bool overlapped = false;
 
-  /// How long an iteration takes whose devices take `device`.
+  /// How long an iteration takes whose devices take `device`. Kernels run while later ones are
+  /// launched.
+  /// @param kernels those that are launched one by one
   /// @param follows an iteration comes right before it, beside which the host may prepare it
-  Picoseconds iteration_time(Picoseconds device, std::size_t sequences, bool follows) const;
+  Picoseconds iteration_time(Picoseconds device, std::size_t sequences, double kernels,
+                             bool follows) const;
   static const config::Schema<HostCosts>& schema();
 };
 
@@ -123,6 +127,8 @@ struct SchedulerConfig {
   /// larger one.
   /// @param decodes the batch has no prompts
   virtual std::int64_t padded(std::int64_t tokens, bool /*decodes*/) const { return tokens; }
+  /// Whether so many tokens run as a captured graph, without launches of their kernels.
+  virtual bool runs_graph(std::int64_t /*tokens*/, bool decodes) const { return decodes; }
 
   /// Whether its scheduler counts the adapters of an iteration.
   virtual bool serves_adapters() const { return false; }
@@ -149,8 +155,11 @@ template <class T>
 config::Schema<T> engine_schema(const std::string& kind, const std::string& help) {
   config::Schema<T> schema(kind, help);
   schema.optional("kind", static_cast<std::string T::*>(&SchedulerConfig::kind), "which engine")
-      .optional("host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
-                "work of the host that devices wait for")
+      .optional(
+          "host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
+          "work of the host that devices wait for; keys that are left out of it take no time. "
+          "Without it, of vllm and tensorrt_llm what `orrery calibrate --engine` found, which "
+          "sglang is taken to be like")
       .optional("custom_all_reduce", static_cast<Bytes T::*>(&SchedulerConfig::custom_all_reduce),
                 "size up to which all-reduces of tensor parallel ranks inside a system go by the "
                 "engine's own kernels, in one or two shots, where those take less time; 0 B: none "

@@ -8,6 +8,7 @@
 #include "models/transfers/flow_model.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
+#include "validation/checks/golden_section.h"
 
 namespace orrery {
 namespace {
@@ -40,29 +41,6 @@ RunErrors::Of errors_of(const std::vector<double>& measured, const std::vector<d
     return quantile(predicted, share) / quantile(measured, share) - 1;
   };
   return {mean(predicted) / mean(measured) - 1, at(0.5), at(0.9), at(0.99)};
-}
-
-/// The least of a function of one figure that has one valley, to a part in a thousand of `most`.
-template <class Function>
-double least_of(double most, const Function& function) {
-  constexpr double kGolden = 0.6180339887498949;
-  double low = 0, high = most;
-  double a = high - kGolden * (high - low), b = low + kGolden * (high - low);
-  double at_a = function(a), at_b = function(b);
-  while (high - low > 1e-3 * most) {
-    if (at_a <= at_b) {
-      high = std::exchange(b, a);
-      at_b = at_a;
-      a = high - kGolden * (high - low);
-      at_a = function(a);
-    } else {
-      low = std::exchange(a, b);
-      at_a = at_b;
-      b = low + kGolden * (high - low);
-      at_b = function(b);
-    }
-  }
-  return (low + high) / 2;
 }
 
 double squares(const RunErrors::Of& e) {
@@ -98,7 +76,7 @@ RunErrors run_errors(const ServedTimes& measured, const ServedTimes& predicted) 
 }
 
 HostCosts fitted_host(const std::vector<const RunCase*>& runs) {
-  constexpr double kMostIteration = 10e-3, kMostRequest = 0.2;
+  constexpr double kMostIteration = 10e-3, kMostRequest = 0.2, kShare = 1e-3;
   HostCosts host = runs.front()->host();
   const auto sum = [&](auto&& of_run) {
     double all = 0;
@@ -106,11 +84,11 @@ HostCosts fitted_host(const std::vector<const RunCase*>& runs) {
       all += of_run(run_errors(run->measured(), run->predicted(host)));
     return all;
   };
-  host.iteration = Seconds(least_of(kMostIteration, [&](double time) {
+  host.iteration = Seconds(least_of(kMostIteration, kShare, [&](double time) {
     host.iteration = Seconds(time);
     return sum([](const RunErrors& e) { return squares(e.tpot); });
   }));
-  host.request = Seconds(least_of(kMostRequest, [&](double time) {
+  host.request = Seconds(least_of(kMostRequest, kShare, [&](double time) {
     host.request = Seconds(time);
     return sum([](const RunErrors& e) { return e.ttft.p50 * e.ttft.p50; });
   }));

@@ -171,7 +171,16 @@ std::int64_t most_tokens(const ServingRow& row) {
   return std::max<std::int64_t>(2048, row.isl + batch);
 }
 
-std::string engine_of(const ServingRow& row) {
+std::string host_key(const std::optional<HostCosts>& host) {
+  if (!host) return "";
+  const auto key = [](const char* name, Seconds time) {
+    return std::string(name) + ": " + std::to_string(std::llround(time.base() * 1e9)) + " ns";
+  };
+  return ", host: {" + key("iteration", host->iteration) + ", " + key("sequence", host->sequence) +
+         ", " + key("request", host->request) + ", " + key("launch", host->launch) + "}";
+}
+
+std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& host) {
   const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
   // Runs of InferenceX are started by `vllm serve`, whose budget is 8,192 tokens on such devices;
   // others by a library call, whose budget is 2,048 (vllm/engine/arg_utils.py).
@@ -179,11 +188,12 @@ std::string engine_of(const ServingRow& row) {
   if (row.backend == "vllm")
     return "{kind: vllm" + version_key(row.version) + async_key(row) + fusion_key(row) +
            marlin_key(row) + ", max_num_batched_tokens: " + budget + ", max_num_seqs: " + most +
-           "}";
-  if (row.backend == "sglang") return "{kind: sglang, max_running_requests: " + most + "}";
+           host_key(host) + "}";
+  if (row.backend == "sglang")
+    return "{kind: sglang, max_running_requests: " + most + host_key(host) + "}";
   if (row.backend == "trtllm")
     return "{kind: tensorrt_llm, max_num_tokens: " + std::to_string(most_tokens(row)) +
-           waits_key(row) + "}";
+           waits_key(row) + host_key(host) + "}";
   throw config::ConfigError("no engine is called '" + row.backend + "'");
 }
 
@@ -194,6 +204,16 @@ std::string lengths(const ServingRow& row, std::int64_t most) {
 }
 
 }  // namespace
+
+bool ServingRow::tells_ttft() const {
+  const bool llama_70b = model.find("Llama-3.1-70B") != std::string::npos;
+  const bool llama_8b = model.find("Llama-3.1-8B") != std::string::npos;
+  if (backend == "trtllm" && llama_70b && isl == 1024 && osl == 1024 && gpus <= 4) return false;
+  if (backend == "trtllm" && llama_8b && system == "h100_sxm") return false;
+  constexpr double kSaturated = 3000;  // of dense models, whose prompts are short
+  if (llama_70b && ttft_ms > kSaturated) return false;
+  return varied_lengths();
+}
 
 ServingRows read_serving_rows(const std::string& path) {
   config::CsvReader csv(path, read_input(path));
@@ -206,7 +226,8 @@ ServingRows read_serving_rows(const std::string& path) {
   return table;
 }
 
-std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts) {
+std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts,
+                               const std::optional<HostCosts>& host) {
   const int dp = std::max(row.attention_dp, 1);
   std::string plan = "{tp: " + std::to_string(row.gpus / dp) + ", dp: " + std::to_string(dp);
   if (experts)
@@ -218,7 +239,7 @@ std::string serving_experiment(const ServingRow& row, const std::string& model, 
          ", requests: " + std::to_string(10 * row.concurrency) +
          ", input: " + lengths(row, row.isl) + ", output: " + lengths(row, row.osl) +
          "}\n  fleet:\n    - {system: " + system_of(row) + ", parallel: " + plan +
-         precision_keys(row) + speculative_key(row) + ", engine: " + engine_of(row) + "}\n";
+         precision_keys(row) + speculative_key(row) + ", engine: " + engine_of(row, host) + "}\n";
 }
 
 }  // namespace orrery

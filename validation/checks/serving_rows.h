@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "sim/serving/scheduler.h"
 
 namespace orrery {
 
@@ -30,6 +33,10 @@ struct ServingRow {
   bool mostly_waits() const { return ttft_ms > 2 * tpot_ms * static_cast<double>(osl); }
   /// Whether its lengths and arrivals are known: runs of InferenceX, which name an image.
   bool known_protocol() const { return image.find('/') != std::string::npos; }
+  /// Whether its time to first token can be judged. Not where the protocol is not known, in two
+  /// groups of TensorRT-LLM (of Llama-70B first tokens come 11 to 18 token times too late at any
+  /// number of clients; of Llama-8B one request always waits), and where requests wait in line.
+  bool tells_ttft() const;
   /// Whether lengths vary: in those, and in older ones by the same benchmark, which are marked so.
   bool varied_lengths() const { return known_protocol() || image.starts_with("wip="); }
 };
@@ -47,6 +54,8 @@ ServingRows read_serving_rows(const std::string& path);
 /// drawn between 0.8 and 1.0 of isl and osl, and the engine of the row.
 /// @param model a name of the library, or a path
 /// @param experts the model has some, which the row says how to spread
-std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts);
+/// @param host what the engine's host takes; none: what it does by itself
+std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts,
+                               const std::optional<HostCosts>& host = std::nullopt);
 
 }  // namespace orrery

@@ -87,8 +87,8 @@ void ServingValidation::predict(const ServingRow& row, ServingComparison& compar
     return;
   }
   config::Diagnostics diagnostics;
-  config::Node node =
-      config::load_text(serving_experiment(row, model, has_experts(model)), kRowName, diagnostics);
+  config::Node node = config::load_text(serving_experiment(row, model, has_experts(model), host_),
+                                        kRowName, diagnostics);
   diagnostics.throw_if_errors();
   const LoadedExperiment loaded = load_experiment(std::move(node), {}, diagnostics);
   const auto& experiment = loaded.as<ServingExperiment>();

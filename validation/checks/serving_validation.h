@@ -33,6 +33,9 @@ class ServingValidation {
 
   ServingComparison compare(const ServingRow& row);
 
+  /// What hosts take in all comparisons from now on; none: what each engine's does by itself.
+  void set_host(const std::optional<HostCosts>& host) { host_ = host; }
+
   /// A published model as experiments name it: a name of the library, or {hf: PATH}; empty: none.
   std::string model_of(const std::string& path);
 
@@ -40,6 +43,7 @@ class ServingValidation {
   void predict(const ServingRow& row, ServingComparison& comparison);
 
   std::string models_;
+  std::optional<HostCosts> host_;
   std::map<std::string, std::string>
       names_;  ///< models of the library by what they are published as
   std::map<std::string, std::unique_ptr<ServingFleet>> fleets_;

@@ -14,6 +14,9 @@ struct CalibrateArguments {
   std::vector<std::string> systems;  ///< fit protocols of these; empty: kernels of accelerators
   std::vector<std::string> accelerators;  ///< empty: all that the tables have
   std::vector<std::string> only;          ///< fits to make; empty: all
+  std::string engine;                     ///< fit the host of this serving engine instead
+  std::vector<std::string> fit_on;        ///< MODEL@SYSTEM of its rows to fit on
+  std::string models;                     ///< folder of Hugging Face configurations; empty: none
   std::string output;                     ///< empty: a folder of the library
   std::string source, date;
   std::string model = "tiles";  ///< model of kernels: "tiles" or "roofline"
@@ -26,5 +29,8 @@ struct CalibrateArguments {
 
 /// Fits the protocols of systems.
 ExitCode calibrate_collectives_command(const CalibrateArguments& arguments);
+
+/// Fits the host of a serving engine.
+ExitCode calibrate_engine_command(const CalibrateArguments& arguments);
 
 }  // namespace orrery

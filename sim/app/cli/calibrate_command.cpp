@@ -228,6 +228,13 @@ void CalibrateArguments::take(Options& options) {
                   "only these devices; default: all that the tables have");
   options.options("--system", systems,
                   "fit the collective protocols of these systems instead, such as dgx_h200");
+  options.option("--engine", engine,
+                 "fit what the host of this serving engine takes instead (vllm, sglang, trtllm), "
+                 "on tables of measured runs");
+  options.options("--fit-on", fit_on,
+                  "rows that --engine fits on, as MODEL@SYSTEM; the others judge the fit");
+  options.option("--models", models,
+                 "folder with config.json files (org--name.json) of models that the library lacks");
   options.options("--only", only,
                   "make only these fits, such as moe_w4; others of the file stay as they are");
   options.option("-o,--output", output,
@@ -241,6 +248,7 @@ void CalibrateArguments::take(Options& options) {
 }
 
 ExitCode CalibrateArguments::run() const {
+  if (!engine.empty()) return calibrate_engine_command(*this);
   if (!systems.empty()) return calibrate_collectives_command(*this);
   const std::vector<Calibration> calibrations = fit_all(*this);
   if (output.ends_with(".yaml") && calibrations.size() > 1)

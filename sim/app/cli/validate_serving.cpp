@@ -44,7 +44,7 @@ using Groups = std::map<GroupKey, ServingErrors>;
 void add(ServingErrors& errors, const ServingComparison& c) {
   constexpr double kUs = 1e3;  // us of a ms
   errors.tpot.push_back({c.tpot_ms * kUs, c.row.tpot_ms * kUs});
-  if (c.row.known_protocol()) errors.ttft.push_back({c.ttft_ms * kUs, c.row.ttft_ms * kUs});
+  if (c.row.tells_ttft()) errors.ttft.push_back({c.ttft_ms * kUs, c.row.ttft_ms * kUs});
 }
 
 Groups grouped(const std::vector<ServingComparison>& comparisons) {

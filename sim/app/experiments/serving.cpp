@@ -2,6 +2,7 @@
 #include "sim/app/experiments/serving.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/serving_record.h"
 #include "sim/app/experiments/serving_transfer.h"
+#include "sim/app/experiments/serving_trust.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
@@ -185,18 +187,27 @@ ServingFleet ServingExperiment::fleet() const {
 }
 
 void ServingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
-  record.provenance = provenance();
-  serve(fleet(), record, options);
+  const ServingFleet all = fleet();
+  const std::vector<Instance> instances = serve(all, {}, record, options);
+  report_trust(all, instances, record, options);
 }
 
 void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
                               const SimulateOptions& options) const {
+  serve(fleet, {}, record, options);
+}
+
+/// @return the instances once they have served; none where there was no memory for them
+std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
+                                               const std::vector<Slowness>& slowness,
+                                               RunRecord& record,
+                                               const SimulateOptions& options) const {
   std::unique_ptr<Timeline> timeline;
   if (!options.trace.empty()) timeline = std::make_unique<Timeline>(options.trace);
   const std::vector<ServingMemory> memory = fleet.memory(serving.fleet);
   for (std::size_t i = 0; i < memory.size(); ++i)
-    if (!report_memory(serving.fleet[i], memory[i], record)) return;
-  std::vector<Instance> instances = fleet.instances(serving.fleet);
+    if (!report_memory(serving.fleet[i], memory[i], record)) return {};
+  std::vector<Instance> instances = fleet.instances(serving.fleet, nullptr, {}, slowness);
   const auto router = Routers::at("router", serving.router)();
   const auto source = make_source(*serving.workload.object);
   const auto all = static_cast<std::size_t>(serving.workload->count());
@@ -228,23 +239,37 @@ void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
     report_serving_cost(serving, work, record);
   }
   if (handover) report_handover(*handover, record);
+  return instances;
 }
 
-/// Prices are those of steps of inference, but how much of a waiting time rests on what is not
-/// known: neither shares nor intervals are.
-nlohmann::ordered_json ServingExperiment::provenance() const {
-  std::string calibrations;
+/// Names of the calibrations of all groups.
+std::string ServingExperiment::calibrations() const {
+  std::string all;
   for (const auto& machine : machines_) {
     const std::string id = machine->kernels({fidelity, {}, measured})->calibration();
-    if (id.empty() || calibrations.find(id) != std::string::npos) continue;
-    calibrations += (calibrations.empty() ? "" : ", ") + id;
+    if (id.empty() || all.find(id) != std::string::npos) continue;
+    all += (all.empty() ? "" : ", ") + id;
   }
-  nlohmann::ordered_json result = provenance_json({}, calibrations);
-  if (calibrations.empty()) return result;
-  for (const char* share : {"measured", "calibrated", "analytic", "extrapolated"})
-    result[share] = nullptr;
-  result["note"] = "shares and intervals of served requests are not known";
-  return result;
+  return all;
+}
+
+void ServingExperiment::report_trust(const ServingFleet& fleet,
+                                     const std::vector<Instance>& instances, RunRecord& record,
+                                     const SimulateOptions& options) const {
+  const std::string fitted = calibrations();
+  record.provenance = provenance_json({}, fitted);
+  if (instances.empty() || record.status != RunStatus::kOk || was_stopped(record)) return;
+  const ServingTrust trust(fleet, serving.fleet, instances, seed);
+  if (fitted.empty() || !trust.time().fitted()) return;
+  record.provenance = provenance_json(trust.time(), fitted);
+  SimulateOptions quiet;
+  if (options.watch) quiet.watch = options.watch;
+  std::array<RunRecord, 2> bounds;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    serve(fleet, trust.bounds().at(i), bounds.at(i), quiet);
+    if (bounds.at(i).status != RunStatus::kOk || was_stopped(bounds.at(i))) return;
+  }
+  add_bounds(record, bounds);
 }
 
 /// What the memory of a rank of each group holds.

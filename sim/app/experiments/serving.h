@@ -48,7 +48,11 @@ struct ServingExperiment final : Experiment {
              const SimulateOptions& options = {}) const;
 
  private:
-  nlohmann::ordered_json provenance() const;
+  std::vector<Instance> serve(const ServingFleet& fleet, const std::vector<Slowness>& slowness,
+                              RunRecord& record, const SimulateOptions& options) const;
+  void report_trust(const ServingFleet& fleet, const std::vector<Instance>& instances,
+                    RunRecord& record, const SimulateOptions& options) const;
+  std::string calibrations() const;
 
   std::vector<std::shared_ptr<const Machine>> machines_;  ///< machine of each group
 };

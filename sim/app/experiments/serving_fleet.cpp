@@ -197,7 +197,8 @@ std::vector<ServingMemory> ServingFleet::memory(const std::vector<ServingGroup>&
 
 std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& groups,
                                               IterationPricer* pricer,
-                                              const std::optional<HostCosts>& host) const {
+                                              const std::optional<HostCosts>& host,
+                                              const std::vector<Slowness>& slowness) const {
   const std::vector<ServingMemory> memories = memory(groups);
   std::vector<Instance> instances;
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -219,10 +220,16 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     rules.role = groups[i].role;
     rules.speculation = speculation;
     rules.host = host;
+    if (!slowness.empty()) rules.slowness = slowness[i];
     for (int replica = 0; replica < groups[i].replicas; ++replica)
       instances.emplace_back(*groups[i].engine.object, *prices, rules);
   }
   return instances;
+}
+
+StepTrust ServingFleet::trust(std::size_t group, const BatchShape& shape, std::int64_t seed) const {
+  const StepPricer& pricer = *pricers_[group];
+  return step_trust(pricer.machine(), pricer.program(shape), seed);
 }
 
 }  // namespace orrery

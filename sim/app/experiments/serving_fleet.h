@@ -9,6 +9,7 @@
 #include "sim/app/experiments/serving_config.h"
 #include "sim/app/pricing/speculative_pricer.h"
 #include "sim/app/pricing/step_pricer.h"
+#include "sim/app/pricing/step_trust.h"
 #include "sim/serving/autoscaler.h"
 #include "sim/serving/instance.h"
 
@@ -46,9 +47,13 @@ class ServingFleet {
   /// The replicas of all groups. They ask for prices of the fleet, and refer to the engines.
   /// @param pricer of all iterations; null: the prices of the fleet
   /// @param host work of the host; none: that of each engine
+  /// @param slowness how much longer than priced iterations of each group take; empty: they do not
   std::vector<Instance> instances(const std::vector<ServingGroup>& groups,
                                   IterationPricer* pricer = nullptr,
-                                  const std::optional<HostCosts>& host = std::nullopt) const;
+                                  const std::optional<HostCosts>& host = std::nullopt,
+                                  const std::vector<Slowness>& slowness = {}) const;
+  /// What a step of a group rests on, without what a model takes that guesses.
+  StepTrust trust(std::size_t group, const BatchShape& shape, std::int64_t seed) const;
   const Machine& machine(std::size_t group) const { return *machines_[group]; }
   const LlmConfig& model() const { return llm_; }
 

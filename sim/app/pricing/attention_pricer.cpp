@@ -177,7 +177,12 @@ bool AttentionPricer::add_chunk(const Chunk& chunk, double weight, PriceTerms& t
 
 bool AttentionPricer::add(const BatchShape& shape, double weight, PriceTerms& terms) {
   bool known = add_decodes(shape, weight, terms);
-  for (const Chunk& chunk : shape.chunks) known = add_chunk(chunk, weight, terms) && known;
+  for (const Chunk& chunk : shape.chunks) {
+    const std::size_t before = terms.size();
+    known = add_chunk(chunk, weight, terms) && known;
+    const bool first = &chunk == &shape.chunks.front();
+    for (std::size_t i = before; i < terms.size(); ++i) terms[i].shared = !first;
+  }
   return known;
 }
 

@@ -12,6 +12,7 @@ IterationPrice SpeculativePricer::price(const BatchShape& shape) {
     const IterationPrice price = draft_->price(pass);
     all.time += static_cast<Picoseconds>(times) * price.time;
     all.energy += static_cast<double>(times) * price.energy;
+    all.kernels += static_cast<double>(times) * price.kernels;
   };
   add(shape, 1);
   BatchShape next{.sequences = shape.sequences, .longest = shape.longest, .context = shape.context};

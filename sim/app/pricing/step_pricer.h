@@ -36,6 +36,8 @@ class StepPricer final : public IterationPricer {
   /// @throws config::ConfigError as build_inference()
   Program program(const BatchShape& shape) const;
 
+  const StepMachine& machine() const { return parts_.machine(); }
+
   /// Steps that were asked, and those of them that priced something first.
   std::int64_t asked() const { return asked_; }
   std::int64_t missed() const { return missed_; }

@@ -33,7 +33,7 @@ LoadedExperiment load(const std::string& text, const std::vector<std::string>& s
 constexpr const char* kOne =
     "experiment: serving\nmodel: llama_3_1_8b\nserving:\n"
     "  workload: {rate: 1 /s, requests: 1, input: 512, output: 4}\n"
-    "  fleet: [{system: dgx_h100, engine: {kind: vllm}}]\n";
+    "  fleet: [{system: dgx_h100, engine: {kind: vllm, host: {}}}]\n";
 
 double metric(const RunRecord& record, const char* name) { return record.find(name)->value; }
 
@@ -57,6 +57,56 @@ TEST(Serving, ARequestAloneTakesItsSteps) {
   EXPECT_EQ(metric(record, "iterations"), 4);
   EXPECT_NEAR(metric(record, "output_throughput_per_user") * metric(record, "mean_tpot_ms"), 1e3,
               1e-9);
+}
+
+/// The factors by which p10 and p90 of a metric lie beside it.
+std::pair<double, double> spread(const RunRecord& record, const char* name) {
+  const Metric& metric = *record.find(name);
+  return {metric.interval.value().first / metric.value,
+          metric.interval.value().second / metric.value};
+}
+
+TEST(Serving, ARequestAloneIsAsUncertainAsItsSteps) {
+  const RunRecord record = simulate(load(kOne));
+  const auto step = [](const std::string& keys) {
+    return spread(simulate(load("{experiment: inference, system: dgx_h100, model: llama_3_1_8b, "
+                                "batch: {micro: 1, sequence: 512}, " +
+                                keys + "}")),
+                  "step_time_s");
+  };
+  const auto prefill = step("phase: prefill"), decode = step("phase: decode, kv_length: 513");
+  EXPECT_LT(decode.first, 0.99);
+  EXPECT_GT(decode.second, 1.01);
+  const auto ttft = spread(record, "mean_ttft_ms"), tpot = spread(record, "mean_tpot_ms");
+  EXPECT_NEAR(ttft.first, prefill.first, 0.005);
+  EXPECT_NEAR(ttft.second, prefill.second, 0.005);
+  EXPECT_NEAR(tpot.first, decode.first, 0.005);
+  EXPECT_NEAR(tpot.second, decode.second, 0.005);
+  EXPECT_FALSE(record.find("completed")->interval);
+  EXPECT_GT(record.provenance.at("calibrated").get<double>(), 0.5);
+}
+
+TEST(Serving, WithoutACalibrationNothingIsKnownOfErrors) {
+  const RunRecord record = simulate(load(std::string(kOne) + "calibration: none\n"));
+  EXPECT_FALSE(record.find("mean_tpot_ms")->interval);
+  EXPECT_EQ(record.provenance.at("analytic").get<double>(), 1);
+}
+
+TEST(Serving, WhatTheHostOfAnEngineTakesIsWhatWasFittedUnlessItIsGiven) {
+  const auto ttft = [](const std::string& engine) {
+    return metric(simulate(load("{experiment: serving, model: llama_3_1_8b, serving: {workload: "
+                                "{rate: 1 /s, requests: 1, input: 512, output: 4}, fleet: "
+                                "[{system: dgx_h100, engine: {" +
+                                engine + "}}]}}")),
+                  "mean_ttft_ms");
+  };
+  for (const std::string engine : {"kind: vllm", "kind: sglang", "kind: tensorrt_llm"}) {
+    const double none = ttft(engine + ", host: {}"), fitted = ttft(engine);
+    EXPECT_GT(fitted, none + 5) << engine;
+    EXPECT_LT(fitted, none + 100) << engine;
+    EXPECT_NEAR(ttft(engine + ", host: {request: 7 ms}"), none + 7, 1e-6) << engine;
+  }
+  EXPECT_NEAR(ttft("kind: orca"), ttft("kind: orca, host: {}"), 1e-9);
 }
 
 TEST(Serving, AVerificationTakesAStepOfSoManyTokens) {

@@ -27,6 +27,7 @@ struct Fleet {
   std::int64_t blocks = 100000;
   int replicas = 1, ranks = 1, lanes = 1;
   std::string router = "round_robin";
+  Slowness slowness = {};
 };
 
 struct Ran {
@@ -42,7 +43,7 @@ struct Ran {
 
 Ran serve(RequestSource& source, const Fleet& fleet = {},
           std::function<Picoseconds(const BatchShape&)> price = linear) {
-  const auto engine = test::read_of<SchedulerConfig>(fleet.engine);
+  const auto engine = test::engine_of(fleet.engine);
   PricedBy pricer(std::move(price));
   const EngineMemory memory = engine->memory();
   Ran ran;
@@ -51,7 +52,8 @@ Ran serve(RequestSource& source, const Fleet& fleet = {},
         *engine.object, pricer,
         InstanceRules{.kv = {memory.block_tokens, fleet.blocks, memory.prefix_caching},
                       .ranks = fleet.ranks,
-                      .lanes = fleet.lanes});
+                      .lanes = fleet.lanes,
+                      .slowness = fleet.slowness});
   const auto router = Routers::at("router", fleet.router)();
   Service service(ran.instances, *router, source, ran.log);
   service.run();
@@ -254,6 +256,50 @@ TEST(Service, HostTimeAddsToEachIterationOrHidesBehindTheDevices) {
   // It is what vLLM does by itself from version 0.14 on.
   const Ran newer = serve({{0, 0, 100, 3}}, {.engine = host + ", version: \"0.19.0\"}"});
   EXPECT_EQ(newer.end, beside.end);
+}
+
+TEST(Service, KernelsThatAreInNoGraphAreLaunchedOneByOne) {
+  // Ten kernels: a prompt of 600 tokens takes devices 610 us, a decode 11 us.
+  const std::string host = "{kind: vllm, host: {launch: 100 us}";
+  const Ran prompt = serve({{0, 0, 600, 3}}, {.engine = host + "}"});
+  EXPECT_EQ(prompt.of(0).first_token, 1000 * kMicrosecond);
+  EXPECT_EQ(prompt.end, (1000 + 2 * 11) * kMicrosecond);
+  const Ran eager = serve({{0, 0, 600, 3}}, {.engine = host + ", enforce_eager: true}"});
+  EXPECT_EQ(eager.end, 3 * 1000 * kMicrosecond);
+  // Launches hide behind kernels that take longer, and what else the host does comes before them.
+  const Ran faster =
+      serve({{0, 0, 600, 3}}, {.engine = "{kind: vllm, host: {launch: 50 us, iteration: 4 us}}"});
+  EXPECT_EQ(faster.of(0).first_token, (4 + 610) * kMicrosecond);
+  // A small prompt of vLLM is a graph, one of SGLang is none.
+  const Ran graph = serve({{0, 0, 100, 1}}, {.engine = host + "}"});
+  EXPECT_EQ(graph.end, 110 * kMicrosecond);
+  const Ran none = serve({{0, 0, 100, 1}}, {.engine = "{kind: sglang, host: {launch: 100 us}}"});
+  EXPECT_EQ(none.end, 1000 * kMicrosecond);
+}
+
+TEST(Service, IterationsAreLongerByWhatTheyAreSlower) {
+  const Ran ran = serve({{0, 0, 100, 3}}, {.slowness = {.decodes = 2, .prompts = 3}});
+  EXPECT_EQ(ran.of(0).first_token, 330 * kMicrosecond);
+  EXPECT_EQ(ran.end, (330 + 2 * 22) * kMicrosecond);
+}
+
+TEST(IterationMeans, AreThoseOverTime) {
+  IterationMeans means;
+  means.add({.sequences = 4, .longest = 100, .context = 300}, 3 * kMicrosecond);
+  means.add({.sequences = 8, .longest = 200, .context = 1200}, kMicrosecond);
+  std::vector<Chunk> chunks;
+  const BatchShape mean = means.shape(chunks);
+  EXPECT_EQ(mean.sequences, 5);
+  EXPECT_EQ(mean.longest, 125);
+  EXPECT_EQ(mean.context, 525);  // 105 each
+  EXPECT_NEAR(means.seconds(), 4e-6, 1e-15);
+  const std::vector<Chunk> two = {{100, 50, true}, {300, 150, true}};
+  IterationMeans prompts;
+  prompts.add({.chunks = two}, kMicrosecond);
+  const BatchShape prompt = prompts.shape(chunks);
+  ASSERT_EQ(prompt.chunks.size(), 2);
+  EXPECT_EQ(prompt.chunks.front(), (Chunk{200, 100, true}));
+  EXPECT_EQ(prompt.sequences, 0);
 }
 
 TEST(Service, PrefixesThatAreKeptAreNotComputedAgain) {

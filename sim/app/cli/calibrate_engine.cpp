@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/calibrate.h"
+#include "validation/calibration/error_json.h"
+#include "validation/checks/host_fit.h"
+
+namespace orrery {
+namespace {
+
+HostFit fit_engine(const CalibrateArguments& arguments) {
+  if (arguments.fit_on.empty())
+    throw UsageError("--engine needs --fit-on MODEL@SYSTEM: rows to fit on");
+  std::vector<ServingRow> rows;
+  for (const std::string& file : arguments.files) {
+    const ServingRows table = read_serving_rows(file);
+    rows.insert(rows.end(), table.rows.begin(), table.rows.end());
+  }
+  const HostFitRows split = host_fit_rows(rows, arguments.engine, arguments.fit_on);
+  std::cerr << arguments.engine << ": " << split.fitted.size() << " rows to fit on, "
+            << split.held_out.size() << " to judge by\n";
+  ServingValidation validation(arguments.models);
+  return fit_host(validation, split, [](const HostCosts& host, double mean) {
+    std::cerr << "request " << format_si(host.request.base(), "s") << ", launch "
+              << format_si(host.launch.base(), "s") << ", iteration "
+              << format_si(host.iteration.base(), "s") << ", sequence "
+              << format_si(host.sequence.base(), "s") << ": mean of |log| " << mean << "\n";
+  });
+}
+
+void print(const HostFit& fit) {
+  using Align = Table::Align;
+  Table table({{"rows"},
+               {"host"},
+               {"n", Align::kRight},
+               {"TPOT MAPE", Align::kRight},
+               {"median", Align::kRight},
+               {"bias", Align::kRight},
+               {"n", Align::kRight},
+               {"TTFT MAPE", Align::kRight},
+               {"median", Align::kRight},
+               {"bias", Align::kRight}});
+  const auto add = [&](const std::string& rows, const char* host,
+                       const ServingTimesErrors& errors) {
+    std::vector<std::string> cells = {rows, host};
+    for (const ErrorSummary& e : {errors.tpot, errors.ttft}) {
+      cells.push_back(std::to_string(e.count));
+      for (const double error : {e.mape, e.median, e.bias}) cells.push_back(format_percent(error));
+    }
+    table.add_row(cells);
+  };
+  add("fitted", "none", fit.fitted_before);
+  add("fitted", "fitted", fit.fitted);
+  add("held out", "none", fit.held_out_before);
+  add("held out", "fitted", fit.held_out);
+  for (const auto& [group, errors] : fit.groups_before) {
+    add(group, "none", errors);
+    add(group, "fitted", fit.groups.at(group));
+  }
+  print(table, std::cout);
+}
+
+nlohmann::ordered_json errors_json(const ServingTimesErrors& errors) {
+  return {{"tpot", to_json(errors.tpot)}, {"ttft", to_json(errors.ttft)}};
+}
+
+nlohmann::ordered_json host_json(const HostCosts& host) {
+  return {{"iteration_s", host.iteration.base()},
+          {"sequence_s", host.sequence.base()},
+          {"request_s", host.request.base()},
+          {"launch_s", host.launch.base()}};
+}
+
+}  // namespace
+
+ExitCode calibrate_engine_command(const CalibrateArguments& arguments) {
+  const HostFit fit = fit_engine(arguments);
+  if (arguments.json) {
+    std::cout << nlohmann::ordered_json{{"schema", "orrery.calibration/1"},
+                                        {"engine", arguments.engine},
+                                        {"fitted_on", arguments.fit_on},
+                                        {"host", host_json(fit.host)},
+                                        {"fitted", errors_json(fit.fitted)},
+                                        {"fitted_before", errors_json(fit.fitted_before)},
+                                        {"held_out", errors_json(fit.held_out)},
+                                        {"held_out_before", errors_json(fit.held_out_before)}}
+                     .dump(2)
+              << "\n";
+    return ExitCode::kOk;
+  }
+  print(fit);
+  std::cout << "host: {iteration: " << format_si(fit.host.iteration.base(), "s")
+            << ", sequence: " << format_si(fit.host.sequence.base(), "s")
+            << ", request: " << format_si(fit.host.request.base(), "s")
+            << ", launch: " << format_si(fit.host.launch.base(), "s") << "}\n";
+  return ExitCode::kOk;
+}
+
+}  // namespace orrery

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/serving_fleet.h"
+#include "sim/results/run_record.h"
+
+namespace orrery {
+
+/// What the iterations of a served workload rest on, and how much longer they may take.
+///
+/// First order: what a group's iterations take longer, those without prompts and those with some,
+/// is what their mean shapes do by the draws of their kernels and collectives. Requests are served
+/// again with all of them at their p10, and at their p90: as if all erred together, which is the
+/// widest that they can. The work of hosts does not vary.
+class ServingTrust {
+ public:
+  /// @param instances those that have served, of all groups in their order
+  ServingTrust(const ServingFleet& fleet, const std::vector<ServingGroup>& groups,
+               const std::vector<Instance>& instances, std::int64_t seed);
+
+  const ProvenanceTime& time() const { return time_; }
+  /// Of each group, at p10 and at p90.
+  const std::array<std::vector<Slowness>, 2>& bounds() const { return bounds_; }
+
+ private:
+  void add(const IterationMeans& means, const StepTrust& trust);
+
+  ProvenanceTime time_;
+  std::array<std::vector<Slowness>, 2> bounds_;
+};
+
+/// Gives to the metrics of a run that those of the runs at its bounds differ from an interval that
+/// has all three.
+void add_bounds(RunRecord& record, const std::array<RunRecord, 2>& bounds);
+
+}  // namespace orrery

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/host_fit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+ServingRow row_of(const std::string& model, std::int64_t clients) {
+  ServingRow row;
+  row.model = model;
+  row.system = "h100_sxm";
+  row.backend = "vllm";
+  row.version = "0.18.0";
+  row.image = "image=vllm/vllm-openai:v0.18.0";
+  row.precision = "bf16";
+  row.isl = 128;
+  row.osl = 8;
+  row.concurrency = clients;
+  row.gpus = 1;
+  row.ttft_ms = row.tpot_ms = 1;
+  return row;
+}
+
+const std::string kSmall = "Qwen/Qwen2.5-3B", kLarge = "meta-llama/Llama-3.1-8B";
+
+TEST(HostFit, RowsOfGroupsAreFittedAndAllOthersJudge) {
+  std::vector<ServingRow> rows;
+  for (int i = 1; i <= 100; ++i) rows.push_back(row_of(kSmall, i));
+  for (int i = 1; i <= 100; ++i) rows.push_back(row_of(kLarge, i));
+  rows.push_back(row_of(kLarge, 1));
+  rows.back().backend = "sglang";
+  const HostFitRows split = host_fit_rows(rows, "vllm", {"Qwen2.5-3B@h100_sxm"});
+  EXPECT_EQ(split.fitted.size(), 64);
+  for (const ServingRow& row : split.fitted) {
+    EXPECT_EQ(row.model, kSmall);
+    EXPECT_LE(row.concurrency, 64);
+  }
+  EXPECT_EQ(split.held_out.size(), 100);
+  EXPECT_THAT([&] { host_fit_rows(rows, "vllm", {"Qwen2.5-3B@b200_sxm"}); },
+              ThrowsMessage<config::ConfigError>(HasSubstr("are of 'Qwen2.5-3B@b200_sxm'")));
+  EXPECT_THAT([&] { host_fit_rows(rows, "sglang", {"Llama-3.1-8B@h100_sxm"}); },
+              ThrowsMessage<config::ConfigError>(HasSubstr("left to judge the fit by")));
+}
+
+/// Rows as a host that takes so long would have measured them.
+std::vector<ServingRow> measured_with(const HostCosts& host) {
+  ServingValidation validation;
+  validation.set_host(host);
+  std::vector<ServingRow> rows = {row_of(kSmall, 1), row_of(kSmall, 2), row_of(kLarge, 1)};
+  for (ServingRow& row : rows) {
+    const ServingComparison c = validation.compare(row);
+    EXPECT_EQ(c.reason, "");
+    row.ttft_ms = c.ttft_ms;
+    row.tpot_ms = c.tpot_ms;
+  }
+  return rows;
+}
+
+TEST(HostFit, FindsTheDelayOfRequestsThatRunsWereMadeWith) {
+  HostCosts host;
+  host.request = Seconds(0.03);
+  const HostFitRows rows = host_fit_rows(measured_with(host), "vllm", {"Qwen2.5-3B@h100_sxm"});
+  ServingValidation validation;
+  const HostFit fit = fit_host(validation, rows);
+  EXPECT_NEAR(fit.host.request.base(), 0.03, 0.002);
+  EXPECT_NEAR(fit.host.iteration.base(), 0, 1e-4);
+  EXPECT_GT(fit.held_out_before.ttft.mape, 0.3);
+  EXPECT_LT(fit.held_out.ttft.mape, 0.07);
+  EXPECT_EQ(fit.groups.count("Llama-3.1-8B@h100_sxm"), 1);
+}
+
+TEST(ServingRows, FirstTokensThatTellNothingAreNotJudged) {
+  ServingRow row = row_of("meta-llama/Llama-3.1-70B", 8);
+  EXPECT_TRUE(row.tells_ttft());
+  row.ttft_ms = 3001;  // waits in line
+  EXPECT_FALSE(row.tells_ttft());
+  row.ttft_ms = 100;
+  row.backend = "trtllm";
+  row.isl = row.osl = 1024;
+  row.gpus = 4;
+  EXPECT_FALSE(row.tells_ttft());
+  row.gpus = 8;
+  EXPECT_TRUE(row.tells_ttft());
+  row.image = "silicon_concurrency=8";
+  EXPECT_FALSE(row.tells_ttft());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/checks/host_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/config/diagnostics.h"
+#include "validation/calibration/errors.h"
+#include "validation/checks/golden_section.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kMostClients = 64;
+constexpr std::size_t kMostRows = 64;
+
+std::string group_of(const ServingRow& row) {
+  return row.model.substr(row.model.rfind('/') + 1) + "@" + row.system;
+}
+
+/// So many of them at most, evenly.
+std::vector<ServingRow> thinned(const std::vector<ServingRow>& rows, std::size_t most) {
+  if (rows.size() <= most) return rows;
+  std::vector<ServingRow> some;
+  for (std::size_t i = 0; i < most; ++i) some.push_back(rows[i * rows.size() / most]);
+  return some;
+}
+
+/// Errors of all rows, and of each group where they are asked for.
+ServingTimesErrors errors_of(ServingValidation& validation, const std::vector<ServingRow>& rows,
+                             std::map<std::string, ServingTimesErrors>* groups = nullptr) {
+  constexpr double kUs = 1e3;  // us of a ms
+  struct Rows {
+    std::vector<Comparison> ttft, tpot;
+    ServingTimesErrors errors() const { return {summarise(ttft), summarise(tpot)}; }
+  };
+  Rows all;
+  std::map<std::string, Rows> each;
+  for (const ServingRow& row : rows) {
+    const ServingComparison c = validation.compare(row);
+    if (!c.reason.empty()) continue;
+    for (Rows* some : {&all, &each[group_of(row)]}) {
+      some->tpot.push_back({c.tpot_ms * kUs, row.tpot_ms * kUs});
+      if (row.tells_ttft()) some->ttft.push_back({c.ttft_ms * kUs, row.ttft_ms * kUs});
+    }
+  }
+  if (groups != nullptr)
+    for (const auto& [name, some] : each) groups->emplace(name, some.errors());
+  return all.errors();
+}
+
+/// Mean of |log(predicted / measured)| of TPOT and, where rows tell it, TTFT, of each group.
+std::map<std::string, double> distances(ServingValidation& validation,
+                                        const std::vector<ServingRow>& rows) {
+  std::map<std::string, std::pair<double, std::size_t>> sums;
+  const auto add = [&](const ServingRow& row, double predicted, double measured) {
+    auto& [sum, count] = sums[group_of(row)];
+    sum += std::abs(std::log(predicted / measured));
+    ++count;
+  };
+  for (const ServingRow& row : rows) {
+    const ServingComparison c = validation.compare(row);
+    if (!c.reason.empty()) continue;
+    add(row, c.tpot_ms, row.tpot_ms);
+    if (row.tells_ttft()) add(row, c.ttft_ms, row.ttft_ms);
+  }
+  std::map<std::string, double> means;
+  for (const auto& [group, of] : sums) means[group] = of.first / static_cast<double>(of.second);
+  return means;
+}
+
+double mean_of(const std::map<std::string, double>& distances) {
+  double sum = 0;
+  for (const auto& [group, distance] : distances) sum += distance;
+  return distances.empty() ? 0 : sum / static_cast<double>(distances.size());
+}
+
+/// Whether no group is farther than in `others`.
+bool nowhere_worse(const std::map<std::string, double>& distances,
+                   const std::map<std::string, double>& others) {
+  return std::all_of(distances.begin(), distances.end(),
+                     [&](const auto& of) { return of.second <= others.at(of.first); });
+}
+
+/// A figure of the host, and how large it is looked for.
+struct HostFigure {
+  Seconds HostCosts::*figure;
+  double most;
+};
+
+}  // namespace
+
+HostFitRows host_fit_rows(const std::vector<ServingRow>& rows, const std::string& backend,
+                          const std::vector<std::string>& fit_on) {
+  HostFitRows split;
+  for (const std::string& group : fit_on) {
+    const bool there = std::any_of(rows.begin(), rows.end(), [&](const ServingRow& row) {
+      return row.backend == backend && group_of(row) == group;
+    });
+    if (!there) throw config::ConfigError("no rows of " + backend + " are of '" + group + "'");
+  }
+  for (const ServingRow& row : rows) {
+    if (row.backend != backend) continue;
+    if (std::find(fit_on.begin(), fit_on.end(), group_of(row)) == fit_on.end()) {
+      split.held_out.push_back(row);
+    } else if (row.concurrency <= kMostClients) {
+      split.fitted.push_back(row);
+    }
+  }
+  split.fitted = thinned(split.fitted, kMostRows);
+  if (split.held_out.empty())
+    throw config::ConfigError("no rows of " + backend + " are left to judge the fit by");
+  return split;
+}
+
+HostFit fit_host(ServingValidation& validation, const HostFitRows& rows,
+                 const std::function<void(const HostCosts&, double mean)>& told) {
+  constexpr int kRounds = 2;
+  constexpr double kShare = 0.02;
+  const std::vector<HostFigure> figures = {{&HostCosts::request, 0.2},
+                                           {&HostCosts::launch, 150e-6},
+                                           {&HostCosts::iteration, 10e-3},
+                                           {&HostCosts::sequence, 100e-6}};
+  HostFit fit;
+  validation.set_host(fit.host);
+  fit.fitted_before = errors_of(validation, rows.fitted);
+  fit.held_out_before = errors_of(validation, rows.held_out, &fit.groups_before);
+  for (int round = 0; round < kRounds; ++round) {
+    for (const HostFigure& f : figures) {
+      const auto with = [&](double value) {
+        fit.host.*f.figure = Seconds(value);
+        validation.set_host(fit.host);
+        return distances(validation, rows.fitted);
+      };
+      const double best =
+          least_of(f.most, kShare, [&](double value) { return mean_of(with(value)); });
+      const auto without = with(0);
+      auto found = with(best);
+      if (!nowhere_worse(found, without)) found = with(0);
+      if (told) told(fit.host, mean_of(found));
+    }
+  }
+  fit.fitted = errors_of(validation, rows.fitted);
+  fit.held_out = errors_of(validation, rows.held_out, &fit.groups);
+  validation.set_host({});
+  return fit;
+}
+
+}  // namespace orrery
