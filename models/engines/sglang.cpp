@@ -1,11 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <deque>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "sim/serving/scheduler.h"
 
 namespace orrery {
+
+/// In which order requests of SGLang that wait come to their turn.
+enum class SchedulePolicy : std::uint8_t {
+  kFcfs,  ///< as they came
+  kLpm,   ///< the longest kept prefix first
+  kLof    ///< the longest answer first
+};
+
+namespace config {
+template <>
+struct EnumNames<SchedulePolicy> {
+  static constexpr std::pair<SchedulePolicy, const char*> values[] = {
+      {SchedulePolicy::kFcfs, "fcfs"},
+      {SchedulePolicy::kLpm, "lpm"},
+      {SchedulePolicy::kLof, "lof"}};
+};
+}  // namespace config
+
 namespace {
 
 struct Sglang;
@@ -15,12 +37,17 @@ constexpr std::int64_t kMostReckoned = 4096;
 /// Iterations of decodes until the ratio is at its least, the share of it that is left then, and
 /// the iterations that a retraction reckons with (sglang/global_config.py).
 constexpr double kDecaySteps = 600, kLeastRatio = 0.14, kRetractSteps = 20;
+/// Requests that wait at most for prefixes to be looked up, and tokens of a prefix that others wait
+/// for (IN_BATCH_PREFIX_CACHING_CHECK_THRESHOLD, _DEPRIORITIZE_THRESHOLD; schedule_policy.py).
+constexpr std::size_t kMostLookedUp = 128;
+constexpr std::int64_t kLittleKept = 32;
 
 /// The scheduler of SGLang (srt/managers/scheduler.py, schedule_policy.py): an iteration is either
 /// of prompts or of decodes, prompts first; with `enable_mixed_chunk` decodes ride along. A request
 /// joins where the cache has room for it and for what those that run are likely to produce yet: a
 /// share of their answers, `new_token_ratio`, that falls while nothing goes wrong. Where decodes
-/// find no room, requests with the shortest answers are retracted, and the ratio rises.
+/// find no room, requests with the shortest answers are retracted, and the ratio rises. Those that
+/// wait are ordered by `schedule_policy` before each iteration.
 class SglangScheduler final : public Scheduler {
  public:
   explicit SglangScheduler(const Sglang& rules);
@@ -28,6 +55,7 @@ class SglangScheduler final : public Scheduler {
 
  private:
   double reserved(const Queue& queue) const;
+  void sort(Queue& queue, const KvPool& pool) const;
   void go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out);
   void join(Queue& queue, KvPool& pool, Batch& out);
   void retract(Queue& queue, KvPool& pool);
@@ -65,6 +93,7 @@ struct Sglang final : SchedulerConfig {
   std::int64_t cuda_graph_max_bs = 160;
   std::int64_t max_running_requests = 256, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
   std::int64_t page_size = 1, max_total_tokens = 0;
+  SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
   double mem_fraction_static = 0.88, schedule_conservativeness = 1;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
 
@@ -83,6 +112,10 @@ struct Sglang final : SchedulerConfig {
                       between(-1, 1e7))
             .optional("max_prefill_tokens", &Sglang::max_prefill_tokens,
                       "tokens of the prompts that begin in an iteration at most", between(1, 1e7))
+            .optional("schedule_policy", &Sglang::schedule_policy,
+                      "order of requests that wait: as they come, the longest kept prefix first "
+                      "(of up to 128 that wait; those whose prefix another one computes first wait "
+                      "for it), or the longest answer first")
             .optional("page_size", &Sglang::page_size, "tokens of a page of the cache",
                       between(1, 4096))
             .optional("max_total_tokens", &Sglang::max_total_tokens,
@@ -126,6 +159,55 @@ double SglangScheduler::reserved(const Queue& queue) const {
   for (const RequestState& p : queue.running)
     left += std::min(p.request.output - p.produced, kMostReckoned);
   return ratio_ * static_cast<double>(left);
+}
+
+/// Whether two prompts begin with more than little in common.
+bool begin_alike(const Request& a, const Request& b) {
+  if (a.prefix == nullptr || b.prefix == nullptr) return false;
+  const auto [end, other] = std::mismatch(a.prefix->pieces.begin(), a.prefix->pieces.end(),
+                                          b.prefix->pieces.begin(), b.prefix->pieces.end());
+  return (end - a.prefix->pieces.begin()) * a.prefix->tokens >= kLittleKept;
+}
+
+/// Tokens of the prompt of each request that are kept; -1 where one before it in the queue will
+/// have computed what both begin with, so that it is better off waiting.
+std::vector<std::int64_t> kept_of(const std::deque<RequestState>& waiting, const KvPool& pool) {
+  std::vector<std::int64_t> kept;
+  std::vector<const Request*> first;  // of those that nothing is kept of
+  for (const RequestState& state : waiting) {
+    kept.push_back(pool.kept(state.request));
+    if (kept.back() > kLittleKept) continue;
+    const bool follows = std::any_of(first.begin(), first.end(), [&](const Request* other) {
+      return begin_alike(*other, state.request);
+    });
+    if (follows) {
+      kept.back() = -1;
+    } else {
+      first.push_back(&state.request);
+    }
+  }
+  return kept;
+}
+
+/// Puts those that wait in the order of the policy; equals stay as they were.
+void SglangScheduler::sort(Queue& queue, const KvPool& pool) const {
+  std::deque<RequestState>& waiting = queue.waiting;
+  if (waiting.size() < 2) return;
+  if (rules_.schedule_policy == SchedulePolicy::kLof) {
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const RequestState& a, const RequestState& b) {
+                       return a.request.output > b.request.output;
+                     });
+  }
+  if (rules_.schedule_policy != SchedulePolicy::kLpm || waiting.size() > kMostLookedUp) return;
+  const std::vector<std::int64_t> kept = kept_of(waiting, pool);
+  std::vector<std::size_t> order(waiting.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return kept[a] > kept[b]; });
+  std::deque<RequestState> sorted;
+  for (const std::size_t i : order) sorted.push_back(std::move(waiting[i]));
+  waiting = std::move(sorted);
 }
 
 /// A prompt that has begun to enter goes on first.
@@ -216,6 +298,7 @@ void SglangScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
   prefill_left_ = rules_.max_prefill_tokens;
   chunk_left_ = chunks ? rules_.chunked_prefill_size : INT64_MAX;
   go_on_with_chunk(queue, pool, out);
+  sort(queue, pool);
   join(queue, pool, out);
   if (!out.shares.empty() && !rules_.enable_mixed_chunk) return;
   if (out.shares.empty()) retract(queue, pool);

@@ -68,6 +68,8 @@ struct QueueTrend {
   double deviation = 0;    ///< standard error of the slope
   double mean = 0;         ///< requests that wait
   Picoseconds from = 0;    ///< what was before is warm-up, and not looked at
+  /// When the growth begins: a level until then and a line from there on fit best.
+  Picoseconds since = 0;
   bool saturated = false;  ///< the slope is above zero with a confidence of 95 %, one-sided
 };
 

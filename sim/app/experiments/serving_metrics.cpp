@@ -76,6 +76,11 @@ const DeclaredMetric kSaturated{
      "the arrivals, after a tenth that is cut as warm-up, is above zero with 95 % confidence, and "
      "they come to more than one at a time",
      kServing}};
+const DeclaredMetric kSaturatedSince{
+    {"saturated_since_s", "s",
+     "time from the first arrival at which the growth of those that wait begins: a level and, from "
+     "there on, a line fit them best; where saturated is yes",
+     kServing}};
 const DeclaredMetric kQueueSlope{
     {"queue_slope", "1/s", "growth of the requests that wait, after the warm-up", kServing}};
 const DeclaredMetric kMeanWaiting{
@@ -199,7 +204,9 @@ void report_times(RequestTimes& times, const ServingLog& log, RunRecord& record)
 
 void report_queue(const ServingLog& log, RunRecord& record) {
   const QueueTrend trend = queue_trend(log.answers());
-  add_label(record, kSaturated, trend.saturated && trend.mean > 1 ? "yes" : "no");
+  const bool saturated = trend.saturated && trend.mean > 1;
+  add_label(record, kSaturated, saturated ? "yes" : "no");
+  if (saturated) add_metric(record, kSaturatedSince, to_seconds(trend.since).base());
   add_metric(record, kQueueSlope, trend.slope);
   add_metric(record, kMeanWaiting, trend.mean);
   add_metric(record, kWarmUp, to_seconds(trend.from).base());

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
+#include <vector>
 
 #include "tests/unit/serving/fixture.h"
 
@@ -126,6 +128,56 @@ TEST(Sglang, ReservesAShareOfTheAnswersThatRun) {
   EXPECT_EQ(bold.step(), "P0:100");
   bold.queue.waiting.push_back({.request = {1, 0, 600, 100}});
   EXPECT_EQ(bold.step(), "P1:600");
+}
+
+/// Prompts of 100 tokens or more, of which the first 64 have a hash.
+Request beginning(std::int64_t id, std::int64_t prompt, std::uint64_t hash) {
+  return {id, 0, prompt, 2, std::make_shared<PrefixHashes>(PrefixHashes{64, {hash}})};
+}
+
+TEST(Sglang, ByLpmTheLongestKeptPrefixJoinsFirst) {
+  const auto next = [](const std::string& policy) {
+    Engine engine("{kind: sglang, chunked_prefill_size: 100, schedule_policy: " + policy + "}",
+                  9999, {beginning(0, 100, 7)});
+    EXPECT_EQ(engine.step(), "P0:100");
+    EXPECT_EQ(engine.step(), "D0");  // its first 64 tokens stay
+    engine.queue.waiting.push_back({.request = beginning(1, 150, 8)});
+    engine.queue.waiting.push_back({.request = beginning(2, 110, 7)});
+    return engine.step();
+  };
+  EXPECT_EQ(next("fcfs"), "P1:100");
+  EXPECT_EQ(next("lpm"), "P2:46 P1:54");
+}
+
+TEST(Sglang, ByLpmWhoBeginsAsAnotherWaitsForIt) {
+  Engine engine("{kind: sglang, chunked_prefill_size: 100, schedule_policy: lpm}", 9999,
+                {beginning(0, 100, 7), beginning(1, 100, 7), beginning(2, 100, 8)});
+  EXPECT_EQ(engine.step(), "P0:100");
+  EXPECT_EQ(engine.step(), "P1:36 P2:64");  // 64 of 1 are kept by now
+  Engine fcfs("{kind: sglang, chunked_prefill_size: 200}", 9999,
+              {beginning(0, 100, 7), beginning(1, 100, 7), beginning(2, 100, 8)});
+  EXPECT_EQ(fcfs.step(), "P0:100 P1:100");  // the same tokens twice
+  Engine lpm("{kind: sglang, chunked_prefill_size: 200, schedule_policy: lpm}", 9999,
+             {beginning(0, 100, 7), beginning(1, 100, 7), beginning(2, 100, 8)});
+  EXPECT_EQ(lpm.step(), "P0:100 P2:100");
+}
+
+TEST(Sglang, ByLpmALongQueueStaysInItsOrder) {
+  std::vector<Request> requests = {beginning(0, 100, 1000)};
+  Engine engine("{kind: sglang, chunked_prefill_size: 100, schedule_policy: lpm}", 99999, requests);
+  EXPECT_EQ(engine.step(), "P0:100");
+  EXPECT_EQ(engine.step(), "D0");
+  for (std::int64_t i = 1; i <= 128; ++i)
+    engine.queue.waiting.push_back({.request = beginning(i, 100, static_cast<std::uint64_t>(i))});
+  engine.queue.waiting.push_back({.request = beginning(129, 110, 1000)});
+  EXPECT_EQ(engine.step(), "P1:100");         // 129 wait: nothing is looked up
+  EXPECT_EQ(engine.step(), "P129:46 P2:54");  // 128 wait
+}
+
+TEST(Sglang, ByLofTheLongestAnswerJoinsFirst) {
+  Engine engine("{kind: sglang, chunked_prefill_size: 100, schedule_policy: lof}", 9999,
+                {{0, 0, 100, 5}, {1, 0, 100, 50}});
+  EXPECT_EQ(engine.step(), "P1:100");
 }
 
 TEST(Sglang, RetractsTheShortestAnswerWhereTheCacheIsFull) {

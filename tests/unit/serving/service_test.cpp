@@ -431,10 +431,19 @@ TEST(QueueTrend, GrowsWhereWaitsDo) {
   const QueueTrend trend = queue_trend(answers_of([](double t) { return 0.1 * t; }));
   EXPECT_TRUE(trend.saturated);
   EXPECT_NEAR(trend.slope, 100 * (1 - 1 / 1.1), 0.1);
+  EXPECT_EQ(trend.since, trend.from);
   const QueueTrend steady =
       queue_trend(answers_of([](double t) { return 0.05 + 0.02 * std::sin(7 * t); }));
   EXPECT_FALSE(steady.saturated);
   EXPECT_NEAR(steady.mean, 5, 0.2);
+}
+
+TEST(QueueTrend, TellsSinceWhenItGrows) {
+  // Of 20 s those after 12.
+  const QueueTrend trend =
+      queue_trend(answers_of([](double t) { return 0.05 + 0.5 * std::max(0.0, t - 12); }));
+  EXPECT_TRUE(trend.saturated);
+  EXPECT_NEAR(to_seconds(trend.since).base(), 12, 0.9);  // to a stretch
 }
 
 }  // namespace
