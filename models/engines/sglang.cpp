@@ -297,6 +297,8 @@ void SglangScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
   const bool chunks = rules_.chunked_prefill_size > 0;
   prefill_left_ = rules_.max_prefill_tokens;
   chunk_left_ = chunks ? rules_.chunked_prefill_size : INT64_MAX;
+  // Prompts are in the tree once they are computed, before any decode (cache_unfinished_req).
+  for (RequestState& p : queue.running) pool.publish(p);
   go_on_with_chunk(queue, pool, out);
   sort(queue, pool);
   join(queue, pool, out);

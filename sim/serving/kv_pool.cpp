@@ -141,7 +141,7 @@ void KvPool::share(RequestState& progress) {
 }
 
 bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
-  if (caches(progress.request)) share(progress);
+  publish(progress);
   const std::int64_t held = progress.blocks + progress.shared * piece_blocks_;
   const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
   const std::int64_t more = blocks_of(progress.cached + tokens + guesses) - held;

@@ -58,7 +58,11 @@ class KvPool {
   void put_back(RequestState& progress);
   /// Tokens of a prompt that are kept, and need not be computed.
   std::int64_t kept(const Request& request) const;
-  /// Makes room for `tokens` more in the cache of a request, and for the guesses of one that
+  /// What a request has computed of its prompt is there for others from now on.
+  void publish(RequestState& progress) {
+    if (caches(progress.request)) share(progress);
+  }
+  /// Publishes, then makes room for `tokens` more in the cache of a request, and for the guesses of one that
   /// decodes. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);
   /// Time to bring back what was found in tiers since the last call: of all tiers at once.
