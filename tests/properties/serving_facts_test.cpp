@@ -68,7 +68,7 @@ TEST(Facts, OfServingMoveResults) {
        "{experiment: serving, model: qwen2_5_3b, serving: {slo: {ttft: 10 ms, tpot: 10 ms, e2el: "
        "100 ms, ttft_p99: 20 ms, tpot_p99: 20 ms, e2el_p99: 200 ms}, workload: {rate: 50 /s, "
        "requests: 12, input: {uniform: [100, 400]}, output: {lognormal: {mean: 20, p90: 44}}}, "
-       "fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}"},
+       "fleet: [{system: dgx_h100, engine: {kind: vllm, host: {}}}]}}"},
       {{"serving.workload.poisson.input.lognormal"},
        serving("rate: 50 /s, requests: 12, input: {lognormal: {median: 200, p90: 500}}, output: 4",
                "kind: vllm")},
@@ -162,6 +162,10 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "vllm.version",
        serving(kFew, "kind: vllm, host: {iteration: 1 ms}"),
        {"serving.fleet.0.engine.version=0.14.1"}},
+      {engine + "sglang.schedule_policy",
+       serving("rate: 200 /s, requests: 24, output: {uniform: [2, 40]}",
+               "kind: sglang, max_running_requests: 4"),
+       {"serving.fleet.0.engine.schedule_policy=lof"}},
       {engine + "vllm.moe_backend",
        "{experiment: serving, model: gpt_oss_20b, serving: {workload: {rate: 200 /s, requests: 6, "
        "input: 100, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",
