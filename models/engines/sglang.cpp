@@ -13,7 +13,7 @@ namespace orrery {
 
 /// In which order requests of SGLang that wait come to their turn.
 enum class SchedulePolicy : std::uint8_t {
-  kFcfs,  ///< as they came
+  kFcfs,  ///< order of arrival
   kLpm,   ///< the longest kept prefix first
   kLof    ///< the longest answer first
 };

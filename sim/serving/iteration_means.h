@@ -9,8 +9,8 @@ namespace orrery {
 
 /// Times by which iterations are longer than predicted.
 struct Slowness {
-  double decodes = 1;  ///< of those without prompts
-  double prompts = 1;  ///< of those with prompts
+  double decodes = 1;  ///< factor of iterations without prompts
+  double prompts = 1;  ///< factor of iterations with prompts
 
   double of(const BatchShape& shape) const { return shape.chunks.empty() ? decodes : prompts; }
 };

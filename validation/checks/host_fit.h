@@ -31,8 +31,8 @@ struct ServingTimesErrors {
 
 struct HostFit {
   HostCosts host;
-  ServingTimesErrors fitted, held_out;                ///< with that host
-  ServingTimesErrors fitted_before, held_out_before;  ///< with a host that takes no time
+  ServingTimesErrors fitted, held_out;                ///< errors with that host
+  ServingTimesErrors fitted_before, held_out_before;  ///< errors with a host that takes no time
   std::map<std::string, ServingTimesErrors> groups, groups_before;  ///< held out, by MODEL@SYSTEM
 };
 

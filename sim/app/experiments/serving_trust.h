@@ -24,7 +24,7 @@ class ServingTrust {
                const std::vector<Instance>& instances, std::int64_t seed);
 
   const ProvenanceTime& time() const { return time_; }
-  /// Of each group, at p10 and at p90.
+  /// Slowness of each group, at p10 and at p90.
   const std::array<std::vector<Slowness>, 2>& bounds() const { return bounds_; }
 
  private:

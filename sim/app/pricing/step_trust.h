@@ -17,8 +17,8 @@ struct StepTrust {
   std::vector<double> factors;           ///< how many times longer it takes, by draw (draws.h)
 };
 
-/// Of a step whose kernels and collectives follow each other, as those of inference do on each
-/// rank.
+/// The trust of a step whose kernels and collectives follow each other, as those of inference do on
+/// each rank.
 StepTrust step_trust(const StepMachine& machine, const Program& program, std::int64_t seed);
 
 }  // namespace orrery

@@ -152,7 +152,7 @@ TEST(AdapterDraws, AConversationKeepsItsAdapter) {
 
 /// Requests one after the other through one slot; iterations of 1 ms, adapters of 2 ms.
 Picoseconds served_until(const std::vector<std::int32_t>& adapters) {
-  const auto engine = test::read_of<SchedulerConfig>("{kind: vllm}");
+  const auto engine = test::engine_of("{kind: vllm}");
   PricedBy pricer([](const BatchShape&) { return Picoseconds{1'000'000'000}; });
   std::vector<Instance> instances;
   InstanceRules rules{.kv = {16, 1000, false}};

@@ -45,7 +45,7 @@ struct Served {
 
 Served serve(std::vector<Request> requests, const Split& split = {},
              const std::string& engine_keys = "{kind: vllm}") {
-  const auto engine = test::read_of<SchedulerConfig>(engine_keys);
+  const auto engine = test::engine_of(engine_keys);
   PricedBy pricer(constant);
   const EngineMemory memory = engine->memory();
   Served served;
