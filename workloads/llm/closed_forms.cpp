@@ -43,6 +43,27 @@ Bytes textbook_activations(const TextbookDimensions& d) {
   return Bytes(2.0 * static_cast<double>(d.layers) * static_cast<double>(values));
 }
 
+AnswerFlops::AnswerFlops(const LlmConfig& model)
+    : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)),
+      products_(static_cast<double>(products_per_key(model.attention))) {
+  matrices_ = static_cast<double>(count_parameters(model).active_matrices) - head_;
+  for (const LayerConfig& layer : model.layers) ++windows_[layer.window];
+}
+
+double AnswerFlops::keys(std::int64_t tokens) const {
+  if (tokens == 0) return 0;
+  double all = 0;
+  for (const auto& [window, layers] : windows_)
+    all += layers * mean_keys(tokens, window, true) * static_cast<double>(tokens);
+  return all;
+}
+
+Flops AnswerFlops::of(std::int64_t prompt, std::int64_t kept, std::int64_t output) const {
+  const std::int64_t end = prompt + output - 1;
+  return Flops(2 * (matrices_ * static_cast<double>(end - kept) +
+                    head_ * static_cast<double>(output) + products_ * (keys(end) - keys(kept))));
+}
+
 Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal) {
   if (sequence <= 0) throw std::logic_error("model_flops_per_token: the sequence must be positive");
   const auto products = static_cast<double>(products_per_key(model.attention));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "sim/units/units.h"
 #include "workloads/llm/llm_config.h"
@@ -39,5 +40,23 @@ Bytes textbook_activations(const TextbookDimensions& d);
 /// `sequence` (the convention of Megatron-Bridge's "model TFLOP"), otherwise all; windows bound
 /// both.
 Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal);
+
+/// Forward FLOPs that a model needs to answer a request, by the same convention: those of every
+/// token that is computed once, the head for tokens of the answer alone.
+class AnswerFlops {
+ public:
+  explicit AnswerFlops(const LlmConfig& model);
+
+  /// @param kept tokens of the prompt that were in a cache before
+  /// @param output tokens of the answer, of which the last is not computed on
+  Flops of(std::int64_t prompt, std::int64_t kept, std::int64_t output) const;
+
+ private:
+  /// Keys that the first so many tokens meet, in all layers.
+  double keys(std::int64_t tokens) const;
+
+  double matrices_, head_, products_;       ///< multiply-adds of a token, and of a key
+  std::map<std::int64_t, double> windows_;  ///< layers by their window; 0: they see all
+};
 
 }  // namespace orrery

@@ -39,6 +39,15 @@ inline const DeclaredMetric kSystemTokensPerJoule{
     {"system_tokens_per_joule", "1/J",
      "tokens (of serving: of answers) over the energy of all systems",
      "training, inference, serving"}};
+inline const DeclaredMetric kModelFlopsUtilization{
+    {"model_flops_utilization", "1",
+     "model FLOPs (no recomputation, causal attention) over the dense peak; of serving: those of "
+     "what was answered over the peak of the replicas that were held",
+     "training, inference, serving", Follows::kRate}};
+inline const DeclaredMetric kPeakMemoryBytes{
+    {"peak_memory_bytes", "B",
+     "device memory of the fullest rank; of serving: all blocks of its cache included",
+     "training, inference, serving"}};
 inline const DeclaredMetric kSimulatedTime{
     {"simulated_time_s", "s", "simulated time", "all", Follows::kTime}};
 inline const DeclaredMetric kEvents{{"events", "1", "events of the simulation", "all"}};

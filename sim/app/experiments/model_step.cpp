@@ -27,15 +27,9 @@ const DeclaredMetric kTokensPerSPerAccelerator{
     {"tokens_per_s_per_accelerator", "1/s",
      "tokens of the step over its time and the accelerator packages", "training, inference",
      Follows::kRate}};
-const DeclaredMetric kModelFlopsUtilization{
-    {"model_flops_utilization", "1",
-     "model FLOPs (no recomputation, causal attention) over the dense peak", "training, inference",
-     Follows::kRate}};
 const DeclaredMetric kHardwareFlopsUtilization{{"hardware_flops_utilization", "1",
                                                 "FLOPs executed over the dense peak",
                                                 "training, inference", Follows::kRate}};
-const DeclaredMetric kPeakMemoryBytes{
-    {"peak_memory_bytes", "B", "device memory of the fullest rank", "training, inference"}};
 const DeclaredMetric kMemoryShortfallBytes{
     {"memory_shortfall_bytes", "B",
      "device memory that the fullest rank of a point lacks which does not fit",

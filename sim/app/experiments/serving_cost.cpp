@@ -8,6 +8,8 @@
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
+#include "sim/machine/kernel_model.h"
+#include "workloads/llm/closed_forms.h"
 
 namespace orrery {
 namespace {
@@ -30,17 +32,34 @@ std::optional<double> group_price(const ServingGroup& group, const std::optional
 
 }  // namespace
 
-ServedWork served_work(const Service& service, const ServingLog& log,
+ServedWork served_work(const LlmConfig& model, const Service& service, const ServingLog& log,
                        const std::vector<Instance>& instances, const Autoscaler* autoscaler) {
   ServedWork work;
   work.duration = to_seconds(service.now() - service.first_arrival());
-  for (const ServedRequest& answer : log.answers()) work.output_tokens += answer.output;
+  const AnswerFlops flops(model);
+  for (const ServedRequest& answer : log.answers()) {
+    work.output_tokens += answer.output;
+    work.flops += flops.of(answer.prompt, answer.found, answer.output);
+  }
   for (std::size_t i = 0; i < instances.size(); ++i) {
     const Seconds held =
         autoscaler == nullptr ? work.duration : to_seconds(autoscaler->held(i, service.now()));
     work.held.push_back(std::min(held, work.duration));
   }
   return work;
+}
+
+void report_serving_utilization(const ServingConfig& serving, const ServedWork& work,
+                                RunRecord& record) {
+  Flops most;
+  std::size_t next = 0;
+  for (const ServingGroup& group : serving.fleet) {
+    const FlopsPerSecond peak =
+        matrix_peak(group.system.accelerator, group.precision) * group.parallel.ranks();
+    for (int replica = 0; replica < group.replicas; ++replica, ++next)
+      most += peak * work.held[next];
+  }
+  add_metric(record, kModelFlopsUtilization, work.flops / most);
 }
 
 void report_serving_energy(const ServingConfig& serving, const ServingFleet& fleet,

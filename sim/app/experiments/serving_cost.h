@@ -11,12 +11,17 @@ namespace orrery {
 struct ServedWork {
   Seconds duration;
   double output_tokens = 0;
+  Flops flops;                ///< those that the model needs for all answers
   std::vector<Seconds> held;  ///< time for which each instance was held
 };
 
 /// @param autoscaler of the service; null: all instances were there always
-ServedWork served_work(const Service& service, const ServingLog& log,
+ServedWork served_work(const LlmConfig& model, const Service& service, const ServingLog& log,
                        const std::vector<Instance>& instances, const Autoscaler* autoscaler);
+
+/// What share of the peak of the replicas, while they are held, the answers needed.
+void report_serving_utilization(const ServingConfig& serving, const ServedWork& work,
+                                RunRecord& record);
 
 /// Energy of the accelerators: that of iterations above idle, and idling all the time; with what
 /// systems draw beside them, where they tell.

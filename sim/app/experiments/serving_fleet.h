@@ -23,6 +23,9 @@ struct ServingMemory {
   Bytes windows;  ///< caches that do not grow with a sequence: those of sliding windows
   Bytes block;    ///< a block of the cache
   std::int64_t blocks = 0;
+
+  /// What the engine takes.
+  Bytes taken() const { return weights + working + windows + block * static_cast<double>(blocks); }
 };
 
 /// Blocks that a rank has for keys and values.

@@ -212,21 +212,32 @@ void report_queue(const ServingLog& log, RunRecord& record) {
   add_metric(record, kWarmUp, to_seconds(trend.from).base());
 }
 
-void lower(RunRecord& record, const DeclaredMetric& metric, double value) {
+/// Of groups, the one with the least or the most.
+void keep(RunRecord& record, const DeclaredMetric& metric, double value,
+          const double& (*which)(const double&, const double&)) {
   for (Metric& known : record.metrics) {
     if (known.name != metric.info().name) continue;
-    known.value = std::min(known.value, value);
+    known.value = which(known.value, value);
     return;
   }
   add_metric(record, metric, value);
+}
+
+void keep_least(RunRecord& record, const DeclaredMetric& metric, double value) {
+  keep(record, metric, value, std::min<double>);
+}
+
+void keep_most(RunRecord& record, const DeclaredMetric& metric, double value) {
+  keep(record, metric, value, std::max<double>);
 }
 
 }  // namespace
 
 bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record) {
   const EngineMemory engine = group.engine->memory();
-  lower(record, kKvBlocks, static_cast<double>(memory.blocks));
-  lower(record, kKvTokens, static_cast<double>(memory.blocks * engine.block_tokens));
+  keep_least(record, kKvBlocks, static_cast<double>(memory.blocks));
+  keep_least(record, kKvTokens, static_cast<double>(memory.blocks * engine.block_tokens));
+  keep_most(record, kPeakMemoryBytes, memory.taken().base());
   if (memory.blocks > 0) return true;
   const Bytes taken = memory.weights + memory.working + memory.windows + memory.block;
   record.status = RunStatus::kInfeasible;

@@ -202,6 +202,26 @@ TEST(Serving, TokensCostWhatTheFleetCostsMeanwhile) {
   EXPECT_EQ(simulate(load(kOne, {"serving.prices=none"})).find("usd_per_hour"), nullptr);
 }
 
+TEST(Serving, UtilizationIsWhatAnswersNeedOfTheReplicasThatAreHeld) {
+  const RunRecord one = simulate(load(kOne, {"serving.workload.output=1"}));
+  const RunRecord step = simulate(
+      load("{experiment: inference, system: dgx_h100, model: llama_3_1_8b, batch: {micro: 1, "
+           "sequence: 512}, phase: prefill}"));
+  const double mfu = metric(one, "model_flops_utilization");
+  EXPECT_NEAR(mfu, metric(step, "model_flops_utilization"), 0.002 * mfu);
+  const RunRecord two =
+      simulate(load(kOne, {"serving.workload.output=1", "serving.fleet.0.replicas=2"}));
+  EXPECT_NEAR(metric(two, "model_flops_utilization"), mfu / 2, 1e-9);
+}
+
+TEST(Serving, MemoryIsThatOfAllBlocks) {
+  const RunRecord record = simulate(load(kOne));
+  // All that vLLM may use of 81,559 MiB, but for less than a block of 2 MiB.
+  const double used = metric(record, "peak_memory_bytes");
+  EXPECT_LE(used, 0.9 * 81559 * 1048576);
+  EXPECT_GT(used, 0.9 * 81559 * 1048576 - 2 * 1048576);
+}
+
 TEST(Serving, EnergyIsThatOfIterationsAndOfIdling) {
   const RunRecord record = simulate(load(kOne, {"serving.workload.output=2"}));
   const auto step = [](const char* keys) {

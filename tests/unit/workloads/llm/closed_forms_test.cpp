@@ -107,6 +107,20 @@ TEST(ModelFlopsPerToken, GrowWithTheSequence) {
   }
 }
 
+TEST(AnswerFlops, AreThoseOfItsTokens) {
+  const LlmConfig model = shipped("llama_3_1_8b");
+  const AnswerFlops flops(model);
+  const double head = 2.0 * 128256 * 4096;
+  // A prompt of 512 and its first token: the head once instead of 512 times.
+  EXPECT_DOUBLE_EQ(flops.of(512, 0, 1).base(),
+                   model_flops_per_token(model, 512, true).base() * 512 - 511 * head);
+  // Of 513 tokens in all 256 were kept: 257 are computed, and the head twice. Keys are half of the
+  // squares, 4 x 4096 FLOPs each in 32 layers.
+  const double matrices = 2.0 * static_cast<double>(count_parameters(model).active_matrices) - head;
+  EXPECT_DOUBLE_EQ(flops.of(512, 256, 2).base(),
+                   matrices * 257 + head * 2 + 32.0 * 4 * 4096 * (513 * 513 - 256 * 256) / 2);
+}
+
 TEST(ModelFlopsPerToken, OfAnEmptySequenceAreABug) {
   EXPECT_THROW(model_flops_per_token(shipped("gpt2"), 0, true), std::logic_error);
 }
