@@ -212,7 +212,7 @@ void report_queue(const ServingLog& log, RunRecord& record) {
   add_metric(record, kWarmUp, to_seconds(trend.from).base());
 }
 
-/// Of groups, the one with the least or the most.
+/// Keeps the least or the most of all groups.
 void keep(RunRecord& record, const DeclaredMetric& metric, double value,
           const double& (*which)(const double&, const double&)) {
   for (Metric& known : record.metrics) {
