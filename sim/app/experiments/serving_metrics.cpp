@@ -224,9 +224,8 @@ void lower(RunRecord& record, const DeclaredMetric& metric, double value) {
 }  // namespace
 
 bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record) {
-  const EngineMemory engine = group.engine->memory();
   lower(record, kKvBlocks, static_cast<double>(memory.blocks));
-  lower(record, kKvTokens, static_cast<double>(memory.blocks * engine.block_tokens));
+  lower(record, kKvTokens, static_cast<double>(memory.blocks * memory.block_tokens));
   if (memory.blocks > 0) return true;
   const Bytes taken = memory.weights + memory.working + memory.windows + memory.block;
   record.status = RunStatus::kInfeasible;

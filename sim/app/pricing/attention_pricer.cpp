@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/app/pricing/decode_summary.h"
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/layers.h"
 
 namespace orrery {
@@ -130,24 +131,29 @@ StepPrice AttentionPricer::price(const AttentionPart& part,
   return sum;
 }
 
-/// @param at keys of the longest, and the mean over them
+/// @param at keys of the longest on a rank, and the mean over them
 StepPrice AttentionPricer::price_decodes(std::int64_t sequences, std::int64_t queries,
                                          const ColumnTable::Point& at) const {
-  const std::int64_t longest = std::llround(at[0]) - 1;
-  const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1]);
+  const std::int64_t longest = std::llround(at[0] * shards()) - 1;
+  const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1] * shards());
   const auto context = std::clamp<std::int64_t>(keys - sequences, longest, sequences * longest);
   return price(decodes_alone(plan_, {sequences, longest, context, {}, queries}));
 }
 
 /// Without expansions.
-StepPrice AttentionPricer::price_chunk(std::int64_t tokens, std::int64_t earlier) const {
+/// @param rows tokens; with context parallelism those of a piece, which is what ranks pad a chunk
+/// to
+StepPrice AttentionPricer::price_chunk(std::int64_t rows, std::int64_t earlier) const {
+  const int cp = plan_.parallel.cp;
+  const std::int64_t tokens = cp == 1 ? rows : 2 * cp * rows;
   return price(
       {Phase::kPrefill, 1, tokens, earlier + tokens, {}, true},
       [this](const StepList& steps) { return is_latent() ? products_of(steps, false) : steps; });
 }
 
 StepPrice AttentionPricer::price_expansion(std::int64_t context) const {
-  return price({Phase::kPrefill, 1, 1, context, {}, true},
+  const std::int64_t padded = plan_.parallel.cp * context_share(1, plan_.parallel.cp);
+  return price({Phase::kPrefill, 1, padded, context, {}, true},
                [](const StepList& steps) { return products_of(steps, true); });
 }
 
@@ -164,15 +170,18 @@ ColumnTable& AttentionPricer::decodes(std::int64_t queries) {
 
 bool AttentionPricer::add_decodes(const BatchShape& shape, double weight, PriceTerms& terms) {
   if (shape.sequences == 0) return true;
-  const auto longest = static_cast<double>(shape.longest + 1);
-  const double mean = static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
+  const double longest = static_cast<double>(shape.longest + 1) / shards();
+  const double mean =
+      (static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1) / shards();
   return decodes(shape.queries).add(shape.sequences, {longest, mean / longest}, weight, terms);
 }
 
 bool AttentionPricer::add_chunk(const Chunk& chunk, double weight, PriceTerms& terms) {
-  const bool known =
-      chunks_.add(chunk.tokens, {static_cast<double>(chunk.context), 0}, weight, terms);
-  return (!is_latent() || expansions_.add(chunk.context + chunk.tokens, weight, terms)) && known;
+  const int cp = plan_.parallel.cp;
+  const std::int64_t rows = cp == 1 ? chunk.tokens : context_piece(chunk.tokens, cp);
+  const std::int64_t padded = cp * context_share(chunk.tokens, cp);
+  const bool known = chunks_.add(rows, {static_cast<double>(chunk.context), 0}, weight, terms);
+  return (!is_latent() || expansions_.add(chunk.context + padded, weight, terms)) && known;
 }
 
 bool AttentionPricer::add(const BatchShape& shape, double weight, PriceTerms& terms) {

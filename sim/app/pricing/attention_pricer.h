@@ -48,20 +48,23 @@ class AttentionPricer {
   StepPrice price_decodes(std::int64_t sequences, std::int64_t queries,
                           const ColumnTable::Point& at) const;
   ColumnTable& decodes(std::int64_t queries);
-  StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
+  StepPrice price_chunk(std::int64_t rows, std::int64_t earlier) const;
   StepPrice price_expansion(std::int64_t context) const;
   bool add_decodes(const BatchShape& shape, double weight, PriceTerms& terms);
   bool add_chunk(const Chunk& chunk, double weight, PriceTerms& terms);
   bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
+  /// Ranks that share the cache of a sequence.
+  double shards() const { return plan_.parallel.cache_shards(); }
 
   const PartPricer& parts_;
   const LlmConfig& model_;
   const InferenceConfig& plan_;
   DeviceLoad taken_;
   std::vector<LayerKind> layers_;
-  /// Prices by queries of each sequence: sequences; keys of the longest, mean over longest.
+  /// Prices by queries of each sequence: sequences; keys of the longest on a rank, mean over
+  /// longest.
   std::map<std::int64_t, ColumnTable> decodes_;
-  ColumnTable chunks_;   ///< tokens; earlier tokens
+  ColumnTable chunks_;   ///< tokens, of context parallel ranks those of a piece; earlier tokens
   RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence
 };
 
