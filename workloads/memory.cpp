@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/graph/memory_profile.h"
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layers.h"
@@ -127,6 +128,18 @@ double inference_working(const LayerTask& task) {
   return (widest + real(w.tokens()) * hidden) * bytes;  // the residual stream stays
 }
 
+/// Keys and values of prompts of one layer that cp ranks gather, expanded where they are latents.
+double gathered_bytes(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  if (w.cp == 1) return 0;
+  const CoreShape c = core_shape(task);
+  std::int64_t keys = 0;
+  for (const AttentionPart& part : w.attention_parts())
+    if (part.phase != Phase::kDecode) keys += gathered_keys(part, w);
+  return real(keys * c.kv_heads * (c.qk_dim + c.v_dim)) * activation_bytes(w.precision);
+}
+
+/// What lies on ranks in turn is as much on each, to a token a sequence.
 double cache_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const AttentionConfig& a = task.model.attention;
@@ -142,7 +155,7 @@ double cache_bytes(const LayerTask& task) {
   const std::int64_t elements = a.kind == AttentionKind::kLatent
                                     ? a.kv_elements_per_token()
                                     : 2 * local_kv_heads(a, w.tp) * a.head_dim;
-  return real(tokens * elements) * element_bytes(w.kv_precision);
+  return real(tokens * elements) * element_bytes(w.kv_precision) / (w.cp * w.dcp);
 }
 
 LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, int stage) {
@@ -164,7 +177,7 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
     const LayerTask task{model, model.layers[static_cast<std::size_t>(i)], work};
     use.kv_cache += Bytes(cache_bytes(task));
-    use.working = std::max(use.working, Bytes(inference_working(task)));
+    use.working = std::max(use.working, Bytes(inference_working(task) + gathered_bytes(task)));
   }
   if (stage == config.parallel.pp - 1) {
     // Gathered on every rank, for prefill only the last token of every sequence.

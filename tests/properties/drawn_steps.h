@@ -26,7 +26,7 @@ struct SteppedPlan {
   const char* set = nullptr;  ///< one more key
 };
 
-/// Six models on four systems, then what only experts have.
+/// Six models on four systems, then what only experts have, then context parallel ranks.
 inline const std::vector<SteppedPlan>& stepped_plans() {
   static const std::vector<SteppedPlan> plans = {
       {"llama_3_1_8b", "dgx_h100", 1, "bf16", "{tp: 1}"},
@@ -61,6 +61,11 @@ inline const std::vector<SteppedPlan>& stepped_plans() {
       {"deepseek_v3", "gb200_nvl72", 1, "fp8", "{tp: 1, dp: 72, ep: 72}", "two_batch_overlap=true"},
       {"qwen3_235b_a22b", "dgx_h200", 2, "bf16", "{tp: 1, dp: 16, ep: 16}",
        "two_batch_overlap=true"},
+      {"llama_3_1_8b", "dgx_b200", 1, "fp8", "{tp: 2, cp: 4}"},
+      {"llama_3_1_70b", "gb200_nvl72", 1, "bf16", "{tp: 4, sp: true, cp: 2, pp: 2}"},
+      {"qwen3_235b_a22b", "dgx_b200", 2, "fp8", "{tp: 8, dcp: 2, cp: 2, ep: 16}"},
+      {"deepseek_v3", "dgx_b200", 1, "fp8", "{tp: 8, dcp: 8, ep: 8}"},
+      {"deepseek_v3", "gb200_nvl72", 1, "fp8", "{tp: 4, dcp: 2, cp: 3, dp: 2, ep: 24}"},
   };
   return plans;
 }

@@ -181,6 +181,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: training, system: dgx_h100, model: llama_3_1_8b, layers_only: 2, precision: "
        "fp8, "
        "parallel: {tp: 2}, batch: {global: 1, sequence: 4096}}"},
+      {{"parallel.cp"}, decode("parallel: {cp: 2}, batch: {micro: 2}")},
       {{"parallel.ep", "parallel.etp"},
        "{experiment: inference, system: dgx_h100, model: qwen3_30b_a3b, phase: decode, kv_length: "
        "512, "
@@ -199,6 +200,10 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{micro: 1, sequence: 512}}",
        {"experiment=inference", "phase=prefill"}},
       {"calibration", op("dgx_h100", small_gemm), {"calibration=none"}},
+      {"parallel.dcp",
+       "{experiment: inference, system: dgx_h100, model: deepseek_v2_lite, phase: decode, "
+       "kv_length: 1024, parallel: {tp: 4}, batch: {micro: 2}}",
+       {"parallel.dcp=4"}},
       {"lora.target_modules",
        decode("batch: {micro: 8, sequence: 512}, lora: {max_loras: 4}"),
        {"lora.target_modules=[o_proj]"}},

@@ -260,11 +260,5 @@ TEST(ListedFacts, ALimitOfTablesLeavesANamedAlgorithmAlone) {
   EXPECT_TRUE(that_change_nothing(one_shot).contains("system.scale_up.protocols.one_shot_limit"));
 }
 
-// Why: context parallelism is not modelled, and any other number says so.
-TEST(ListedFacts, ThereIsOneContextParallelRank) {
-  EXPECT_TRUE(answering(Trials::Answer::kRefused, {{"parallel.cp"}, kStep}, {"parallel.cp"})
-                  .contains("parallel.cp"));
-}
-
 }  // namespace
 }  // namespace orrery::facts

@@ -114,8 +114,6 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
       {"cube", {"system.scale_up.cube"}},
       // Of the comparison with measured tables.
       {"one_shot_limit", {"system.scale_up.protocols.one_shot_limit"}},
-      // Has one value.
-      {"cp", {"parallel.cp"}},
   };
   return keys;
 }

@@ -31,7 +31,7 @@ TEST_P(StepPricing, OfADrawnStepIsNearItsReplay) {
               allowed(plan));
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, StepPricing, ::testing::Range<std::size_t>(0, 29));
+INSTANTIATE_TEST_SUITE_P(Plans, StepPricing, ::testing::Range<std::size_t>(0, 34));
 
 TEST(StepPricer, GivesTheSameTimeWhateverWasAskedBefore) {
   SteppedMachine first(stepped_plans()[0]), second(stepped_plans()[0]);

@@ -8,6 +8,7 @@
 
 #include "workloads/inference/two_batches.h"
 #include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
 #include "workloads/parallelism/program_builder.h"
@@ -72,6 +73,7 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
     done += next.count;
   }
   if (stage == last) {
+    block.append("", hidden_gather(model, work));
     block.append("", head_forward(model, work));
   } else {
     block.send(program.message("forward", stage, stage + 1, message), kSendForwardStream);
@@ -125,6 +127,13 @@ void set_batch(LayerWork& work, const MixedBatch& batch) {
   work.parts = std::move(parts);
 }
 
+/// Tokens of a rank, in the place of those of all that share prompts.
+void share_tokens(LayerWork& work) {
+  work.parts = work.attention_parts();
+  work.sequences = rank_tokens(*work.parts, work.cp);
+  work.query = 1;
+}
+
 void require_batch(const LlmConfig& model, const MixedBatch& batch) {
   require(!batch.empty(), "mixed", "a mixed step needs mixed.chunks or mixed.decodes");
   for (const PrefillChunk& chunk : batch.chunks) {
@@ -176,6 +185,8 @@ LayerWork layer_work(const InferenceConfig& config) {
   }
   work.tp = config.parallel.tp;
   work.sp = config.parallel.sp;
+  work.cp = config.parallel.cp;
+  work.dcp = config.parallel.dcp;
   work.ep = config.parallel.ep;
   work.etp = config.parallel.etp;
   work.all_reduces_experts = config.all_reduce_experts && work.tp > 1 && config.parallel.dp == 1 &&
@@ -186,6 +197,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.lora = lora_work(config.lora, config.adapters);
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
+  if (work.cp > 1) share_tokens(work);
   return work;
 }
 
@@ -198,9 +210,10 @@ LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config) {
 
 void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   require(config.phase != Phase::kTraining, "phase", "expected prefill, decode or mixed");
-  require_supported(config.parallel);
+  require_consistent(config.parallel);
   require(config.parallel.vpp == 1, "parallel.vpp", "inference has one chunk per stage", {"1", {}});
   require_divisible(model, config.parallel);
+  require_context_parallel(model, config.parallel);
   if (config.phase == Phase::kMixed) {
     require_batch(model, config.batch);
   } else {

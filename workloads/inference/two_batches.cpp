@@ -92,6 +92,8 @@ void require_two_batches(const LlmConfig& model, const InferenceConfig& config) 
   require(model.has_moe(), "two_batch_overlap", "model '" + model.name + "' has no experts");
   require(!config.lora, "lora", "two_batch_overlap knows no adapters");
   const ParallelConfig& p = config.parallel;
+  require(p.cp == 1, {"parallel.cp", "parallel"}, "two_batch_overlap knows no context parallelism",
+          {"1", {}});
   require(p.ep > 1, {"parallel.ep", "parallel", "two_batch_overlap"},
           "two_batch_overlap needs experts that are spread over ranks (ep > 1): there is nothing "
           "to overlap");

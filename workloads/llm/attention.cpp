@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -48,7 +49,7 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
     const auto values = static_cast<double>(w.tokens() * shape.kv_heads * shape.v_dim);
     // Without rotation the keys have to be read as well.
     kernel.read += Bytes(values * bytes * (rotary ? 1 : 2));
-    kernel.written += Bytes(2 * values * element_bytes(w.kv_precision));
+    kernel.written += Bytes(2 * values * element_bytes(w.kv_precision) / w.dcp);
   }
   steps.then(kernel);
 }
@@ -76,7 +77,7 @@ void grouped_attention_forward(StepList& steps, const LayerTask& task) {
     makes(steps, task, {kept::unnormed_heads});
   }
   rotary_forward(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) attention_core_forward(steps, task, part);
+  for (const AttentionPart& part : w.attention_kernels()) context_core_forward(steps, task, part);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);

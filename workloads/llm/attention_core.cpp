@@ -17,42 +17,13 @@ KernelClass kind_of(const LayerTask& task, const AttentionPart& part) {
                                       : KernelClass::kAttentionPrefill;
 }
 
-AttentionCore core_of(const LayerTask& task, const AttentionPart& part) {
-  const LayerWork& w = task.work;
-  const CoreShape shape = core_shape(task);
-  // Latent attention expands earlier keys and values from the cache before a prefill: they are
-  // activations again.
-  const bool cached = task.model.attention.kind == AttentionKind::kGrouped;
-  const double bytes = activation_bytes(w.precision);
-  AttentionCore core;
-  core.kind = kind_of(task, part);
-  const bool narrow = cached && w.phase != Phase::kTraining && element_bytes(w.kv_precision) < 2;
-  core.precision = attention_precision(core.kind, unquantised(w.precision), narrow);
-  core.wide_queries = narrow;
-  core.sequences = part.sequences;
-  core.heads = shape.query_heads;
-  core.kv_heads = shape.kv_heads;
-  core.query = part.query;
-  core.context = part.context;
-  core.contexts = part.contexts;
-  core.prompts = part.prompts;
-  if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
-  core.window = task.layer.window;
-  core.qk_dim = shape.qk_dim;
-  core.v_dim = shape.v_dim;
-  core.new_bytes =
-      std::min(bytes, element_bytes(core.precision));  // a prefill over fp8 runs in fp8
-  core.cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
-  return core;
-}
-
 /// The part of a pass in which all sequences are alike.
 AttentionPart only_part(const LayerTask& task) { return task.work.attention_parts().front(); }
 
 /// Five products against two: scores again, then the gradients of softmax, values, queries and
 /// keys.
 void flash_backward(StepList& steps, const LayerTask& task) {
-  const AttentionCore core = core_of(task, only_part(task));
+  const AttentionCore core = attention_core(task, only_part(task));
   const CoreSize size = core_size(core);
   Kernel kernel = flash_attention("attention backward", core);
   kernel.attention.backward = true;
@@ -106,6 +77,35 @@ void stored_backward(StepList& steps, const LayerTask& task) {
 
 }  // namespace
 
+AttentionCore attention_core(const LayerTask& task, const AttentionPart& part) {
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  // Latent attention expands earlier keys and values from the cache before a prefill: they are
+  // activations again.
+  const bool cached = task.model.attention.kind == AttentionKind::kGrouped;
+  const double bytes = activation_bytes(w.precision);
+  AttentionCore core;
+  core.kind = kind_of(task, part);
+  const bool narrow = cached && w.phase != Phase::kTraining && element_bytes(w.kv_precision) < 2;
+  core.precision = attention_precision(core.kind, unquantised(w.precision), narrow);
+  core.wide_queries = narrow;
+  core.sequences = part.sequences;
+  core.heads = shape.query_heads;
+  core.kv_heads = shape.kv_heads;
+  core.query = part.query;
+  core.context = part.context;
+  core.contexts = part.contexts;
+  core.prompts = part.prompts;
+  if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
+  core.window = task.layer.window;
+  core.qk_dim = shape.qk_dim;
+  core.v_dim = shape.v_dim;
+  core.new_bytes =
+      std::min(bytes, element_bytes(core.precision));  // a prefill over fp8 runs in fp8
+  core.cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
+  return core;
+}
+
 CoreShape core_shape(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   const std::int64_t heads = a.heads / task.work.tp;
@@ -117,7 +117,7 @@ CoreShape core_shape(const LayerTask& task) {
 
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
                             Forward forward) {
-  const AttentionCore core = core_of(task, part);
+  const AttentionCore core = attention_core(task, part);
   const bool first = forward == Forward::kFirst;
   if (task.work.flash_attention) {
     steps.then(flash_attention("attention", core));

@@ -3,6 +3,7 @@
 // latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
 // up-projections are split by heads.
 #include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -94,16 +95,18 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
   rotary.written += Bytes(real(tokens * key) * element_bytes(w.kv_precision));
   steps.then(rotary);
+  gather_queries(steps, task, tokens, key);
 
+  const AttentionPart cached = cached_part(part, w);
   AttentionCore core;
   core.kind = KernelClass::kMlaDecode;
   core.precision = precision;
   core.sequences = part.sequences;
-  core.heads = heads;
+  core.heads = heads * w.dcp;
   core.kv_heads = 1;
   core.query = part.query;
-  core.context = part.context;
-  core.contexts = part.contexts;
+  core.context = cached.context;
+  core.contexts = cached.contexts;
   queries_as_heads(core);
   core.window = task.layer.window;
   core.qk_dim = key;
@@ -113,6 +116,8 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
   core.wide_queries = core.cache_bytes < element_bytes(precision);
   steps.then(flash_attention("attention", core));
+  combine_heads(steps, task, tokens, a.kv_lora_rank);
+  combine_contexts(steps, task, tokens, a.kv_lora_rank);
   steps.then(gemm("value up", precision, {tokens, a.v_head_dim, a.kv_lora_rank, heads}));
 }
 
@@ -124,12 +129,24 @@ PromptSum prompts_of(const AttentionPart& part) {
 }
 
 void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
   const Linear up = key_value_of(task);
   const PromptSum all = prompts_of(part);
-  // Earlier tokens of a prefill are expanded from the cache as well.
-  steps.then(gemm(up.name, up.precision, {all.keys, up.out, up.in}, up.weights));
-  steps.then(assemble(task, all.tokens));
-  attention_core_forward(steps, task, part);
+  const std::int64_t earlier = part.context - part.query;
+  gather_keys(steps, task, part, a.kv_elements_per_token(), cached_keys(earlier, w.dcp));
+  if (w.dcp > 1 && earlier > 0) {
+    steps.then(LayerCollective{"latents all-gather", TransferKind::kAllGather,
+                               Scope::kDecodeContext,
+                               Bytes(real(part.sequences * earlier * a.kv_elements_per_token()) *
+                                     element_bytes(w.kv_precision))});
+  }
+  // Earlier tokens of a prefill are expanded from the cache as well, by each rank for its heads.
+  const std::int64_t keys = w.cp == 1 ? all.keys : gathered_keys(part, w);
+  steps.then(gemm(up.name, up.precision, {keys, up.out, up.in}, up.weights));
+  const AttentionPart own = own_part(part, w);
+  steps.then(assemble(task, w.cp == 1 ? all.tokens : own.sequences * own.query));
+  attention_core_forward(steps, task, own);
 }
 
 }  // namespace

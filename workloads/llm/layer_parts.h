@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/linear.h"
 #include "workloads/llm/llm_config.h"
@@ -34,6 +35,9 @@ struct CoreShape {
   std::int64_t qk_dim = 0, v_dim = 0;
 };
 CoreShape core_shape(const LayerTask& task);
+
+/// Scores, softmax and values of one part on this rank.
+AttentionCore attention_core(const LayerTask& task, const AttentionPart& part);
 
 /// Whether a forward pass is the first of its layer, or recomputes what a backward pass needs.
 enum class Forward : std::uint8_t { kFirst, kAgain };

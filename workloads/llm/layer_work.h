@@ -58,6 +58,9 @@ struct LayerWork {
   std::optional<std::vector<AttentionPart>> parts;
   int tp = 1;
   bool sp = false;
+  /// Inference: see context_parallel.h. With cp, `parts` are those of all cp ranks, and `sequences`
+  /// the tokens of one.
+  int cp = 1, dcp = 1;
   int ep = 1;
   int etp = 1;
   /// Inputs of products in 8 bits or fewer are quantised by kernels of their own, not by those that

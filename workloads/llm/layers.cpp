@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/layers.h"
 
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -153,7 +154,7 @@ StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer
   const LayerTask attention{model, layer, of_attention};
   StepList steps;
   model.attention.kind == AttentionKind::kLatent ? latent_core_forward(steps, attention, part)
-                                                 : attention_core_forward(steps, attention, part);
+                                                 : context_core_forward(steps, attention, part);
   return steps;
 }
 

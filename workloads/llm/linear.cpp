@@ -18,8 +18,7 @@ GemmShape shape_of(const Linear& linear, std::int64_t rows) {
 /// static_quantize_e4m3_per_tensor). Tables of products find the maximum of the tensor first.
 void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear) {
   if (!work.quantises_apart || element_bytes(linear.precision) >= 2) return;
-  const auto kernel =
-      linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
+  const auto kernel = linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
   steps.then(
       kernel(linear.name + " input quantisation", linear.precision, work.tokens(), linear.in));
 }

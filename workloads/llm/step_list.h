@@ -15,7 +15,8 @@
 namespace orrery {
 
 /// Which ranks a collective of a layer joins.
-enum class Scope : std::uint8_t { kTensor, kExpert, kExpertTensor };
+enum class Scope : std::uint8_t { kTensor, kExpert, kExpertTensor, kContext, kDecodeContext };
+inline constexpr std::size_t kScopes = 5;
 
 /// A collective of a layer, before it is known which real ranks take part. `bytes` as in Transfer.
 struct LayerCollective {

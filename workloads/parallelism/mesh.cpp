@@ -9,9 +9,18 @@
 namespace orrery {
 namespace {
 
-const ParallelConfig& supported(const ParallelConfig& parallel) {
-  require_supported(parallel);
+const ParallelConfig& consistent(const ParallelConfig& parallel) {
+  require_consistent(parallel);
   return parallel;
+}
+
+/// Each group as runs of so many.
+RankGroups runs_of(const RankGroups& groups, int length) {
+  RankGroups runs;
+  for (const std::vector<int>& group : groups)
+    for (auto first = group.begin(); first != group.end(); first += length)
+      runs.emplace_back(first, first + length);
+  return runs;
 }
 
 RankGrid megatron_grid(const ParallelConfig& p) {
@@ -26,7 +35,7 @@ RankGrid megatron_experts(const ParallelConfig& p) {
 }  // namespace
 
 Mesh::Mesh(const ParallelConfig& parallel)
-    : Mesh(parallel, megatron_grid(supported(parallel)), megatron_experts(supported(parallel))) {}
+    : Mesh(parallel, megatron_grid(consistent(parallel)), megatron_experts(consistent(parallel))) {}
 
 Mesh::Mesh(const ParallelConfig& parallel, RankGrid all, RankGrid experts)
     : parallel_(parallel), all_(std::move(all)), experts_(std::move(experts)) {
@@ -39,6 +48,7 @@ Mesh::Mesh(const ParallelConfig& parallel, RankGrid all, RankGrid experts)
 std::vector<int> Mesh::stage(int pp) const { return all_.ranks_at({{"pp", pp}}); }
 
 Mesh::Groups Mesh::groups(const std::vector<std::string>& along, int pp) const {
+  if (along == std::vector<std::string>{"dcp"}) return runs_of(groups({"tp"}, pp), parallel_.dcp);
   const auto has_all = [&](const RankGrid& grid) {
     return std::all_of(along.begin(), along.end(),
                        [&](const std::string& axis) { return grid.has(axis); });

@@ -18,7 +18,7 @@ class Mesh {
 
   /// Megatron's default order, so that a tensor parallel group sits on neighbouring accelerators
   /// (Megatron-Core, parallel_state.py).
-  /// @throws config::ConfigError as require_supported does.
+  /// @throws config::ConfigError as require_consistent does.
   explicit Mesh(const ParallelConfig& parallel);
   /// Any axes and orders that have the same ranks at each coordinate of their axis pp.
   /// @throws std::invalid_argument where they have not, or share another axis
@@ -29,7 +29,9 @@ class Mesh {
 
   /// All ranks of a pipeline stage, ascending.
   std::vector<int> stage(int pp) const;
-  /// Groups along the given axes of one grid, {"tp"} or {"cp", "dp"}, on a stage.
+  /// Groups along the given axes of one grid, {"tp"} or {"cp", "dp"}, on a stage. {"dcp"}: of each
+  /// tensor parallel group, the ranks that follow each other and share a cache (vLLM,
+  /// distributed/parallel_state.py).
   /// @throws std::invalid_argument where no grid has all of them
   Groups groups(const std::vector<std::string>& along, int pp) const;
   Groups pairs(int from_pp, int to_pp) const;  ///< {source, destination} for every rank of a stage

@@ -19,11 +19,11 @@ struct Rule {
 constexpr std::array<Rule, 8> kRules{{
     {"tp", "all degrees must be at least 1",
      [](const ParallelConfig& p) {
-       return p.tp >= 1 && p.pp >= 1 && p.vpp >= 1 && p.dp >= 1 && p.cp >= 1 && p.ep >= 1 &&
-              p.etp >= 1;
+       return p.tp >= 1 && p.pp >= 1 && p.vpp >= 1 && p.dp >= 1 && p.cp >= 1 && p.dcp >= 1 &&
+              p.ep >= 1 && p.etp >= 1;
      }},
-    {"cp", "unsupported: context parallelism (cp > 1)",
-     [](const ParallelConfig& p) { return p.cp == 1; }},
+    {"dcp", "dcp must divide tp: ranks of a tensor parallel group share the cache",
+     [](const ParallelConfig& p) { return p.dcp < 1 || p.tp % p.dcp == 0; }},
     {"zero", "zero must be 0 (copied optimizer), 1 (distributed optimizer), 2 or 3",
      [](const ParallelConfig& p) { return p.zero >= 0 && p.zero <= 3; }},
     {"zero", "unsupported: sharded gradients or weights (zero 2 and 3)",
@@ -53,7 +53,14 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
         .optional("pp", &P::pp, "pipeline stages", degree)
         .optional("vpp", &P::vpp, "chunks of layers per stage (schedule: interleaved)", degree)
         .optional("dp", &P::dp, "data parallel replicas", degree)
-        .optional("cp", &P::cp, "context parallel ranks; only 1 is supported", degree)
+        .optional("cp", &P::cp,
+                  "context parallel ranks of inference and serving, which share the tokens of "
+                  "prompts and the cache (vLLM: prefill_context_parallel_size)",
+                  degree)
+        .optional("dcp", &P::dcp,
+                  "ranks of tp that share the cache where they would hold the same KV heads (vLLM: "
+                  "decode_context_parallel_size, SGLang: dcp-size)",
+                  degree)
         .optional("ep", &P::ep, "ranks of a stage's tp * dp that share the experts", degree)
         .optional("etp", &P::etp,
                   "tensor parallel ranks inside experts: ep * etp of a stage's tp * dp hold all "
@@ -68,12 +75,24 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
   return schema;
 }
 
-void require_supported(const ParallelConfig& parallel) {
+std::string ranks_text(const ParallelConfig& parallel) {
+  return std::string("tp * pp * ") + (parallel.cp > 1 ? "cp * " : "") +
+         "dp = " + std::to_string(parallel.ranks());
+}
+
+void require_consistent(const ParallelConfig& parallel) {
   for (const Rule& rule : kRules) {
     if (!rule.holds(parallel)) {
       throw config::KeyError(std::string("parallel.") + rule.key, rule.message);
     }
   }
+}
+
+void require_supported(const ParallelConfig& parallel) {
+  require_consistent(parallel);
+  if (parallel.cache_shards() == 1) return;
+  throw config::KeyError(parallel.cp > 1 ? "parallel.cp" : "parallel.dcp",
+                         "unsupported: context parallelism of training (cp > 1, dcp > 1)");
 }
 
 }  // namespace orrery

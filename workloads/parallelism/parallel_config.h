@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "sim/config/schema.h"
 
 namespace orrery {
@@ -12,18 +14,27 @@ struct ParallelConfig {
   int pp = 1;       ///< pipeline stages
   int vpp = 1;      ///< chunks of layers per stage (interleaved schedule)
   int dp = 1;       ///< data parallel replicas
-  int cp = 1;       ///< context parallel; only 1 is supported
-  int ep = 1;       ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
-  int etp = 1;      ///< tensor parallel inside experts: ranks that share each expert's matrices
-  int zero = 1;     ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed
-                    ///< optimizer)
+  int cp = 1;       ///< context parallel: ranks that share the tokens of prompts and the cache
+  int dcp = 1;   ///< decode context parallel: of tp, ranks that share the cache of their KV heads
+  int ep = 1;    ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
+  int etp = 1;   ///< tensor parallel inside experts: ranks that share each expert's matrices
+  int zero = 1;  ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed
+                 ///< optimizer)
 
   int ranks() const { return tp * pp * dp * cp; }
+  /// Ranks that each have another part of the cache of a sequence.
+  int cache_shards() const { return cp * dcp; }
   static const config::Schema<ParallelConfig>& schema();
 };
 
+/// "tp * pp * dp = 16", with cp where it has any.
+std::string ranks_text(const ParallelConfig& parallel);
+
 /// The checks of the schema, for configurations that were not read from a file.
 /// @throws config::KeyError naming the first combination that is wrong or not modelled.
+void require_consistent(const ParallelConfig& parallel);
+/// The same for steps that know no context parallelism: those of training.
+/// @throws config::KeyError likewise
 void require_supported(const ParallelConfig& parallel);
 
 }  // namespace orrery

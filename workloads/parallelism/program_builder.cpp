@@ -27,9 +27,13 @@ ScopeParts parts_of(Scope scope) {
     case Scope::kExpert:
       return {"ep", kExpertStream};
     case Scope::kExpertTensor:
+      return {"etp", kExpertTensorStream};
+    case Scope::kContext:
+      return {"cp", kContextStream};
+    case Scope::kDecodeContext:
       break;
   }
-  return {"etp", kExpertTensorStream};
+  return {"dcp", kDecodeContextStream};
 }
 
 }  // namespace
@@ -44,7 +48,9 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel)
                       "pp receive forward",
                       "pp send backward",
                       "pp receive backward",
-                      "etp"};
+                      "etp",
+                      "cp",
+                      "dcp"};
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {

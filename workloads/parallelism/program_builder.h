@@ -26,6 +26,8 @@ enum Stream : StreamId {
   kSendBackwardStream,
   kReceiveBackwardStream,
   kExpertTensorStream,
+  kContextStream,
+  kDecodeContextStream,
 };
 
 /// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.
@@ -35,7 +37,7 @@ class ProgramBuilder {
 
   const Mesh& mesh() const { return mesh_; }
   KernelId kernel(const Kernel& kernel);
-  /// A collective of a stage over its tensor, expert or expert tensor groups.
+  /// A collective of a stage over its groups along the axis of its scope.
   TransferId collective(const LayerCollective& collective, int stage);
   /// Activations (`purpose` "pp forward") or gradients ("pp backward") between two stages.
   TransferId message(const std::string& direction, int from, int to, Bytes bytes);

@@ -6,6 +6,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/dispatch_tail.h"
+#include "models/kernels/tiles/prompt_steps.h"
 #include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -40,14 +41,9 @@ enum Parameter : std::size_t {
   kExponentials,    ///< exponentials of a unit and clock over those of the device that was fitted
 };
 
-/// Rows of queries and columns of keys of a tile.
-struct Tile {
-  double rows = 0, columns = 0;
-};
-
 /// Tiles of the attention kernels that NVIDIA ships: two warpgroups of 64 rows each on Hopper, two
 /// tiles of 128 rows in tensor memory on Blackwell, columns as the shared memory holds them.
-Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double bytes) {
+PromptTile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double bytes) {
   if (multiplies_apart(accelerator)) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
   if (matrix_issue(accelerator) != MatrixIssue::kWarpgroup)
     return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
@@ -56,71 +52,16 @@ Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double byte
   return {128, columns};
 }
 
-/// Steps of one tile.
-struct TileSteps {
-  double count = 0, cut = 0;  ///< all steps; those whose keys lie partly outside the window
-};
-
-/// @param earlier keys before those of the first query
-TileSteps steps_of(double tile_index, double query, double earlier, double window, Tile tile) {
-  const double high = earlier + std::min((tile_index + 1) * tile.rows, query);
-  const double low = window > 0 ? std::max(0.0, earlier + tile_index * tile.rows - window + 1) : 0;
-  const double first = std::floor(low / tile.columns);
-  return {std::ceil(high / tile.columns) - first,
-          window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0};
-}
-
-/// Steps of the tiles of one head.
-struct Steps {
-  double before = 0, most = 0;  ///< steps of all tiles but the last; of the longest of them
-  double last = 0;              ///< steps of the last tile
-  double masked_before = 0, masked_most = 0, masked_last = 0;  ///< steps that the window cuts
-};
-
-Steps steps_of(double query, double earlier, double window, Tile tile) {
-  const double tiles = std::ceil(query / tile.rows);
-  Steps steps;
-  for (double i = 0; i < tiles; ++i) {
-    const auto [count, cut] = steps_of(i, query, earlier, window, tile);
-    if (i + 1 == tiles) {
-      steps.last = count;
-      steps.masked_last = cut;
-    } else {
-      steps.before += count;
-      steps.most = std::max(steps.most, count);
-      steps.masked_before += cut;
-    }
-    steps.masked_most = std::max(steps.masked_most, cut);
-  }
-  return steps;
-}
-
-/// Steps of a head without a window or earlier keys in closed form, for tiles whose columns divide the rows or are
-/// twice as many.
-Steps causal_steps(double query, Tile tile) {
-  const double m = std::ceil(query / tile.rows) - 1;
-  Steps steps;
-  steps.last = std::ceil(query / tile.columns);
-  steps.most = m > 0 ? std::ceil(m * tile.rows / tile.columns) : 0;
-  if (tile.columns <= tile.rows) {
-    steps.before = tile.rows / tile.columns * m * (m + 1) / 2;
-  } else {
-    const double pairs = std::floor(m / 2);
-    steps.before = pairs * (pairs + 1) + (m > 2 * pairs ? pairs + 1 : 0);
-  }
-  return steps;
-}
-
 /// One kernel on one device, ready to be put together with parameters.
 struct Problem {
   double sequences = 0, heads = 0, kv_heads = 0;  ///< query heads and key heads of a sequence
   double query = 0, dim = 0, window = 0;  ///< tokens; columns of a head; tokens, 0: no window
-  double earlier = 0;                     ///< cached tokens that all new ones see
+  double prefix = 0;                      ///< earlier tokens
   bool narrow = false;                    ///< an 8-bit kernel
   bool mixed = false;                     ///< 16-bit queries over an 8-bit cache
   double bytes = 2;                       ///< bytes of an element in the kernel
-  Tile tile;
-  Steps steps;                          ///< steps of a head
+  PromptTile tile;
+  PromptSteps steps;                    ///< steps of a head
   double tiles = 0, units = 0;          ///< tiles of all heads; multiprocessors of a rank
   double memory = 0;                    ///< bytes/us of the memory
   double ideal_step = 0, exp_step = 0;  ///< us of the products, of the exponentials of a step
@@ -136,15 +77,14 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double expo
   p.kv_heads = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.kv_heads));
   p.query = static_cast<double>(kernel.m);
   p.dim = static_cast<double>(kernel.k);
-  p.earlier = static_cast<double>(std::max<std::int64_t>(0, kernel.n - kernel.m));
-  const std::int64_t longest = std::max(kernel.n, kernel.m);
-  p.window = kernel.attention.window < longest ? static_cast<double>(kernel.attention.window) : 0;
+  p.prefix = static_cast<double>(std::max<std::int64_t>(0, kernel.n - kernel.m));
+  const std::int64_t most = std::max(kernel.m, kernel.n);
+  p.window = kernel.attention.window < most ? static_cast<double>(kernel.attention.window) : 0;
   p.narrow = element_bytes(kernel.precision) < 2;
   p.mixed = p.narrow && kernel.attention.wide_queries;
   p.bytes = p.narrow ? 1 : 2;
   p.tile = tile_of(a, kernel.k, p.bytes);
-  const bool closed = p.window == 0 && p.earlier == 0 && p.tile.columns <= 2 * p.tile.rows;
-  p.steps = closed ? causal_steps(p.query, p.tile) : steps_of(p.query, p.earlier, p.window, p.tile);
+  p.steps = prompt_steps({p.query, p.prefix, p.window}, p.tile);
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
   p.tiles = static_cast<double>(kernel.batch) * std::ceil(p.query / p.tile.rows);
   p.memory = memory_rate(a);
@@ -154,10 +94,12 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double expo
   p.ideal_step = 4 * p.tile.rows * p.tile.columns * (padded ? 256 : p.dim) / rate;
   p.exp_step = p.tile.rows * p.tile.columns / fitted_exponentials_us(a);
   const double pairs = kernel.vector_flops.base() > 0 ? 4 * p.dim : 0;
-  const double forward =
-      2.0 * 2 * p.dim * static_cast<double>(kernel.batch) * (p.query * (p.query + 1) / 2);
-  if (p.window == 0 && pairs > 0 && kernel.m == kernel.n && forward > 0)
-    p.more_work = std::max(1.0, kernel.matrix_flops.base() / forward);
+  const double forward = 2.0 * 2 * p.dim * static_cast<double>(kernel.batch) *
+                         (p.query * p.prefix + p.query * (p.query + 1) / 2);
+  // Without a mask there may be fewer keys than queries, and less work than below a diagonal.
+  const double least = kernel.n < kernel.m ? 0.0 : 1.0;
+  if (p.window == 0 && pairs > 0 && forward > 0)
+    p.more_work = std::max(least, kernel.matrix_flops.base() / forward);
   return p;
 }
 
@@ -186,10 +128,9 @@ TileTime tile_time(const Problem& p, const double* v) {
   if (p.mixed && (p.dim == 128 || p.tile.rows > 128)) step *= v[kMixedStep];
   const double rows_last = p.query - (std::ceil(p.query / p.tile.rows) - 1) * p.tile.rows;
   const double per_byte = std::min(p.tiles, p.units) / (v[kTileBandwidth] * p.memory);
-  const double keys =
-      p.window > 0 ? std::min(p.earlier + p.query, p.window + p.query - 1) : p.earlier + p.query;
-  const double kv_bytes =
-      p.sequences * keys * p.kv_heads * 2 * p.dim * p.bytes / p.tiles;  // read once, per tile
+  const double earlier = p.window > 0 ? std::min(p.prefix, p.window) : p.prefix;
+  const double kv_bytes = p.sequences * (p.query + earlier) * p.kv_heads * 2 * p.dim * p.bytes /
+                          p.tiles;                 // read once, per tile
   const double row_bytes = p.dim * (p.bytes + 2);  // a query in, a bf16 result out
   const bool slow =
       p.narrow && p.tile.rows == 128 && p.steps.masked_most > 0 && !(p.dim == 128 && !p.mixed);
@@ -373,7 +314,8 @@ std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
   plan.launch.reserve(tiles);
   for (std::size_t i = 0; i < tiles; ++i) {
     const bool last = i + 1 == tiles;
-    const auto [count, cut] = steps_of(static_cast<double>(i), p.query, p.earlier, p.window, p.tile);
+    const auto [count, cut] =
+        tile_steps(static_cast<double>(i), {p.query, p.prefix, p.window}, p.tile);
     BlockKind kind;
     kind.fixed_us = (last ? t.last : t.full) + t.mask * cut;
     kind.pipe_us = (last ? t.last_step : t.step) * count;

@@ -53,6 +53,8 @@ std::string plan_text(const ModelExperiment& e) {
   };
   add("PP", e.parallel.pp);
   add("VPP", e.parallel.vpp);
+  add("CP", e.parallel.cp);
+  add("DCP", e.parallel.dcp);
   add("DP", e.parallel.dp);
   add("EP", e.parallel.ep);
   add("ETP", e.parallel.etp);
@@ -89,8 +91,8 @@ void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagn
   if (ranks() > available) {
     const int needed = (ranks() + system.ranks() - 1) / system.ranks();
     complain(diagnostics, node, {"parallel", "parallel.tp", "parallel.pp", "parallel.dp", "nodes"},
-             "tp * pp * dp = " + std::to_string(ranks()) + " ranks, but " + std::to_string(nodes) +
-                 " x " + system.name + " has " + std::to_string(available),
+             ranks_text(parallel) + " ranks, but " + std::to_string(nodes) + " x " + system.name +
+                 " has " + std::to_string(available),
              {{}, {"nodes: " + std::to_string(needed) + " would have them"}});
   }
   if (!has_batch()) {

@@ -41,6 +41,7 @@ void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
   const Mesh mesh(p);
   const int system_ranks = e.system.ranks();
   const GroupKind kinds[] = {{"tp", "tensor parallel", p.tp},
+                             {"cp", "context parallel", p.tp * p.cp},
                              {"ep", "expert parallel", p.ep * p.etp},
                              {"etp", "expert tensor parallel", p.etp}};
   for (const GroupKind& kind : kinds) {
@@ -103,8 +104,8 @@ std::string expert_parallel_hint(const ModelExperiment& experiment) {
   if (!model.has_moe() || p.ep * p.etp > 1) return {};
   const Bytes usable = experiment.usable_memory();
   ParallelConfig shared = p;
-  for (int ep = 2; ep <= p.tp * p.dp; ++ep) {
-    if (p.tp * p.dp % ep != 0 || model.moe.experts % ep != 0) continue;
+  for (int ep = 2; ep <= p.tp * p.cp * p.dp; ++ep) {
+    if (p.tp * p.cp * p.dp % ep != 0 || model.moe.experts % ep != 0) continue;
     shared.ep = ep;
     const Bytes peak = worst_stage(experiment.memory(model, shared)).total();
     if (peak > usable) continue;

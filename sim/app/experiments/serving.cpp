@@ -55,6 +55,8 @@ std::string fleet_text(const ServingConfig& serving) {
   for (const ServingGroup& group : serving.fleet) {
     text +=
         (text.empty() ? "" : ", ") + group.system.name + " TP" + std::to_string(group.parallel.tp);
+    if (group.parallel.cp > 1) text += " CP" + std::to_string(group.parallel.cp);
+    if (group.parallel.dcp > 1) text += " DCP" + std::to_string(group.parallel.dcp);
     if (group.parallel.dp > 1) text += " DP" + std::to_string(group.parallel.dp);
     if (group.parallel.ep > 1) text += " EP" + std::to_string(group.parallel.ep);
     if (group.replicas > 1) text += " x " + std::to_string(group.replicas);
@@ -138,9 +140,9 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
     const int available = group.system.ranks() * group.nodes;
     if (group.parallel.ranks() <= available) continue;
     complain({group_path(i) + ".parallel.tp", group_path(i) + ".parallel", group_path(i)},
-             "tp * pp * dp = " + std::to_string(group.parallel.ranks()) +
-                 " ranks of a replica, but " + std::to_string(group.nodes) + " x " +
-                 group.system.name + " has " + std::to_string(available));
+             ranks_text(group.parallel) + " ranks of a replica, but " +
+                 std::to_string(group.nodes) + " x " + group.system.name + " has " +
+                 std::to_string(available));
   }
 }
 
@@ -279,7 +281,6 @@ void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& expl
   const std::vector<ServingMemory> memory = fleet().memory(serving.fleet);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < memory.size(); ++i) {
-    const EngineMemory engine = serving.fleet[i].engine->memory();
     rows.push_back({{"group", serving.fleet[i].name},
                     {"usable_bytes", memory[i].usable.base()},
                     {"weights_bytes", memory[i].weights.base()},
@@ -287,7 +288,7 @@ void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& expl
                     {"windows_bytes", memory[i].windows.base()},
                     {"block_bytes", memory[i].block.base()},
                     {"blocks", memory[i].blocks},
-                    {"tokens", memory[i].blocks * engine.block_tokens}});
+                    {"tokens", memory[i].blocks * memory[i].block_tokens}});
   }
   explanation["groups"] = std::move(rows);
 }

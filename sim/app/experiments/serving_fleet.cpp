@@ -81,7 +81,8 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   memory.weights = use.weights + draft.weights;
   memory.working = use.working + use.activations + use.logits;
   memory.windows = window * static_cast<double>(engine.most_sampled);
-  memory.block = (token + draft.token) * static_cast<double>(engine.block_tokens);
+  memory.block_tokens = engine.block_tokens * group.parallel.cache_shards();
+  memory.block = (token + draft.token) * static_cast<double>(memory.block_tokens);
   memory.usable = machine.usable_memory(engine.of == Of::kLeftOver ? 0 : 1 - engine.share);
   Bytes left = memory.usable - memory.weights - memory.windows;
   if (engine.of != Of::kStatic) left = left - memory.working;
@@ -211,7 +212,7 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     }
     if (pricer != nullptr) prices = pricer;
     InstanceRules rules;
-    rules.kv = {engine.block_tokens, memories[i].blocks, engine.prefix_caching,
+    rules.kv = {memories[i].block_tokens, memories[i].blocks, engine.prefix_caching,
                 speculation.guesses()};
     rules.kv.tiers = kv_tiers(groups[i], memories[i]);
     rules.adapters = adapter_rules(llm_, groups[i]);

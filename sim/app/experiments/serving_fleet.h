@@ -23,6 +23,8 @@ struct ServingMemory {
   Bytes windows;  ///< caches that do not grow with a sequence: those of sliding windows
   Bytes block;    ///< a block of the cache
   std::int64_t blocks = 0;
+  /// Tokens that a block holds on all ranks that share the cache of a sequence.
+  std::int64_t block_tokens = 0;
 
   /// What the engine takes.
   Bytes taken() const { return weights + working + windows + block * static_cast<double>(blocks); }

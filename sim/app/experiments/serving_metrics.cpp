@@ -234,9 +234,8 @@ void keep_most(RunRecord& record, const DeclaredMetric& metric, double value) {
 }  // namespace
 
 bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record) {
-  const EngineMemory engine = group.engine->memory();
   keep_least(record, kKvBlocks, static_cast<double>(memory.blocks));
-  keep_least(record, kKvTokens, static_cast<double>(memory.blocks * engine.block_tokens));
+  keep_least(record, kKvTokens, static_cast<double>(memory.blocks * memory.block_tokens));
   keep_most(record, kPeakMemoryBytes, memory.taken().base());
   if (memory.blocks > 0) return true;
   const Bytes taken = memory.weights + memory.working + memory.windows + memory.block;

@@ -10,7 +10,9 @@ namespace orrery {
 namespace {
 
 /// Ranks that hold a request together.
-int ranks_of_request(const ServingGroup& group) { return group.parallel.tp * group.parallel.pp; }
+int ranks_of_request(const ServingGroup& group) {
+  return group.parallel.tp * group.parallel.cp * group.parallel.pp;
+}
 
 /// Payload of one rank, one way.
 BytesPerSecond rank_bandwidth(const SystemConfig& system, KvLinks over) {
@@ -30,7 +32,7 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   port.bandwidth = rank_bandwidth(group.system, over) * ranks;
   port.latency = over == KvLinks::kScaleUp ? group.system.scale_up.latency.value
                                            : group.system.scale_out.latency.value;
-  port.size.token = memory.block / static_cast<double>(engine.block_tokens) * ranks;
+  port.size.token = memory.block / static_cast<double>(memory.block_tokens) * ranks;
   port.size.window = memory.windows / static_cast<double>(engine.most_sampled) * ranks;
   for (const LayerConfig& layer : llm.layers)
     port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.window);
@@ -86,9 +88,8 @@ std::vector<KvPort> kv_ports(const LlmConfig& llm, const ServingConfig& serving,
 }
 
 std::vector<KvTierRules> kv_tiers(const ServingGroup& group, const ServingMemory& memory) {
-  const EngineMemory engine = group.engine->memory();
   const Bytes token =
-      memory.block / static_cast<double>(engine.block_tokens) * ranks_of_request(group);
+      memory.block / static_cast<double>(memory.block_tokens) * ranks_of_request(group);
   std::vector<KvTierRules> tiers;
   for (const KvTierConfig& tier : group.kv_tiers) {
     const double ranks = group.parallel.dp;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/app/pricing/decode_summary.h"
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/layers.h"
 
 namespace orrery {
@@ -136,17 +137,21 @@ StepPrice AttentionPricer::price(const AttentionPart& part,
   return sum;
 }
 
-/// @param at keys of the longest, and the mean over them
+/// @param at keys of the longest on a rank, and the mean over them
 StepPrice AttentionPricer::price_decodes(std::int64_t sequences, std::int64_t queries,
                                          const ColumnTable::Point& at) const {
-  const std::int64_t longest = std::llround(at[0]) - 1;
-  const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1]);
+  const std::int64_t longest = std::llround(at[0] * shards()) - 1;
+  const auto keys = std::llround(static_cast<double>(sequences) * at[0] * at[1] * shards());
   const auto context = std::clamp<std::int64_t>(keys - sequences, longest, sequences * longest);
   return price(decodes_alone(plan_, {sequences, longest, context, {}, queries}));
 }
 
 /// Without expansions.
-StepPrice AttentionPricer::price_prompts(std::int64_t tokens, const ColumnTable::Point& at) const {
+/// @param rows tokens; with context parallelism those of a piece, which is what ranks pad a prompt
+/// to
+StepPrice AttentionPricer::price_prompts(std::int64_t rows, const ColumnTable::Point& at) const {
+  const int cp = plan_.parallel.cp;
+  const std::int64_t tokens = cp == 1 ? rows : 2 * cp * rows;
   const std::int64_t earlier = std::llround(at[0]), sequences = std::llround(at[1]);
   return price(
       {Phase::kPrefill, sequences, tokens, earlier + tokens, {}, true},
@@ -154,7 +159,8 @@ StepPrice AttentionPricer::price_prompts(std::int64_t tokens, const ColumnTable:
 }
 
 StepPrice AttentionPricer::price_expansion(std::int64_t context) const {
-  return price({Phase::kPrefill, 1, 1, context, {}, true},
+  const std::int64_t padded = plan_.parallel.cp * context_share(1, plan_.parallel.cp);
+  return price({Phase::kPrefill, 1, padded, context, {}, true},
                [](const StepList& steps) { return products_of(steps, true); });
 }
 
@@ -171,20 +177,25 @@ ColumnTable& AttentionPricer::decodes(std::int64_t queries) {
 
 bool AttentionPricer::add_decodes(const BatchShape& shape, double weight, PriceTerms& terms) {
   if (shape.sequences == 0) return true;
-  const auto longest = static_cast<double>(shape.longest + 1);
-  const double mean = static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1;
+  const double longest = static_cast<double>(shape.longest + 1) / shards();
+  const double mean =
+      (static_cast<double>(shape.context) / static_cast<double>(shape.sequences) + 1) / shards();
   return decodes(shape.queries).add(shape.sequences, {longest, mean / longest}, weight, terms);
 }
 
 bool AttentionPricer::add_prompts(const BatchShape& shape, double weight, PriceTerms& terms) {
   if (shape.chunks.empty()) return true;
+  const int cp = plan_.parallel.cp;
   PromptSum sum;
   for (const Chunk& chunk : shape.chunks) sum.add({1, chunk.tokens, chunk.context + chunk.tokens});
   const Prompts alike = sum.alike();
-  const auto earlier = static_cast<double>(alike.context - alike.query);
-  const bool known =
-      prompts_.add(alike.query, {earlier, static_cast<double>(alike.sequences)}, weight, terms);
-  return (!is_latent() || expansions_.add(sum.keys, weight, terms)) && known;
+  const std::int64_t earlier = alike.context - alike.query;
+  const std::int64_t rows = cp == 1 ? alike.query : context_piece(alike.query, cp);
+  const std::int64_t keys =
+      cp == 1 ? sum.keys : alike.sequences * (earlier + cp * context_share(alike.query, cp));
+  const bool known = prompts_.add(
+      rows, {static_cast<double>(earlier), static_cast<double>(alike.sequences)}, weight, terms);
+  return (!is_latent() || expansions_.add(keys, weight, terms)) && known;
 }
 
 bool AttentionPricer::add(const BatchShape& shape, double weight, PriceTerms& terms) {

@@ -50,20 +50,25 @@ class AttentionPricer {
                           const ColumnTable::Point& at) const;
   ColumnTable& decodes(std::int64_t queries);
   /// @param at earlier tokens of each, and sequences
-  StepPrice price_prompts(std::int64_t tokens, const ColumnTable::Point& at) const;
+  StepPrice price_prompts(std::int64_t rows, const ColumnTable::Point& at) const;
   StepPrice price_expansion(std::int64_t context) const;
   bool add_decodes(const BatchShape& shape, double weight, PriceTerms& terms);
   bool add_prompts(const BatchShape& shape, double weight, PriceTerms& terms);
   bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
+  /// Ranks that share the cache of a sequence.
+  double shards() const { return plan_.parallel.cache_shards(); }
 
   const PartPricer& parts_;
   const LlmConfig& model_;
   const InferenceConfig& plan_;
   DeviceLoad taken_;
   std::vector<LayerKind> layers_;
-  /// Prices by queries of each sequence: sequences; keys of the longest, mean over longest.
+  /// Prices by queries of each sequence: sequences; keys of the longest on a rank, mean over
+  /// longest.
   std::map<std::int64_t, ColumnTable> decodes_;
-  ColumnTable prompts_;  ///< prices by tokens of each prompt; earlier tokens of each, prompts
+  /// Prices by tokens of each prompt, of context parallel ranks those of a piece; earlier tokens of
+  /// each, prompts.
+  ColumnTable prompts_;
   RowTable expansions_;  ///< latent attention: prices by tokens, earlier ones included, of prompts
 };
 

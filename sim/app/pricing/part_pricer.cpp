@@ -125,8 +125,8 @@ double PartPricer::time_of(const StepList& steps, const Priced& part,
                            const std::vector<KernelCost>& costs) const {
   std::vector<double> ends;
   std::vector<Flight> flights;
-  double compute = 0, last = 0;        // ends of the compute stream, and of all
-  std::array<double, 3> streams = {};  // of each scope of collectives
+  double compute = 0, last = 0;              // ends of the compute stream, and of all
+  std::array<double, kScopes> streams = {};  // of each scope of collectives
   for (std::size_t i = 0; i < steps.steps().size(); ++i) {
     const Step& step = steps.steps()[i];
     double ready = 0;

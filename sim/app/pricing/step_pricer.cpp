@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workloads/inference/two_batches.h"
+#include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
 
@@ -126,6 +127,7 @@ StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens, bool turns)
   const Bytes message(static_cast<double>(all.row_tokens() * model_.hidden) *
                       activation_bytes(all.precision));
   price.add(parts_.messages(message), 1);
+  if (all.cp > 1) price.add(parts_.price(hidden_gather(model_, all)), 1);
   if (turns) {
     StepList merge;
     merge.then(merge_batches(model_, all));
@@ -176,6 +178,20 @@ StepPrice StepPricer::price_adapters(std::int64_t adapters, std::int64_t tokens)
   return price;
 }
 
+std::int64_t StepPricer::tokens_on_rank(const BatchShape& shape) const {
+  std::int64_t tokens = shape.sequences * shape.queries;
+  for (const Chunk& chunk : shape.chunks) tokens += context_share(chunk.tokens, plan_.parallel.cp);
+  return tokens;
+}
+
+std::int64_t StepPricer::mean_on_rank(const BatchShape& shape) const {
+  if (plan_.parallel.cp == 1 || shape.mean_tokens == 0) return shape.mean_tokens;
+  const auto all = static_cast<double>(shape.tokens() + shape.padding);
+  const auto own = static_cast<double>(tokens_on_rank(shape) + shape.padding);
+  return std::max<std::int64_t>(1,
+                                std::llround(static_cast<double>(shape.mean_tokens) * own / all));
+}
+
 bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
   const bool known = (decodes ? decode_tokens_ : mixed_tokens_).add(tokens, 1, terms_);
   const bool shares = std::any_of(layers_.begin(), layers_.end(),
@@ -218,15 +234,15 @@ bool StepPricer::add_adapters(std::int64_t adapters, std::int64_t tokens) {
 }
 
 IterationPrice StepPricer::price(const BatchShape& shape) {
-  const std::int64_t tokens = shape.tokens();
-  if (tokens == 0) return {};
+  if (shape.tokens() == 0) return {};
+  const std::int64_t tokens = tokens_on_rank(shape);
   terms_.clear();
   bool known = true;
   if (runs_two_batches(plan_, tokens, shape.chunks.empty())) {
     known = add_turns(shape);
   } else {
     known = add_tokens(tokens + shape.padding, shape.chunks.empty());
-    known = move_experts(tokens + shape.padding, shape.mean_tokens) && known;
+    known = move_experts(tokens + shape.padding, mean_on_rank(shape)) && known;
     known = attention_.add(shape, 1, terms_) && known;
   }
   known = add_adapters(shape.adapters, tokens) && known;
@@ -236,7 +252,7 @@ IterationPrice StepPricer::price(const BatchShape& shape) {
   ++asked_;
   if (!known) ++missed_;
   IterationPrice price = clock_.price(terms_);
-  price.energy *= plan_.parallel.tp;
+  price.energy *= plan_.parallel.tp * plan_.parallel.cp;
   return price;
 }
 

@@ -58,6 +58,10 @@ class StepPricer final : public IterationPricer {
   StepPrice price_shares(Phase phase, std::int64_t rows) const;
   StepPrice price_experts(std::int64_t tokens) const;
   bool shared_out(const LayerConfig& layer) const;
+  /// New tokens of a step on a rank, without padding.
+  std::int64_t tokens_on_rank(const BatchShape& shape) const;
+  /// BatchShape::mean_tokens, of which a rank has the same share as of its own.
+  std::int64_t mean_on_rank(const BatchShape& shape) const;
   StepPrice price_head(std::int64_t rows) const;
   StepPrice price_adapters(std::int64_t adapters, std::int64_t tokens) const;
   bool add_tokens(std::int64_t tokens, bool decodes);

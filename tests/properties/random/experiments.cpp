@@ -94,6 +94,7 @@ std::vector<std::string> plan(Draw& draw, bool training) {
   std::vector<std::string> all = {set("parallel.tp", tp), set("parallel.pp", pp),
                                   set("parallel.dp", dp)};
   if (draw.chance(0.3)) all.push_back(set("parallel.ep", draw.power(2, 8)));
+  if (!training && draw.chance(0.2)) all.push_back(set("parallel.cp", draw.power(2, 4)));
   if (training && tp > 1 && draw.chance(0.7)) all.emplace_back("parallel.sp=true");
   if (training && dp > 1 && draw.chance(0.5)) all.emplace_back("parallel.zero=1");
   return all;

@@ -176,6 +176,9 @@ TEST(ParallelConfig, SaysWhatIsNotSupported) {
   };
   EXPECT_EQ(message({.tp = 8, .sp = true, .pp = 4, .vpp = 2, .dp = 2, .ep = 16}), "");
   EXPECT_THAT(message({.cp = 2}), HasSubstr("parallel.cp: unsupported"));
+  EXPECT_THAT(message({.tp = 4, .dcp = 2}), HasSubstr("parallel.dcp: unsupported"));
+  EXPECT_THAT(message({.tp = 4, .dcp = 3}), HasSubstr("parallel.dcp: dcp must divide tp"));
+  EXPECT_NO_THROW(require_consistent({.tp = 4, .cp = 2, .dcp = 2}));
   EXPECT_EQ(message({.dp = 8, .ep = 4, .etp = 2}), "");
   EXPECT_THAT(message({.dp = 8, .ep = 4, .etp = 4}),
               HasSubstr("parallel.etp: ep * etp must divide"));
@@ -185,6 +188,20 @@ TEST(ParallelConfig, SaysWhatIsNotSupported) {
   EXPECT_THAT(message({.tp = 2, .dp = 2, .ep = 3}), HasSubstr("parallel.ep"));
   EXPECT_THAT(message({.sp = true}), HasSubstr("parallel.sp"));
   EXPECT_THAT(message({.pp = 0}), HasSubstr("at least 1"));
+}
+
+TEST(Mesh, ContextParallelRanksAreNextToTensorParallelOnes) {
+  const Mesh mesh({.tp = 4, .pp = 2, .dp = 2, .cp = 2, .dcp = 2});
+  EXPECT_EQ(mesh.ranks(), 32);
+  EXPECT_THAT(mesh.groups({"cp"}, 1),
+              ElementsAre(ElementsAre(16, 20), ElementsAre(17, 21), ElementsAre(18, 22),
+                          ElementsAre(19, 23), ElementsAre(24, 28), ElementsAre(25, 29),
+                          ElementsAre(26, 30), ElementsAre(27, 31)));
+  // Parts of tensor parallel groups.
+  EXPECT_THAT(mesh.groups({"dcp"}, 0),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4, 5),
+                          ElementsAre(6, 7), ElementsAre(8, 9), ElementsAre(10, 11),
+                          ElementsAre(12, 13), ElementsAre(14, 15)));
 }
 
 TEST(StageLayers, GivesTheRestToLateStagesButNotToTheEnds) {

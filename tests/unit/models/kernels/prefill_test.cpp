@@ -13,6 +13,7 @@ struct Prompt {
   std::int64_t sequences, query, heads, kv_heads, dim, window = 0;
   Precision precision = Precision::kBf16;
   bool wide_queries = false;
+  std::int64_t prefix = 0;  ///< earlier tokens
 };
 
 Kernel kernel(Prompt p) {
@@ -20,11 +21,12 @@ Kernel kernel(Prompt p) {
   k.kind = KernelClass::kAttentionPrefill;
   k.precision = p.precision;
   k.batch = p.sequences * p.heads;
-  k.m = k.n = p.query;
+  k.m = p.query;
+  k.n = p.prefix + p.query;
   k.k = p.dim;
   k.attention = {p.sequences, p.kv_heads, p.window, p.wide_queries};
   const double pairs = static_cast<double>(k.batch) * static_cast<double>(p.query) *
-                       static_cast<double>(p.query + 1) / 2;
+                       (static_cast<double>(p.prefix) + static_cast<double>(p.query + 1) / 2);
   k.matrix_flops = Flops(4 * pairs * static_cast<double>(p.dim));
   k.vector_flops = Flops(5 * pairs);
   return k;
@@ -102,20 +104,46 @@ TEST(Prefill, EarlierKeysAreStepsOfEveryTile) {
   EXPECT_LT(more, 1.15 * 60 * step);  // busier tensor cores cost some clock
 }
 
-TEST(Prefill, PiecesOfAPromptTakeTogetherWhatItTakes) {
-  for (const std::int64_t pieces : {2, 4, 8}) {
-    double sum = 0;
-    for (std::int64_t i = 1; i <= pieces; ++i)
-      sum += time_of_end_us(16384 / pieces, i * 16384 / pieces);
-    const double whole = time_of_end_us(16384, 16384);
-    EXPECT_GT(sum, 0.98 * whole);
-    EXPECT_LT(sum, 1.25 * whole);
-  }
+Prompt after(std::int64_t prefix, Prompt prompt) {
+  prompt.prefix = prefix;
+  return prompt;
 }
 
-TEST(Prefill, AWindowHidesKeysThatAreEarlierThanIt) {
-  EXPECT_NEAR(time_of_end_us(512, 32768, 1024), time_of_end_us(512, 4096, 1024), 1e-9);
-  EXPECT_LT(time_of_end_us(512, 32768, 1024), time_of_end_us(512, 32768));
+/// Steps of all pieces are those of the whole; each piece is launched, and starts, anew, and loses
+/// less to the power limit.
+TEST(Prefill, PiecesOfAPromptTakeTheTimeOfTheWhole) {
+  const double whole = time_us({1, 32768, 32, 8, 128});
+  double pieces = 0;
+  for (std::int64_t done = 0; done < 32768; done += 4096)
+    pieces += time_us(after(done, {1, 4096, 32, 8, 128}));
+  EXPECT_NEAR(pieces / whole, 1, 0.03);
+  // Twice the earlier tokens, twice the steps.
+  const double more = time_us(after(131072, {1, 4096, 32, 8, 128})),
+               less = time_us(after(65536, {1, 4096, 32, 8, 128}));
+  EXPECT_NEAR(more / less, 2, 0.1);
+}
+
+TEST(Prefill, AWindowEndsWhatIsSeenOfEarlierTokens) {
+  const Prompt windowed{1, 4096, 32, 8, 128, 1024};
+  const double near = time_us(after(4096, windowed));
+  EXPECT_EQ(time_us(after(65536, windowed)), near);
+  EXPECT_LT(near, time_us(after(4096, {1, 4096, 32, 8, 128})));
+  // The first tokens of a prompt see less than a window.
+  EXPECT_GT(near, time_us(windowed));
+  EXPECT_LT(near, 1.2 * time_us(windowed));
+}
+
+TEST(Prefill, WithoutAMaskWorkIsThatOfAllPairs) {
+  const auto all_pairs = [](std::int64_t query, std::int64_t keys) {
+    Kernel k = kernel({1, query, 32, 8, 128});
+    k.n = keys;
+    k.matrix_flops = Flops(4.0 * 32 * 128 * static_cast<double>(query * keys));
+    return PrefillFamily().time(k, shipped_accelerator("h200_sxm"), kH200.data()).total_us;
+  };
+  // Half of the pairs lie above the diagonal.
+  EXPECT_NEAR(all_pairs(8192, 8192) / time_us({1, 8192, 32, 8, 128}), 2, 0.1);
+  EXPECT_NEAR(all_pairs(8192, 2048) * 4 / all_pairs(8192, 8192), 1, 0.1);
+  EXPECT_NEAR(all_pairs(2048, 65536) / time_us(after(65536, {1, 2048, 32, 8, 128})), 1, 0.05);
 }
 
 TEST(Prefill, ABackwardPassTakesItsFlopsLonger) {

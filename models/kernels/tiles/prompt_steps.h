@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace orrery {
+
+/// Rows of queries and columns of keys of a tile of attention over prompts.
+struct PromptTile {
+  double rows = 0, columns = 0;
+};
+
+/// What a sequence sees: its new tokens, earlier ones before them, and the window; 0: all.
+struct SeenTokens {
+  double query = 0, prefix = 0, window = 0;
+};
+
+/// Steps of one tile.
+struct TileSteps {
+  double count = 0, cut = 0;  ///< all steps; those whose keys lie partly outside the window
+};
+TileSteps tile_steps(double tile_index, const SeenTokens& seen, PromptTile tile);
+
+/// Steps of the tiles of one head.
+struct PromptSteps {
+  double before = 0, most = 0;  ///< steps of all tiles but the last; of the longest of them
+  double last = 0;              ///< steps of the last tile
+  double masked_before = 0, masked_most = 0, masked_last = 0;  ///< steps that the window cuts
+};
+/// In closed form without a window, where columns are at most twice the rows; earlier tokens then
+/// add parts of steps.
+PromptSteps prompt_steps(const SeenTokens& seen, PromptTile tile);
+
+}  // namespace orrery
