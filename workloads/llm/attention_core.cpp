@@ -37,6 +37,8 @@ AttentionCore core_of(const LayerTask& task, const AttentionPart& part) {
   core.contexts = part.contexts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
   core.window = task.layer.window;
+  core.skips_masked = w.phase == Phase::kTraining &&
+                      w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
   core.qk_dim = shape.qk_dim;
   core.v_dim = shape.v_dim;
   core.new_bytes =
@@ -91,8 +93,9 @@ void stored_backward(StepList& steps, const LayerTask& task) {
                       {bytes + 1, bytes, 1}));
     frees(steps, task, {kept::attention_mask});
   }
+  const double share = softmax_share(core_of(task, only_part(task)));
   Kernel softmax = stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
-                          {2 * bytes, bytes, vector_cost::kSoftmax});
+                          {2 * share * bytes, bytes, share * vector_cost::kSoftmax});
   softmax.exponentials = Flops();  // probabilities were kept
   steps.then(softmax);
   frees(steps, task, {kept::probabilities});
@@ -103,19 +106,26 @@ void stored_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::queries_keys_values});
 }
 
-}  // namespace
-
-CoreShape core_shape(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
-  const std::int64_t heads = a.heads / task.work.tp;
-  if (a.kind == AttentionKind::kLatent) {
-    return {heads, heads, a.qk_nope_head_dim + a.qk_rope_head_dim, a.v_head_dim};
-  }
-  return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.head_dim};
+/// Copies where the software does not let products read and write parts of a tensor.
+void copy_layout(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
+  const LayerWork& w = task.work;
+  if (w.phase != Phase::kTraining || w.software->attention_layout.value == Fusion::kFused) return;
+  const double bytes = activation_bytes(w.precision);
+  steps.then(stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0}));
 }
 
-void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
-                            Forward forward) {
+std::int64_t result_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return shape.query_heads * shape.v_dim;
+}
+
+std::int64_t input_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return shape.query_heads * shape.qk_dim + shape.kv_heads * (shape.qk_dim + shape.v_dim);
+}
+
+void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
+                  Forward forward) {
   const AttentionCore core = core_of(task, part);
   const bool first = forward == Forward::kFirst;
   if (task.work.flash_attention) {
@@ -132,12 +142,31 @@ void attention_core_forward(StepList& steps, const LayerTask& task, const Attent
     frees(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
 
+}  // namespace
+
+CoreShape core_shape(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const std::int64_t heads = a.heads / task.work.tp;
+  if (a.kind == AttentionKind::kLatent) {
+    return {heads, heads, a.qk_nope_head_dim + a.qk_rope_head_dim, a.v_head_dim};
+  }
+  return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.head_dim};
+}
+
+void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
+                            Forward forward) {
+  core_forward(steps, task, part, forward);
+  copy_layout(steps, task, "attention output transpose", result_width(task));
+}
+
 void attention_core_backward(StepList& steps, const LayerTask& task) {
   if (task.work.recompute == Recompute::kSelective) {
     attention_core_forward(steps, task, only_part(task), Forward::kAgain);
     uses(steps, task, {kept::queries_keys_values});
   }
+  copy_layout(steps, task, "attention output transpose backward", result_width(task));
   task.work.flash_attention ? flash_backward(steps, task) : stored_backward(steps, task);
+  copy_layout(steps, task, "qkv gradient concatenation", input_width(task));
 }
 
 }  // namespace orrery

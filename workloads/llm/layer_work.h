@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "workloads/llm/expert_placement.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/lora.h"
+#include "workloads/llm/training_software.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -81,6 +83,8 @@ struct LayerWork {
   bool flash_attention = true;
   bool dropout = false;
   Recompute recompute = Recompute::kNone;
+  /// Training: never null.
+  std::shared_ptr<const TrainingSoftware> software = default_software();
   bool tensors = false;  ///< training: steps say which tensors they make, use and free
 
   /// Tokens of the tensor parallel group.

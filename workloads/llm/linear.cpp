@@ -19,7 +19,42 @@ void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear
       quantize(linear.name + " input quantisation", linear.precision, work.tokens(), linear.in));
 }
 
+/// The kernel that adds a bias, where the product does not.
+void add_bias(StepList& steps, const LayerWork& work, const Linear& linear) {
+  if (linear.bias != Bias::kAdded || work.phase != Phase::kTraining ||
+      work.software->bias_addition.value == Fusion::kFused)
+    return;
+  const double bytes = activation_bytes(work.precision);
+  steps.then(stream(linear.name + " bias", KernelClass::kElementwise, work.tokens(), linear.out,
+                    {bytes, bytes, 1}));
+}
+
+/// Sums of columns of the output's gradient, where the product of weight gradients has none.
+void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
+                       std::int64_t rows, std::size_t gradient) {
+  if (linear.bias == Bias::kNone || work.software->bias_gradients.value == Fusion::kFused) return;
+  steps.for_weights(stream(linear.name + " bias gradient", KernelClass::kElementwise, rows,
+                           linear.out, {activation_bytes(work.precision), 0, 1}),
+                    {gradient});
+}
+
+/// The gradient of a matrix, added to that of earlier micro-batches.
+/// @return the last step
+std::size_t add_weight_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
+                                std::int64_t rows, const std::vector<std::size_t>& after) {
+  const GradientBuffer buffer = gradient_buffer(work);
+  const std::size_t product = steps.for_weights(
+      weight_gradient(linear.name, linear.precision, shape_of(linear, rows), buffer), after);
+  if (!buffer.apart) return product;
+  return steps.for_weights(gradient_addition(linear.name, linear.in, linear.out, buffer),
+                           {product});
+}
+
 }  // namespace
+
+GradientBuffer gradient_buffer(const LayerWork& work) {
+  return {work.software->gradient_bytes(work.precision), work.software->accumulates_apart()};
+}
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
                                   std::int64_t width) {
@@ -43,31 +78,45 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     steps.then(
         gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
     adapter_forward(steps, work, linear);
+    add_bias(steps, work, linear);
   }
 }
 
 void column_backward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                      std::int64_t width) {
   const std::string& name = linears.front().name;
+  const bool overlaps = work.software->overlaps_tensor_parallelism();
   const std::size_t gradient = steps.cursor();
   std::size_t input = StepList::kStart;
   if (work.sp) {
-    input = steps.for_weights(
-        tensor_collective(name + " input all-gather again", TransferKind::kAllGather, work, width),
-        {gradient});
+    const LayerCollective gather =
+        tensor_collective(name + " input all-gather again", TransferKind::kAllGather, work, width);
+    input = overlaps ? steps.for_weights(gather, {gradient}) : steps.then(gather);
   }
   for (const Linear& linear : linears) {
     steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())));
   }
-  if (work.tp > 1) {
-    const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
-    const std::string verb = work.sp ? "reduce-scatter" : "all-reduce";
-    steps.then(tensor_collective(name + " dgrad " + verb, kind, work, width));
+  const auto weight_gradients = [&] {
+    std::vector<std::size_t> last;
+    for (const Linear& linear : linears) {
+      sum_bias_gradient(steps, work, linear, work.tokens(), gradient);
+      last.push_back(add_weight_gradient(steps, work, linear, work.tokens(), {input, gradient}));
+    }
+    return last;
+  };
+  if (work.tp == 1) {
+    weight_gradients();
+    return;
   }
-  for (const Linear& linear : linears) {
-    steps.for_weights(
-        weight_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())),
-        {input, gradient});
+  const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
+  const std::string verb = work.sp ? "reduce-scatter" : "all-reduce";
+  const LayerCollective reduction =
+      tensor_collective(name + " dgrad " + verb, kind, work, width);
+  if (overlaps) {
+    steps.then(reduction);
+    weight_gradients();
+  } else {
+    steps.join(reduction, weight_gradients());
   }
 }
 
@@ -86,18 +135,19 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
 }
 
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) {
+  sum_bias_gradient(steps, work, linear, work.row_tokens(), steps.cursor());
   if (work.sp) {
     steps.then(tensor_collective(linear.name + " gradient all-gather", TransferKind::kAllGather,
                                  work, linear.out));
   }
-  local_backward(steps, linear, work.tokens());
+  local_backward(steps, work, linear, work.tokens());
 }
 
-void local_backward(StepList& steps, const Linear& linear, std::int64_t rows) {
+void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                    std::int64_t rows) {
   const std::size_t gradient = steps.cursor();
   steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, rows)));
-  steps.for_weights(weight_gradient(linear.name, linear.precision, shape_of(linear, rows)),
-                    {gradient});
+  add_weight_gradient(steps, work, linear, rows, {gradient});
 }
 
 }  // namespace orrery

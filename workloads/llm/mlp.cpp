@@ -7,12 +7,20 @@
 namespace orrery {
 namespace {
 
+Bias bias_of(const LayerTask& task) {
+  return task.model.mlp.bias ? Bias::kPassedOn : Bias::kNone;
+}
+
 Linear up_of(const LayerTask& task) {
   const MlpConfig& mlp = task.model.mlp;
   const std::int64_t width = mlp.intermediate / task.work.tp;
-  return {mlp.gated ? "gate-up" : "up",  task.model.hidden,
-          width * (mlp.gated ? 2 : 1),   task.precision(task.layer.feed),
-          task.weights(task.layer.feed), AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1}};
+  return {mlp.gated ? "gate-up" : "up",
+          task.model.hidden,
+          width * (mlp.gated ? 2 : 1),
+          task.precision(task.layer.feed),
+          task.weights(task.layer.feed),
+          AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1},
+          bias_of(task)};
 }
 
 Linear down_of(const LayerTask& task) {
@@ -21,7 +29,8 @@ Linear down_of(const LayerTask& task) {
           task.model.hidden,
           task.precision(task.layer.feed),
           task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kDownProj, 1}};
+          AdaptedMatrix{LoraModule::kDownProj, 1},
+          bias_of(task)};
 }
 
 }  // namespace

@@ -206,14 +206,24 @@ void BlockBuilder::receive(TransferId message, Stream stream) {
   cursor_ = add(op);
 }
 
-void BlockBuilder::send(TransferId message, Stream stream) {
+namespace {
+
+Operator sending(TransferId message, Stream stream) {
   Operator op;
   op.name = "send";
   op.kind = OperatorKind::kSend;
   op.category = Category::kCommunication;
   op.stream = stream;
   op.work = message;
-  add(op);
+  return op;
+}
+
+}  // namespace
+
+void BlockBuilder::send(TransferId message, Stream stream) { add(sending(message, stream)); }
+
+void BlockBuilder::send_and_wait(TransferId message) {
+  cursor_ = add(sending(message, kComputeStream));
 }
 
 BlockId BlockBuilder::finish(std::string name) {

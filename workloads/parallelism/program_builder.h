@@ -78,6 +78,8 @@ class BlockBuilder {
   void receive(TransferId message, Stream stream);
   /// Waits for what is there; nothing waits for it.
   void send(TransferId message, Stream stream);
+  /// The compute stream waits until it has arrived.
+  void send_and_wait(TransferId message);
 
   /// Adds the block to the program.
   BlockId finish(std::string name);

@@ -34,8 +34,9 @@ Transfer reduction(std::string name, std::string purpose, TransferKind kind, dou
 /// Collectives over the replicas of a stage's parameters.
 class ReplicaSync {
  public:
-  ReplicaSync(const Mesh& mesh, const RankParameters& parameters, int stage)
-      : mesh_(mesh), parameters_(parameters), stage_(stage) {}
+  /// @param gradient bytes of an element of the buffer of gradients
+  ReplicaSync(const Mesh& mesh, const RankParameters& parameters, int stage, double gradient)
+      : mesh_(mesh), parameters_(parameters), stage_(stage), gradient_(gradient) {}
 
   void over_replicas(BlockBuilder& block, TransferKind kind, const std::string& what,
                      double element) const {
@@ -60,7 +61,7 @@ class ReplicaSync {
     if (!mesh_.parallel().sp) return;
     block.collective(
         reduction("whole gradients all_reduce stage " + std::to_string(stage_), "tp",
-                  TransferKind::kAllReduce, static_cast<double>(parameters_.whole) * kGradientBytes,
+                  TransferKind::kAllReduce, static_cast<double>(parameters_.whole) * gradient_,
                   mesh_.groups({"tp"}, stage_)),
         kTensorStream);
   }
@@ -69,29 +70,37 @@ class ReplicaSync {
   const Mesh& mesh_;
   const RankParameters& parameters_;
   int stage_;
+  double gradient_;
 };
 
 /// The stages of the first and of the last slice hold the same table and add up its gradients.
 void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
-                           const Placement& placement, int stage) {
+                           const TrainingConfig& config, int stage) {
+  const Placement placement = placement_of(config);
   const int first = placement.place(0).rank;
   const int last = placement.place(placement.slices() - 1).rank;
   if (!model.tied_embeddings || first == last || (stage != first && stage != last)) return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
   Transfer transfer = reduction("tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
-                                table * kGradientBytes, mesh.pairs(first, last));
+                                table * config.software->gradient_bytes(config.precision), mesh.pairs(first, last));
   transfer.participants = 2;
   block.collective(std::move(transfer), kDataStream);
 }
 
 }  // namespace
 
-std::vector<Kernel> optimizer_kernels(double elements, Precision precision) {
+std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
+                                      const TrainingSoftware& software) {
   const bool scaled = precision == Precision::kFp16;
-  const StreamCost prepare = scaled ? StreamCost{14, 12, 6} : StreamCost{10, 8, 4};
+  const double gradient = software.gradient_bytes(precision);
+  StreamCost prepare = scaled ? StreamCost{12, 8, 6} : StreamCost{8, 4, 4};
+  if (gradient < element_bytes(Precision::kFp32)) {
+    prepare.read += kGradientBytes;
+    prepare.written += 4;
+  }
   return {optimizer_kernel("gradient preparation", elements, prepare),
           optimizer_kernel("adam", elements, {16, 12, 12}),
-          optimizer_kernel("weight cast", elements, {4, 4, 0})};
+          optimizer_kernel("weight cast", elements, {4, kWeightBytes + gradient, 0})};
 }
 
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage) {
@@ -106,20 +115,21 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
                         const TrainingConfig& config, int stage) {
   const Mesh& mesh = program.mesh();
   const bool sharded = config.parallel.zero >= 1;
-  const Placement placement = placement_of(config);
-  const RankParameters parameters = stage_parameters(model, config.parallel, placement, stage);
-  const ReplicaSync sync(mesh, parameters, stage);
+  const RankParameters parameters =
+      stage_parameters(model, config.parallel, placement_of(config), stage);
+  const double gradient = config.software->gradient_bytes(config.precision);
+  const ReplicaSync sync(mesh, parameters, stage, gradient);
   BlockBuilder block(program, stage);
   // Megatron-LM multiplies gradients by 1 / replicas before it adds them up.
   block.kernel(optimizer_kernel("gradient scale", static_cast<double>(parameters.total()),
-                                {kGradientBytes, kGradientBytes, 1}),
+                                {gradient, gradient, 1}),
                Category::kOptimizer);
   sync.over_tensor_ranks(block);
-  reduce_tied_embedding(block, mesh, model, placement, stage);
+  reduce_tied_embedding(block, mesh, model, config, stage);
   sync.over_replicas(block, sharded ? TransferKind::kReduceScatter : TransferKind::kAllReduce,
-                     "gradients", kGradientBytes);
+                     "gradients", gradient);
   const double updated = optimizer_shard(model, config, stage).total();
-  for (const Kernel& kernel : optimizer_kernels(updated, config.precision))
+  for (const Kernel& kernel : optimizer_kernels(updated, config.precision, *config.software))
     block.kernel(kernel, Category::kOptimizer);
   if (sharded) sync.over_replicas(block, TransferKind::kAllGather, "weights", kWeightBytes);
   return block.finish("optimizer " + std::to_string(stage));

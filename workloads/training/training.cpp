@@ -10,6 +10,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
+#include "workloads/llm/linear.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
@@ -123,17 +124,39 @@ class TrainingBuilder {
     return ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
   }
 
+  /// Whether tensor parallel ranks send parts of what all of them have.
+  bool scatters_messages() const {
+    return config_.software->scattered_messages.value && !work_.sp && work_.tp > 1;
+  }
+
   /// Activations or gradients of a micro-batch; under sequence parallelism every tensor parallel
   /// rank sends its part.
   TransferId message(const std::string& direction, int from, int to) {
-    const double values = static_cast<double>(work_.row_tokens() * model_.hidden);
+    const std::int64_t tokens =
+        scatters_messages() ? work_.split_tokens() : work_.row_tokens();
+    const double values = static_cast<double>(tokens * model_.hidden);
     return program_.message(direction, from, to, Bytes(values * activation_bytes(work_.precision)));
+  }
+
+  void receive(BlockBuilder& block, TransferId message, Stream stream) {
+    block.receive(message, stream);
+    if (!scatters_messages()) return;
+    StepList gather;
+    gather.then(tensor_collective("received parts all-gather", TransferKind::kAllGather, work_,
+                                  model_.hidden));
+    block.append("", gather);
+  }
+
+  void send(BlockBuilder& block, TransferId message, Stream stream) {
+    config_.software->waits_for_messages(config_.parallel.vpp)
+        ? block.send_and_wait(message)
+        : block.send(message, stream);
   }
 
   BlockId forward_block(ChunkPlace place) {
     BlockBuilder block(program_, place.rank);
     if (const auto before = neighbour(place, -1))
-      block.receive(message("forward", *before, place.rank), kReceiveForwardStream);
+      receive(block, message("forward", *before, place.rank), kReceiveForwardStream);
     if (has_embedding(place)) block.append("", embedding_forward(model_, work_));
     const LayerRange layers = range(place);
     for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
@@ -141,7 +164,7 @@ class TrainingBuilder {
     }
     if (has_head(place)) block.append("", head_forward(model_, work_));
     if (const auto next = neighbour(place, 1))
-      block.send(message("forward", place.rank, *next), kSendForwardStream);
+      send(block, message("forward", place.rank, *next), kSendForwardStream);
     return block.finish("forward " + block_name(place));
   }
 
@@ -161,10 +184,10 @@ class TrainingBuilder {
   BlockId gradient_block(ChunkPlace place, const std::string& name, PartOf part) {
     BlockBuilder block(program_, place.rank);
     if (const auto next = neighbour(place, 1))
-      block.receive(message("backward", *next, place.rank), kReceiveBackwardStream);
+      receive(block, message("backward", *next, place.rank), kReceiveBackwardStream);
     append_backward(block, place, part);
     if (const auto before = neighbour(place, -1))
-      block.send(message("backward", place.rank, *before), kSendBackwardStream);
+      send(block, message("backward", place.rank, *before), kSendBackwardStream);
     return block.finish(name + block_name(place));
   }
 
@@ -216,6 +239,7 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.flash_attention = config.flash_attention;
   work.dropout = config.dropout;
   work.recompute = config.recompute;
+  work.software = config.software;
   return work;
 }
 

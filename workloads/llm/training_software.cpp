@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/training_software.h"
+
+#include "workloads/llm/kernels.h"
+
+namespace orrery {
+
+const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
+  using S = TrainingSoftware;
+  static const auto schema =
+      config::Schema<S>("software", "how the software of a training run does a step")
+          .named("software", &S::id)
+          .optional("name", &S::name, "what it is, with its version")
+          .optional("main_gradients", &S::main_gradients,
+                    "format in which gradients of micro-batches are added up and reduced: that of "
+                    "the weights, fp32, or fp32 unless weights are fp16")
+          .optional("gradient_accumulation", &S::gradient_accumulation,
+                    "products of weight gradients add to that buffer, or a kernel behind them does")
+          .optional("bias_addition", &S::bias_addition,
+                    "products add the bias of queries, keys and values, or a kernel behind them")
+          .optional("bias_gradients", &S::bias_gradients,
+                    "products of weight gradients sum up those of biases, or kernels of their own")
+          .optional("residual_gradients", &S::residual_gradients,
+                    "backward passes of norms add the gradient that came past the block, or kernels "
+                    "behind them")
+          .optional("norm_backward", &S::norm_backward,
+                    "gradients of a norm's input and weights from one reading, or from two")
+          .optional("attention_layout", &S::attention_layout,
+                    "apart: what attention gives is transposed, its gradients are joined by copies")
+          .optional("causal_softmax", &S::causal_softmax,
+                    "scores that the softmax of stored attention reads: all, or up to the diagonal")
+          .optional("cross_entropy", &S::cross_entropy,
+                    "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
+                    "fp32")
+          .optional("tp_overlap", &S::tp_overlap,
+                    "what collectives of tensor parallelism run beside in backward passes: nothing, "
+                    "or products of weight gradients")
+          .optional("pp_overlap", &S::pp_overlap,
+                    "schedules in which a stage goes on while its messages are under way: none, "
+                    "those with several chunks, all")
+          .optional("scattered_messages", &S::scattered_messages,
+                    "without sequence parallelism each rank sends its part of the tensor, and "
+                    "receivers gather them")
+          .optional("step_overhead", &S::step_overhead,
+                    "time of each step in which the devices have no work: data, logging [s]",
+                    config::between(Seconds(0), Seconds(1e3)));
+  return schema;
+}
+
+double TrainingSoftware::gradient_bytes(Precision precision) const {
+  const GradientFormat format = main_gradients.value;
+  const bool wide = format == GradientFormat::kFp32 ||
+                    (format == GradientFormat::kFp32ForBf16 && precision != Precision::kFp16);
+  return wide ? element_bytes(Precision::kFp32) : kGradientBytes;
+}
+
+bool TrainingSoftware::waits_for_messages(int chunks) const {
+  if (pp_overlap.value == MessageOverlap::kInterleaved) return chunks == 1;
+  return pp_overlap.value == MessageOverlap::kNone;
+}
+
+std::shared_ptr<const TrainingSoftware> default_software() {
+  static const auto software = std::make_shared<const TrainingSoftware>();
+  return software;
+}
+
+}  // namespace orrery
