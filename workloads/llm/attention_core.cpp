@@ -61,6 +61,7 @@ void flash_backward(StepList& steps, const LayerTask& task) {
   kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
   kernel.read = size.query + size.keys + size.values + 2 * size.output;
   kernel.written = size.query + size.keys + size.values;
+  kernel.rate = task.work.software->attention_backward.value;
   steps.then(kernel);
   frees(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
 }
@@ -129,7 +130,10 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
   const AttentionCore core = core_of(task, part);
   const bool first = forward == Forward::kFirst;
   if (task.work.flash_attention) {
-    steps.then(flash_attention("attention", core));
+    Kernel kernel = flash_attention("attention", core);
+    if (task.work.phase == Phase::kTraining)
+      kernel.rate = task.work.software->attention_forward.value;
+    steps.then(kernel);
     if (first)
       makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
     return;

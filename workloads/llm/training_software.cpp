@@ -41,6 +41,15 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("scattered_messages", &S::scattered_messages,
                     "without sequence parallelism each rank sends its part of the tensor, and "
                     "receivers gather them")
+          .optional("attention_forward", &S::attention_forward,
+                    "rate of FlashAttention's forward pass over that of measured kernels",
+                    config::between(0.05, 2))
+          .optional("attention_backward", &S::attention_backward,
+                    "rate of FlashAttention's backward pass over that of measured forward kernels",
+                    config::between(0.05, 2))
+          .optional("kernel_issue", &S::kernel_issue,
+                    "time of the host to issue a kernel, for which devices wait [us]; 0: graphs",
+                    config::between(Seconds(0), Seconds(1)))
           .optional("step_overhead", &S::step_overhead,
                     "time of each step in which the devices have no work: data, logging [s]",
                     config::between(Seconds(0), Seconds(1e3)));

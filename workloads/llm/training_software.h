@@ -78,6 +78,12 @@ struct TrainingSoftware {
       MessageOverlap::kInterleaved,
       "Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
       "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
+  Fact<double> attention_forward{1, "as the kernels that were measured, of TensorRT-LLM"};
+  Fact<double> attention_backward{
+      0.8,
+      "estimate: FlashAttention-3 and cuDNN 9 on H100 reach 0.7 to 0.85 of the forward rate (arXiv "
+      "2407.08608, figures 5 and 6), FlashAttention-2 on A100 0.77 to 0.9 (arXiv 2307.08691)"};
+  Fact<Seconds> kernel_issue{Seconds(0), "kernels of large layers hide it"};
   Fact<bool> scattered_messages{
       false, "Megatron-Core p2p_communication.py: each rank sends the tensor that it has"};
   Fact<Seconds> step_overhead{Seconds(0), "nothing measured"};

@@ -51,6 +51,7 @@ class TrainingBuilder {
       calls.back().push_back(result.optimizer.back());
     }
     result.program = program_.finish(std::move(calls));
+    result.program.issue = to_picoseconds(config_.software->kernel_issue.value);
     return result;
   }
 
