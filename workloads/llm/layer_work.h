@@ -95,6 +95,10 @@ struct LayerWork {
   std::int64_t row_tokens() const { return sp ? split_tokens() : tokens(); }
   /// Rows of logits on one rank: in training all tokens, else one for each sequence that samples.
   std::int64_t logit_rows() const;
+  /// Format in which norms, and functions between matrices, write what products of `precision`
+  /// read: wide where casts of their own follow.
+  Precision normed_precision() const;
+  Precision function_precision(Precision precision) const;
   /// `parts`, or the one part that all sequences are.
   std::vector<AttentionPart> attention_parts() const;
 };

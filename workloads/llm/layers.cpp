@@ -116,7 +116,7 @@ StepList feed_half(const LayerTask& task, Forward forward) {
 }  // namespace
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
-  return norm(name, task.work.precision,
+  return norm(name, task.work.normed_precision(),
               {rows, task.model.hidden, task.model.norm_bias, !is_training(task)});
 }
 

@@ -41,7 +41,8 @@ void mlp_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
   makes(steps, task, {kept::mlp_input});
-  steps.then(activation_forward("activation", task, w.tokens(), down_of(task).in));
+  steps.then(activation("activation", w.function_precision(task.precision(task.layer.feed)),
+                        w.tokens(), down_of(task).in, task.model.mlp.gated));
   makes(steps, task, {kept::mlp_function_input, kept::down_input});
   row_forward(steps, w, down_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
 }

@@ -33,14 +33,19 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
                     "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
                     "fp32")
           .optional("tp_overlap", &S::tp_overlap,
-                    "what collectives of tensor parallelism run beside in backward passes: nothing, "
-                    "or products of weight gradients")
+                    "what collectives of tensor parallelism run beside: nothing, in backward passes "
+                    "products of weight gradients, or with user buffers chunks of all products")
           .optional("pp_overlap", &S::pp_overlap,
                     "schedules in which a stage goes on while its messages are under way: none, "
                     "those with several chunks, all")
           .optional("scattered_messages", &S::scattered_messages,
                     "without sequence parallelism each rank sends its part of the tensor, and "
                     "receivers gather them")
+          .optional("fp8_scaling", &S::fp8_scaling,
+                    "kernels that make operands of 8 bits and fewer: those that write them anyway, "
+                    "or casts by delayed, current or block scales (fp8_block, nvfp4: by blocks)")
+          .optional("fp8_gathers", &S::fp8_gathers,
+                    "sequence parallelism gathers inputs of such products as they are cast")
           .optional("attention_forward", &S::attention_forward,
                     "rate of FlashAttention's forward pass over that of measured kernels",
                     config::between(0.05, 2))
@@ -61,6 +66,13 @@ double TrainingSoftware::gradient_bytes(Precision precision) const {
   const bool wide = format == GradientFormat::kFp32 ||
                     (format == GradientFormat::kFp32ForBf16 && precision != Precision::kFp16);
   return wide ? element_bytes(Precision::kFp32) : kGradientBytes;
+}
+
+NarrowScaling TrainingSoftware::scaling(Precision precision) const {
+  const NarrowScaling scaling = fp8_scaling.value;
+  if (element_bytes(precision) >= 2 || scaling == NarrowScaling::kFused)
+    return NarrowScaling::kFused;
+  return precision == Precision::kFp8 ? scaling : NarrowScaling::kBlocks;
 }
 
 bool TrainingSoftware::waits_for_messages(int chunks) const {

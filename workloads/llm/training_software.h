@@ -34,6 +34,17 @@ enum class MaskedSoftmax : std::uint8_t { kSquare, kTriangle };
 enum class TensorOverlap : std::uint8_t {
   kNone,             ///< nothing: kernels wait for each of them
   kWeightGradients,  ///< in backward passes the products of the same matrices
+  /// Those too, and products chunk by chunk beside transfers of the next or last chunk
+  /// (Transformer Engine's userbuffers), under sequence parallelism.
+  kUserBuffers,
+};
+
+/// Which kernels make the operands of products in 8 bits and fewer.
+enum class NarrowScaling : std::uint8_t {
+  kFused,    ///< those that write the values anyway
+  kDelayed,  ///< norms; else casts with a transposed copy, by scales of earlier steps
+  kCurrent,  ///< a pass for the largest value, then the cast
+  kBlocks,   ///< casts that find the scales of their blocks
 };
 
 /// Which schedules go on while messages between stages are under way.
@@ -78,6 +89,10 @@ struct TrainingSoftware {
       MessageOverlap::kInterleaved,
       "Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
       "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
+  Fact<NarrowScaling> fp8_scaling{NarrowScaling::kDelayed,
+                                  "Megatron-Core transformer_config.py: fp8_recipe delayed"};
+  Fact<bool> fp8_gathers{
+      true, "Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
   Fact<double> attention_forward{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<double> attention_backward{
       0.8,
@@ -94,6 +109,9 @@ struct TrainingSoftware {
   double gradient_bytes(Precision precision) const;
   bool accumulates_apart() const { return gradient_accumulation.value == Fusion::kApart; }
   bool overlaps_tensor_parallelism() const { return tp_overlap.value != TensorOverlap::kNone; }
+  bool has_user_buffers() const { return tp_overlap.value == TensorOverlap::kUserBuffers; }
+  /// Who makes operands of that precision; kFused for those of 16 bits and more.
+  NarrowScaling scaling(Precision precision) const;
   /// Whether a stage of that many chunks waits for the messages that it sends.
   bool waits_for_messages(int chunks) const;
 };
@@ -134,7 +152,17 @@ struct EnumNames<MaskedSoftmax> {
 template <>
 struct EnumNames<TensorOverlap> {
   static constexpr std::pair<TensorOverlap, const char*> values[] = {
-      {TensorOverlap::kNone, "none"}, {TensorOverlap::kWeightGradients, "weight_gradients"}};
+      {TensorOverlap::kNone, "none"}, {TensorOverlap::kWeightGradients, "weight_gradients"},
+      {TensorOverlap::kUserBuffers, "user_buffers"}};
+};
+
+template <>
+struct EnumNames<NarrowScaling> {
+  static constexpr std::pair<NarrowScaling, const char*> values[] = {
+      {NarrowScaling::kFused, "fused"},
+      {NarrowScaling::kDelayed, "delayed"},
+      {NarrowScaling::kCurrent, "current"},
+      {NarrowScaling::kBlocks, "blocks"}};
 };
 
 template <>
