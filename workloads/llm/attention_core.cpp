@@ -37,8 +37,8 @@ AttentionCore core_of(const LayerTask& task, const AttentionPart& part) {
   core.contexts = part.contexts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
   core.window = task.layer.window;
-  core.skips_masked = w.phase == Phase::kTraining &&
-                      w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
+  core.skips_masked =
+      w.phase == Phase::kTraining && w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
   core.qk_dim = shape.qk_dim;
   core.v_dim = shape.v_dim;
   core.new_bytes =

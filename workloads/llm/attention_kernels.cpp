@@ -121,8 +121,7 @@ KernelGraph stored_attention(const AttentionCore& core, bool dropout) {
   Kernel softmax = stream("attention softmax", KernelClass::kSoftmax, rows, core.context,
                           {share * bytes, bytes, share * vector_cost::kSoftmax});
   softmax.exponentials = softmax.exponentials * share;
-  graph.add(softmax,
-            {{"scores", square}}, {{"probabilities", square}},
+  graph.add(softmax, {{"scores", share * square}}, {{"probabilities", square}},
             MaskedScores{core.kind, shape_of(core), size.pairs, size.keys, size.values});
   std::string weights = "probabilities";
   if (dropout) {

@@ -27,7 +27,7 @@ struct AttentionCore {
   /// Absorbed latent attention: keys are one latent for all heads, values its first `v_dim`
   /// columns.
   bool latent = false;
-  bool wide_queries = false;              ///< 16-bit queries over an 8-bit cache
+  bool wide_queries = false;  ///< 16-bit queries over an 8-bit cache
   bool skips_masked = false;  ///< the softmax of stored scores reads up to the diagonal alone
   double new_bytes = 2, cache_bytes = 2;  ///< bytes of an element: new, earlier keys and values
 };

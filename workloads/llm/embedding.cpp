@@ -25,27 +25,28 @@ std::vector<Kernel> loss_kernels(const LayerWork& work, std::int64_t columns) {
                         KernelClass kind = KernelClass::kElementwise) {
     return stream(name, kind, work.tokens(), columns, cost);
   };
-  return {pass("loss widening", {bytes, 4, 0}), pass("loss row maximum", {4, 0, 1}),
+  return {pass("loss widening", {bytes, 4, 0}),
+          pass("loss row maximum", {4, 0, 1}),
           pass("loss difference", {4, 4, 1}),
           pass("loss exponential", {4, 4, 1}, KernelClass::kSoftmax),
-          pass("loss row sum", {4, 0, 1}), pass("loss quotient", {4, 4, 1})};
+          pass("loss row sum", {4, 0, 1}),
+          pass("loss quotient", {4, 4, 1})};
 }
 
 std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t columns) {
   const double bytes = activation_bytes(work.precision);
   if (work.software->cross_entropy.value == Fusion::kFused)
     return {stream("loss backward", KernelClass::kSoftmax, work.tokens(), columns, {4, bytes, 2})};
-  return {stream("loss backward", KernelClass::kElementwise, work.tokens(), columns, {4, 4, 1}),
-          stream("loss narrowing", KernelClass::kElementwise, work.tokens(), columns,
-                 {4, bytes, 0})};
+  return {
+      stream("loss backward", KernelClass::kElementwise, work.tokens(), columns, {4, 4, 1}),
+      stream("loss narrowing", KernelClass::kElementwise, work.tokens(), columns, {4, bytes, 0})};
 }
 
 /// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up.
 Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
   const GradientBuffer buffer = gradient_buffer(work);
-  return stream("embedding gradient addition", KernelClass::kElementwise,
-                head_of(model, work).out, model.hidden,
-                {kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1});
+  return stream("embedding gradient addition", KernelClass::kElementwise, head_of(model, work).out,
+                model.hidden, {kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1});
 }
 
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
@@ -104,10 +105,10 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
                                  {});
   }
   const double tables = 1.0 / work.tp + (model.positions > 0 ? 1 : 0);
-  const std::size_t rows = steps.for_weights(
-      stream("embedding backward", KernelClass::kEmbedding, work.tokens(), model.hidden,
-             {bytes + tables * bytes, tables * bytes, tables}),
-      {gradient});
+  const std::size_t rows =
+      steps.for_weights(stream("embedding backward", KernelClass::kEmbedding, work.tokens(),
+                               model.hidden, {bytes + tables * bytes, tables * bytes, tables}),
+                        {gradient});
   steps.for_weights(table_addition(model, work), {rows});
   return steps;
 }

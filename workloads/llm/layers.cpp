@@ -136,8 +136,8 @@ void norm_backward(StepList& steps, const std::string& name, const LayerTask& ta
   steps.then(stream(name, KernelClass::kNormalization, rows, hidden,
                     {(2 + adds) * bytes, bytes, vector_cost::kNormBackward + adds}));
   if (residual && apart) {
-    steps.then(stream(name + " residual", KernelClass::kElementwise, rows, hidden,
-                      {2 * bytes, bytes, 1}));
+    steps.then(
+        stream(name + " residual", KernelClass::kElementwise, rows, hidden, {2 * bytes, bytes, 1}));
   }
 }
 

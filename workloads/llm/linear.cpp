@@ -41,8 +41,8 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   }
   const bool made = scaling == NarrowScaling::kDelayed && what == Cast::kNormed;
   const StreamCost cost = made ? StreamCost{narrow, narrow, 0} : StreamCost{wide, 2 * narrow, 2};
-  steps.then(stream(name + (made ? " transpose" : " cast"), KernelClass::kElementwise, rows, width,
-                    cost));
+  steps.then(
+      stream(name + (made ? " transpose" : " cast"), KernelClass::kElementwise, rows, width, cost));
 }
 
 /// Bytes of an element that a gather of a product's operand moves.
@@ -52,8 +52,8 @@ double gathered_bytes(const LayerWork& work, const Linear& linear) {
   return narrow ? element_bytes(linear.precision) : activation_bytes(work.precision);
 }
 
-LayerCollective operand_gather(const std::string& name, const LayerWork& work,
-                               const Linear& linear, std::int64_t width) {
+LayerCollective operand_gather(const std::string& name, const LayerWork& work, const Linear& linear,
+                               std::int64_t width) {
   LayerCollective gather = tensor_collective(name, TransferKind::kAllGather, work, width);
   gather.bytes = Bytes(real(work.tokens()) * real(width) * gathered_bytes(work, linear));
   return gather;
@@ -166,7 +166,8 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     std::vector<Kernel> products;
     for (const Linear& linear : linears)
       products.push_back(gemm(linear.name, linear.precision, shape_of(linear, work.tokens())));
-    product_of_parts(steps, work, operand_gather(first.name + " input all-gather", work, first, width),
+    product_of_parts(steps, work,
+                     operand_gather(first.name + " input all-gather", work, first, width),
                      products);
     for (const Linear& linear : linears) add_bias(steps, work, linear);
     return;
@@ -185,8 +186,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
                      std::int64_t width) {
   const std::string& name = linears.front().name;
   const bool overlaps = work.software->overlaps_tensor_parallelism();
-  for (const Linear& linear : linears)
-    cast(steps, work, linear, Cast::kGradient, work.tokens());
+  for (const Linear& linear : linears) cast(steps, work, linear, Cast::kGradient, work.tokens());
   const std::size_t gradient = steps.cursor();
   std::size_t input = StepList::kStart;
   if (work.sp) {
@@ -211,8 +211,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   }
   const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
   const std::string verb = work.sp ? "reduce-scatter" : "all-reduce";
-  const LayerCollective reduction =
-      tensor_collective(name + " dgrad " + verb, kind, work, width);
+  const LayerCollective reduction = tensor_collective(name + " dgrad " + verb, kind, work, width);
   if (overlaps) {
     steps.then(reduction);
     weight_gradients();

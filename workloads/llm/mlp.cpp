@@ -7,9 +7,7 @@
 namespace orrery {
 namespace {
 
-Bias bias_of(const LayerTask& task) {
-  return task.model.mlp.bias ? Bias::kPassedOn : Bias::kNone;
-}
+Bias bias_of(const LayerTask& task) { return task.model.mlp.bias ? Bias::kPassedOn : Bias::kNone; }
 
 Linear up_of(const LayerTask& task) {
   const MlpConfig& mlp = task.model.mlp;

@@ -1,9 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/training_software.h"
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
 #include "workloads/llm/kernels.h"
 
 namespace orrery {
+
+const config::Schema<CallDelay>& CallDelay::schema() {
+  using D = CallDelay;
+  static const auto schema =
+      config::Schema<D>("call_delay", "what a call by the host adds to an all-reduce")
+          .required("bytes", &D::bytes, "size of the buffer",
+                    config::between(Bytes(1), Bytes(1e12)))
+          .required("time", &D::time, "time added [us]", config::between(Seconds(0), Seconds(1)));
+  return schema;
+}
+
+Seconds TrainingSoftware::call_delay(Bytes bytes) const {
+  if (collective_calls.value == CollectiveCalls::kGraph) return {};
+  const auto above = std::find_if(call_delays.begin(), call_delays.end(),
+                                  [&](const CallDelay& delay) { return delay.bytes >= bytes; });
+  if (above == call_delays.end()) return {};
+  if (above->bytes == bytes) return above->time;
+  if (above == call_delays.begin()) return {};
+  const CallDelay& below = *std::prev(above);
+  const double share = std::log(bytes / below.bytes) / std::log(above->bytes / below.bytes);
+  return below.time + (above->time - below.time) * share;
+}
 
 const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
   using S = TrainingSoftware;
@@ -20,9 +46,10 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
                     "products add the bias of queries, keys and values, or a kernel behind them")
           .optional("bias_gradients", &S::bias_gradients,
                     "products of weight gradients sum up those of biases, or kernels of their own")
-          .optional("residual_gradients", &S::residual_gradients,
-                    "backward passes of norms add the gradient that came past the block, or kernels "
-                    "behind them")
+          .optional(
+              "residual_gradients", &S::residual_gradients,
+              "backward passes of norms add the gradient that came past the block, or kernels "
+              "behind them")
           .optional("norm_backward", &S::norm_backward,
                     "gradients of a norm's input and weights from one reading, or from two")
           .optional("attention_layout", &S::attention_layout,
@@ -32,15 +59,22 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("cross_entropy", &S::cross_entropy,
                     "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
                     "fp32")
-          .optional("tp_overlap", &S::tp_overlap,
-                    "what collectives of tensor parallelism run beside: nothing, in backward passes "
-                    "products of weight gradients, or with user buffers chunks of all products")
+          .optional(
+              "tp_overlap", &S::tp_overlap,
+              "what collectives of tensor parallelism run beside: nothing, in backward passes "
+              "products of weight gradients, or with user buffers chunks of all products")
           .optional("pp_overlap", &S::pp_overlap,
                     "schedules in which a stage goes on while its messages are under way: none, "
                     "those with several chunks, all")
           .optional("scattered_messages", &S::scattered_messages,
-                    "without sequence parallelism each rank sends its part of the tensor, and "
+                    "each rank sends its part of a tensor where sequence parallelism leaves it "
+                    "whole, and "
                     "receivers gather them")
+          .optional("collective_calls", &S::collective_calls,
+                    "who launches all-reduces inside a system: a graph, or the host one by one, "
+                    "which takes call_delays longer")
+          .optional("call_delays", &S::call_delays,
+                    "what calls by the host add to all-reduces, by ascending size")
           .optional("fp8_scaling", &S::fp8_scaling,
                     "kernels that make operands of 8 bits and fewer: those that write them anyway, "
                     "or casts by delayed, current or block scales (fp8_block, nvfp4: by blocks)")

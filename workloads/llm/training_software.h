@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
@@ -15,7 +16,7 @@ namespace orrery {
 
 /// Format of the buffer in which gradients of micro-batches are added up and reduced.
 enum class GradientFormat : std::uint8_t {
-  kWeights,      ///< that of the weights
+  kWeights,      ///< format of the weights
   kFp32ForBf16,  ///< fp32, but for weights in fp16, whose loss is scaled
   kFp32,
 };
@@ -33,7 +34,7 @@ enum class MaskedSoftmax : std::uint8_t { kSquare, kTriangle };
 /// What the collectives of tensor parallelism run beside.
 enum class TensorOverlap : std::uint8_t {
   kNone,             ///< nothing: kernels wait for each of them
-  kWeightGradients,  ///< in backward passes the products of the same matrices
+  kWeightGradients,  ///< products of the same matrices, in backward passes
   /// Those too, and products chunk by chunk beside transfers of the next or last chunk
   /// (Transformer Engine's userbuffers), under sequence parallelism.
   kUserBuffers,
@@ -52,6 +53,17 @@ enum class MessageOverlap : std::uint8_t {
   kNone,         ///< a stage sends and waits until all has arrived (batch_isend_irecv, wait)
   kInterleaved,  ///< those with several chunks a stage; 1F1B waits
   kAll,
+};
+
+/// From where collectives inside a system are launched: as nodes of a graph, which network
+/// calibrations measured, or one by one by the host.
+enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
+
+/// What an all-reduce inside a system takes longer where the host calls it than in a graph.
+struct CallDelay {
+  Bytes bytes;  ///< size of the buffer
+  Seconds time;
+  static const config::Schema<CallDelay>& schema();
 };
 
 /// How the software of a training run does what the graph of a step leaves open: a file a version
@@ -80,8 +92,7 @@ struct TrainingSoftware {
       MaskedSoftmax::kTriangle,
       "Megatron-LM fused_kernels/scaled_upper_triang_masked_softmax.h: reads up to the diagonal"};
   Fact<Fusion> cross_entropy{
-      Fusion::kApart,
-      "Megatron-Core model_parallel_config.py: cross_entropy_loss_fusion False"};
+      Fusion::kApart, "Megatron-Core model_parallel_config.py: cross_entropy_loss_fusion False"};
   Fact<TensorOverlap> tp_overlap{
       TensorOverlap::kWeightGradients,
       "Megatron-Core tensor_parallel/layers.py: LinearWithGradAccumulationAndAsyncCommunication"};
@@ -89,6 +100,11 @@ struct TrainingSoftware {
       MessageOverlap::kInterleaved,
       "Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
       "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
+  Fact<CollectiveCalls> collective_calls{CollectiveCalls::kGraph,
+                                         "no measurement beside that in graphs"};
+  /// Delays by calls of the host, ascending sizes; between them by the logarithm of the size, none
+  /// outside.
+  std::vector<CallDelay> call_delays;
   Fact<NarrowScaling> fp8_scaling{NarrowScaling::kDelayed,
                                   "Megatron-Core transformer_config.py: fp8_recipe delayed"};
   Fact<bool> fp8_gathers{
@@ -112,6 +128,8 @@ struct TrainingSoftware {
   bool has_user_buffers() const { return tp_overlap.value == TensorOverlap::kUserBuffers; }
   /// Who makes operands of that precision; kFused for those of 16 bits and more.
   NarrowScaling scaling(Precision precision) const;
+  /// What an all-reduce inside a system takes longer than in a graph.
+  Seconds call_delay(Bytes bytes) const;
   /// Whether a stage of that many chunks waits for the messages that it sends.
   bool waits_for_messages(int chunks) const;
 };
@@ -152,8 +170,15 @@ struct EnumNames<MaskedSoftmax> {
 template <>
 struct EnumNames<TensorOverlap> {
   static constexpr std::pair<TensorOverlap, const char*> values[] = {
-      {TensorOverlap::kNone, "none"}, {TensorOverlap::kWeightGradients, "weight_gradients"},
+      {TensorOverlap::kNone, "none"},
+      {TensorOverlap::kWeightGradients, "weight_gradients"},
       {TensorOverlap::kUserBuffers, "user_buffers"}};
+};
+
+template <>
+struct EnumNames<CollectiveCalls> {
+  static constexpr std::pair<CollectiveCalls, const char*> values[] = {
+      {CollectiveCalls::kGraph, "graph"}, {CollectiveCalls::kHost, "host"}};
 };
 
 template <>

@@ -81,8 +81,9 @@ void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfi
   const int last = placement.place(placement.slices() - 1).rank;
   if (!model.tied_embeddings || first == last || (stage != first && stage != last)) return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
-  Transfer transfer = reduction("tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
-                                table * config.software->gradient_bytes(config.precision), mesh.pairs(first, last));
+  Transfer transfer =
+      reduction("tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
+                table * config.software->gradient_bytes(config.precision), mesh.pairs(first, last));
   transfer.participants = 2;
   block.collective(std::move(transfer), kDataStream);
 }

@@ -23,9 +23,9 @@ struct OptimizerShard {
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage);
 
 /// The passes of Megatron-LM's mixed-precision optimizer over `elements` parameters: gradient
-/// copied to fp32 (read 2, write 4) unless it is, under fp16 unscaled and checked (4, 4), norm (read
-/// 4), clipped (4, 4); Adam (gradient, master weight and two moments: read 16, write 12); weight
-/// cast back (4, 2) and gradient cleared (write its bytes).
+/// copied to fp32 (read 2, write 4) unless it is, under fp16 unscaled and checked (4, 4), norm
+/// (read 4), clipped (4, 4); Adam (gradient, master weight and two moments: read 16, write 12);
+/// weight cast back (4, 2) and gradient cleared (write its bytes).
 std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
                                       const TrainingSoftware& software);
 

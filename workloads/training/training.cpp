@@ -133,8 +133,7 @@ class TrainingBuilder {
   /// Activations or gradients of a micro-batch; under sequence parallelism every tensor parallel
   /// rank sends its part.
   TransferId message(const std::string& direction, int from, int to) {
-    const std::int64_t tokens =
-        scatters_messages() ? work_.split_tokens() : work_.row_tokens();
+    const std::int64_t tokens = scatters_messages() ? work_.split_tokens() : work_.row_tokens();
     const double values = static_cast<double>(tokens * model_.hidden);
     return program_.message(direction, from, to, Bytes(values * activation_bytes(work_.precision)));
   }
@@ -149,9 +148,8 @@ class TrainingBuilder {
   }
 
   void send(BlockBuilder& block, TransferId message, Stream stream) {
-    config_.software->waits_for_messages(config_.parallel.vpp)
-        ? block.send_and_wait(message)
-        : block.send(message, stream);
+    config_.software->waits_for_messages(config_.parallel.vpp) ? block.send_and_wait(message)
+                                                               : block.send(message, stream);
   }
 
   BlockId forward_block(ChunkPlace place) {

@@ -151,16 +151,17 @@ const RegisterFileKind registered_protocols(
                   },
                   {}});
 
-const RegisterFileKind registered_software(
-    "software", {"software of training runs",
-                 "describe software",
-                 {"software"},
-                 is_software,
-                 [](const std::string& file) {
-                   config::load<TrainingSoftware>(file, config::default_library(), "software");
-                   return std::string();
-                 },
-                 {}});
+const RegisterFileKind registered_software("software", {"software of training runs",
+                                                        "describe software",
+                                                        {"software"},
+                                                        is_software,
+                                                        [](const std::string& file) {
+                                                          config::load<TrainingSoftware>(
+                                                              file, config::default_library(),
+                                                              "software");
+                                                          return std::string();
+                                                        },
+                                                        {}});
 
 const RegisterFileKind registered_algorithm(
     "algorithm", {"a collective algorithm",

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "workloads/statistics.h"
@@ -31,9 +32,10 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
           .optional("recompute", &E::recompute, "what the backward pass computes again")
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
           .optional("dropout", &E::dropout, "dropout kernels and masks")
-          .optional_reference("software", &E::software, "software",
-                              "what runs the step: a name of `orrery describe software`, a path, or "
-                              "its switches; Megatron-Core where nobody says");
+          .optional_reference(
+              "software", &E::software, "software",
+              "what runs the step: a name of `orrery describe software`, a path, or "
+              "its switches; Megatron-Core where nobody says");
   return schema;
 }
 
@@ -122,12 +124,16 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   const LlmConfig llm = model.build();
   const TrainingConfig config = training();
   require_supported(llm, config);
-  if (!check_memory(*this, training_memory(llm, config), record)) return;
+  const bool fits = check_memory(*this, training_memory(llm, config), record);
+  if (!fits && !options.beyond_memory) return;
 
   TrainingProgram built = build_training(llm, config);
   const ModelStep whole = sized(llm, config, std::move(built.program));
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
-  StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
+  const Repricing repricing = [&](PricedProgram& priced) {
+    call_from_host(software, system.ranks(), whole.program, priced);
+  };
+  StepOutcome outcome = replay_step(*this, *kernels, whole.program, options, repricing);
   add_overhead(outcome.replay, software.step_overhead.value);
   report_step(*this, whole, outcome, record);
 

@@ -18,8 +18,8 @@ struct LoadedSoftware {
 LoadedSoftware load(const std::string& name) {
   const config::Library& library = config::default_library();
   config::Diagnostics diagnostics;
-  const config::Node node = config::load_file(library.locate("software", name, ""), diagnostics,
-                                              library, "software");
+  const config::Node node =
+      config::load_file(library.locate("software", name, ""), diagnostics, library, "software");
   diagnostics.throw_if_errors();
   const config::Record& record = TrainingSoftware::schema().record();
   LoadedSoftware loaded{config::complete(node, record, diagnostics, library), {}};
@@ -49,10 +49,8 @@ Answer switches(const std::string& name) {
     if (field == nullptr || field->type->kind != config::TypeKind::kFact) continue;
     const std::string source = source_of(loaded, leaf);
     table.add_row({leaf.path, leaf.text, source});
-    answer.json.push_back({{"switch", leaf.path},
-                           {"value", leaf.text},
-                           {"source", source},
-                           {"help", field->help}});
+    answer.json.push_back(
+        {{"switch", leaf.path}, {"value", leaf.text}, {"source", source}, {"help", field->help}});
   }
   answer.add(std::move(table));
   return answer;
