@@ -70,6 +70,15 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
                     "each rank sends its part of a tensor where sequence parallelism leaves it "
                     "whole, and "
                     "receivers gather them")
+          .optional(
+              "gradient_reduction_overlap", &S::gradient_reduction_overlap,
+              "gradients are reduced over replicas beside the last backward passes, bucket by "
+              "bucket, or all behind them")
+          .optional("weight_gather_overlap", &S::weight_gather_overlap,
+                    "sharded weights are gathered beside the first forward passes, layer by layer, "
+                    "or all at the end of a step")
+          .optional("bucket_parameters", &S::bucket_parameters,
+                    "parameters of a bucket, which ends with a layer", config::between(1, 1e12))
           .optional("collective_calls", &S::collective_calls,
                     "who launches all-reduces inside a system: a graph, or the host one by one, "
                     "which takes call_delays longer")

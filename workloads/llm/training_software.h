@@ -100,6 +100,12 @@ struct TrainingSoftware {
       MessageOverlap::kInterleaved,
       "Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
       "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
+  Fact<bool> gradient_reduction_overlap{
+      false, "Megatron-Core distributed_data_parallel_config.py: overlap_grad_reduce False"};
+  Fact<bool> weight_gather_overlap{
+      false, "Megatron-Core distributed_data_parallel_config.py: overlap_param_gather False"};
+  Fact<double> bucket_parameters{
+      40e6, "Megatron-Core distributed_data_parallel_config.py: bucket_size, at least 40,000,000"};
   Fact<CollectiveCalls> collective_calls{CollectiveCalls::kGraph,
                                          "no measurement beside that in graphs"};
   /// Delays by calls of the host, ascending sizes; between them by the logarithm of the size, none

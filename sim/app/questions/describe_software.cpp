@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 struct LoadedSoftware {
-  config::Node node;  ///< completed
+  config::Node node;  ///< configuration with defaults filled in
   TrainingSoftware software;
 };
 

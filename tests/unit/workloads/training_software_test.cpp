@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
@@ -315,6 +316,31 @@ TEST(CallDelays, LieBetweenMeasuredSizesAndAreNoneOutside) {
   EXPECT_EQ(software.call_delay(Bytes(1 << 22)).base(), 30e-6);
   EXPECT_EQ(software.call_delay(Bytes((1 << 20) - 1)).base(), 0);
   EXPECT_EQ(software.call_delay(Bytes((1 << 22) + 1)).base(), 0);
+}
+
+TEST(ReplicaOverlap, ReducesAndGathersTheSameBytesInBucketsBesideThePasses) {
+  for (const ParallelConfig plan :
+       {ParallelConfig{.dp = 4}, ParallelConfig{.tp = 2, .pp = 2, .dp = 2},
+        ParallelConfig{.pp = 2, .vpp = 2, .dp = 2}}) {
+    const LlmConfig model = small_llama(4);
+    TrainingSoftware software = plain();
+    const auto transfers = [&](int stage) {
+      const Program program = build_training(model, step_config(software, plan)).program;
+      EXPECT_TRUE(verify(program).empty());
+      return role_statistics(program, static_cast<std::size_t>(stage)).transfers;
+    };
+    for (int stage = 0; stage < plan.pp; ++stage) {
+      software = plain();
+      const auto behind = transfers(stage);
+      software.gradient_reduction_overlap.value = software.weight_gather_overlap.value = true;
+      software.bucket_parameters.value = 1;
+      const auto beside = transfers(stage);
+      for (const char* kind : {"reduce_scatter dp", "all_gather dp"}) {
+        EXPECT_DOUBLE_EQ(beside.at(kind).bytes.base(), behind.at(kind).bytes.base()) << kind;
+        EXPECT_GT(beside.at(kind).count, behind.at(kind).count) << kind;
+      }
+    }
+  }
 }
 
 }  // namespace
