@@ -99,7 +99,7 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
       stage_parameters(model, config.parallel, placement_of(config), stage, with_ends);
   MemoryUse use;
   use.weights = Bytes(real(p.total()) * kWeightBytes);
-  use.gradients = Bytes(real(p.total()) * kGradientBytes);
+  use.gradients = Bytes(real(p.total()) * config.software->gradient_bytes(config.precision));
   if (with_ends)
     use.optimizer = Bytes(optimizer_shard(model, config, stage).total() * kOptimizerBytes);
   return use;

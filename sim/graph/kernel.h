@@ -119,6 +119,8 @@ struct Kernel {
   /// next time that it reads the same ones, these included (reuse.h). 0: the kernel is repeated on
   /// its own, as where kernels are measured.
   Bytes reuse;
+  /// Rate of the software's kernel over that of the kernels that were measured, launch apart.
+  double rate = 1;
 
   bool operator==(const Kernel&) const = default;
 };

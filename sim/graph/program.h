@@ -8,6 +8,7 @@
 #include "sim/graph/operator_graph.h"
 #include "sim/graph/tensors.h"
 #include "sim/graph/transfer.h"
+#include "sim/units/time.h"
 
 namespace orrery {
 
@@ -35,6 +36,8 @@ struct Program {
   /// takes).
   std::vector<Tensor> tensors = {};
   std::vector<std::vector<TensorEvent>> tensor_events = {};
+  /// What the software's host takes to issue a kernel, one after the other; 0: nothing waits for it.
+  Picoseconds issue = 0;
 };
 
 }  // namespace orrery

@@ -409,7 +409,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
   std::string files;
   for (const char* name :
        {"collectives", "context_parallel", "expert_exchange", "hccl_a3", "megatron_selene",
-        "nccl_sweeps"})
+        "megatron_sc21", "megatron_megascale", "nemo_h100", "megatron_bridge_dense", "nccl_sweeps"})
     files += std::string(" validation/published/") + name + ".yaml";
   const Outcome rows = orrery("validate published" + files, false);
   ASSERT_EQ(rows.code, 3);  // small buffers of HCCL are outside their tolerance

@@ -15,7 +15,9 @@ PublishedComparison compare(const PublishedPoint& point) {
   c.row = point.row;
   c.measured = point.measured;
   try {
-    const RunRecord record = simulate_isolated(point.loaded).record;
+    SimulateOptions options;
+    options.beyond_memory = true;
+    const RunRecord record = simulate_isolated(point.loaded, options).record;
     const Metric* metric = record.find(point.row.metric);
     if (metric == nullptr) {
       c.reason = record.reason.empty() ? "the experiment has no metric " + point.row.metric
@@ -23,6 +25,7 @@ PublishedComparison compare(const PublishedPoint& point) {
       return c;
     }
     c.predicted = metric->value;
+    if (record.status == RunStatus::kInfeasible) c.misfit = record.reason;
     c.error = c.predicted / point.measured - 1;
     c.provenance = record.provenance;
   } catch (const PointFailure& failure) {

@@ -16,6 +16,7 @@ struct PublishedComparison {
   PublishedRow row;
   double measured = 0;  ///< measured value in the unit of the metric
   std::string reason;   ///< why there is no prediction
+  std::string misfit;   ///< the prediction is of a step that is said not to fit: by how much
   double predicted = 0;
   double error = 0;  ///< predicted / measured - 1
   nlohmann::ordered_json provenance = nullptr;

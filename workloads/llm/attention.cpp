@@ -15,7 +15,8 @@ Linear qkv_of(const LayerTask& task) {
           (shape.query_heads + 2 * shape.kv_heads) * shape.qk_dim,
           task.work.precision,
           task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kQkvProj, 3}};
+          AdaptedMatrix{LoraModule::kQkvProj, 3},
+          task.model.attention.qkv_bias ? Bias::kAdded : Bias::kNone};
 }
 
 Linear output_of(const LayerTask& task) {
@@ -25,7 +26,8 @@ Linear output_of(const LayerTask& task) {
           task.model.hidden,
           task.work.precision,
           task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kOProj, 1}};
+          AdaptedMatrix{LoraModule::kOProj, 1},
+          task.model.attention.output_bias ? Bias::kPassedOn : Bias::kNone};
 }
 
 /// Columns of queries and keys: what rotary positions and head norms work on.

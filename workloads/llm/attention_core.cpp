@@ -31,6 +31,7 @@ void flash_backward(StepList& steps, const LayerTask& task) {
   kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
   kernel.read = size.query + size.keys + size.values + 2 * size.output;
   kernel.written = size.query + size.keys + size.values;
+  kernel.rate = task.work.software->attention_backward.value;
   steps.then(kernel);
   frees(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
 }
@@ -63,8 +64,9 @@ void stored_backward(StepList& steps, const LayerTask& task) {
                       {bytes + 1, bytes, 1}));
     frees(steps, task, {kept::attention_mask});
   }
+  const double share = softmax_share(attention_core(task, only_part(task)));
   Kernel softmax = stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
-                          {2 * bytes, bytes, vector_cost::kSoftmax});
+                          {2 * share * bytes, bytes, share * vector_cost::kSoftmax});
   softmax.exponentials = Flops();  // probabilities were kept
   steps.then(softmax);
   frees(steps, task, {kept::probabilities});
@@ -73,6 +75,45 @@ void stored_backward(StepList& steps, const LayerTask& task) {
   steps.then(
       gemm("attention key gradient", precision, {s.context, shape.qk_dim, s.query, s.heads}));
   frees(steps, task, {kept::queries_keys_values});
+}
+
+/// Copies where the software does not let products read and write parts of a tensor.
+void copy_layout(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
+  const LayerWork& w = task.work;
+  if (w.phase != Phase::kTraining || w.software->attention_layout.value == Fusion::kFused) return;
+  const double bytes = activation_bytes(w.precision);
+  steps.then(stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0}));
+}
+
+std::int64_t result_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return shape.query_heads * shape.v_dim;
+}
+
+std::int64_t input_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return shape.query_heads * shape.qk_dim + shape.kv_heads * (shape.qk_dim + shape.v_dim);
+}
+
+void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
+                  Forward forward) {
+  const AttentionCore core = attention_core(task, part);
+  const bool first = forward == Forward::kFirst;
+  if (task.work.flash_attention) {
+    Kernel kernel = flash_attention("attention", core);
+    if (task.work.phase == Phase::kTraining)
+      kernel.rate = task.work.software->attention_forward.value;
+    steps.then(kernel);
+    if (first)
+      makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
+    return;
+  }
+  for (const Kernel& kernel : kernels_of(stored_attention(core, task.work.dropout)))
+    steps.then(kernel);
+  if (first) makes(steps, task, {kept::queries_keys_values});
+  makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
+  if (first && task.work.recompute == Recompute::kSelective)
+    frees(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
 
 }  // namespace
@@ -98,6 +139,8 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& part) {
   core.prompts = part.prompts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
   core.window = task.layer.window;
+  core.skips_masked =
+      w.phase == Phase::kTraining && w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
   core.qk_dim = shape.qk_dim;
   core.v_dim = shape.v_dim;
   core.new_bytes =
@@ -117,20 +160,8 @@ CoreShape core_shape(const LayerTask& task) {
 
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
                             Forward forward) {
-  const AttentionCore core = attention_core(task, part);
-  const bool first = forward == Forward::kFirst;
-  if (task.work.flash_attention) {
-    steps.then(flash_attention("attention", core));
-    if (first)
-      makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
-    return;
-  }
-  for (const Kernel& kernel : kernels_of(stored_attention(core, task.work.dropout)))
-    steps.then(kernel);
-  if (first) makes(steps, task, {kept::queries_keys_values});
-  makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
-  if (first && task.work.recompute == Recompute::kSelective)
-    frees(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
+  core_forward(steps, task, part, forward);
+  copy_layout(steps, task, "attention output transpose", result_width(task));
 }
 
 void attention_core_backward(StepList& steps, const LayerTask& task) {
@@ -138,7 +169,9 @@ void attention_core_backward(StepList& steps, const LayerTask& task) {
     attention_core_forward(steps, task, only_part(task), Forward::kAgain);
     uses(steps, task, {kept::queries_keys_values});
   }
+  copy_layout(steps, task, "attention output transpose backward", result_width(task));
   task.work.flash_attention ? flash_backward(steps, task) : stored_backward(steps, task);
+  copy_layout(steps, task, "qkv gradient concatenation", input_width(task));
 }
 
 }  // namespace orrery

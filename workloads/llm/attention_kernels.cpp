@@ -92,6 +92,11 @@ CoreSize core_size(const AttentionCore& core) {
   return all;
 }
 
+double softmax_share(const AttentionCore& core) {
+  if (!core.skips_masked || !core.causal) return 1;
+  return causal_pairs(core.query, core.context, 0) / (real(core.query) * real(core.context));
+}
+
 Kernel flash_attention(std::string name, const AttentionCore& core) {
   const CoreSize size = core_size(core);
   Kernel kernel;
@@ -121,9 +126,11 @@ KernelGraph stored_attention(const AttentionCore& core, bool dropout) {
   graph.add(
       gemm("attention scores", core.precision, {core.query, core.context, core.qk_dim, batch}),
       {{"queries", size.query}, {"keys", key_bytes(core, core.context)}}, {{"scores", square}});
-  graph.add(stream("attention softmax", KernelClass::kSoftmax, rows, core.context,
-                   {bytes, bytes, vector_cost::kSoftmax}),
-            {{"scores", square}}, {{"probabilities", square}},
+  const double share = softmax_share(core);
+  Kernel softmax = stream("attention softmax", KernelClass::kSoftmax, rows, core.context,
+                          {share * bytes, bytes, share * vector_cost::kSoftmax});
+  softmax.exponentials = softmax.exponentials * share;
+  graph.add(softmax, {{"scores", share * square}}, {{"probabilities", square}},
             MaskedScores{core.kind, shape_of(core), size.pairs, size.keys, size.values});
   std::string weights = "probabilities";
   if (dropout) {

@@ -31,7 +31,8 @@ struct AttentionCore {
   /// Absorbed latent attention: keys are one latent for all heads, values its first `v_dim`
   /// columns.
   bool latent = false;
-  bool wide_queries = false;              ///< 16-bit queries over an 8-bit cache
+  bool wide_queries = false;  ///< 16-bit queries over an 8-bit cache
+  bool skips_masked = false;  ///< the softmax of stored scores reads up to the diagonal alone
   double new_bytes = 2, cache_bytes = 2;  ///< bytes of an element: new, earlier keys and values
 };
 
@@ -49,6 +50,9 @@ struct CoreSize {
 };
 /// Keys and values are those that some query sees, once for all heads that share them.
 CoreSize core_size(const AttentionCore& core);
+
+/// Share of the square of scores that a softmax reads.
+double softmax_share(const AttentionCore& core);
 
 /// FlashAttention (Dao 2023): one kernel that computes only what masks leave.
 Kernel flash_attention(std::string name, const AttentionCore& core);

@@ -15,11 +15,45 @@ Linear head_of(const LlmConfig& model, const LayerWork& work) {
           unquantised(work.precision)};
 }
 
+/// Megatron-LM's cross entropy by elementwise kernels: logits become fp32 and stay so; maximum,
+/// difference, exponential, sum, quotient (core/tensor_parallel/cross_entropy.py).
+std::vector<Kernel> loss_kernels(const LayerWork& work, std::int64_t columns) {
+  if (work.software->cross_entropy.value == Fusion::kFused)
+    return {cross_entropy("loss", work.precision, work.tokens(), columns)};
+  const double bytes = activation_bytes(work.precision);
+  const auto pass = [&](const char* name, StreamCost cost,
+                        KernelClass kind = KernelClass::kElementwise) {
+    return stream(name, kind, work.tokens(), columns, cost);
+  };
+  return {pass("loss widening", {bytes, 4, 0}),
+          pass("loss row maximum", {4, 0, 1}),
+          pass("loss difference", {4, 4, 1}),
+          pass("loss exponential", {4, 4, 1}, KernelClass::kSoftmax),
+          pass("loss row sum", {4, 0, 1}),
+          pass("loss quotient", {4, 4, 1})};
+}
+
+std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t columns) {
+  const double bytes = activation_bytes(work.precision);
+  if (work.software->cross_entropy.value == Fusion::kFused)
+    return {stream("loss backward", KernelClass::kSoftmax, work.tokens(), columns, {4, bytes, 2})};
+  return {
+      stream("loss backward", KernelClass::kElementwise, work.tokens(), columns, {4, 4, 1}),
+      stream("loss narrowing", KernelClass::kElementwise, work.tokens(), columns, {4, bytes, 0})};
+}
+
+/// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up.
+Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
+  const GradientBuffer buffer = gradient_buffer(work);
+  return stream("embedding gradient addition", KernelClass::kElementwise, head_of(model, work).out,
+                model.hidden, {kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1});
+}
+
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
 /// fp32 a token each (Shoeybi et al. 2019, section 3).
 void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
   steps.tell(TensorEvent::What::kMakes, kept::logits(model, work));
-  steps.then(cross_entropy("loss", work.precision, work.tokens(), head_of(model, work).out));
+  for (const Kernel& kernel : loss_kernels(work, head_of(model, work).out)) steps.then(kernel);
   steps.tell(TensorEvent::What::kMakes, kept::loss_probabilities(model, work));
   if (work.tp == 1) return;
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
@@ -71,9 +105,11 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
                                  {});
   }
   const double tables = 1.0 / work.tp + (model.positions > 0 ? 1 : 0);
-  steps.for_weights(stream("embedding backward", KernelClass::kEmbedding, work.tokens(),
-                           model.hidden, {bytes + tables * bytes, tables * bytes, tables}),
-                    {gradient});
+  const std::size_t rows =
+      steps.for_weights(stream("embedding backward", KernelClass::kEmbedding, work.tokens(),
+                               model.hidden, {bytes + tables * bytes, tables * bytes, tables}),
+                        {gradient});
+  steps.for_weights(table_addition(model, work), {rows});
   return steps;
 }
 
@@ -105,18 +141,17 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
 
 StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   const LayerConfig none;
-  const double bytes = activation_bytes(work.precision);
   const Linear head = head_of(model, work);
   StepList steps;
   steps.tell_tensors(work.tensors);
-  steps.then(
-      stream("loss backward", KernelClass::kSoftmax, work.tokens(), head.out, {4, bytes, 2}));
+  for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
   steps.tell(TensorEvent::What::kFrees, kept::loss_probabilities(model, work));
   column_backward(steps, work, {head}, model.hidden);
   // Their gradient is in their place.
   steps.tell(TensorEvent::What::kFrees, kept::logits(model, work));
   if (model.final_norm) {
-    steps.then(norm_backward("final norm backward", {model, none, work}, work.row_tokens()));
+    norm_backward(steps, "final norm backward", {model, none, work}, work.row_tokens(),
+                  PastBlock::kNothing);
   }
   return steps;
 }

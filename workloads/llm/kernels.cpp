@@ -74,13 +74,21 @@ Kernel data_gradient(const std::string& name, Precision precision, GemmShape for
   return gemm(name + " dgrad", precision, forward);
 }
 
-Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward) {
+Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward,
+                       GradientBuffer buffer) {
   const GemmShape shape{.m = forward.k, .n = forward.n, .k = forward.m, .batch = forward.batch};
   Kernel kernel = gemm(name + " wgrad", precision, shape);
-  const Bytes gradient(real(shape.batch) * real(shape.m) * real(shape.n) * kGradientBytes);
+  if (buffer.apart) return kernel;
+  const Bytes gradient(real(shape.batch) * real(shape.m) * real(shape.n) * buffer.bytes);
   kernel.read += gradient;
   kernel.written = gradient;
   return kernel;
+}
+
+Kernel gradient_addition(const std::string& name, std::int64_t rows, std::int64_t width,
+                         GradientBuffer buffer) {
+  return stream(name + " gradient addition", KernelClass::kElementwise, rows, width,
+                {kGradientBytes + buffer.bytes, buffer.bytes, 1});
 }
 
 Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape) {
@@ -103,17 +111,19 @@ Kernel grouped_data_gradient(const std::string& name, Precision precision, Group
   return grouped_gemm(name + " dgrad", precision, forward);
 }
 
-Kernel grouped_weight_gradient(const std::string& name, Precision precision, GroupedShape forward) {
+Kernel grouped_weight_gradient(const std::string& name, Precision precision, GroupedShape forward,
+                               GradientBuffer buffer) {
   GemmShape shape = whole(forward);
   const std::int64_t rows = shape.m;
   shape.m = forward.k;
   shape.k = rows;
   Kernel kernel = matrix_kernel(name + " wgrad", KernelClass::kGroupedGemm, precision, shape);
   kernel.matrix_flops = grouped_flops(forward);
-  const Bytes gradient(forward.experts * real(forward.n) * real(forward.k) * kGradientBytes);
+  const double elements = forward.experts * real(forward.n) * real(forward.k);
   const Bytes operands(forward.rows * (real(forward.n) + real(forward.k)) *
                        element_bytes(precision));
-  kernel.read = operands + gradient;
+  const Bytes gradient(elements * (buffer.apart ? kGradientBytes : buffer.bytes));
+  kernel.read = buffer.apart ? operands : operands + gradient;
   kernel.written = gradient;
   return kernel;
 }

@@ -31,8 +31,18 @@ Kernel gemm(std::string name, Precision precision, GemmShape shape, WeightFormat
 double stored_weight_bytes(Precision precision, WeightFormat weights);
 /// dx[m, k] = dy[m, n] w[n, k].
 Kernel data_gradient(const std::string& name, Precision precision, GemmShape forward);
+/// How weight gradients are added to those of earlier micro-batches.
+struct GradientBuffer {
+  double bytes = kGradientBytes;  ///< bytes of an element of the sum
+  bool apart = false;             ///< a kernel behind the product adds, see gradient_addition()
+};
 /// dw[k, n] += x[k, m] dy[m, n]: the gradient of earlier micro-batches is read and written again.
-Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward);
+/// Where that is done apart, the product writes an activation.
+Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward,
+                       GradientBuffer buffer = {});
+/// Adds `elements` of a new gradient, in the format of the weights, to the sum.
+Kernel gradient_addition(const std::string& name, std::int64_t rows, std::int64_t width,
+                         GradientBuffer buffer);
 
 /// Products of the active experts of a rank: `experts` of m x k by k x n, `rows` rows in all.
 /// `experts` may be an expected value: it scales the weights that are read.
@@ -44,7 +54,8 @@ struct GroupedShape {
 };
 Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape);
 Kernel grouped_data_gradient(const std::string& name, Precision precision, GroupedShape forward);
-Kernel grouped_weight_gradient(const std::string& name, Precision precision, GroupedShape forward);
+Kernel grouped_weight_gradient(const std::string& name, Precision precision, GroupedShape forward,
+                               GradientBuffer buffer = {});
 
 /// A kernel that streams [rows, width] elements: bytes and vector FLOPs per element.
 struct StreamCost {

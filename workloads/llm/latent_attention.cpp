@@ -183,7 +183,7 @@ void latent_attention_backward(StepList& steps, const LayerTask& task) {
                     a.q_lora_rank + a.kv_lora_rank,
                     {2 * bytes, bytes, vector_cost::kNormBackward}));
   frees(steps, task, {kept::latent_norm_input});
-  local_backward(steps, down_of(task), w.row_tokens());
+  local_backward(steps, w, down_of(task), w.row_tokens());
   frees(steps, task, {kept::attention_input});
 }
 

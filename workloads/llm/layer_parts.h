@@ -69,8 +69,11 @@ void moe_backward(StepList& steps, const LayerTask& task);
 /// RMSNorm or LayerNorm of [rows, hidden]. In inference it also adds the residual (one fused
 /// kernel).
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows);
-/// Adds the gradient that came past the block through the residual.
-Kernel norm_backward(const std::string& name, const LayerTask& task, std::int64_t rows);
+/// Whether a gradient came past the block behind a norm, through the residual.
+enum class PastBlock : std::uint8_t { kNothing, kGradient };
+/// The gradients of a norm's input and weights, and the sum with what came past its block.
+void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
+                   std::int64_t rows, PastBlock past);
 
 /// The elementwise function of an MLP on [rows, width], width being the input of the last matrix.
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,

@@ -42,6 +42,25 @@ std::int64_t LayerWork::logit_rows() const {
   return rows;
 }
 
+namespace {
+
+constexpr Precision kWide = Precision::kBf16;
+
+}  // namespace
+
+Precision LayerWork::normed_precision() const {
+  if (phase != Phase::kTraining) return precision;
+  const NarrowScaling scaling = software->scaling(precision);
+  const bool narrow = scaling == NarrowScaling::kFused || scaling == NarrowScaling::kDelayed;
+  return narrow ? precision : kWide;
+}
+
+Precision LayerWork::function_precision(Precision of_products) const {
+  const bool casts =
+      phase == Phase::kTraining && software->scaling(of_products) != NarrowScaling::kFused;
+  return casts ? kWide : of_products;
+}
+
 std::vector<AttentionPart> LayerWork::attention_parts() const {
   if (parts) return *parts;
   return {{phase, sequences, query, context, {}, true}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/lora.h"
 #include "workloads/llm/prompts.h"
+#include "workloads/llm/training_software.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -88,6 +90,8 @@ struct LayerWork {
   bool flash_attention = true;
   bool dropout = false;
   Recompute recompute = Recompute::kNone;
+  /// Training: never null.
+  std::shared_ptr<const TrainingSoftware> software = default_software();
   bool tensors = false;  ///< training: steps say which tensors they make, use and free
 
   /// Tokens of the tensor parallel group.
@@ -98,6 +102,10 @@ struct LayerWork {
   std::int64_t row_tokens() const { return sp ? split_tokens() : tokens(); }
   /// Rows of logits on one rank: in training all tokens, else one for each sequence that samples.
   std::int64_t logit_rows() const;
+  /// Format in which norms, and functions between matrices, write what products of `precision`
+  /// read: wide where casts of their own follow.
+  Precision normed_precision() const;
+  Precision function_precision(Precision precision) const;
   /// `parts`, or the one part that all sequences are.
   std::vector<AttentionPart> attention_parts() const;
   /// The same as kernels work on it: one for all prompts, and one for all decodes.

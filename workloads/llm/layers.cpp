@@ -117,14 +117,29 @@ StepList feed_half(const LayerTask& task, Forward forward) {
 }  // namespace
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
-  return norm(name, task.work.precision,
+  return norm(name, task.work.normed_precision(),
               {rows, task.model.hidden, task.model.norm_bias, !is_training(task)});
 }
 
-Kernel norm_backward(const std::string& name, const LayerTask& task, std::int64_t rows) {
+void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
+                   std::int64_t rows, PastBlock past) {
+  const TrainingSoftware& software = *task.work.software;
   const double bytes = activation_bytes(task.work.precision);
-  return stream(name, KernelClass::kNormalization, rows, task.model.hidden,
-                {3 * bytes, bytes, vector_cost::kNormBackward + 1});
+  const std::int64_t hidden = task.model.hidden;
+  if (software.norm_backward.value == NormBackward::kTwoPasses) {
+    steps.aside(stream(name + " of weights", KernelClass::kNormalization, rows, hidden,
+                       {2 * bytes, 0, vector_cost::kNormBackward / 2}),
+                {steps.cursor()});
+  }
+  const bool residual = past == PastBlock::kGradient;
+  const bool apart = software.residual_gradients.value == Fusion::kApart;
+  const double adds = residual && !apart ? 1 : 0;
+  steps.then(stream(name, KernelClass::kNormalization, rows, hidden,
+                    {(2 + adds) * bytes, bytes, vector_cost::kNormBackward + adds}));
+  if (residual && apart) {
+    steps.then(
+        stream(name + " residual", KernelClass::kElementwise, rows, hidden, {2 * bytes, bytes, 1}));
+  }
 }
 
 Precision unquantised(Precision precision) {
@@ -187,14 +202,14 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
   output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
   feed_backward(steps, task);
   if (model.norms_per_layer > 1) {
-    steps.then(norm_backward("mlp norm backward", task, rows));
+    norm_backward(steps, "mlp norm backward", task, rows, PastBlock::kGradient);
     frees(steps, task, {kept::mlp_norm_input});
   }
   residual_backward(steps, "attention residual backward", task, kept::attention_residual_mask);
   output_norm_backward(steps, "attention output norm backward", task,
                        kept::attention_output_norm_input);
   attention_backward(steps, task);
-  steps.then(norm_backward("attention norm backward", task, rows));
+  norm_backward(steps, "attention norm backward", task, rows, PastBlock::kGradient);
   frees(steps, task, {kept::layer_input});
   return steps;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/linear.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
@@ -23,7 +25,80 @@ void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear
       kernel(linear.name + " input quantisation", linear.precision, work.tokens(), linear.in));
 }
 
+bool trains(const LayerWork& work) { return work.phase == Phase::kTraining; }
+
+/// What a cast of training works on: what a norm gives, another input, or a gradient of outputs.
+enum class Cast : std::uint8_t { kNormed, kInput, kGradient };
+
+/// The kernels that make narrow operands of values in 16 bits, with the transposed copy that one of
+/// the gradients needs.
+void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast what,
+          std::int64_t rows) {
+  if (!trains(work)) return;
+  const NarrowScaling scaling = work.software->scaling(linear.precision);
+  if (scaling == NarrowScaling::kFused) return;
+  const double wide = activation_bytes(work.precision), narrow = element_bytes(linear.precision);
+  const std::int64_t width = what == Cast::kGradient ? linear.out : linear.in;
+  const std::string name = linear.name + (what == Cast::kGradient ? " gradient" : " input");
+  if (scaling == NarrowScaling::kCurrent) {
+    steps.then(stream(name + " largest", KernelClass::kElementwise, rows, width, {wide, 0, 1}));
+  }
+  const bool made = scaling == NarrowScaling::kDelayed && what == Cast::kNormed;
+  const StreamCost cost = made ? StreamCost{narrow, narrow, 0} : StreamCost{wide, 2 * narrow, 2};
+  steps.then(
+      stream(name + (made ? " transpose" : " cast"), KernelClass::kElementwise, rows, width, cost));
+}
+
+/// Bytes of an element that a gather of a product's operand moves.
+double gathered_bytes(const LayerWork& work, const Linear& linear) {
+  const bool narrow = trains(work) && work.software->fp8_gathers.value &&
+                      work.software->scaling(linear.precision) != NarrowScaling::kFused;
+  return narrow ? element_bytes(linear.precision) : activation_bytes(work.precision);
+}
+
+LayerCollective operand_gather(const std::string& name, const LayerWork& work, const Linear& linear,
+                               std::int64_t width) {
+  LayerCollective gather = tensor_collective(name, TransferKind::kAllGather, work, width);
+  gather.bytes = Bytes(real(work.tokens()) * real(width) * gathered_bytes(work, linear));
+  return gather;
+}
+
+/// The kernel that adds a bias, where the product does not.
+void add_bias(StepList& steps, const LayerWork& work, const Linear& linear) {
+  if (linear.bias != Bias::kAdded || work.phase != Phase::kTraining ||
+      work.software->bias_addition.value == Fusion::kFused)
+    return;
+  const double bytes = activation_bytes(work.precision);
+  steps.then(stream(linear.name + " bias", KernelClass::kElementwise, work.tokens(), linear.out,
+                    {bytes, bytes, 1}));
+}
+
+/// Sums of columns of the output's gradient, where the product of weight gradients has none.
+void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
+                       std::int64_t rows, std::size_t gradient) {
+  if (linear.bias == Bias::kNone || work.software->bias_gradients.value == Fusion::kFused) return;
+  steps.for_weights(stream(linear.name + " bias gradient", KernelClass::kElementwise, rows,
+                           linear.out, {activation_bytes(work.precision), 0, 1}),
+                    {gradient});
+}
+
+/// The gradient of a matrix, added to that of earlier micro-batches.
+/// @return the last step
+std::size_t add_weight_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
+                                std::int64_t rows, const std::vector<std::size_t>& after) {
+  const GradientBuffer buffer = gradient_buffer(work);
+  const std::size_t product = steps.for_weights(
+      weight_gradient(linear.name, linear.precision, shape_of(linear, rows), buffer), after);
+  if (!buffer.apart) return product;
+  return steps.for_weights(gradient_addition(linear.name, linear.in, linear.out, buffer),
+                           {product});
+}
+
 }  // namespace
+
+GradientBuffer gradient_buffer(const LayerWork& work) {
+  return {work.software->gradient_bytes(work.precision), work.software->accumulates_apart()};
+}
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
                                   std::int64_t width) {
@@ -36,72 +111,161 @@ LayerCollective tensor_collective(std::string name, TransferKind kind, const Lay
   return collective;
 }
 
+namespace {
+
+/// A part of a collective of the tensor parallel group, of `parts`.
+LayerCollective part_of(LayerCollective collective, int parts) {
+  collective.name += " part";
+  collective.bytes = collective.bytes / parts;
+  return collective;
+}
+
+/// Whether products work on chunks beside the transfers of others.
+bool in_chunks(const LayerWork& work) {
+  return trains(work) && work.sp && work.tp > 1 && work.software->has_user_buffers();
+}
+
+/// The product of a gathered operand, as its parts come round the ring: a rank's own first.
+/// @param gather the whole of it
+void product_of_parts(StepList& steps, const LayerWork& work, const LayerCollective& gather,
+                      const std::vector<Kernel>& whole) {
+  const std::size_t start = steps.cursor();
+  std::vector<std::size_t> arrived = {start};
+  for (int step = 1; step < work.tp; ++step)
+    arrived.push_back(steps.aside(part_of(gather, work.tp - 1), {start}));
+  for (std::size_t part = 0; part < arrived.size(); ++part) {
+    for (const Kernel& kernel : whole) {
+      const GemmShape shape{work.split_tokens(), kernel.n, kernel.k, kernel.batch};
+      const Kernel chunk = gemm(kernel.name + " chunk", kernel.precision, shape);
+      steps.join(chunk, {arrived[part]});
+    }
+  }
+}
+
+/// Chunks of a product whose sums are scattered beside the next one: Transformer Engine's
+/// num_splits.
+constexpr int kScatterChunks = 4;
+
+void scatter_parts(StepList& steps, const LayerWork& work, const LayerCollective& scatter,
+                   const Kernel& whole) {
+  const std::int64_t chunk_rows = std::max<std::int64_t>(1, work.tokens() / kScatterChunks);
+  std::size_t last = StepList::kStart;
+  for (std::int64_t row = 0; row < work.tokens(); row += chunk_rows) {
+    const std::int64_t rows = std::min(chunk_rows, work.tokens() - row);
+    const std::size_t product = steps.then(
+        gemm(whole.name + " chunk", whole.precision, {rows, whole.n, whole.k, whole.batch}));
+    last = steps.aside(part_of(scatter, kScatterChunks), {product});
+  }
+  // What follows waits for the last part.
+  steps.move_to(last);
+}
+
+}  // namespace
+
 void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                     std::int64_t width) {
-  if (work.sp) {
-    steps.then(tensor_collective(linears.front().name + " input all-gather",
-                                 TransferKind::kAllGather, work, width));
+  const Linear& first = linears.front();
+  cast(steps, work, first, Cast::kNormed, work.row_tokens());
+  if (in_chunks(work)) {
+    std::vector<Kernel> products;
+    for (const Linear& linear : linears)
+      products.push_back(gemm(linear.name, linear.precision, shape_of(linear, work.tokens())));
+    product_of_parts(steps, work,
+                     operand_gather(first.name + " input all-gather", work, first, width),
+                     products);
+    for (const Linear& linear : linears) add_bias(steps, work, linear);
+    return;
   }
-  quantise_input(steps, work, linears.front());
+  if (work.sp) steps.then(operand_gather(first.name + " input all-gather", work, first, width));
+  quantise_input(steps, work, first);
   for (const Linear& linear : linears) {
     steps.then(
         gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
     adapter_forward(steps, work, linear);
+    add_bias(steps, work, linear);
   }
 }
 
 void column_backward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                      std::int64_t width) {
   const std::string& name = linears.front().name;
+  const bool overlaps = work.software->overlaps_tensor_parallelism();
+  for (const Linear& linear : linears) cast(steps, work, linear, Cast::kGradient, work.tokens());
   const std::size_t gradient = steps.cursor();
   std::size_t input = StepList::kStart;
   if (work.sp) {
-    input = steps.for_weights(
-        tensor_collective(name + " input all-gather again", TransferKind::kAllGather, work, width),
-        {gradient});
+    const LayerCollective gather =
+        operand_gather(name + " input all-gather again", work, linears.front(), width);
+    input = overlaps ? steps.for_weights(gather, {gradient}) : steps.then(gather);
   }
   for (const Linear& linear : linears) {
     steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())));
   }
-  if (work.tp > 1) {
-    const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
-    const std::string verb = work.sp ? "reduce-scatter" : "all-reduce";
-    steps.then(tensor_collective(name + " dgrad " + verb, kind, work, width));
+  const auto weight_gradients = [&] {
+    std::vector<std::size_t> last;
+    for (const Linear& linear : linears) {
+      sum_bias_gradient(steps, work, linear, work.tokens(), gradient);
+      last.push_back(add_weight_gradient(steps, work, linear, work.tokens(), {input, gradient}));
+    }
+    return last;
+  };
+  if (work.tp == 1) {
+    weight_gradients();
+    return;
   }
-  for (const Linear& linear : linears) {
-    steps.for_weights(
-        weight_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())),
-        {input, gradient});
+  const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
+  const std::string verb = work.sp ? "reduce-scatter" : "all-reduce";
+  const LayerCollective reduction = tensor_collective(name + " dgrad " + verb, kind, work, width);
+  if (overlaps) {
+    steps.then(reduction);
+    weight_gradients();
+  } else {
+    steps.join(reduction, weight_gradients());
   }
 }
 
 void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output) {
+  cast(steps, work, linear, Cast::kInput, work.tokens());
   quantise_input(steps, work, linear);
-  steps.then(gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
-  adapter_forward(steps, work, linear);
-  if (work.tp == 1) return;
-  if (output == RowOutput::kScattered) {
-    steps.then(tensor_collective(linear.name + " output reduce-scatter",
-                                 TransferKind::kReduceScatter, work, linear.out));
-  } else {
-    steps.then(tensor_collective(linear.name + " output all-reduce", TransferKind::kAllReduce, work,
-                                 linear.out));
+  const Kernel product =
+      gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights);
+  const bool scattered = output == RowOutput::kScattered;
+  const LayerCollective reduction = tensor_collective(
+      linear.name + (scattered ? " output reduce-scatter" : " output all-reduce"),
+      scattered ? TransferKind::kReduceScatter : TransferKind::kAllReduce, work, linear.out);
+  if (in_chunks(work) && scattered) {
+    scatter_parts(steps, work, reduction, product);
+    return;
   }
+  steps.then(product);
+  adapter_forward(steps, work, linear);
+  if (work.tp > 1) steps.then(reduction);
 }
 
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) {
-  if (work.sp) {
-    steps.then(tensor_collective(linear.name + " gradient all-gather", TransferKind::kAllGather,
-                                 work, linear.out));
+  sum_bias_gradient(steps, work, linear, work.row_tokens(), steps.cursor());
+  cast(steps, work, linear, Cast::kGradient, work.row_tokens());
+  if (!work.sp) {
+    local_backward(steps, work, linear, work.tokens());
+    return;
   }
-  local_backward(steps, linear, work.tokens());
+  const LayerCollective gather =
+      operand_gather(linear.name + " gradient all-gather", work, linear, linear.out);
+  if (!in_chunks(work)) {
+    steps.then(gather);
+    local_backward(steps, work, linear, work.tokens());
+    return;
+  }
+  const GemmShape shape = shape_of(linear, work.tokens());
+  product_of_parts(steps, work, gather, {data_gradient(linear.name, linear.precision, shape)});
+  add_weight_gradient(steps, work, linear, work.tokens(), {steps.cursor()});
 }
 
-void local_backward(StepList& steps, const Linear& linear, std::int64_t rows) {
+void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                    std::int64_t rows) {
   const std::size_t gradient = steps.cursor();
   steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, rows)));
-  steps.for_weights(weight_gradient(linear.name, linear.precision, shape_of(linear, rows)),
-                    {gradient});
+  add_weight_gradient(steps, work, linear, rows, {gradient});
 }
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/lora.h"
 #include "workloads/llm/step_list.h"
@@ -18,6 +19,13 @@ struct AdaptedMatrix {
   std::int64_t packed = 1;  ///< matrices packed into it, each with an adapter of its own
 };
 
+/// Which kernel adds the bias of a matrix.
+enum class Bias : std::uint8_t {
+  kNone,      ///< there is none
+  kAdded,     ///< the product, or one behind it: TrainingSoftware::bias_addition
+  kPassedOn,  ///< the next one of the layer, which is there anyway
+};
+
 /// A matrix of which this rank holds in x out elements.
 struct Linear {
   std::string name;
@@ -25,6 +33,7 @@ struct Linear {
   Precision precision = Precision::kBf16;
   WeightFormat weights{};                               ///< format as stored, forward alone
   std::optional<AdaptedMatrix> adapted = std::nullopt;  ///< none: adapters leave it as it is
+  Bias bias = Bias::kNone;
 };
 
 /// A collective of the tensor parallel group over [tokens, width] activations.
@@ -35,9 +44,9 @@ LayerCollective tensor_collective(std::string name, TransferKind kind, const Lay
 /// Under sequence parallelism the input is gathered first (Korthikanti et al. 2022, section 4.2.2).
 void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                     std::int64_t width);
-/// The all-reduce of the input's gradient runs beside the weight gradients, as in Megatron-LM;
-/// under sequence parallelism the input is gathered again beside the data gradients, and a
-/// reduce-scatter replaces the all-reduce.
+/// The all-reduce of the input's gradient runs beside the weight gradients, unless the software
+/// overlaps nothing: then behind them. Under sequence parallelism the input is gathered again
+/// beside (or before) the data gradients, and a reduce-scatter replaces the all-reduce.
 void column_backward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                      std::int64_t width);
 
@@ -50,6 +59,10 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear);
 
 /// A matrix that every rank holds whole and applies to its `rows`.
-void local_backward(StepList& steps, const Linear& linear, std::int64_t rows);
+void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                    std::int64_t rows);
+
+/// Where the software adds up weight gradients.
+GradientBuffer gradient_buffer(const LayerWork& work);
 
 }  // namespace orrery

@@ -7,12 +7,18 @@
 namespace orrery {
 namespace {
 
+Bias bias_of(const LayerTask& task) { return task.model.mlp.bias ? Bias::kPassedOn : Bias::kNone; }
+
 Linear up_of(const LayerTask& task) {
   const MlpConfig& mlp = task.model.mlp;
   const std::int64_t width = mlp.intermediate / task.work.tp;
-  return {mlp.gated ? "gate-up" : "up",  task.model.hidden,
-          width * (mlp.gated ? 2 : 1),   task.precision(task.layer.feed),
-          task.weights(task.layer.feed), AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1}};
+  return {mlp.gated ? "gate-up" : "up",
+          task.model.hidden,
+          width * (mlp.gated ? 2 : 1),
+          task.precision(task.layer.feed),
+          task.weights(task.layer.feed),
+          AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1},
+          bias_of(task)};
 }
 
 Linear down_of(const LayerTask& task) {
@@ -21,7 +27,8 @@ Linear down_of(const LayerTask& task) {
           task.model.hidden,
           task.precision(task.layer.feed),
           task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kDownProj, 1}};
+          AdaptedMatrix{LoraModule::kDownProj, 1},
+          bias_of(task)};
 }
 
 }  // namespace
@@ -32,7 +39,8 @@ void mlp_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
   makes(steps, task, {kept::mlp_input});
-  steps.then(activation_forward("activation", task, w.tokens(), down_of(task).in));
+  steps.then(activation("activation", w.function_precision(task.precision(task.layer.feed)),
+                        w.tokens(), down_of(task).in, task.model.mlp.gated));
   makes(steps, task, {kept::mlp_function_input, kept::down_input});
   row_forward(steps, w, down_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
 }

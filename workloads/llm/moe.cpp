@@ -237,12 +237,12 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
 
 void shared_backward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
-  local_backward(steps, shared_down(task), rows);
+  local_backward(steps, task.work, shared_down(task), rows);
   frees(steps, task, {kept::shared_down_input});
   steps.then(
       activation_backward("shared expert activation backward", task, rows, shared_down(task).in));
   frees(steps, task, {kept::shared_function_input});
-  local_backward(steps, shared_up(task), rows);
+  local_backward(steps, task.work, shared_up(task), rows);
   uses(steps, task, {kept::router_input});
   frees(steps, task, {kept::shared_input});
 }
@@ -305,12 +305,21 @@ void add_up(StepList& steps, const LayerTask& task, const std::vector<std::size_
              shared);
 }
 
+void expert_weight_gradient(StepList& steps, const LayerTask& task, const std::string& name,
+                            const GroupedShape& shape, std::size_t gradient) {
+  const GradientBuffer buffer = gradient_buffer(task.work);
+  const std::size_t product = steps.for_weights(
+      grouped_weight_gradient(name, task.work.precision, shape, buffer), {gradient});
+  if (!buffer.apart) return;
+  const auto rows = static_cast<std::int64_t>(std::ceil(shape.experts)) * shape.k;
+  steps.for_weights(gradient_addition(name, rows, shape.n, buffer), {product});
+}
+
 void experts_backward(StepList& steps, const LayerTask& task) {
   const Precision precision = task.work.precision;
   std::size_t gradient = steps.cursor();
   steps.then(grouped_data_gradient("expert down", precision, expert_down(task)));
-  steps.for_weights(grouped_weight_gradient("expert down", precision, expert_down(task)),
-                    {gradient});
+  expert_weight_gradient(steps, task, "expert down", expert_down(task), gradient);
   frees(steps, task, {kept::expert_down_input});
   steps.then(activation_backward("expert activation backward", task, expert_rows(task),
                                  split_width(task)));
@@ -319,7 +328,7 @@ void experts_backward(StepList& steps, const LayerTask& task) {
   steps.then(grouped_data_gradient("expert up", precision, expert_up(task)));
   combine(steps, "dispatch backward", task);
   // After the exchange in issue order, so that it runs beside it.
-  steps.for_weights(grouped_weight_gradient("expert up", precision, expert_up(task)), {gradient});
+  expert_weight_gradient(steps, task, "expert up", expert_up(task), gradient);
   frees(steps, task, {kept::expert_input});
 }
 
@@ -374,7 +383,7 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
   frees(steps, task, {kept::router_scores});
   if (gathers_tokens(task)) reduce(steps, "permute backward", task);
-  local_backward(steps, router_of(task), task.work.split_tokens());
+  local_backward(steps, task.work, router_of(task), task.work.split_tokens());
   frees(steps, task, {kept::router_input});
 }
 

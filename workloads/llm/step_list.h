@@ -56,6 +56,8 @@ class StepList {
                           std::vector<std::size_t> after);
   /// Appends a step of the main path that needs `others` besides the cursor.
   std::size_t join(std::variant<Kernel, LayerCollective> work, std::vector<std::size_t> others);
+  /// What follows needs that step.
+  void move_to(std::size_t step) { cursor_ = step; }
   /// Appends another list; its first steps use the cursor's value.
   /// @param part put before what its steps say of themselves
   void append(const StepList& other, const std::string& part = {});

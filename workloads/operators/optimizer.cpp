@@ -10,7 +10,7 @@ struct Optimizer final : OperatorConfig {
   Optimizer() { kind = "optimizer"; }
 
   std::vector<Kernel> kernels(Precision precision) const override {
-    return optimizer_kernels(real(parameters), precision);
+    return optimizer_kernels(real(parameters), precision, *default_software());
   }
 
   std::int64_t parameters = 0;

@@ -177,6 +177,10 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
       graph_.depends(id, first + static_cast<OperatorId>(earlier));
     }
     if (step.after.empty() && entry) graph_.depends(id, *entry);
+    if (id == first) {
+      for (const OperatorId earlier : ahead_) graph_.depends(id, earlier);
+      ahead_.clear();
+    }
     add_tensors(prefix, steps, step, id);
   }
   if (steps.cursor() != StepList::kStart) {
@@ -202,6 +206,29 @@ void BlockBuilder::collective(Transfer transfer, Stream stream) {
   cursor_ = add(op);
 }
 
+/// Without dependencies.
+OperatorId BlockBuilder::add_collective(Transfer transfer, Stream stream) {
+  Operator op;
+  op.name = transfer.name;
+  op.kind = OperatorKind::kCollective;
+  op.category = Category::kCommunication;
+  op.stream = stream;
+  op.work = program_.transfer(std::move(transfer));
+  return graph_.add(op);
+}
+
+void BlockBuilder::beside(Transfer transfer, Stream stream) {
+  const auto before = static_cast<OperatorId>(graph_.size());
+  const OperatorId id = add_collective(std::move(transfer), stream);
+  if (cursor_) graph_.depends(id, *cursor_);
+  // Kernels run in issue order: behind the last one all others have run.
+  if (before > 0 && (!cursor_ || *cursor_ != before - 1)) graph_.depends(id, before - 1);
+}
+
+void BlockBuilder::ahead(Transfer transfer, Stream stream) {
+  ahead_.push_back(add_collective(std::move(transfer), stream));
+}
+
 void BlockBuilder::receive(TransferId message, Stream stream) {
   Operator op;
   op.name = "receive";
@@ -212,14 +239,24 @@ void BlockBuilder::receive(TransferId message, Stream stream) {
   cursor_ = add(op);
 }
 
-void BlockBuilder::send(TransferId message, Stream stream) {
+namespace {
+
+Operator sending(TransferId message, Stream stream) {
   Operator op;
   op.name = "send";
   op.kind = OperatorKind::kSend;
   op.category = Category::kCommunication;
   op.stream = stream;
   op.work = message;
-  add(op);
+  return op;
+}
+
+}  // namespace
+
+void BlockBuilder::send(TransferId message, Stream stream) { add(sending(message, stream)); }
+
+void BlockBuilder::send_and_wait(TransferId message) {
+  cursor_ = add(sending(message, kComputeStream));
 }
 
 BlockId BlockBuilder::finish(std::string name) {

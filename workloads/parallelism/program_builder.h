@@ -76,16 +76,23 @@ class BlockBuilder {
   void append(std::string_view prefix, const StepList& steps);
   void kernel(const Kernel& kernel, Category category);
   void collective(Transfer transfer, Stream stream);
+  /// Waits for all that the block has; nothing of it waits for the collective.
+  void beside(Transfer transfer, Stream stream);
+  /// Waits for nothing of the block; what is appended next waits for it.
+  void ahead(Transfer transfer, Stream stream);
   /// What follows waits for the message.
   void receive(TransferId message, Stream stream);
   /// Waits for what is there; nothing waits for it.
   void send(TransferId message, Stream stream);
+  /// The compute stream waits until it has arrived.
+  void send_and_wait(TransferId message);
 
   /// Adds the block to the program.
   BlockId finish(std::string name);
 
  private:
   OperatorId add(const Operator& op);
+  OperatorId add_collective(Transfer transfer, Stream stream);
   /// What a step of `steps` does to its tensors, as those of a piece of that name.
   void add_tensors(std::string_view prefix, const StepList& steps, const Step& step, OperatorId op);
 
@@ -94,6 +101,7 @@ class BlockBuilder {
   OperatorGraph graph_;
   std::vector<TensorEvent> tensors_;
   std::optional<OperatorId> cursor_;
+  std::vector<OperatorId> ahead_;  ///< waited for by what is appended next
 };
 
 }  // namespace orrery

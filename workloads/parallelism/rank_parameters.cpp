@@ -109,6 +109,11 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   return *this;
 }
 
+RankParameters RankParameters::operator-(const RankParameters& other) const {
+  return {split - other.split, whole - other.whole, experts - other.experts,
+          sixteen_bit - other.sixteen_bit};
+}
+
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
                                 const ParallelConfig& parallel) {
   RankParameters p = attention(model, parallel.tp);

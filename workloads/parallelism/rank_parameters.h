@@ -22,6 +22,7 @@ struct RankParameters {
   std::int64_t dense() const { return split + whole; }
   std::int64_t total() const { return split + whole + experts; }
   RankParameters& operator+=(const RankParameters& other);
+  RankParameters operator-(const RankParameters& other) const;
 };
 
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,

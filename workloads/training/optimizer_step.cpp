@@ -6,92 +6,57 @@
 #include <utility>
 
 #include "workloads/llm/kernels.h"
-#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/training/replica_sync.h"
 
 namespace orrery {
 namespace {
-
-int expert_replicas(const ParallelConfig& parallel) {
-  return parallel.tp * parallel.dp / (parallel.ep * parallel.etp);
-}
 
 Kernel optimizer_kernel(std::string name, double elements, StreamCost per_element) {
   return stream(std::move(name), KernelClass::kOptimizer,
                 static_cast<std::int64_t>(std::ceil(elements)), 1, per_element);
 }
 
-Transfer reduction(std::string name, std::string purpose, TransferKind kind, double bytes,
-                   Mesh::Groups groups) {
-  Transfer transfer;
-  transfer.name = std::move(name);
-  transfer.purpose = std::move(purpose);
-  transfer.kind = kind;
-  transfer.bytes = Bytes(bytes);
-  transfer.groups = std::move(groups);
-  return transfer;
+/// Under sequence parallelism every tensor parallel rank saw other tokens through the norms,
+/// routers and shared experts that it holds whole.
+void reduce_whole(BlockBuilder& block, const Mesh& mesh, const RankParameters& parameters,
+                  double gradient, int stage) {
+  if (!mesh.parallel().sp) return;
+  block.collective(
+      optimizer_transfer("whole gradients all_reduce stage " + std::to_string(stage), "tp",
+                         TransferKind::kAllReduce, static_cast<double>(parameters.whole) * gradient,
+                         mesh.groups({"tp"}, stage)),
+      kTensorStream);
 }
-
-/// Collectives over the replicas of a stage's parameters.
-class ReplicaSync {
- public:
-  ReplicaSync(const Mesh& mesh, const RankParameters& parameters, int stage)
-      : mesh_(mesh), parameters_(parameters), stage_(stage) {}
-
-  void over_replicas(BlockBuilder& block, TransferKind kind, const std::string& what,
-                     double element) const {
-    const std::string name = what + " " + to_string(kind) + " stage " + std::to_string(stage_);
-    if (mesh_.parallel().dp > 1) {
-      block.collective(
-          reduction(name, "dp", kind, static_cast<double>(parameters_.dense()) * element,
-                    mesh_.groups({"cp", "dp"}, stage_)),
-          kDataStream);
-    }
-    if (parameters_.experts > 0 && expert_replicas(mesh_.parallel()) > 1) {
-      block.collective(reduction("expert " + name, "dp", kind,
-                                 static_cast<double>(parameters_.experts) * element,
-                                 mesh_.groups({"edp"}, stage_)),
-                       kDataStream);
-    }
-  }
-
-  /// Under sequence parallelism every tensor parallel rank saw other tokens through the norms,
-  /// routers and shared experts that it holds whole.
-  void over_tensor_ranks(BlockBuilder& block) const {
-    if (!mesh_.parallel().sp) return;
-    block.collective(
-        reduction("whole gradients all_reduce stage " + std::to_string(stage_), "tp",
-                  TransferKind::kAllReduce, static_cast<double>(parameters_.whole) * kGradientBytes,
-                  mesh_.groups({"tp"}, stage_)),
-        kTensorStream);
-  }
-
- private:
-  const Mesh& mesh_;
-  const RankParameters& parameters_;
-  int stage_;
-};
 
 /// The stages of the first and of the last slice hold the same table and add up its gradients.
 void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
-                           const Placement& placement, int stage) {
+                           const TrainingConfig& config, int stage) {
+  const Placement placement = placement_of(config);
   const int first = placement.place(0).rank;
   const int last = placement.place(placement.slices() - 1).rank;
   if (!model.tied_embeddings || first == last || (stage != first && stage != last)) return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
-  Transfer transfer = reduction("tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
-                                table * kGradientBytes, mesh.pairs(first, last));
+  Transfer transfer = optimizer_transfer(
+      "tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
+      table * config.software->gradient_bytes(config.precision), mesh.pairs(first, last));
   transfer.participants = 2;
   block.collective(std::move(transfer), kDataStream);
 }
 
 }  // namespace
 
-std::vector<Kernel> optimizer_kernels(double elements, Precision precision) {
+std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
+                                      const TrainingSoftware& software) {
   const bool scaled = precision == Precision::kFp16;
-  const StreamCost prepare = scaled ? StreamCost{14, 12, 6} : StreamCost{10, 8, 4};
+  const double gradient = software.gradient_bytes(precision);
+  StreamCost prepare = scaled ? StreamCost{12, 8, 6} : StreamCost{8, 4, 4};
+  if (gradient < element_bytes(Precision::kFp32)) {
+    prepare.read += kGradientBytes;
+    prepare.written += 4;
+  }
   return {optimizer_kernel("gradient preparation", elements, prepare),
           optimizer_kernel("adam", elements, {16, 12, 12}),
-          optimizer_kernel("weight cast", elements, {4, 4, 0})};
+          optimizer_kernel("weight cast", elements, {4, kWeightBytes + gradient, 0})};
 }
 
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage) {
@@ -103,25 +68,28 @@ OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& con
 }
 
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
-                        const TrainingConfig& config, int stage) {
+                        const TrainingConfig& config, int stage, const RankParameters& reduced) {
   const Mesh& mesh = program.mesh();
-  const bool sharded = config.parallel.zero >= 1;
-  const Placement placement = placement_of(config);
-  const RankParameters parameters = stage_parameters(model, config.parallel, placement, stage);
-  const ReplicaSync sync(mesh, parameters, stage);
+  const RankParameters parameters =
+      stage_parameters(model, config.parallel, placement_of(config), stage);
+  const double gradient = config.software->gradient_bytes(config.precision);
+  const ReplicaSync sync(mesh, config, stage);
   BlockBuilder block(program, stage);
   // Megatron-LM multiplies gradients by 1 / replicas before it adds them up.
   block.kernel(optimizer_kernel("gradient scale", static_cast<double>(parameters.total()),
-                                {kGradientBytes, kGradientBytes, 1}),
+                                {gradient, gradient, 1}),
                Category::kOptimizer);
-  sync.over_tensor_ranks(block);
-  reduce_tied_embedding(block, mesh, model, placement, stage);
-  sync.over_replicas(block, sharded ? TransferKind::kReduceScatter : TransferKind::kAllReduce,
-                     "gradients", kGradientBytes);
+  reduce_whole(block, mesh, parameters, gradient, stage);
+  reduce_tied_embedding(block, mesh, model, config, stage);
+  for (Transfer& transfer : sync.reduction(parameters - reduced))
+    block.collective(std::move(transfer), kDataStream);
   const double updated = optimizer_shard(model, config, stage).total();
-  for (const Kernel& kernel : optimizer_kernels(updated, config.precision))
+  for (const Kernel& kernel : optimizer_kernels(updated, config.precision, *config.software))
     block.kernel(kernel, Category::kOptimizer);
-  if (sharded) sync.over_replicas(block, TransferKind::kAllGather, "weights", kWeightBytes);
+  if (!config.software->weight_gather_overlap.value) {
+    for (Transfer& transfer : sync.gather(parameters))
+      block.collective(std::move(transfer), kDataStream);
+  }
   return block.finish("optimizer " + std::to_string(stage));
 }
 

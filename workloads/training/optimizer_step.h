@@ -6,6 +6,7 @@
 #include "sim/graph/kernel.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/program_builder.h"
+#include "workloads/parallelism/rank_parameters.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
@@ -23,15 +24,18 @@ struct OptimizerShard {
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage);
 
 /// The passes of Megatron-LM's mixed-precision optimizer over `elements` parameters: gradient
-/// copied to fp32 (read 2, write 4), under fp16 unscaled and checked (4, 4), norm (read 4), clipped
-/// (4, 4); Adam (gradient, master weight and two moments: read 16, write 12); weight cast back (4,
-/// 2) and gradient cleared (write 2).
-std::vector<Kernel> optimizer_kernels(double elements, Precision precision);
+/// copied to fp32 (read 2, write 4) unless it is, under fp16 unscaled and checked (4, 4), norm
+/// (read 4), clipped (4, 4); Adam (gradient, master weight and two moments: read 16, write 12);
+/// weight cast back (4, 2) and gradient cleared (write its bytes).
+std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
+                                      const TrainingSoftware& software);
 
 /// The block that ends a step on a stage: gradients are scaled and reduced over replicas, Adam
-/// updates the shard, and with the distributed optimizer the new weights are gathered. Nothing of
-/// it overlaps the last backward pass.
+/// updates the shard, and with the distributed optimizer the new weights are gathered, unless the
+/// next step's forward passes do that. Nothing of it overlaps the last backward pass.
+/// @param reduced what backward passes have reduced already
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
-                        const TrainingConfig& config, int stage);
+                        const TrainingConfig& config, int stage,
+                        const RankParameters& reduced = {});
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TrainingConfig {
   bool narrow_inputs = false;  ///< products keep their inputs in fp8 for the backward pass
   bool flash_attention = true;
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout
+  std::shared_ptr<const TrainingSoftware> software = default_software();  ///< never null
 
   /// Passes of every stage and chunk in a step.
   std::int64_t micro_batches() const { return global_batch / (micro_batch * parallel.dp); }

@@ -10,6 +10,7 @@
 #include "sim/machine/calibration.h"
 #include "validation/checks/published.h"
 #include "workloads/llm/model_config.h"
+#include "workloads/llm/training_software.h"
 
 namespace orrery {
 namespace {
@@ -31,6 +32,7 @@ const std::vector<std::pair<std::string, const config::Record*>>& records() {
       {"system", &SystemConfig::schema().record()},
       {"accelerator", &AcceleratorConfig::schema().record()},
       {"model", &ModelConfig::schema().record()},
+      {"software", &TrainingSoftware::schema().record()},
       {"calibration", &Calibration::schema().record()},
       {"algorithm", &UserAlgorithm::schema().record()}};
   return all;

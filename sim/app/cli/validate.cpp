@@ -21,6 +21,13 @@ struct PublishedArguments {
 
 using Align = Table::Align;
 
+/// Whether a prediction is off, and whether memory would have held the run.
+std::string note_of(const PublishedComparison& c) {
+  const std::string off = c.ok() ? "" : "outside its tolerance";
+  const std::string misfit = c.misfit.substr(0, c.misfit.find(';'));
+  return off + (off.empty() || misfit.empty() ? "" : "; ") + misfit;
+}
+
 void print_rows(const std::vector<PublishedComparison>& comparisons) {
   Table table({{"id"},
                {"metric"},
@@ -33,7 +40,7 @@ void print_rows(const std::vector<PublishedComparison>& comparisons) {
     const bool has = c.reason.empty();
     table.add_row({c.row.id, c.row.metric, has ? format_si(c.predicted, unit) : "-",
                    format_si(c.measured, unit), has ? format_difference(c.error) : "-",
-                   has ? (c.ok() ? "" : "outside its tolerance") : c.reason});
+                   has ? note_of(c) : c.reason});
   }
   print(table, std::cout);
 }
@@ -66,7 +73,8 @@ nlohmann::ordered_json report(const std::vector<PublishedComparison>& comparison
                        {"error", has ? nlohmann::ordered_json(c.error) : nullptr},
                        {"provenance", c.provenance},
                        {"source", c.row.source},
-                       {"reason", c.reason}});
+                       {"reason", c.reason},
+                       {"misfit", c.misfit}});
   }
   return {{"schema", "orrery.validation/1"},
           {"entries", std::move(entries)},

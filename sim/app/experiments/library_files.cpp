@@ -11,6 +11,7 @@
 #include "sim/machine/system_config.h"
 #include "workloads/llm/huggingface.h"
 #include "workloads/llm/model_config.h"
+#include "workloads/llm/training_software.h"
 
 namespace orrery {
 namespace {
@@ -50,6 +51,15 @@ std::string warnings_of(const LlmConfig& model) {
   for (const std::string& warning : model.warnings)
     text += "warning: " + model.name + ": " + warning + "\n";
   return text;
+}
+
+/// An experiment has the key too; it has none of the switches beside it.
+int is_software(const Node& own) {
+  if (!has_all(own, {"software"})) return 0;
+  for (const config::Field& field : TrainingSoftware::schema().record().fields()) {
+    if (field.type->kind == config::TypeKind::kFact && own.find(field.key) != nullptr) return 60;
+  }
+  return own.find("extends") == nullptr ? 3 : 0;
 }
 
 const RegisterFileKind registered_system(
@@ -140,6 +150,18 @@ const RegisterFileKind registered_protocols(
                     return std::string();
                   },
                   {}});
+
+const RegisterFileKind registered_software("software", {"software of training runs",
+                                                        "describe software",
+                                                        {"software"},
+                                                        is_software,
+                                                        [](const std::string& file) {
+                                                          config::load<TrainingSoftware>(
+                                                              file, config::default_library(),
+                                                              "software");
+                                                          return std::string();
+                                                        },
+                                                        {}});
 
 const RegisterFileKind registered_algorithm(
     "algorithm", {"a collective algorithm",

@@ -177,7 +177,8 @@ bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse
 }
 
 StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& model,
-                        const Program& program, const SimulateOptions& simulate_options) {
+                        const Program& program, const SimulateOptions& simulate_options,
+                        const Repricing& repricing) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
   const MachineNetwork states(experiment.machine(), experiment.faults);
   const FlowModel& network = states.start();
@@ -185,6 +186,7 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   const AcceleratorConfig& accelerator = experiment.machine().accelerator();
   const PowerState state = experiment.machine().power_state(PowerState::kSteady);
   outcome.priced = price(program, priced_accelerator(accelerator, state), model, network);
+  if (repricing) repricing(outcome.priced);
   states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
   KernelSlowdowns slowdowns(experiment.machine(), experiment.fidelity, program,
                             simulate_options.tiles);

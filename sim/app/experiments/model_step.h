@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,15 @@ struct StepOutcome {
 bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record);
 
+/// Changes the prices of a program.
+using Repricing = std::function<void(PricedProgram& priced)>;
+
 /// Prices a program on the experiment's machine and replays it at the clock of the power state,
 /// kernels slowed by the transfers beside them unless `contention.transfers` is off.
+/// @param repricing what the software does to prices; null: nothing
 StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& model,
-                        const Program& program, const SimulateOptions& options = {});
+                        const Program& program, const SimulateOptions& options = {},
+                        const Repricing& repricing = nullptr);
 
 /// Adds the metrics that every experiment with a model has, and the breakdown by operator class.
 void report_step(const ModelExperiment& experiment, const ModelStep& step,

@@ -20,6 +20,8 @@ struct SimulateOptions {
   TileMemo* tiles = nullptr;          ///< results of tiles, looked up and kept there; null: nowhere
   ReplayStandIn* stand_in = nullptr;  ///< stands in for the replay; null: it is done
   bool configuration = true;          ///< the record has the configuration; else the caller has it
+  /// A step that does not fit in memory is timed as well; its status stays.
+  bool beyond_memory = false;
   /// Asked now and then by runs that take long; false ends one, which reports what was until then.
   /// @param all how many there will be; 0: not known. Null: nobody watches
   std::function<bool(std::size_t done, std::size_t all)> watch = nullptr;

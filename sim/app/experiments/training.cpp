@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/training.h"
 
+#include <memory>
+#include <nlohmann/json.hpp>
+
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "workloads/statistics.h"
@@ -27,7 +31,11 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
                     "they run in 8 bits or less, as Transformer Engine keeps them")
           .optional("recompute", &E::recompute, "what the backward pass computes again")
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
-          .optional("dropout", &E::dropout, "dropout kernels and masks");
+          .optional("dropout", &E::dropout, "dropout kernels and masks")
+          .optional_reference(
+              "software", &E::software, "software",
+              "what runs the step: a name of `orrery describe software`, a path, or "
+              "its switches; Megatron-Core where nobody says");
   return schema;
 }
 
@@ -47,6 +55,16 @@ Seconds time_in(const ReplayResult& replay, const std::vector<BlockId>& blocks) 
   Picoseconds total = 0;
   for (const BlockId block : blocks) total += role.block_time.at(block);
   return to_seconds(total);
+}
+
+/// Time in which no rank has work, at the end of the step.
+void add_overhead(ReplayResult& replay, Seconds overhead) {
+  const Picoseconds longer = to_picoseconds(overhead);
+  replay.end += longer;
+  for (RoleResult& role : replay.roles) {
+    role.end += longer;
+    role.breakdown.host += longer;
+  }
 }
 
 ModelStep sized(const LlmConfig& llm, const TrainingConfig& config, Program program) {
@@ -72,6 +90,7 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.layers_only = layers_only;
   config.flash_attention = flash_attention;
   config.dropout = dropout;
+  config.software = std::make_shared<const TrainingSoftware>(software);
   return config;
 }
 
@@ -96,16 +115,26 @@ void TrainingExperiment::check(const config::Node& node, config::Diagnostics& di
     complain(diagnostics, node, {"batch"}, "batch.sequence must be given (tokens of a sequence)");
 }
 
+void TrainingExperiment::strip_names(nlohmann::ordered_json& configuration) const {
+  ModelExperiment::strip_names(configuration);
+  erase_keys(configuration["software"], {"software", "name"});
+}
+
 void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
   const LlmConfig llm = model.build();
   const TrainingConfig config = training();
   require_supported(llm, config);
-  if (!check_memory(*this, training_memory(llm, config), record)) return;
+  const bool fits = check_memory(*this, training_memory(llm, config), record);
+  if (!fits && !options.beyond_memory) return;
 
   TrainingProgram built = build_training(llm, config);
   const ModelStep whole = sized(llm, config, std::move(built.program));
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
-  const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
+  const Repricing repricing = [&](PricedProgram& priced) {
+    call_from_host(software, system.ranks(), whole.program, priced);
+  };
+  StepOutcome outcome = replay_step(*this, *kernels, whole.program, options, repricing);
+  add_overhead(outcome.replay, software.step_overhead.value);
   report_step(*this, whole, outcome, record);
 
   const auto stage = static_cast<std::size_t>(outcome.replay.last_role);

@@ -20,6 +20,7 @@ struct TrainingExperiment final : ModelExperiment {
   Recompute recompute = Recompute::kNone;
   bool flash_attention = true;
   bool dropout = false;
+  TrainingSoftware software;
   static const config::Schema<TrainingExperiment>& schema();
 
   /// The step under the plan of the experiment.
@@ -31,6 +32,7 @@ struct TrainingExperiment final : ModelExperiment {
   ModelStep step(const LlmConfig& llm) const override;
   std::string batch_text() const override { return std::to_string(batch.global); }
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
+  void strip_names(nlohmann::ordered_json& configuration) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;
 };
 

@@ -58,15 +58,25 @@ void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& ker
   costs.enqueue = to_picoseconds(launch.host.value);
 }
 
+/// As long as the software's kernel takes.
+KernelCost at_rate(const Kernel& kernel, KernelCost cost) {
+  if (kernel.rate == 1) return cost;
+  const auto body = static_cast<double>(cost.duration - cost.launch);
+  cost.duration = cost.launch + static_cast<Picoseconds>(body / kernel.rate);
+  return cost;
+}
+
 }  // namespace
 
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
                     const KernelModel& model, const Network& network) {
   PricedProgram priced;
   const auto prices = model.on(accelerator);
-  for (const Kernel& kernel : program.kernels) priced.costs.kernels.push_back(prices->cost(kernel));
+  for (const Kernel& kernel : program.kernels)
+    priced.costs.kernels.push_back(at_rate(kernel, prices->cost(kernel)));
   if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
     launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
+  priced.costs.enqueue = std::max(priced.costs.enqueue, program.issue);
   for (const Transfer& transfer : program.transfers) {
     priced.transfers.push_back(network.price(transfer));
     priced.costs.transfers.push_back(priced.transfers.back().cost);

@@ -11,6 +11,7 @@
 #include "models/topologies/fabric.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/questions/describe_collective.h"
+#include "sim/app/questions/describe_software.h"
 #include "sim/app/questions/named_values.h"
 #include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/load.h"
@@ -148,6 +149,7 @@ Catalog shipped_catalog() {
     catalog.models.push_back({name, model.source, [model] { return model_details(model); }});
   }
   catalog.model_file = model_of_file;
+  catalog.software = described_software();
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
   for (const auto& [name, item] : AlgorithmRegistry::items()) {

@@ -273,8 +273,6 @@ Answer describe_named_calibrations(const Words& names, const Context& context) {
   return describe_calibrations(calibrations);
 }
 
-// ---- metrics and keys ----
-
 std::vector<CatalogEntry> list_metrics(const Context&) {
   std::vector<CatalogEntry> entries;
   for (const auto& [name, metric] : metric_table()) {
@@ -362,6 +360,8 @@ const std::vector<Kind>& kinds() {
       catalog_kind("workloads", "workload", "requests; NAME: its keys", &Catalog::workloads),
       catalog_kind("traces", "trace", "forms of recorded requests", &Catalog::traces),
       catalog_kind("schedules", "schedule", "pipeline schedules of training", &Catalog::schedules),
+      catalog_kind("software", "software", "what runs training steps; NAME: its switches, sources",
+                   &Catalog::software),
       catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
       {"calibrations", "calibration",
        "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",

@@ -61,8 +61,8 @@ TimedRecord timed_record(std::string_view text) {
   return run;
 }
 
-TimedRecord simulate_isolated(const LoadedExperiment& loaded) {
-  const auto outcome = run_isolated([&loaded] { return to_bytes(simulate_timed(loaded)); });
+TimedRecord simulate_isolated(const LoadedExperiment& loaded, const SimulateOptions& options) {
+  const auto outcome = run_isolated([&] { return to_bytes(simulate_timed(loaded, options)); });
   if (const auto* failure = std::get_if<Failure>(&outcome)) throw PointFailure(*failure);
   TimedRecord run = timed_record(std::get<std::string>(outcome));
   run.record.base = configuration_of(loaded);

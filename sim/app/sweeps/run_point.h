@@ -32,7 +32,7 @@ TimedRecord simulate_timed(const LoadedExperiment& loaded, const SimulateOptions
 
 /// simulate() in a process of its own; a failure there is thrown here with its exit code.
 /// @throws PointFailure
-TimedRecord simulate_isolated(const LoadedExperiment& loaded);
+TimedRecord simulate_isolated(const LoadedExperiment& loaded, const SimulateOptions& options = {});
 
 /// The interface's JSON object, with the wall time of this run.
 nlohmann::ordered_json to_json(const TimedRecord& run);

@@ -185,7 +185,7 @@ TEST(Describe, WithoutWordsListsTheKinds) {
   EXPECT_THAT(kinds,
               ElementsAre("kind", "accelerators", "systems", "models", "topologies", "collectives",
                           "operators", "schedulers", "routers", "workloads", "traces", "schedules",
-                          "kernels", "calibrations", "metrics", "keys"));
+                          "software", "kernels", "calibrations", "metrics", "keys"));
 }
 
 TEST(Describe, EveryKindHasAListWithOneLineEach) {

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each switch of the software of training runs adds to a layer, by hand, and that it adds
+// nothing else.
+#include "workloads/llm/training_software.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "sim/graph/verify.h"
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/layers.h"
+#include "workloads/memory.h"
+#include "workloads/statistics.h"
+#include "workloads/training/optimizer_step.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+namespace {
+
+/// The software that does nothing beside the graph.
+TrainingSoftware plain() {
+  TrainingSoftware software;
+  software.residual_gradients.value = Fusion::kFused;
+  software.cross_entropy.value = Fusion::kFused;
+  software.causal_softmax.value = MaskedSoftmax::kSquare;
+  software.pp_overlap.value = MessageOverlap::kAll;
+  software.fp8_scaling.value = NarrowScaling::kFused;
+  return software;
+}
+
+template <class Member, class Value>
+TrainingSoftware with(Member member, Value value) {
+  TrainingSoftware software = plain();
+  (software.*member).value = value;
+  return software;
+}
+
+/// A micro-batch of GPT 175B on eight tensor parallel ranks.
+LayerWork work_of(const TrainingSoftware& software, bool sp = false) {
+  LayerWork work;
+  work.sequences = 1;
+  work.query = work.context = 2048;
+  work.tp = 8;
+  work.sp = sp;
+  work.precision = Precision::kFp16;
+  work.flash_attention = false;
+  work.dropout = true;
+  work.software = std::make_shared<const TrainingSoftware>(software);
+  return work;
+}
+
+const LlmConfig& gpt() {
+  static const LlmConfig model = megatron_gpt(1, 12288, 96);
+  return model;
+}
+
+StepList backward(const TrainingSoftware& software, bool sp = false) {
+  return layer_backward(gpt(), gpt().layers[0], work_of(software, sp));
+}
+StepList forward(const TrainingSoftware& software, bool sp = false) {
+  return layer_forward(gpt(), gpt().layers[0], work_of(software, sp));
+}
+
+double moved(const StepList& list) {
+  double bytes = 0;
+  for (const Step& step : list.steps())
+    if (const Kernel* kernel = step.kernel()) bytes += (kernel->read + kernel->written).base();
+  return bytes;
+}
+
+double moved_by(const StepList& list, const std::string& part) {
+  double bytes = 0;
+  for (const Step& step : list.steps()) {
+    const Kernel* kernel = step.kernel();
+    if (kernel != nullptr && step.name().find(part) != std::string::npos)
+      bytes += (kernel->read + kernel->written).base();
+  }
+  return bytes;
+}
+
+std::size_t find(const StepList& list, const std::string& name) {
+  const auto& steps = list.steps();
+  const auto found = std::find_if(steps.begin(), steps.end(),
+                                  [&](const Step& step) { return step.name() == name; });
+  EXPECT_NE(found, steps.end()) << "no step '" << name << "'";
+  return static_cast<std::size_t>(found - steps.begin());
+}
+
+std::set<std::size_t> ancestors(const StepList& list, std::size_t step) {
+  std::set<std::size_t> all;
+  for (const std::size_t earlier : list.steps()[step].after) {
+    all.insert(earlier);
+    all.merge(ancestors(list, earlier));
+  }
+  return all;
+}
+
+constexpr double kMatrices = 12.0 * 12288 * 12288 / 8;  // elements of a rank
+constexpr double kRows = 2048.0 * 12288;                // elements of [tokens, hidden]
+
+// The product writes 2 B an element instead of adding to the sum (4 B); the addition reads both
+// and writes the sum (6 B). At the 1.63 TB/s that an A100 reaches 1.36 GB take 0.83 of the 14.6 ms
+// of the layer's backward pass.
+TEST(GradientAccumulation, ApartReadsAndWritesSixBytesOfAGradientInTheWeightsFormat) {
+  const StepList list = backward(with(&TrainingSoftware::gradient_accumulation, Fusion::kApart));
+  EXPECT_DOUBLE_EQ(moved_by(list, "gradient addition"), 6 * kMatrices);
+  EXPECT_DOUBLE_EQ(moved(list) - moved(backward(plain())), (6 + 2 - 4) * kMatrices);
+  EXPECT_NEAR(6 * kMatrices, 1.36e9, 0.005e9);
+}
+
+TEST(GradientAccumulation, InFp32ReadsAndWritesTenBytesApartAndEightInTheProduct) {
+  TrainingSoftware software = with(&TrainingSoftware::main_gradients, GradientFormat::kFp32);
+  EXPECT_DOUBLE_EQ(moved(backward(software)) - moved(backward(plain())), (8 - 4) * kMatrices);
+  software.gradient_accumulation.value = Fusion::kApart;
+  EXPECT_DOUBLE_EQ(moved_by(backward(software), "gradient addition"), 10 * kMatrices);
+}
+
+TEST(MainGradients, AreFp32ForBf16UnlessLossIsScaled) {
+  const TrainingSoftware software =
+      with(&TrainingSoftware::main_gradients, GradientFormat::kFp32ForBf16);
+  EXPECT_EQ(software.gradient_bytes(Precision::kBf16), 4);
+  EXPECT_EQ(software.gradient_bytes(Precision::kFp8), 4);
+  EXPECT_EQ(software.gradient_bytes(Precision::kFp16), 2);
+}
+
+TrainingConfig step_config(const TrainingSoftware& software, ParallelConfig plan) {
+  TrainingConfig config;
+  config.parallel = plan;
+  config.micro_batch = 2;
+  config.global_batch = 8L * config.micro_batch * plan.dp;
+  config.sequence = 16;
+  config.software = std::make_shared<const TrainingSoftware>(software);
+  return config;
+}
+
+TEST(MainGradients, OfFourBytesAreHeldAndReduced) {
+  const LlmConfig model = small_llama(4);
+  const auto parameters = static_cast<double>(count_parameters(model).total);
+  const TrainingConfig config =
+      step_config(with(&TrainingSoftware::main_gradients, GradientFormat::kFp32), {.dp = 4});
+  EXPECT_EQ(training_memory(model, config).front().gradients.base(), 4 * parameters);
+  const auto transfers = role_statistics(build_training(model, config).program, 0).transfers;
+  EXPECT_EQ(transfers.at("reduce_scatter dp").bytes.base(), 4 * parameters);
+  EXPECT_EQ(transfers.at("all_gather dp").bytes.base(), 2 * parameters);
+  // No copy to fp32 (6 B) in front of Adam, two bytes more to clear behind it.
+  const auto moved_by_optimizer = [](const TrainingSoftware& software) {
+    double bytes = 0;
+    for (const Kernel& kernel : optimizer_kernels(1000, Precision::kBf16, software))
+      bytes += (kernel.read + kernel.written).base();
+    return bytes;
+  };
+  EXPECT_EQ(moved_by_optimizer(plain()) - moved_by_optimizer(*config.software), (6 - 2) * 1000);
+}
+
+TEST(Bias, AddedApartIsReadAndWrittenOnceForQueriesKeysAndValues) {
+  const TrainingSoftware apart = with(&TrainingSoftware::bias_addition, Fusion::kApart);
+  EXPECT_DOUBLE_EQ(moved(forward(apart)) - moved(forward(plain())), 4 * 3 * kRows / 8);
+  EXPECT_DOUBLE_EQ(moved(backward(apart)), moved(backward(plain())));
+}
+
+TEST(Bias, GradientsApartReadTheGradientsOfAllFourOutputs) {
+  const TrainingSoftware apart = with(&TrainingSoftware::bias_gradients, Fusion::kApart);
+  // 3 h / 8 and 4 h / 8 columns of all tokens, h of those of the rank's residual stream, twice.
+  EXPECT_DOUBLE_EQ(moved(backward(apart)) - moved(backward(plain())),
+                   2 * (7 * kRows / 8 + 2 * kRows));
+  EXPECT_DOUBLE_EQ(moved(backward(apart, true)) - moved(backward(plain(), true)),
+                   2 * (7 * kRows / 8 + 2 * kRows / 8));
+}
+
+TEST(Norms, ReadInputAndGradientAgainForTheirWeights) {
+  const TrainingSoftware twice = with(&TrainingSoftware::norm_backward, NormBackward::kTwoPasses);
+  EXPECT_DOUBLE_EQ(moved(backward(twice)) - moved(backward(plain())), 2 * 4 * kRows);
+}
+
+TEST(ResidualGradients, ApartAreReadTwiceAndWrittenAgain) {
+  const TrainingSoftware apart = with(&TrainingSoftware::residual_gradients, Fusion::kApart);
+  // The norm reads one less (2 B), the addition reads two and writes one (6 B).
+  EXPECT_DOUBLE_EQ(moved(backward(apart)) - moved(backward(plain())), 2 * (6 - 2) * kRows);
+}
+
+TEST(AttentionLayout, ApartCopiesTheResultBothWaysAndTheGradientsOfItsInputs) {
+  const TrainingSoftware apart = with(&TrainingSoftware::attention_layout, Fusion::kApart);
+  EXPECT_DOUBLE_EQ(moved(forward(apart)) - moved(forward(plain())), 4 * kRows / 8);
+  EXPECT_DOUBLE_EQ(moved(backward(apart)) - moved(backward(plain())), 4 * (1 + 3) * kRows / 8);
+}
+
+TEST(CausalSoftmax, ReadsTheLowerTriangleAndWritesTheSquare) {
+  const TrainingSoftware triangle =
+      with(&TrainingSoftware::causal_softmax, MaskedSoftmax::kTriangle);
+  const double square = 12.0 * 2048 * 2048, above = 12.0 * 2048 * 2047 / 2;
+  EXPECT_NEAR(moved(forward(plain())) - moved(forward(triangle)), 2 * above, 1);
+  EXPECT_NEAR(moved(backward(plain())) - moved(backward(triangle)), 2 * 2 * above, 1);
+  EXPECT_DOUBLE_EQ(forward(triangle)
+                       .steps()[find(forward(triangle), "attention softmax")]
+                       .kernel()
+                       ->written.base(),
+                   2 * square);
+}
+
+TEST(CrossEntropy, ApartKeepsLogitsInFp32) {
+  const TrainingSoftware apart = with(&TrainingSoftware::cross_entropy, Fusion::kApart);
+  const double logits = 2048.0 * 51200 / 8;
+  const auto head = [](const TrainingSoftware& software) {
+    return moved(head_forward(gpt(), work_of(software)));
+  };
+  // Widened (6 B), maximum (4), difference, exponential and quotient (8 each), sum (4); fused 6.
+  EXPECT_DOUBLE_EQ(head(apart) - head(plain()), (38 - 6) * logits);
+  EXPECT_DOUBLE_EQ(
+      moved(head_backward(gpt(), work_of(apart))) - moved(head_backward(gpt(), work_of(plain()))),
+      (14 - 6) * logits);
+}
+
+TEST(TensorOverlap, NoneReducesBehindTheWeightGradientsAndAllWaitForIt) {
+  for (const bool sp : {false, true}) {
+    const StepList list = backward(with(&TrainingSoftware::tp_overlap, TensorOverlap::kNone), sp);
+    const std::size_t reduce = find(list, sp ? "up dgrad reduce-scatter" : "up dgrad all-reduce");
+    EXPECT_TRUE(ancestors(list, reduce).contains(find(list, "up wgrad")));
+    EXPECT_TRUE(ancestors(list, find(list, "mlp norm backward")).contains(reduce));
+    if (!sp) continue;
+    const std::size_t gather = find(list, "up input all-gather again");
+    EXPECT_TRUE(ancestors(list, find(list, "up dgrad")).contains(gather));
+  }
+}
+
+TEST(TensorOverlap, UserBuffersMultiplyTheirOwnPartFirstAndLeaveOutNothing) {
+  const TrainingSoftware chunks = with(&TrainingSoftware::tp_overlap, TensorOverlap::kUserBuffers);
+  const auto flops = [](const StepList& list) {
+    double sum = 0;
+    for (const Step& step : list.steps())
+      if (step.kernel()) sum += step.kernel()->matrix_flops.base();
+    return sum;
+  };
+  const auto carried = [](const StepList& list) {
+    double sum = 0;
+    for (const Step& step : list.steps())
+      if (step.collective()) sum += step.collective()->bytes.base();
+    return sum;
+  };
+  EXPECT_NEAR(flops(forward(chunks, true)), flops(forward(plain(), true)), 1e3);
+  EXPECT_NEAR(flops(backward(chunks, true)), flops(backward(plain(), true)), 1e3);
+  EXPECT_NEAR(carried(forward(chunks, true)), carried(forward(plain(), true)), 1e3);
+  EXPECT_NEAR(carried(backward(chunks, true)), carried(backward(plain(), true)), 1e3);
+  const StepList list = forward(chunks, true);
+  const std::size_t own = find(list, "qkv chunk"), gather = find(list, "qkv input all-gather part");
+  EXPECT_FALSE(ancestors(list, own).contains(gather));
+  // Without sequence parallelism there is nothing to gather.
+  EXPECT_DOUBLE_EQ(moved(forward(chunks)), moved(forward(plain())));
+}
+
+TEST(Messages, OfSoftwareThatWaitsAreSentOnTheComputeStream) {
+  const auto sends_on = [](MessageOverlap overlap, int chunks) {
+    const TrainingConfig config =
+        step_config(with(&TrainingSoftware::pp_overlap, overlap), {.pp = 4, .vpp = chunks});
+    const Program program = build_training(small_llama(8), config).program;
+    std::set<int> streams;
+    for (const OperatorGraph& block : program.blocks) {
+      for (OperatorId id = 0; id < block.size(); ++id)
+        if (block[id].kind == OperatorKind::kSend) streams.insert(block[id].stream);
+    }
+    return streams;
+  };
+  EXPECT_EQ(sends_on(MessageOverlap::kNone, 1), std::set<int>{0});
+  EXPECT_EQ(sends_on(MessageOverlap::kNone, 2), std::set<int>{0});
+  EXPECT_EQ(sends_on(MessageOverlap::kInterleaved, 1), std::set<int>{0});
+  EXPECT_FALSE(sends_on(MessageOverlap::kInterleaved, 2).contains(0));
+  EXPECT_FALSE(sends_on(MessageOverlap::kAll, 1).contains(0));
+}
+
+TEST(Messages, ScatteredSendPartsAndGatherThem) {
+  const auto transfers = [](bool scattered, bool sp) {
+    TrainingSoftware software = plain();
+    software.scattered_messages.value = scattered;
+    const TrainingConfig config = step_config(software, {.tp = 2, .sp = sp, .pp = 4});
+    return program_statistics(build_training(small_llama(8), config).program).transfers;
+  };
+  const double whole = transfers(false, false).at("send_receive pp").bytes.base();
+  EXPECT_EQ(transfers(true, false).at("send_receive pp").bytes.base(), whole / 2);
+  EXPECT_FALSE(transfers(false, false).contains("all_gather tp"));
+  // 3 boundaries both ways, 8 micro-batches, 2 ranks: 32 tokens of 64 values of 2 B.
+  EXPECT_EQ(transfers(true, false).at("all_gather tp").bytes.base(), 6 * 8 * 2 * 32.0 * 64 * 2);
+  EXPECT_EQ(transfers(true, true).at("send_receive pp").bytes.base(), whole / 2);
+}
+
+TEST(NarrowScaling, CastsWhatNoKernelWritesNarrow) {
+  const auto work = [](NarrowScaling scaling) {
+    LayerWork narrow = work_of(with(&TrainingSoftware::fp8_scaling, scaling));
+    narrow.precision = Precision::kFp8;
+    return narrow;
+  };
+  const auto moved_forward = [&](NarrowScaling scaling) {
+    return moved(layer_forward(gpt(), gpt().layers[0], work(scaling)));
+  };
+  const double fused = moved_forward(NarrowScaling::kFused);
+  // Two inputs behind norms: transposed, 2 B; two others: 2 B read, two copies written, and the
+  // function in front of the last matrix writes a byte more.
+  const double others = kRows / 8 + 4 * kRows / 8;
+  EXPECT_DOUBLE_EQ(moved_forward(NarrowScaling::kDelayed) - fused,
+                   2 * 2 * kRows + 4 * others + 4 * kRows / 8);
+  // All four in two passes; norms write a byte more.
+  EXPECT_DOUBLE_EQ(moved_forward(NarrowScaling::kCurrent) - fused,
+                   2 * (6 + 1) * kRows + 6 * others + 4 * kRows / 8);
+  const TrainingSoftware delayed = with(&TrainingSoftware::fp8_scaling, NarrowScaling::kDelayed);
+  EXPECT_EQ(delayed.scaling(Precision::kBf16), NarrowScaling::kFused);
+  EXPECT_EQ(delayed.scaling(Precision::kNvfp4), NarrowScaling::kBlocks);
+}
+
+TEST(CallDelays, LieBetweenMeasuredSizesAndAreNoneOutside) {
+  TrainingSoftware software;
+  software.call_delays = {{Bytes(1 << 20), Seconds(10e-6)}, {Bytes(1 << 22), Seconds(30e-6)}};
+  EXPECT_EQ(software.call_delay(Bytes(1 << 21)).base(), 0);  // in graphs
+  software.collective_calls.value = CollectiveCalls::kHost;
+  EXPECT_NEAR(software.call_delay(Bytes(1 << 21)).base(), 20e-6, 1e-12);
+  EXPECT_EQ(software.call_delay(Bytes(1 << 22)).base(), 30e-6);
+  EXPECT_EQ(software.call_delay(Bytes((1 << 20) - 1)).base(), 0);
+  EXPECT_EQ(software.call_delay(Bytes((1 << 22) + 1)).base(), 0);
+}
+
+TEST(ReplicaOverlap, ReducesAndGathersTheSameBytesInBucketsBesideThePasses) {
+  for (const ParallelConfig plan :
+       {ParallelConfig{.dp = 4}, ParallelConfig{.tp = 2, .pp = 2, .dp = 2},
+        ParallelConfig{.pp = 2, .vpp = 2, .dp = 2}}) {
+    const LlmConfig model = small_llama(4);
+    TrainingSoftware software = plain();
+    const auto transfers = [&](int stage) {
+      const Program program = build_training(model, step_config(software, plan)).program;
+      EXPECT_TRUE(verify(program).empty());
+      return role_statistics(program, static_cast<std::size_t>(stage)).transfers;
+    };
+    for (int stage = 0; stage < plan.pp; ++stage) {
+      software = plain();
+      const auto behind = transfers(stage);
+      software.gradient_reduction_overlap.value = software.weight_gather_overlap.value = true;
+      software.bucket_parameters.value = 1;
+      const auto beside = transfers(stage);
+      for (const char* kind : {"reduce_scatter dp", "all_gather dp"}) {
+        EXPECT_DOUBLE_EQ(beside.at(kind).bytes.base(), behind.at(kind).bytes.base()) << kind;
+        EXPECT_GT(beside.at(kind).count, behind.at(kind).count) << kind;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

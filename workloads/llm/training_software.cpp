@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/training_software.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "workloads/llm/kernels.h"
+
+namespace orrery {
+
+const config::Schema<CallDelay>& CallDelay::schema() {
+  using D = CallDelay;
+  static const auto schema =
+      config::Schema<D>("call_delay", "what a call by the host adds to an all-reduce")
+          .required("bytes", &D::bytes, "size of the buffer",
+                    config::between(Bytes(1), Bytes(1e12)))
+          .required("time", &D::time, "time added [us]", config::between(Seconds(0), Seconds(1)));
+  return schema;
+}
+
+Seconds TrainingSoftware::call_delay(Bytes bytes) const {
+  if (collective_calls.value == CollectiveCalls::kGraph) return {};
+  const auto above = std::find_if(call_delays.begin(), call_delays.end(),
+                                  [&](const CallDelay& delay) { return delay.bytes >= bytes; });
+  if (above == call_delays.end()) return {};
+  if (above->bytes == bytes) return above->time;
+  if (above == call_delays.begin()) return {};
+  const CallDelay& below = *std::prev(above);
+  const double share = std::log(bytes / below.bytes) / std::log(above->bytes / below.bytes);
+  return below.time + (above->time - below.time) * share;
+}
+
+const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
+  using S = TrainingSoftware;
+  static const auto schema =
+      config::Schema<S>("software", "how the software of a training run does a step")
+          .named("software", &S::id)
+          .optional("name", &S::name, "what it is, with its version")
+          .optional("main_gradients", &S::main_gradients,
+                    "format in which gradients of micro-batches are added up and reduced: that of "
+                    "the weights, fp32, or fp32 unless weights are fp16")
+          .optional("gradient_accumulation", &S::gradient_accumulation,
+                    "products of weight gradients add to that buffer, or a kernel behind them does")
+          .optional("bias_addition", &S::bias_addition,
+                    "products add the bias of queries, keys and values, or a kernel behind them")
+          .optional("bias_gradients", &S::bias_gradients,
+                    "products of weight gradients sum up those of biases, or kernels of their own")
+          .optional(
+              "residual_gradients", &S::residual_gradients,
+              "backward passes of norms add the gradient that came past the block, or kernels "
+              "behind them")
+          .optional("norm_backward", &S::norm_backward,
+                    "gradients of a norm's input and weights from one reading, or from two")
+          .optional("attention_layout", &S::attention_layout,
+                    "apart: what attention gives is transposed, its gradients are joined by copies")
+          .optional("causal_softmax", &S::causal_softmax,
+                    "scores that the softmax of stored attention reads: all, or up to the diagonal")
+          .optional("cross_entropy", &S::cross_entropy,
+                    "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
+                    "fp32")
+          .optional(
+              "tp_overlap", &S::tp_overlap,
+              "what collectives of tensor parallelism run beside: nothing, in backward passes "
+              "products of weight gradients, or with user buffers chunks of all products")
+          .optional("pp_overlap", &S::pp_overlap,
+                    "schedules in which a stage goes on while its messages are under way: none, "
+                    "those with several chunks, all")
+          .optional("scattered_messages", &S::scattered_messages,
+                    "each rank sends its part of a tensor where sequence parallelism leaves it "
+                    "whole, and "
+                    "receivers gather them")
+          .optional(
+              "gradient_reduction_overlap", &S::gradient_reduction_overlap,
+              "gradients are reduced over replicas beside the last backward passes, bucket by "
+              "bucket, or all behind them")
+          .optional("weight_gather_overlap", &S::weight_gather_overlap,
+                    "sharded weights are gathered beside the first forward passes, layer by layer, "
+                    "or all at the end of a step")
+          .optional("bucket_parameters", &S::bucket_parameters,
+                    "parameters of a bucket, which ends with a layer", config::between(1, 1e12))
+          .optional("collective_calls", &S::collective_calls,
+                    "who launches all-reduces inside a system: a graph, or the host one by one, "
+                    "which takes call_delays longer")
+          .optional("call_delays", &S::call_delays,
+                    "what calls by the host add to all-reduces, by ascending size")
+          .optional("fp8_scaling", &S::fp8_scaling,
+                    "kernels that make operands of 8 bits and fewer: those that write them anyway, "
+                    "or casts by delayed, current or block scales (fp8_block, nvfp4: by blocks)")
+          .optional("fp8_gathers", &S::fp8_gathers,
+                    "sequence parallelism gathers inputs of such products as they are cast")
+          .optional("attention_forward", &S::attention_forward,
+                    "rate of FlashAttention's forward pass over that of measured kernels",
+                    config::between(0.05, 2))
+          .optional("attention_backward", &S::attention_backward,
+                    "rate of FlashAttention's backward pass over that of measured forward kernels",
+                    config::between(0.05, 2))
+          .optional("kernel_issue", &S::kernel_issue,
+                    "time of the host to issue a kernel, for which devices wait [us]; 0: graphs",
+                    config::between(Seconds(0), Seconds(1)))
+          .optional("step_overhead", &S::step_overhead,
+                    "time of each step in which the devices have no work: data, logging [s]",
+                    config::between(Seconds(0), Seconds(1e3)));
+  return schema;
+}
+
+double TrainingSoftware::gradient_bytes(Precision precision) const {
+  const GradientFormat format = main_gradients.value;
+  const bool wide = format == GradientFormat::kFp32 ||
+                    (format == GradientFormat::kFp32ForBf16 && precision != Precision::kFp16);
+  return wide ? element_bytes(Precision::kFp32) : kGradientBytes;
+}
+
+NarrowScaling TrainingSoftware::scaling(Precision precision) const {
+  const NarrowScaling scaling = fp8_scaling.value;
+  if (element_bytes(precision) >= 2 || scaling == NarrowScaling::kFused)
+    return NarrowScaling::kFused;
+  return precision == Precision::kFp8 ? scaling : NarrowScaling::kBlocks;
+}
+
+bool TrainingSoftware::waits_for_messages(int chunks) const {
+  if (pp_overlap.value == MessageOverlap::kInterleaved) return chunks == 1;
+  return pp_overlap.value == MessageOverlap::kNone;
+}
+
+std::shared_ptr<const TrainingSoftware> default_software() {
+  static const auto software = std::make_shared<const TrainingSoftware>();
+  return software;
+}
+
+}  // namespace orrery

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/config/fact.h"
+#include "sim/config/schema.h"
+#include "sim/config/type.h"
+#include "sim/graph/kernel.h"
+
+namespace orrery {
+
+/// Format of the buffer in which gradients of micro-batches are added up and reduced.
+enum class GradientFormat : std::uint8_t {
+  kWeights,      ///< format of the weights
+  kFp32ForBf16,  ///< fp32, but for weights in fp16, whose loss is scaled
+  kFp32,
+};
+
+/// Whether work is part of a kernel that is there anyway, or a kernel of its own.
+enum class Fusion : std::uint8_t { kFused, kApart };
+
+/// How often the backward pass of a norm reads its input and the gradient of its output: once for
+/// all gradients, or a second time for those of its weights.
+enum class NormBackward : std::uint8_t { kOnePass, kTwoPasses };
+
+/// Which scores a softmax under a causal mask reads, where scores are stored.
+enum class MaskedSoftmax : std::uint8_t { kSquare, kTriangle };
+
+/// What the collectives of tensor parallelism run beside.
+enum class TensorOverlap : std::uint8_t {
+  kNone,             ///< nothing: kernels wait for each of them
+  kWeightGradients,  ///< products of the same matrices, in backward passes
+  /// Those too, and products chunk by chunk beside transfers of the next or last chunk
+  /// (Transformer Engine's userbuffers), under sequence parallelism.
+  kUserBuffers,
+};
+
+/// Which kernels make the operands of products in 8 bits and fewer.
+enum class NarrowScaling : std::uint8_t {
+  kFused,    ///< those that write the values anyway
+  kDelayed,  ///< norms; else casts with a transposed copy, by scales of earlier steps
+  kCurrent,  ///< a pass for the largest value, then the cast
+  kBlocks,   ///< casts that find the scales of their blocks
+};
+
+/// Which schedules go on while messages between stages are under way.
+enum class MessageOverlap : std::uint8_t {
+  kNone,         ///< a stage sends and waits until all has arrived (batch_isend_irecv, wait)
+  kInterleaved,  ///< those with several chunks a stage; 1F1B waits
+  kAll,
+};
+
+/// From where collectives inside a system are launched: as nodes of a graph, which network
+/// calibrations measured, or one by one by the host.
+enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
+
+/// What an all-reduce inside a system takes longer where the host calls it than in a graph.
+struct CallDelay {
+  Bytes bytes;  ///< size of the buffer
+  Seconds time;
+  static const config::Schema<CallDelay>& schema();
+};
+
+/// How the software of a training run does what the graph of a step leaves open: a file a version
+/// in `configs/software`. Each switch says where it was read, and works alone. What a file does not
+/// say is Megatron-Core with Transformer Engine as they come.
+struct TrainingSoftware {
+  std::string id = "megatron_core";
+  std::string name = "Megatron-Core with Transformer Engine, as they come";
+
+  Fact<GradientFormat> main_gradients{
+      GradientFormat::kWeights,
+      "Megatron-Core distributed_data_parallel_config.py: grad_reduce_in_fp32 False"};
+  Fact<Fusion> gradient_accumulation{
+      Fusion::kFused, "Megatron-LM training/arguments.py: gradient_accumulation_fusion True"};
+  Fact<Fusion> bias_addition{Fusion::kFused,
+                             "Transformer Engine module/linear.py: bias added by the product"};
+  Fact<Fusion> bias_gradients{
+      Fusion::kFused, "Transformer Engine module/linear.py: by the product of weight gradients"};
+  Fact<Fusion> residual_gradients{
+      Fusion::kApart, "PyTorch autograd: gradients of a tensor that is used twice are added up"};
+  Fact<NormBackward> norm_backward{NormBackward::kOnePass,
+                                   "Transformer Engine normalization: one kernel, partial sums"};
+  Fact<Fusion> attention_layout{Fusion::kFused,
+                                "Transformer Engine attention: parts of one tensor, any layout"};
+  Fact<MaskedSoftmax> causal_softmax{
+      MaskedSoftmax::kTriangle,
+      "Megatron-LM fused_kernels/scaled_upper_triang_masked_softmax.h: reads up to the diagonal"};
+  Fact<Fusion> cross_entropy{
+      Fusion::kApart, "Megatron-Core model_parallel_config.py: cross_entropy_loss_fusion False"};
+  Fact<TensorOverlap> tp_overlap{
+      TensorOverlap::kWeightGradients,
+      "Megatron-Core tensor_parallel/layers.py: LinearWithGradAccumulationAndAsyncCommunication"};
+  Fact<MessageOverlap> pp_overlap{
+      MessageOverlap::kInterleaved,
+      "Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
+      "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
+  Fact<bool> gradient_reduction_overlap{
+      false, "Megatron-Core distributed_data_parallel_config.py: overlap_grad_reduce False"};
+  Fact<bool> weight_gather_overlap{
+      false, "Megatron-Core distributed_data_parallel_config.py: overlap_param_gather False"};
+  Fact<double> bucket_parameters{
+      40e6, "Megatron-Core distributed_data_parallel_config.py: bucket_size, at least 40,000,000"};
+  Fact<CollectiveCalls> collective_calls{CollectiveCalls::kGraph,
+                                         "no measurement beside that in graphs"};
+  /// Delays by calls of the host, ascending sizes; between them by the logarithm of the size, none
+  /// outside.
+  std::vector<CallDelay> call_delays;
+  Fact<NarrowScaling> fp8_scaling{NarrowScaling::kDelayed,
+                                  "Megatron-Core transformer_config.py: fp8_recipe delayed"};
+  Fact<bool> fp8_gathers{
+      true, "Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
+  Fact<double> attention_forward{1, "as the kernels that were measured, of TensorRT-LLM"};
+  Fact<double> attention_backward{
+      0.8,
+      "estimate: FlashAttention-3 and cuDNN 9 on H100 reach 0.7 to 0.85 of the forward rate (arXiv "
+      "2407.08608, figures 5 and 6), FlashAttention-2 on A100 0.77 to 0.9 (arXiv 2307.08691)"};
+  Fact<Seconds> kernel_issue{Seconds(0), "kernels of large layers hide it"};
+  Fact<bool> scattered_messages{
+      false, "Megatron-Core p2p_communication.py: each rank sends the tensor that it has"};
+  Fact<Seconds> step_overhead{Seconds(0), "nothing measured"};
+
+  static const config::Schema<TrainingSoftware>& schema();
+
+  /// Bytes of an element of the buffer of gradients, where products run in `precision`.
+  double gradient_bytes(Precision precision) const;
+  bool accumulates_apart() const { return gradient_accumulation.value == Fusion::kApart; }
+  bool overlaps_tensor_parallelism() const { return tp_overlap.value != TensorOverlap::kNone; }
+  bool has_user_buffers() const { return tp_overlap.value == TensorOverlap::kUserBuffers; }
+  /// Who makes operands of that precision; kFused for those of 16 bits and more.
+  NarrowScaling scaling(Precision precision) const;
+  /// What an all-reduce inside a system takes longer than in a graph.
+  Seconds call_delay(Bytes bytes) const;
+  /// Whether a stage of that many chunks waits for the messages that it sends.
+  bool waits_for_messages(int chunks) const;
+};
+
+/// The software of steps that name none.
+std::shared_ptr<const TrainingSoftware> default_software();
+
+}  // namespace orrery
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<GradientFormat> {
+  static constexpr std::pair<GradientFormat, const char*> values[] = {
+      {GradientFormat::kWeights, "weights"},
+      {GradientFormat::kFp32ForBf16, "fp32_for_bf16"},
+      {GradientFormat::kFp32, "fp32"}};
+};
+
+template <>
+struct EnumNames<Fusion> {
+  static constexpr std::pair<Fusion, const char*> values[] = {{Fusion::kFused, "fused"},
+                                                              {Fusion::kApart, "apart"}};
+};
+
+template <>
+struct EnumNames<NormBackward> {
+  static constexpr std::pair<NormBackward, const char*> values[] = {
+      {NormBackward::kOnePass, "one_pass"}, {NormBackward::kTwoPasses, "two_passes"}};
+};
+
+template <>
+struct EnumNames<MaskedSoftmax> {
+  static constexpr std::pair<MaskedSoftmax, const char*> values[] = {
+      {MaskedSoftmax::kSquare, "square"}, {MaskedSoftmax::kTriangle, "triangle"}};
+};
+
+template <>
+struct EnumNames<TensorOverlap> {
+  static constexpr std::pair<TensorOverlap, const char*> values[] = {
+      {TensorOverlap::kNone, "none"},
+      {TensorOverlap::kWeightGradients, "weight_gradients"},
+      {TensorOverlap::kUserBuffers, "user_buffers"}};
+};
+
+template <>
+struct EnumNames<CollectiveCalls> {
+  static constexpr std::pair<CollectiveCalls, const char*> values[] = {
+      {CollectiveCalls::kGraph, "graph"}, {CollectiveCalls::kHost, "host"}};
+};
+
+template <>
+struct EnumNames<NarrowScaling> {
+  static constexpr std::pair<NarrowScaling, const char*> values[] = {
+      {NarrowScaling::kFused, "fused"},
+      {NarrowScaling::kDelayed, "delayed"},
+      {NarrowScaling::kCurrent, "current"},
+      {NarrowScaling::kBlocks, "blocks"}};
+};
+
+template <>
+struct EnumNames<MessageOverlap> {
+  static constexpr std::pair<MessageOverlap, const char*> values[] = {
+      {MessageOverlap::kNone, "none"},
+      {MessageOverlap::kInterleaved, "interleaved"},
+      {MessageOverlap::kAll, "all"}};
+};
+
+}  // namespace orrery::config

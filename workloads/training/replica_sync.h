@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/graph/transfer.h"
+#include "workloads/parallelism/mesh.h"
+#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+
+/// Replicas of experts: ranks of a stage that hold the same.
+int expert_replicas(const ParallelConfig& parallel);
+
+/// A collective of the optimizer.
+Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind kind, double bytes,
+                            Mesh::Groups groups);
+
+/// Collectives over the replicas of a stage's parameters.
+class ReplicaSync {
+ public:
+  /// @param mesh, config outlive it
+  ReplicaSync(const Mesh& mesh, const TrainingConfig& config, int stage);
+
+  /// Gradients of these parameters are added up: scattered with the distributed optimizer.
+  std::vector<Transfer> reduction(const RankParameters& parameters) const;
+  /// Weights are gathered; none where every replica has updated all of them.
+  std::vector<Transfer> gather(const RankParameters& parameters) const;
+
+ private:
+  std::vector<Transfer> over_replicas(TransferKind kind, const std::string& what,
+                                      const RankParameters& parameters, double element) const;
+
+  const Mesh& mesh_;
+  const TrainingConfig& config_;
+  int stage_;
+};
+
+/// Parameters that are reduced, or gathered, together.
+class Bucket {
+ public:
+  explicit Bucket(const TrainingConfig& config) : most_(config.software->bucket_parameters.value) {}
+  void add(const RankParameters& parameters) { held_ += parameters; }
+  bool is_full() const { return static_cast<double>(held_.total()) >= most_; }
+  /// What it holds, which leaves it empty.
+  RankParameters take();
+
+ private:
+  double most_;
+  RankParameters held_;
+};
+
+}  // namespace orrery
