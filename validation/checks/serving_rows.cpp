@@ -112,6 +112,13 @@ std::string version_key(const std::string& version) {
   return number ? ", version: \"" + version + "\"" : "";
 }
 
+/// "1.0" of "1.0.0rc3", for versions that have such a beginning.
+std::string short_version_key(const std::string& version) {
+  const std::size_t minor = version.find('.');
+  if (minor == std::string::npos) return "";
+  return version_key(version.substr(0, version.find('.', minor + 1)));
+}
+
 /// InferenceX's scripts ask for asynchronous scheduling (benchmarks/*.sh: async-scheduling true).
 std::string async_key(const ServingRow& row) {
   return row.varied_lengths() ? ", async_scheduling: true" : "";
@@ -177,7 +184,8 @@ std::string host_key(const std::optional<HostCosts>& host) {
     return std::string(name) + ": " + std::to_string(std::llround(time.base() * 1e9)) + " ns";
   };
   return ", host: {" + key("iteration", host->iteration) + ", " + key("sequence", host->sequence) +
-         ", " + key("request", host->request) + ", " + key("launch", host->launch) + "}";
+         ", " + key("request", host->request) + ", " + key("launch", host->launch) + ", " +
+         key("gap", host->gap) + "}";
 }
 
 std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& host) {
@@ -192,8 +200,9 @@ std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& hos
   if (row.backend == "sglang")
     return "{kind: sglang, max_running_requests: " + most + host_key(host) + "}";
   if (row.backend == "trtllm")
-    return "{kind: tensorrt_llm, max_num_tokens: " + std::to_string(most_tokens(row)) +
-           waits_key(row) + host_key(host) + "}";
+    return "{kind: tensorrt_llm" + short_version_key(row.version) +
+           ", max_num_tokens: " + std::to_string(most_tokens(row)) + waits_key(row) +
+           host_key(host) + "}";
   throw config::ConfigError("no engine is called '" + row.backend + "'");
 }
 
@@ -227,7 +236,7 @@ ServingRows read_serving_rows(const std::string& path) {
 }
 
 std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts,
-                               const std::optional<HostCosts>& host) {
+                               const std::optional<HostCosts>& host, Seconds ramp) {
   const int dp = std::max(row.attention_dp, 1);
   std::string plan = "{tp: " + std::to_string(row.gpus / dp) + ", dp: " + std::to_string(dp);
   if (experts)
@@ -237,6 +246,7 @@ std::string serving_experiment(const ServingRow& row, const std::string& model, 
   return "experiment: serving\nmodel: " + model +
          "\nserving:\n  workload: {concurrency: " + std::to_string(row.concurrency) +
          ", requests: " + std::to_string(10 * row.concurrency) +
+         ", ramp: " + std::to_string(std::llround(ramp.base() * 1e6)) + " us" +
          ", input: " + lengths(row, row.isl) + ", output: " + lengths(row, row.osl) +
          "}\n  fleet:\n    - {system: " + system_of(row) + ", parallel: " + plan +
          precision_keys(row) + speculative_key(row) + ", engine: " + engine_of(row, host) + "}\n";

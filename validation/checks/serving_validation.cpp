@@ -8,6 +8,8 @@
 
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
+#include "sim/machine/kernel_model.h"
+#include "workloads/statistics.h"
 
 namespace orrery {
 namespace {
@@ -48,7 +50,45 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
          " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
          std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->custom_all_reduce.base()) +
          (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") +
+         (g.engine->triton_experts ? " triton" : "") +
          (g.speculative ? " " + std::to_string(g.speculative->num_speculative_tokens) : "");
+}
+
+/// Whether its clients cannot come in waves: first tokens come sooner, in the mean, than half of
+/// the time in which the devices could compute a prompt of each client at their peak. SGLang
+/// answers prompts of one length in waves where all clients begin at once; other engines' fall out
+/// of step by themselves, and clients of a known protocol do begin at once.
+Seconds ramp_of(const ServingRow& row, const ServingExperiment& e, const LlmConfig& model) {
+  if (row.backend != "sglang" || row.varied_lengths()) return {};
+  const ServingGroup& g = e.serving.fleet.front();
+  InferenceConfig prompt;
+  prompt.phase = Phase::kPrefill;
+  prompt.sequence = row.isl;
+  const AcceleratorConfig& device = g.system.accelerator;
+  const Seconds wave = model_flops(model, prompt) * static_cast<double>(row.concurrency) /
+                       (matrix_peak(device, g.precision) * (device.dies * row.gpus));
+  return row.ttft_ms / 1e3 < wave.base() / 2 ? wave : Seconds();
+}
+
+/// Tokens that the caches of all ranks have room for.
+double cached_tokens(const ServingFleet& fleet, const ServingExperiment& e) {
+  const ServingGroup& g = e.serving.fleet.front();
+  return static_cast<double>(fleet.memory(e.serving.fleet).front().blocks *
+                             g.engine->memory().block_tokens * g.parallel.dp);
+}
+
+/// Least tokens in the caches of those that are answered at a time, halfway through their answers.
+double needed_tokens(const ServingRow& row) {
+  const double least = row.varied_lengths() ? 0.8 : 1;
+  return row.answered_at_a_time() * least *
+         (static_cast<double>(row.isl) + 0.5 * static_cast<double>(row.osl));
+}
+
+LoadedExperiment loaded(const std::string& text) {
+  config::Diagnostics diagnostics;
+  config::Node node = config::load_text(text, kRowName, diagnostics);
+  diagnostics.throw_if_errors();
+  return load_experiment(std::move(node), {}, diagnostics);
 }
 
 }  // namespace
@@ -86,16 +126,23 @@ void ServingValidation::predict(const ServingRow& row, ServingComparison& compar
     comparison.reason = "no configuration of " + row.model;
     return;
   }
-  config::Diagnostics diagnostics;
-  config::Node node = config::load_text(serving_experiment(row, model, has_experts(model), host_),
-                                        kRowName, diagnostics);
-  diagnostics.throw_if_errors();
-  const LoadedExperiment loaded = load_experiment(std::move(node), {}, diagnostics);
-  const auto& experiment = loaded.as<ServingExperiment>();
-  std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(experiment, row, model)];
-  if (!fleet) fleet = std::make_unique<ServingFleet>(experiment.fleet());
+  comparison.experts = has_experts(model);
+  LoadedExperiment read = loaded(serving_experiment(row, model, comparison.experts, host_));
+  const auto& first = read.as<ServingExperiment>();
+  std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(first, row, model)];
+  if (!fleet) fleet = std::make_unique<ServingFleet>(first.fleet());
+  // More than a tenth: how much engines leave to other things is not known to a part in ten.
+  if (needed_tokens(row) > 1.1 * cached_tokens(*fleet, first)) {
+    comparison.reason =
+        "the caches of the requests that are answered at a time do not fit: more accelerators, or "
+        "fewer requests at a time, than the row says";
+    return;
+  }
+  const Seconds ramp = ramp_of(row, first, fleet->model());
+  if (ramp > Seconds(0))
+    read = loaded(serving_experiment(row, model, comparison.experts, host_, ramp));
   RunRecord record;
-  experiment.serve(*fleet, record);
+  read.as<ServingExperiment>().serve(*fleet, record);
   if (record.status != RunStatus::kOk) {
     comparison.reason = record.reason;
     return;

@@ -18,6 +18,7 @@ struct ServingComparison {
   ServingRow row;
   std::string reason;  ///< why there is no prediction
   double ttft_ms = 0, tpot_ms = 0;
+  bool experts = false;  ///< the model has some
 
   double ttft_error() const { return ttft_ms / row.ttft_ms - 1; }
   double tpot_error() const { return tpot_ms / row.tpot_ms - 1; }
