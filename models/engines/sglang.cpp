@@ -145,7 +145,10 @@ struct Sglang final : SchedulerConfig {
                       "whether equal prefixes are not kept")
             .optional("disable_overlap_schedule", &Sglang::disable_overlap_schedule,
                       "whether the host prepares no iteration while devices run the one before")
-            .derive([](Sglang& s) { s.host.overlapped = !s.disable_overlap_schedule; })
+            .derive([](Sglang& s) {
+              s.host.overlapped = !s.disable_overlap_schedule;
+              s.triton_experts = s.moe_runner_backend == MoeRunner::kAuto;
+            })
             .check(
                 "must be -1 or positive",
                 [](const Sglang& s) { return s.chunked_prefill_size != 0; },

@@ -171,9 +171,6 @@ TEST(Facts, OfServingMoveResults) {
        "input: 100, output: 4}, fleet: [{system: dgx_h100, precision: fp8_block, engine: {kind: "
        "sglang}}]}}",
        {"serving.fleet.0.engine.moe_runner_backend=cutlass"}},
-      {"serving.workload.closed_loop.ramp",
-       serving("concurrency: 4, requests: 4, output: 4", "kind: vllm"),
-       {"serving.workload.ramp=1 s"}},
       {engine + "vllm.moe_backend",
        "{experiment: serving, model: gpt_oss_20b, serving: {workload: {rate: 200 /s, requests: 6, "
        "input: 100, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",

@@ -60,9 +60,10 @@ ServingRows read_serving_rows(const std::string& path);
 /// @param model a name of the library, or a path
 /// @param experts the model has some, which the row says how to spread
 /// @param host what the engine's host takes; none: what it does by itself
-/// @param ramp time over which clients begin
+/// @param in_step answers are of one length where no protocol says otherwise; else they vary by a
+/// fifth around it
 std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts,
                                const std::optional<HostCosts>& host = std::nullopt,
-                               Seconds ramp = {});
+                               bool in_step = true);
 
 }  // namespace orrery

@@ -54,20 +54,20 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
          (g.speculative ? " " + std::to_string(g.speculative->num_speculative_tokens) : "");
 }
 
-/// Whether its clients cannot come in waves: first tokens come sooner, in the mean, than half of
-/// the time in which the devices could compute a prompt of each client at their peak. SGLang
-/// answers prompts of one length in waves where all clients begin at once; other engines' fall out
-/// of step by themselves, and clients of a known protocol do begin at once.
-Seconds ramp_of(const ServingRow& row, const ServingExperiment& e, const LlmConfig& model) {
-  if (row.backend != "sglang" || row.varied_lengths()) return {};
+std::string runs_of(const ServingRow& row) {
+  return row.model + " " + row.system + " " + row.backend + " " + row.version;
+}
+
+/// Half of the time in which the devices could compute a prompt of each client at their peak: the
+/// least mean time to first token of clients that come in waves.
+Seconds least_of_wave(const ServingRow& row, const ServingExperiment& e) {
   const ServingGroup& g = e.serving.fleet.front();
   InferenceConfig prompt;
   prompt.phase = Phase::kPrefill;
   prompt.sequence = row.isl;
   const AcceleratorConfig& device = g.system.accelerator;
-  const Seconds wave = model_flops(model, prompt) * static_cast<double>(row.concurrency) /
-                       (matrix_peak(device, g.precision) * (device.dies * row.gpus));
-  return row.ttft_ms / 1e3 < wave.base() / 2 ? wave : Seconds();
+  return model_flops(e.model.build(), prompt) * (0.5 * static_cast<double>(row.concurrency)) /
+         (matrix_peak(device, g.precision) * (device.dies * row.gpus));
 }
 
 /// Tokens that the caches of all ranks have room for.
@@ -127,28 +127,38 @@ void ServingValidation::predict(const ServingRow& row, ServingComparison& compar
     return;
   }
   comparison.experts = has_experts(model);
-  LoadedExperiment read = loaded(serving_experiment(row, model, comparison.experts, host_));
-  const auto& first = read.as<ServingExperiment>();
-  std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(first, row, model)];
-  if (!fleet) fleet = std::make_unique<ServingFleet>(first.fleet());
+  const bool in_step = row.varied_lengths() || !out_of_step_.contains(runs_of(row));
+  const LoadedExperiment read =
+      loaded(serving_experiment(row, model, comparison.experts, host_, in_step));
+  const auto& experiment = read.as<ServingExperiment>();
+  std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(experiment, row, model)];
+  if (!fleet) fleet = std::make_unique<ServingFleet>(experiment.fleet());
   // More than a tenth: how much engines leave to other things is not known to a part in ten.
-  if (needed_tokens(row) > 1.1 * cached_tokens(*fleet, first)) {
+  if (needed_tokens(row) > 1.1 * cached_tokens(*fleet, experiment)) {
     comparison.reason =
         "the caches of the requests that are answered at a time do not fit: more accelerators, or "
         "fewer requests at a time, than the row says";
     return;
   }
-  const Seconds ramp = ramp_of(row, first, fleet->model());
-  if (ramp > Seconds(0))
-    read = loaded(serving_experiment(row, model, comparison.experts, host_, ramp));
   RunRecord record;
-  read.as<ServingExperiment>().serve(*fleet, record);
+  experiment.serve(*fleet, record);
   if (record.status != RunStatus::kOk) {
     comparison.reason = record.reason;
     return;
   }
   comparison.ttft_ms = record.find("mean_ttft_ms")->value;
   comparison.tpot_ms = record.find("mean_tpot_ms")->value;
+}
+
+void ServingValidation::learn_protocols(const std::vector<ServingRow>& rows) {
+  for (const ServingRow& row : rows) {
+    if (row.backend != "sglang" || row.varied_lengths() || row.gpus < 1) continue;
+    const std::string model = model_of(row.model);
+    if (model.empty() || out_of_step_.contains(runs_of(row))) continue;
+    const LoadedExperiment read = loaded(serving_experiment(row, model, has_experts(model), host_));
+    const Seconds least = least_of_wave(row, read.as<ServingExperiment>());
+    if (row.ttft_ms / 1e3 < least.base()) out_of_step_.insert(runs_of(row));
+  }
 }
 
 ServingComparison ServingValidation::compare(const ServingRow& row) {

@@ -14,7 +14,6 @@ struct ClosedLoop final : RequestSourceConfig {
   std::int64_t count() const override { return requests; }
 
   std::int64_t concurrency = 1, requests = 1000, seed = 0;
-  Seconds ramp{};
   Lengths input = Lengths::of(1024), output = Lengths::of(128);
 
   static const config::Schema<ClosedLoop>& schema() {
@@ -23,12 +22,9 @@ struct ClosedLoop final : RequestSourceConfig {
     static const config::Schema<C> schema =
         source_schema<C>("closed_loop",
                          "clients that each wait for an answer before they ask again")
-            .required("concurrency", &C::concurrency, "clients, each with a request in flight",
+            .required("concurrency", &C::concurrency,
+                      "clients, each with a request in flight; all begin at time 0",
                       between(1, 1e7))
-            .optional("ramp", &C::ramp,
-                      "time over which clients begin, evenly; 0 s: all at once, so that prompts of "
-                      "one length come in waves to engines that take prompts and decodes in turn",
-                      config::at_least(0))
             .optional("requests", &C::requests, "requests in all", between(1, 1e9))
             .optional("input", &C::input, "tokens of a prompt")
             .optional("output", &C::output, "tokens of an answer")
@@ -43,9 +39,7 @@ class ClosedLoopSource final : public RequestSource {
       : config_(config), lengths_(config.input, config.output, config.seed) {}
 
   std::optional<Request> next() override {
-    if (next_ >= config_.concurrency) return std::nullopt;
-    const double share = static_cast<double>(next_) / static_cast<double>(config_.concurrency);
-    return another(to_picoseconds(config_.ramp * share));
+    return next_ < config_.concurrency ? another(0) : std::nullopt;
   }
   std::optional<Request> after(const Request&, Picoseconds now) override { return another(now); }
 

@@ -34,12 +34,15 @@ HostFit fit_engine(const CalibrateArguments& arguments) {
   std::cerr << arguments.engine << ": " << split.fitted.size() << " rows to fit on, "
             << split.held_out.size() << " to judge by\n";
   ServingValidation validation(arguments.models);
-  return fit_host(validation, split, given_host(arguments.given), [](const HostCosts& host, double mean) {
-    std::cerr << "request " << format_si(host.request.base(), "s") << ", launch "
-              << format_si(host.launch.base(), "s") << ", gap " << format_si(host.gap.base(), "s")
-              << ", iteration " << format_si(host.iteration.base(), "s") << ", sequence "
-              << format_si(host.sequence.base(), "s") << ": mean of |log| " << mean << "\n";
-  });
+  validation.learn_protocols(rows);
+  return fit_host(
+      validation, split, given_host(arguments.given), [](const HostCosts& host, double mean) {
+        std::cerr << "request " << format_si(host.request.base(), "s") << ", launch "
+                  << format_si(host.launch.base(), "s") << ", gap "
+                  << format_si(host.gap.base(), "s") << ", iteration "
+                  << format_si(host.iteration.base(), "s") << ", sequence "
+                  << format_si(host.sequence.base(), "s") << ": mean of |log| " << mean << "\n";
+      });
 }
 
 void print(const HostFit& fit) {

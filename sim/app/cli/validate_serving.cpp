@@ -192,8 +192,9 @@ nlohmann::ordered_json report(const std::vector<ServingComparison>& comparisons)
     out.push_back({{"reason", reason}, {"rows", count}});
   nlohmann::ordered_json targets = nlohmann::ordered_json::array();
   for (const ServingTarget& target : serving_targets(comparisons))
-    targets.push_back(
-        {{"name", target.name}, {"tpot", summary_json(target.tpot)}, {"ttft", summary_json(target.ttft)}});
+    targets.push_back({{"name", target.name},
+                       {"tpot", summary_json(target.tpot)},
+                       {"ttft", summary_json(target.ttft)}});
   const ServingOrder order = order_of(comparisons);
   return {{"schema", "orrery.validation/1"},
           {"entries", std::move(entries)},
@@ -240,6 +241,7 @@ ExitCode ServingArguments::run() const {
   for (const std::string& file : files) {
     const ServingRows table = read_serving_rows(file);
     columns = table.columns;
+    validation.learn_protocols(table.rows);
     Progress progress("serving", table.rows.size());
     for (const ServingRow& row : table.rows) {
       comparisons.push_back(validation.compare(row));

@@ -107,9 +107,11 @@ ServingRow unknown_clients(double ttft_ms) {
 TEST(ServingRows, FirstTokensSoonerThanAWaveMeanThatClientsDoNotComeTogether) {
   // 64 prompts of 2,048 tokens are 2.2 PFLOP, 2.2 s at the peak of an H100: half of it, in the
   // mean.
-  ServingValidation validation;
-  const ServingComparison wave = validation.compare(unknown_clients(1200));
-  const ServingComparison spread = validation.compare(unknown_clients(1000));
+  ServingValidation waves, spread_out;
+  waves.learn_protocols({unknown_clients(1200)});
+  spread_out.learn_protocols({unknown_clients(1200), unknown_clients(800)});
+  const ServingComparison wave = waves.compare(unknown_clients(1200));
+  const ServingComparison spread = spread_out.compare(unknown_clients(1200));
   EXPECT_LT(spread.ttft_ms, 0.5 * wave.ttft_ms);
   EXPECT_GT(spread.tpot_ms, 1.2 * wave.tpot_ms);  // prompts of others come between
 }

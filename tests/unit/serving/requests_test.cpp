@@ -84,15 +84,6 @@ TEST(ClosedLoop, KeepsAsManyInFlightAsThereAreClients) {
   EXPECT_EQ(source->after(first[2], 12), std::nullopt);
 }
 
-TEST(ClosedLoop, ClientsBeginEvenlyOverARamp) {
-  const auto config =
-      test::read_of<RequestSourceConfig>("{concurrency: 4, requests: 5, input: 7, ramp: 2 s}");
-  const std::vector<Request> first = test::all_of(*config->make());
-  ASSERT_EQ(first.size(), 4U);
-  for (std::size_t i = 0; i < first.size(); ++i)
-    EXPECT_EQ(first[i].arrival, static_cast<Picoseconds>(i) * 500'000'000'000);
-}
-
 TEST(Lengths, LieBetweenTheEndsOfAUniformRange) {
   std::vector<std::int64_t> counts(4);
   for (const Request& r : requests_of("{rate: 1 Hz, requests: 4000, input: {uniform: [5, 8]}}"))
