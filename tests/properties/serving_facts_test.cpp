@@ -166,6 +166,15 @@ TEST(Facts, OfServingMoveResults) {
        serving("rate: 200 /s, requests: 24, output: {uniform: [2, 40]}",
                "kind: sglang, max_running_requests: 4"),
        {"serving.fleet.0.engine.schedule_policy=lof"}},
+      {engine + "tensorrt_llm.version",
+       serving(kFew, "kind: tensorrt_llm"),
+       {"serving.fleet.0.engine.version=1.0"}},
+      {engine + "sglang.moe_runner_backend",
+       "{experiment: serving, model: qwen3_30b_a3b, serving: {workload: {rate: 200 /s, requests: "
+       "6, "
+       "input: 100, output: 4}, fleet: [{system: dgx_h100, precision: fp8_block, engine: {kind: "
+       "sglang}}]}}",
+       {"serving.fleet.0.engine.moe_runner_backend=cutlass"}},
       {engine + "vllm.moe_backend",
        "{experiment: serving, model: gpt_oss_20b, serving: {workload: {rate: 200 /s, requests: 6, "
        "input: 100, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",
