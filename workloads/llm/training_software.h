@@ -92,7 +92,8 @@ struct TrainingSoftware {
       MaskedSoftmax::kTriangle,
       "Megatron-LM fused_kernels/scaled_upper_triang_masked_softmax.h: reads up to the diagonal"};
   Fact<Fusion> cross_entropy{
-      Fusion::kApart, "Megatron-Core model_parallel_config.py: cross_entropy_loss_fusion False"};
+      Fusion::kFused,
+      "Megatron-Core model_parallel_config.py: cross_entropy_loss_fusion, as its recipes set it"};
   Fact<TensorOverlap> tp_overlap{
       TensorOverlap::kWeightGradients,
       "Megatron-Core tensor_parallel/layers.py: LinearWithGradAccumulationAndAsyncCommunication"};
