@@ -137,6 +137,25 @@ TEST(Facts, OfOperatorsMoveResults) {
                          {"operator.kind=layer_norm"}}});
 }
 
+/// Training steps that each move switches of their software.
+std::vector<Probe> software_probes() {
+  return {
+      {{"software"},
+       training("dgx_a100",
+                "flash_attention: false, precision: fp16, parallel: {tp: 2, pp: 2, zero: 0}, "
+                "batch: {global: 8, micro: 4, sequence: 1024}, software: {extends: "
+                "megatron_lm_2022, call_delays: [{bytes: 4 MiB, time: 10 us}, {bytes: 16 MiB, "
+                "time: 60 us}]}")},
+      {{"software"},
+       training("dgx_h100",
+                "precision: fp8, parallel: {tp: 2, sp: true}, batch: {global: 2, sequence: 2048}")},
+      {{"software"},
+       training("dgx_h100",
+                "parallel: {dp: 4}, batch: {global: 8, sequence: 1024}, software: "
+                "{gradient_reduction_overlap: true, bucket_parameters: 30e6}")},
+  };
+}
+
 /// A prompt through experts that ranks share.
 std::string uneven_experts(const std::string& routing) {
   return "{experiment: inference, system: dgx_h100, model: mixtral_8x7b, phase: prefill, parallel: "
@@ -155,7 +174,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
   const TextFile uneven("orrery_facts_uneven_loads.csv", "load\n9\n" + rest);
   const std::string loads = uneven_experts("loads: [9, 7, 1, 1, 1, 1, 1, 1]");
   const std::string pipeline = "parallel: {pp: 4}, batch: {global: 8, sequence: 512}";
-  const std::vector<Probe> probes = {
+  std::vector<Probe> probes = {
       {{"fidelity", "contention.units", "contention.memory", "precision", "seed"},
        op("dgx_h100", "kind: gemm, m: 4096, n: 4096, k: 4096")},
       {{"model", "batch", "contention.transfers", "dropout", "flash_attention", "recompute"},
@@ -194,6 +213,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "GiB}, "
        "faults: [{link: \"*nvswitch7*\", at: 40 ms, capacity: 0.5}]}"},
   };
+  for (Probe& probe : software_probes()) probes.push_back(std::move(probe));
   const std::vector<Change> changes = {
       {"experiment",
        "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {tp: 8}, batch: "

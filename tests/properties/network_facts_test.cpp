@@ -183,8 +183,8 @@ std::set<std::string> listed_facts() {
   return all;
 }
 
-TEST(ListedFacts, AreOfFifteenKeysAtMost) {
-  EXPECT_LE(listed().size(), 15U);
+TEST(ListedFacts, AreOfSixteenKeysAtMost) {
+  EXPECT_LE(listed().size(), 16U);
   std::size_t cited = 0;
   for (const auto& [fact, type] : all_facts()) cited += is_citation(fact) ? 1 : 0;
   for (const auto& [key, facts] : listed())

@@ -96,7 +96,9 @@ inline bool is_citation(const std::string& fact) { return fact.ends_with(".sourc
 inline const std::map<std::string, std::set<std::string>>& listed() {
   static const std::map<std::string, std::set<std::string>> keys = {
       // Texts for readers.
-      {"name", {"name", "system.name", "system.accelerator.name", "serving.fleet.name"}},
+      {"name",
+       {"name", "system.name", "system.accelerator.name", "serving.fleet.name", "software.name"}},
+      {"software", {"software.software"}},
       {"model", {"model.model"}},
       {"protocols", {"system.scale_up.protocols.protocols"}},
       {"architecture", {"system.accelerator.architecture"}},

@@ -75,46 +75,55 @@ struct TrainingSoftware {
 
   Fact<GradientFormat> main_gradients{
       GradientFormat::kWeights,
-      "Megatron-Core distributed_data_parallel_config.py: grad_reduce_in_fp32 False"};
+      "Megatron-Core 0011998 distributed_data_parallel_config.py: grad_reduce_in_fp32 False"};
   Fact<Fusion> gradient_accumulation{
-      Fusion::kFused, "Megatron-LM training/arguments.py: gradient_accumulation_fusion True"};
-  Fact<Fusion> bias_addition{Fusion::kFused,
-                             "Transformer Engine module/linear.py: bias added by the product"};
+      Fusion::kFused,
+      "recalled: Megatron-LM training/arguments.py: gradient_accumulation_fusion True"};
+  Fact<Fusion> bias_addition{
+      Fusion::kFused, "recalled: Transformer Engine module/linear.py: bias added by the product"};
   Fact<Fusion> bias_gradients{
-      Fusion::kFused, "Transformer Engine module/linear.py: by the product of weight gradients"};
+      Fusion::kFused,
+      "recalled: Transformer Engine module/linear.py: by the product of weight gradients"};
   Fact<Fusion> residual_gradients{
       Fusion::kApart, "PyTorch autograd: gradients of a tensor that is used twice are added up"};
-  Fact<NormBackward> norm_backward{NormBackward::kOnePass,
-                                   "Transformer Engine normalization: one kernel, partial sums"};
-  Fact<Fusion> attention_layout{Fusion::kFused,
-                                "Transformer Engine attention: parts of one tensor, any layout"};
+  Fact<NormBackward> norm_backward{
+      NormBackward::kOnePass,
+      "recalled: Transformer Engine normalization: one kernel, partial sums"};
+  Fact<Fusion> attention_layout{
+      Fusion::kFused, "recalled: Transformer Engine attention: parts of one tensor, any layout"};
   Fact<MaskedSoftmax> causal_softmax{
       MaskedSoftmax::kTriangle,
-      "Megatron-LM fused_kernels/scaled_upper_triang_masked_softmax.h: reads up to the diagonal"};
-  Fact<Fusion> cross_entropy{
-      Fusion::kApart, "Megatron-Core model_parallel_config.py: cross_entropy_loss_fusion False"};
-  Fact<TensorOverlap> tp_overlap{
-      TensorOverlap::kWeightGradients,
-      "Megatron-Core tensor_parallel/layers.py: LinearWithGradAccumulationAndAsyncCommunication"};
+      "Megatron-LM 2387ce0 fused_kernels/scaled_upper_triang_masked_softmax.h: reads up to the "
+      "diagonal"};
+  Fact<Fusion> cross_entropy{Fusion::kFused,
+                             "recalled: Megatron-Core model_parallel_config.py: "
+                             "cross_entropy_loss_fusion, as its recipes set it"};
+  Fact<TensorOverlap> tp_overlap{TensorOverlap::kWeightGradients,
+                                 "recalled: Megatron-Core tensor_parallel/layers.py: "
+                                 "LinearWithGradAccumulationAndAsyncCommunication"};
   Fact<MessageOverlap> pp_overlap{
       MessageOverlap::kInterleaved,
-      "Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
+      "recalled: Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
       "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
   Fact<bool> gradient_reduction_overlap{
-      false, "Megatron-Core distributed_data_parallel_config.py: overlap_grad_reduce False"};
+      false,
+      "Megatron-Core 0011998 distributed_data_parallel_config.py: overlap_grad_reduce False"};
   Fact<bool> weight_gather_overlap{
-      false, "Megatron-Core distributed_data_parallel_config.py: overlap_param_gather False"};
-  Fact<double> bucket_parameters{
-      40e6, "Megatron-Core distributed_data_parallel_config.py: bucket_size, at least 40,000,000"};
+      false,
+      "Megatron-Core 0011998 distributed_data_parallel_config.py: overlap_param_gather False"};
+  Fact<double> bucket_parameters{40e6,
+                                 "Megatron-Core 0011998 distributed_data_parallel_config.py: "
+                                 "bucket_size, at least 40,000,000"};
   Fact<CollectiveCalls> collective_calls{CollectiveCalls::kGraph,
                                          "no measurement beside that in graphs"};
   /// Delays by calls of the host, ascending sizes; between them by the logarithm of the size, none
   /// outside.
   std::vector<CallDelay> call_delays;
-  Fact<NarrowScaling> fp8_scaling{NarrowScaling::kDelayed,
-                                  "Megatron-Core transformer_config.py: fp8_recipe delayed"};
+  Fact<NarrowScaling> fp8_scaling{
+      NarrowScaling::kDelayed, "recalled: Megatron-Core transformer_config.py: fp8_recipe delayed"};
   Fact<bool> fp8_gathers{
-      true, "Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
+      true,
+      "recalled: Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
   Fact<double> attention_forward{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<double> attention_backward{
       0.8,
@@ -122,7 +131,8 @@ struct TrainingSoftware {
       "2407.08608, figures 5 and 6), FlashAttention-2 on A100 0.77 to 0.9 (arXiv 2307.08691)"};
   Fact<Seconds> kernel_issue{Seconds(0), "kernels of large layers hide it"};
   Fact<bool> scattered_messages{
-      false, "Megatron-Core p2p_communication.py: each rank sends the tensor that it has"};
+      false,
+      "recalled: Megatron-Core p2p_communication.py: each rank sends the tensor that it has"};
   Fact<Seconds> step_overhead{Seconds(0), "nothing measured"};
 
   static const config::Schema<TrainingSoftware>& schema();

@@ -303,7 +303,7 @@ class TrainingBuilder {
   ProgramBuilder program_;
   bool gathers_ = false;    ///< the block that is built gathers the weights of its chunk
   bool reduces_ = false;    ///< and this one reduces their gradients
-  RankParameters reduced_;  ///< of the stage that is built
+  RankParameters reduced_;  ///< parameters that the stage that is built has reduced
 };
 
 }  // namespace

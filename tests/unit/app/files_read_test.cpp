@@ -54,7 +54,7 @@ TEST(FilesRead, AreAllInTheIdentity) {
   EXPECT_EQ(files_of(kExperiments + "gemm_int4_h200.yaml", {"calibration=a100_sxm"}),
             "7 files");  // the device a100_sxm, which was calibrated, is one
   EXPECT_EQ(files_of(kExperiments + "dispatch_h800.yaml", {}), "7 files");
-  EXPECT_EQ(files_of(kExperiments + "selene_22b_layer.yaml", {}), "8 files");
+  EXPECT_EQ(files_of(kExperiments + "selene_22b_layer.yaml", {}), "9 files");
 }
 
 TEST(FilesRead, AFileThatChangesBetweenItsHashAndItsUseIsAnError) {
