@@ -26,16 +26,33 @@ PromptSteps causal_steps(const SeenTokens& seen, PromptTile tile) {
   return steps;
 }
 
-}  // namespace
-
-TileSteps tile_steps(double tile_index, const SeenTokens& seen, PromptTile tile) {
+/// Without earlier tokens.
+TileSteps new_steps(double tile_index, const SeenTokens& seen, PromptTile tile) {
   const double window = seen.window;
-  const double high = seen.prefix + std::min((tile_index + 1) * tile.rows, seen.query);
-  const double low =
-      window > 0 ? std::max(0.0, seen.prefix + tile_index * tile.rows - window + 1) : 0;
+  const double high = std::min((tile_index + 1) * tile.rows, seen.query);
+  const double low = window > 0 ? std::max(0.0, tile_index * tile.rows - window + 1) : 0;
   const double first = std::floor(low / tile.columns);
   return {std::ceil(high / tile.columns) - first,
           window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0};
+}
+
+}  // namespace
+
+TileSteps tile_steps(double tile_index, const SeenTokens& seen, PromptTile tile) {
+  TileSteps steps = new_steps(tile_index, seen, tile);
+  if (seen.prefix == 0) return steps;
+  if (seen.window == 0) {
+    steps.count += seen.prefix / tile.columns;
+    return steps;
+  }
+  const double hidden = tile_index * tile.rows - seen.window + 1;  // keys before it, if above 0
+  const double unseen = std::max(0.0, seen.prefix + hidden) - std::max(0.0, hidden);
+  steps.count += (seen.prefix - unseen) / tile.columns;
+  const double whole = std::floor(seen.prefix / tile.columns) * tile.columns;
+  const double high = whole + std::min((tile_index + 1) * tile.rows, seen.query);
+  const double first = std::floor(std::max(0.0, whole + hidden) / tile.columns);
+  steps.cut = high > seen.window ? std::ceil((high - seen.window) / tile.columns) - first : 0;
+  return steps;
 }
 
 PromptSteps prompt_steps(const SeenTokens& seen, PromptTile tile) {

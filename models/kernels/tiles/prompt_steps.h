@@ -17,6 +17,8 @@ struct SeenTokens {
 struct TileSteps {
   double count = 0, cut = 0;  ///< all steps; those whose keys lie partly outside the window
 };
+/// Earlier tokens are as many steps more as they fill, parts of one included: how they lie in the
+/// blocks of columns is not known of a prompt among others.
 TileSteps tile_steps(double tile_index, const SeenTokens& seen, PromptTile tile);
 
 /// Steps of the tiles of one head.
@@ -25,8 +27,7 @@ struct PromptSteps {
   double last = 0;              ///< steps of the last tile
   double masked_before = 0, masked_most = 0, masked_last = 0;  ///< steps that the window cuts
 };
-/// In closed form without a window, where columns are at most twice the rows; earlier tokens then
-/// add parts of steps.
+/// In closed form without a window, where columns are at most twice the rows.
 PromptSteps prompt_steps(const SeenTokens& seen, PromptTile tile);
 
 }  // namespace orrery
