@@ -116,7 +116,6 @@ struct Sglang final : SchedulerConfig {
                       "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
                       "(server_args.py), which are priced as products of fp8; cutlass: those that "
                       "were measured")
-            .derive([](Sglang& s) { s.triton_experts = s.moe_runner_backend == MoeRunner::kAuto; })
             .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                       "most sequences of a captured graph of decodes; smaller batches run the next "
                       "of 1, 2, 4, 8, 12, 16 and multiples of 8; 0: none are captured",
