@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "sim/config/csv.h"
-#include "sim/config/load.h"
 #include "sim/config/packed_file.h"
 
 namespace orrery {
@@ -59,44 +57,8 @@ bool is_power_of_two(double value) {
   return value == 0 || std::exp2(std::round(std::log2(value))) == value;
 }
 
-/// Attention of decodes alone, of a chunk alone, and of both. What has a chunk was measured on two
-/// grids, of which only that of powers of two has all of its corners.
-struct AttentionGrids {
-  GridTable decodes, chunks, mixed;
-};
-
-AttentionGrids read_attention(const std::string& path) {
-  config::CsvReader csv(path, read_input(path));
-  AttentionGrids grids;
-  while (csv.next()) {
-    const GridTable::Point at = {cell_number(csv, "prefill_chunk"), cell_number(csv, "kv_prefill"),
-                                 cell_number(csv, "n_decode"), cell_number(csv, "kv_decode")};
-    const double time = cell_number(csv, "time_us");
-    if (at[0] == 0) {
-      grids.decodes.add(at, time);
-    } else if (is_power_of_two(at[0]) && is_power_of_two(at[1]) && is_power_of_two(at[3])) {
-      (at[2] == 0 ? grids.chunks : grids.mixed).add(at, time);
-    }
-  }
-  csv.throw_if_errors();
-  return grids;
-}
-
 std::string rank_folder(const std::string& profile, int tp) {
   return profile + "/tp" + std::to_string(tp);
-}
-
-/// What the profile says of decodes whose contexts differ; 0 where it says nothing.
-double spread_of(const std::string& profile, int tp) {
-  const std::string plain = profile + "/meta.yaml";
-  const std::string path = std::filesystem::exists(plain) ? plain : plain + ".gz";
-  if (!std::filesystem::exists(path)) return 0;
-  config::Diagnostics diagnostics;
-  const config::Node meta = config::parse_yaml(read_input(path), path, diagnostics);
-  diagnostics.throw_if_errors();
-  const config::Node* alpha =
-      meta.at_path("skew_fit.per_tp." + std::to_string(tp) + ".alpha_default");
-  return alpha == nullptr ? 0 : std::strtod(alpha->text().c_str(), nullptr);
 }
 
 /// Times of each layer by one figure.
@@ -158,20 +120,31 @@ double GridTable::at(const Point& point) const {
   return weights > 0 ? sum / weights : 0;
 }
 
+/// Beyond its ends the finer grid gives way to the wide one.
+double EngineTables::Grids::at(const GridTable::Point& point) const {
+  const bool covered = !fine.empty() && point[0] >= fine.first(0) &&
+                       (point[2] == 0 || point[3] >= fine.first(3));
+  if (!covered) return wide.at(point);
+  const double most = fine.last(0), above = wide.empty() ? most : wide.last(0);
+  if (point[0] <= most || above <= most) return fine.at(point);
+  const double share = std::min(1.0, (point[0] - most) / (above - most));
+  GridTable::Point low = point, high = point;
+  low[0] = most;
+  high[0] = above;
+  return (1 - share) * fine.at(low) + share * wide.at(high);
+}
+
 EngineTables::EngineTables(const std::string& profile, const LlmConfig& model, Plan plan)
     : plan_(std::move(plan)),
-      spread_(spread_of(profile, plan_.tp)),
       layers_(static_cast<double>(model.layer_count())),
       experts_(static_cast<double>(model.moe.experts)),
       routed_(static_cast<double>(model.moe.experts_per_token)),
+      kv_heads_(static_cast<double>(model.attention.kv_heads) / plan_.tp),
       dense_(read_layers(required_table(rank_folder(profile, plan_.tp), "dense"), "tokens")),
       sequences_(read_layers(required_table(rank_folder(profile, plan_.tp), "per_sequence"),
                              "sequences")) {
   const std::string folder = rank_folder(profile, plan_.tp);
-  AttentionGrids grids = read_attention(required_table(folder, "attention"));
-  decodes_ = std::move(grids.decodes);
-  chunks_ = std::move(grids.chunks);
-  mixed_ = std::move(grids.mixed);
+  read_attention(required_table(folder, "attention"));
   for (const LayerConfig& layer : model.layers) expert_layers_ += layer.moe ? 1 : 0;
   if (expert_layers_ > 0)
     moe_ = read_grid(required_table(folder, "moe"), {"tokens", "activated_experts"});
@@ -184,14 +157,43 @@ double EngineTables::dense(std::int64_t tokens) const {
   return sum;
 }
 
-double EngineTables::attention(double tokens, double earlier, double sequences,
-                               double context) const {
-  const GridTable& grid = tokens == 0 ? decodes_ : sequences == 0 ? chunks_ : mixed_;
-  return grid.at({tokens, earlier, sequences, context});
+/// What has a chunk was measured on two grids: that of powers of two, and a finer one.
+void EngineTables::read_attention(const std::string& path) {
+  config::CsvReader csv(path, read_input(path));
+  while (csv.next()) {
+    const GridTable::Point at = {cell_number(csv, "prefill_chunk"), cell_number(csv, "kv_prefill"),
+                                 cell_number(csv, "n_decode"), cell_number(csv, "kv_decode")};
+    const double time = cell_number(csv, "time_us");
+    Grids& grids = at[2] == 0 ? chunks_ : mixed_;
+    if (at[0] == 0) {
+      decodes_.add(at, time);
+    } else if (!is_power_of_two(at[0])) {
+      grids.fine.add(at, time);
+    } else if (is_power_of_two(at[1]) && is_power_of_two(at[3])) {
+      grids.wide.add(at, time);
+    }
+  }
+  csv.throw_if_errors();
+}
+
+/// The table has decodes of one context. With enough blocks, a sequence and a head each, for nearly
+/// all places FlashAttention splits no context (num_splits_heuristic: two places a multiprocessor),
+/// and the longest goes on when the others are done, as fast as a sequence alone beside the
+/// shortest chunk, where it is not split either.
+double EngineTables::decodes(double sequences, double mean, double longest) const {
+  constexpr double kPlaces = 2, kNearlyAll = 0.8;
+  const double even = decodes_.at({0, 0, sequences, mean});
+  const bool split = sequences * kv_heads_ < kNearlyAll * kPlaces * plan_.units;
+  if (split || mixed_.wide.empty()) return even;
+  const auto alone = [this](double context) {
+    return mixed_.wide.at({mixed_.wide.first(0), 0, 1, context});
+  };
+  return std::min(even + alone(longest) - alone(mean), decodes_.at({0, 0, sequences, longest}));
 }
 
 /// The tables have one chunk beside decodes of one context: chunks count as one of all their
-/// tokens, behind their mean context.
+/// tokens, behind their mean context. Beside a chunk each of all heads is a block, so many that the
+/// longest decode ends among the others.
 double EngineTables::attention(const BatchShape& shape) const {
   double tokens = 0, before = 0;
   for (const Chunk& chunk : shape.chunks) {
@@ -200,16 +202,16 @@ double EngineTables::attention(const BatchShape& shape) const {
     before += weight * static_cast<double>(chunk.context);
   }
   const double context = tokens > 0 ? before / tokens : 0;
-  if (shape.sequences == 0) return attention(tokens, context, 0, 0);
+  if (shape.sequences == 0) return chunks_.at({tokens, context, 0, 0});
   const auto count = static_cast<double>(shape.sequences);
   const double mean = static_cast<double>(shape.context) / count;
-  const auto longest = static_cast<double>(shape.longest);
-  return (1 - spread_) * attention(tokens, context, count, mean) +
-         spread_ * attention(tokens, context, count, longest);
+  if (tokens == 0) return decodes(count, mean, static_cast<double>(shape.longest));
+  return mixed_.at({tokens, context, count, mean});
 }
 
 /// The table has all experts on one rank: of several, each has its part of the experts and of what
 /// is routed. Experts that no token goes to are not read.
+/// @param tokens of a rank in the mean
 double EngineTables::experts(std::int64_t tokens) const {
   const auto all = static_cast<double>(tokens * plan_.ranks);
   const double read = (1 - std::pow(1 - routed_ / experts_, all)) * experts_ / plan_.ranks;
@@ -223,7 +225,9 @@ IterationPrice EngineTables::price(const BatchShape& shape) {
   std::int64_t sampled = shape.sequences;
   for (const Chunk& chunk : shape.chunks) sampled += chunk.samples ? 1 : 0;
   double sum = dense(tokens + shape.padding) + layers_ * attention(shape);
-  if (expert_layers_ > 0) sum += expert_layers_ * experts(tokens + shape.padding);
+  if (expert_layers_ > 0)
+    sum += expert_layers_ *
+           experts(shape.mean_tokens > 0 ? shape.mean_tokens : tokens + shape.padding);
   for (const auto& [layer, table] : sequences_)
     sum += table.at({static_cast<double>(std::max<std::int64_t>(sampled, 1)), 0, 0, 0});
   return {to_picoseconds(Seconds(sum * 1e-6)), 0};

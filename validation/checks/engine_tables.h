@@ -24,6 +24,9 @@ class GridTable {
   void add(const Point& at, double value);
   bool empty() const { return cells_.empty(); }
   double at(const Point& point) const;
+  /// The ends of an axis, of a table that is not empty.
+  double first(std::size_t axis) const { return axes_[axis].front(); }
+  double last(std::size_t axis) const { return axes_[axis].back(); }
 
  private:
   struct Ends {
@@ -43,12 +46,12 @@ class EngineTables final : public IterationPricer {
   struct Plan {
     int tp = 1;     ///< the rank is one of so many
     int ranks = 1;  ///< data parallel ranks, over which experts are spread
+    int units = 0;  ///< multiprocessors of the device
     /// What tokens of all ranks take to go to the experts and back, in a layer; empty: no time.
     std::function<Seconds(std::int64_t tokens)> exchange;
   };
 
-  /// @param folder with meta.yaml and, in tp<n>, the tables of one rank. The profile's own weight
-  /// of the longest context beside the mean of decodes is taken (skew_fit: alpha_default)
+  /// @param folder with the tables of one rank in tp<n>
   /// @throws config::ConfigError for tables that are not there or cannot be read
   EngineTables(const std::string& folder, const LlmConfig& model, Plan plan);
 
@@ -56,16 +59,24 @@ class EngineTables final : public IterationPricer {
   IterationPrice price(const BatchShape& shape) override;
 
  private:
+  /// Times on a grid of powers of two, and on a finer one, which does not reach as far.
+  struct Grids {
+    GridTable wide, fine;
+
+    double at(const GridTable::Point& point) const;
+  };
+
   double dense(std::int64_t tokens) const;
-  double attention(double tokens, double earlier, double sequences, double context) const;
+  void read_attention(const std::string& path);
+  double decodes(double sequences, double mean, double longest) const;
   double attention(const BatchShape& shape) const;
   double experts(std::int64_t tokens) const;
 
   Plan plan_;
-  double spread_ = 0;  ///< weight of the longest context beside the mean of decodes
-  double layers_ = 0, expert_layers_ = 0, experts_ = 0, routed_ = 0;
+  double layers_ = 0, expert_layers_ = 0, experts_ = 0, routed_ = 0, kv_heads_ = 0;
   std::map<std::string, GridTable> dense_, sequences_;
-  GridTable decodes_, chunks_, mixed_, moe_;
+  GridTable decodes_, moe_;  ///< attention of decodes alone; experts
+  Grids chunks_, mixed_;     ///< attention of a chunk alone, and beside decodes
 };
 
 }  // namespace orrery

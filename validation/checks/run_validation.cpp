@@ -61,6 +61,7 @@ RunCase::RunCase(ServingRun run, const std::string& model, const std::string& ta
   EngineTables::Plan plan;
   plan.tp = run_.tp;
   plan.ranks = run_.dp;
+  plan.units = fleet_->machine(0).accelerator().compute.units.value;
   plan.exchange = exchange_of(fleet_->machine(0), run_.dp, fleet_->model().hidden);
   tables_ =
       std::make_unique<EngineTables>(tables + "/" + run_.model + "/bf16", fleet_->model(), plan);
@@ -75,8 +76,14 @@ RunErrors run_errors(const ServedTimes& measured, const ServedTimes& predicted) 
           errors_of(measured.e2el, predicted.e2el)};
 }
 
+HostCosts RunCase::host() const {
+  HostCosts host = experiment_->serving.fleet.front().engine->host;
+  host.request = Seconds(0);
+  return host;
+}
+
 HostCosts fitted_host(const std::vector<const RunCase*>& runs) {
-  constexpr double kMostIteration = 10e-3, kMostRequest = 0.2, kShare = 1e-3;
+  constexpr double kMostIteration = 10e-3, kShare = 1e-3;
   HostCosts host = runs.front()->host();
   const auto sum = [&](auto&& of_run) {
     double all = 0;
@@ -87,10 +94,6 @@ HostCosts fitted_host(const std::vector<const RunCase*>& runs) {
   host.iteration = Seconds(least_of(kMostIteration, kShare, [&](double time) {
     host.iteration = Seconds(time);
     return sum([](const RunErrors& e) { return squares(e.tpot); });
-  }));
-  host.request = Seconds(least_of(kMostRequest, kShare, [&](double time) {
-    host.request = Seconds(time);
-    return sum([](const RunErrors& e) { return e.ttft.p50 * e.ttft.p50; });
   }));
   return host;
 }

@@ -24,8 +24,9 @@ class RunCase {
   bool from_tables() const { return tables_ != nullptr; }
   /// @param host in place of the engine's
   ServedTimes predicted(const HostCosts& host) const;
-  /// What the engine's configuration says of its host.
-  HostCosts host() const { return experiment_->serving.fleet.front().engine->host; }
+  /// What the engine's configuration says of its host, but for its time before a request waits:
+  /// records begin where the engine queues a request.
+  HostCosts host() const;
 
  private:
   ServingRun run_;
@@ -44,9 +45,8 @@ struct RunErrors {
 };
 RunErrors run_errors(const ServedTimes& measured, const ServedTimes& predicted);
 
-/// The time of the host for each iteration and each of its sequences, and before a request waits,
-/// with which runs come out best: the least sum of squared errors of TPOT's figures, then, of the
-/// delay, of TTFT's median.
+/// The time of the host for each iteration with which runs come out best: the least sum of squared
+/// errors of TPOT's figures.
 HostCosts fitted_host(const std::vector<const RunCase*>& runs);
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 
 #include "sim/config/packed_file.h"
 #include "sim/serving/service.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -54,7 +55,8 @@ void read_requests(const std::string& path, ServingRun& run) {
     run.requests[i].request.id = static_cast<std::int64_t>(i);
 }
 
-/// The machine that a run was on. Cards in one host have the PCIe switch between them.
+/// The machine that a run was on. Cards in one host have the PCIe switch between them, or what the
+/// run's description says of the way between two.
 std::string system_of_run(const ServingRun& run) {
   const int cards = run.tp * run.dp;
   static const std::map<std::string, std::string> names = {
@@ -64,8 +66,14 @@ std::string system_of_run(const ServingRun& run) {
     throw config::ConfigError(run.name + ": no system is called '" + run.hardware + "'");
   if (cards == 1) return "rtx_pro_6000";
   const std::string count = std::to_string(cards);
-  return "{extends: rtx_pro_6000, accelerators: " + count + ", accelerators_per_node: " + count +
-         ", scale_up: {kind: nvswitch, links_per_switch: [1], latency: 5 us, efficiency: 0.85}}";
+  std::string link = "latency: 5 us, efficiency: 0.85}}", accelerator = "rtx_pro_6000";
+  if (run.link_bandwidth) {
+    link = "latency: " + print(run.link_latency) + ", efficiency: 1}}";
+    accelerator = "{extends: rtx_pro_6000, scale_up: {bandwidth: " + print(*run.link_bandwidth) + "}}";
+  }
+  return "{extends: rtx_pro_6000, accelerator: " + accelerator + ", accelerators: " + count +
+         ", accelerators_per_node: " + count +
+         ", scale_up: {kind: nvswitch, links_per_switch: [1], " + link;
 }
 
 /// Requests that are there.
@@ -104,6 +112,10 @@ ServingRun read_serving_run(const std::string& folder) {
     run.expert_parallel = engine.value("enable_expert_parallel", false);
     run.max_num_seqs = engine.at("max_num_seqs").get<std::int64_t>();
     run.max_num_batched_tokens = engine.at("max_num_batched_tokens").get<std::int64_t>();
+    if (cluster.contains("link_bw")) {  // GB/s and ns (LLMServingSim, cluster configuration)
+      run.link_bandwidth = BytesPerSecond(cluster.at("link_bw").get<double>() * 1e9);
+      run.link_latency = Seconds(cluster.at("link_latency").get<double>() * 1e-9);
+    }
     run.hardware =
         cluster.at("nodes").at(0).at("instances").at(0).at("hardware").get<std::string>();
     read_requests(requests_path(folder), run);

@@ -24,6 +24,9 @@ struct ServingRun {
   std::string model;     ///< published name
   std::string hardware;  ///< name of the device: "RTXPRO6000"
   std::string version;   ///< version of vLLM
+  /// Link between devices, as the run's description has it; none: it does not say.
+  std::optional<BytesPerSecond> link_bandwidth;
+  Seconds link_latency{};
   int tp = 1, dp = 1;
   bool expert_parallel = false;
   std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0;

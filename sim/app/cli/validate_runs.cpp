@@ -44,16 +44,14 @@ void print_runs(const std::vector<RunRow>& rows) {
   std::vector<Table::Column> columns = {{"run"},
                                         {"kernels"},
                                         {"host fitted on"},
-                                        {"iteration", Align::kRight},
-                                        {"request", Align::kRight}};
+                                        {"iteration", Align::kRight}};
   for (const char* time : {"TTFT", "TPOT", "E2E"})
     for (const char* figure : {"mean", "P50", "P90", "P99"})
       columns.push_back({std::string(time) + " " + figure, Align::kRight});
   Table table(columns);
   for (const RunRow& row : rows) {
     std::vector<std::string> cells = {row.run, row.kernels, row.fitted_on,
-                                      format_si(row.host.iteration.base(), "s"),
-                                      format_si(row.host.request.base(), "s")};
+                                      format_si(row.host.iteration.base(), "s")};
     for (const RunErrors::Of& e : {row.errors.ttft, row.errors.tpot, row.errors.e2el})
       for (const double error : {e.mean, e.p50, e.p90, e.p99})
         cells.push_back(format_percent(error));
@@ -90,7 +88,6 @@ ExitCode validate_runs(const std::vector<std::string>& folders, const std::strin
                        {"kernels", row.kernels},
                        {"host_fitted_on", row.fitted_on},
                        {"host_iteration_s", row.host.iteration.base()},
-                       {"host_request_s", row.host.request.base()},
                        {"ttft", errors_json(row.errors.ttft)},
                        {"tpot", errors_json(row.errors.tpot)},
                        {"e2el", errors_json(row.errors.e2el)}});

@@ -98,7 +98,6 @@ TEST(GridTable, IsStraightBetweenWhatWasMeasured) {
 
 /// A profile of a rank of two layers whose times are easy to add up.
 void write_profile(const Folder& folder) {
-  folder.write("meta.yaml", "skew_fit: {per_tp: {1: {alpha_default: 0.5}}}\n");
   folder.write("tp1/dense.csv",
                "layer,tokens,time_us\nembedding,1,1\nembedding,100,1\nlayernorm,1,2\nlayernorm,"
                "100,2\nqkv_proj,1,10\nqkv_proj,101,110\n");
@@ -108,21 +107,74 @@ void write_profile(const Folder& folder) {
                "2,16,2\n0,0,2,32,4\n16,0,0,0,5\n32,0,0,0,9\n");
 }
 
+double price_us(EngineTables& tables, const BatchShape& shape) {
+  return to_seconds(tables.time(shape)).base() * 1e6;
+}
+
 TEST(EngineTables, AddUpTheLayersOfAStep) {
   const Folder folder;
   write_profile(folder);
   LlmConfig model;
   model.layers.resize(2);
   EngineTables tables(folder.path(), model, {});
-  const auto us = [&](const BatchShape& shape) {
-    return to_seconds(tables.time(shape)).base() * 1e6;
-  };
-  // Two decodes of 16 and 32: half of the longest context, half of the mean, 24.
-  const double attention = 0.5 * 3 + 0.5 * 4;
-  EXPECT_NEAR(us({2, 32, 48, {}}), 1 + 2 * (2 * 2 + 11 + attention) + 8, 1e-6);
+  // Two decodes of 16 and 32 take what two of 24 do.
+  EXPECT_NEAR(price_us(tables, {2, 32, 48, {}}), 1 + 2 * (2 * 2 + 11 + 3) + 8, 1e-6);
   // A chunk of 24 tokens that samples.
   const std::vector<Chunk> chunk = {{24, 0, true}};
-  EXPECT_NEAR(us({0, 0, 0, chunk}), 1 + 2 * (2 * 2 + 33 + 7) + 7, 1e-6);
+  EXPECT_NEAR(price_us(tables, {0, 0, 0, chunk}), 1 + 2 * (2 * 2 + 33 + 7) + 7, 1e-6);
+}
+
+/// Attention of two layers of chunks of two grids, and of decodes beside the shortest chunk.
+constexpr const char* kAttention =
+    "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n0,0,1,16,1\n0,0,1,32,2\n0,0,2,16,2\n"
+    "0,0,2,32,4\n16,0,0,0,5\n24,0,0,0,6\n32,0,0,0,9\n16,0,1,16,1\n16,0,1,32,1.5\n";
+
+TEST(EngineTables, TheLongestContextGoesOnAloneWhereNoneIsSplit) {
+  const Folder folder;
+  write_profile(folder);
+  folder.write("tp1/attention.csv", kAttention);
+  LlmConfig model;
+  model.layers.resize(2);
+  model.attention.kv_heads = 8;
+  const double rest = 1 + 2 * (2 * 2 + 11) + 8;
+  // 16 blocks are 0.8 of the 20 places of ten multiprocessors, and fewer of those of eleven.
+  EngineTables unsplit(folder.path(), model, {.units = 10});
+  EXPECT_NEAR(price_us(unsplit, {2, 32, 48, {}}), rest + 2 * (3 + 0.25), 1e-6);
+  EXPECT_NEAR(price_us(unsplit, {2, 24, 48, {}}), rest + 2 * 3, 1e-6);
+  EngineTables split(folder.path(), model, {.units = 11});
+  EXPECT_NEAR(price_us(split, {2, 32, 48, {}}), rest + 2 * 3, 1e-6);
+}
+
+TEST(EngineTables, TakeTheFinerGridAsFarAsItReaches) {
+  const Folder folder;
+  write_profile(folder);
+  folder.write("tp1/attention.csv", kAttention);
+  LlmConfig model;
+  model.layers.resize(2);
+  EngineTables tables(folder.path(), model, {});
+  const auto attention = [&](std::int64_t tokens) {
+    const std::vector<Chunk> chunk = {{tokens, 0, true}};
+    const double others = 1 + 2 * (2 * 2 + 9 + static_cast<double>(tokens)) + 7;
+    return (price_us(tables, {0, 0, 0, chunk}) - others) / 2;
+  };
+  EXPECT_NEAR(attention(20), 6, 1e-6);  // of powers of two alone; lines between them
+  EXPECT_NEAR(attention(24), 6, 1e-6);  // the finer grid; 7 by the other
+  EXPECT_NEAR(attention(28), 7.5, 1e-6);
+  EXPECT_NEAR(attention(32), 9, 1e-6);
+}
+
+TEST(ServingRun, CardsOfAHostHaveTheLinkThatTheRunDescribes) {
+  ServingRun run;
+  run.model = "m";
+  run.hardware = "RTXPRO6000";
+  run.version = "0.19.0";
+  run.dp = 2;
+  EXPECT_THAT(run_experiment(run, "m"), HasSubstr("latency: 5 us"));
+  run.link_bandwidth = BytesPerSecond(16e9);
+  run.link_latency = Seconds(20e-6);
+  const std::string text = run_experiment(run, "m");
+  EXPECT_THAT(text, HasSubstr("latency: 20 us"));
+  EXPECT_THAT(text, HasSubstr("bandwidth: 16 GB/s"));
 }
 
 TEST(RunCase, TheHostIsFittedToOthers) {
