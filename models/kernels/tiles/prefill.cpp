@@ -61,9 +61,10 @@ struct TileSteps {
   double count = 0, cut = 0;  ///< all steps; those whose keys lie partly outside the window
 };
 
-TileSteps steps_of(double tile_index, double query, double window, Tile tile) {
-  const double high = std::min((tile_index + 1) * tile.rows, query);
-  const double low = window > 0 ? std::max(0.0, tile_index * tile.rows - window + 1) : 0;
+/// @param earlier keys before those of the first query
+TileSteps steps_of(double tile_index, double query, double earlier, double window, Tile tile) {
+  const double high = earlier + std::min((tile_index + 1) * tile.rows, query);
+  const double low = window > 0 ? std::max(0.0, earlier + tile_index * tile.rows - window + 1) : 0;
   const double first = std::floor(low / tile.columns);
   return {std::ceil(high / tile.columns) - first,
           window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0};
@@ -76,11 +77,11 @@ struct Steps {
   double masked_before = 0, masked_most = 0, masked_last = 0;  ///< steps that the window cuts
 };
 
-Steps steps_of(double query, double window, Tile tile) {
+Steps steps_of(double query, double earlier, double window, Tile tile) {
   const double tiles = std::ceil(query / tile.rows);
   Steps steps;
   for (double i = 0; i < tiles; ++i) {
-    const auto [count, cut] = steps_of(i, query, window, tile);
+    const auto [count, cut] = steps_of(i, query, earlier, window, tile);
     if (i + 1 == tiles) {
       steps.last = count;
       steps.masked_last = cut;
@@ -94,7 +95,7 @@ Steps steps_of(double query, double window, Tile tile) {
   return steps;
 }
 
-/// Steps of a head without a window in closed form, for tiles whose columns divide the rows or are
+/// Steps of a head without a window or earlier keys in closed form, for tiles whose columns divide the rows or are
 /// twice as many.
 Steps causal_steps(double query, Tile tile) {
   const double m = std::ceil(query / tile.rows) - 1;
@@ -114,6 +115,7 @@ Steps causal_steps(double query, Tile tile) {
 struct Problem {
   double sequences = 0, heads = 0, kv_heads = 0;  ///< query heads and key heads of a sequence
   double query = 0, dim = 0, window = 0;  ///< tokens; columns of a head; tokens, 0: no window
+  double earlier = 0;                     ///< cached tokens that all new ones see
   bool narrow = false;                    ///< an 8-bit kernel
   bool mixed = false;                     ///< 16-bit queries over an 8-bit cache
   double bytes = 2;                       ///< bytes of an element in the kernel
@@ -134,13 +136,15 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double expo
   p.kv_heads = static_cast<double>(std::max<std::int64_t>(1, kernel.attention.kv_heads));
   p.query = static_cast<double>(kernel.m);
   p.dim = static_cast<double>(kernel.k);
-  p.window = kernel.attention.window < kernel.m ? static_cast<double>(kernel.attention.window) : 0;
+  p.earlier = static_cast<double>(std::max<std::int64_t>(0, kernel.n - kernel.m));
+  const std::int64_t longest = std::max(kernel.n, kernel.m);
+  p.window = kernel.attention.window < longest ? static_cast<double>(kernel.attention.window) : 0;
   p.narrow = element_bytes(kernel.precision) < 2;
   p.mixed = p.narrow && kernel.attention.wide_queries;
   p.bytes = p.narrow ? 1 : 2;
   p.tile = tile_of(a, kernel.k, p.bytes);
-  const bool closed = p.window == 0 && p.tile.columns <= 2 * p.tile.rows;
-  p.steps = closed ? causal_steps(p.query, p.tile) : steps_of(p.query, p.window, p.tile);
+  const bool closed = p.window == 0 && p.earlier == 0 && p.tile.columns <= 2 * p.tile.rows;
+  p.steps = closed ? causal_steps(p.query, p.tile) : steps_of(p.query, p.earlier, p.window, p.tile);
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
   p.tiles = static_cast<double>(kernel.batch) * std::ceil(p.query / p.tile.rows);
   p.memory = memory_rate(a);
@@ -182,8 +186,10 @@ TileTime tile_time(const Problem& p, const double* v) {
   if (p.mixed && (p.dim == 128 || p.tile.rows > 128)) step *= v[kMixedStep];
   const double rows_last = p.query - (std::ceil(p.query / p.tile.rows) - 1) * p.tile.rows;
   const double per_byte = std::min(p.tiles, p.units) / (v[kTileBandwidth] * p.memory);
+  const double keys =
+      p.window > 0 ? std::min(p.earlier + p.query, p.window + p.query - 1) : p.earlier + p.query;
   const double kv_bytes =
-      p.sequences * p.query * p.kv_heads * 2 * p.dim * p.bytes / p.tiles;  // read once, per tile
+      p.sequences * keys * p.kv_heads * 2 * p.dim * p.bytes / p.tiles;  // read once, per tile
   const double row_bytes = p.dim * (p.bytes + 2);  // a query in, a bf16 result out
   const bool slow =
       p.narrow && p.tile.rows == 128 && p.steps.masked_most > 0 && !(p.dim == 128 && !p.mixed);
@@ -367,7 +373,7 @@ std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
   plan.launch.reserve(tiles);
   for (std::size_t i = 0; i < tiles; ++i) {
     const bool last = i + 1 == tiles;
-    const auto [count, cut] = steps_of(static_cast<double>(i), p.query, p.window, p.tile);
+    const auto [count, cut] = steps_of(static_cast<double>(i), p.query, p.earlier, p.window, p.tile);
     BlockKind kind;
     kind.fixed_us = (last ? t.last : t.full) + t.mask * cut;
     kind.pipe_us = (last ? t.last_step : t.step) * count;

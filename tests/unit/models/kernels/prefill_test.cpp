@@ -85,6 +85,39 @@ TEST(Prefill, AWindowCostsNoMoreThanNone) {
   EXPECT_EQ(time_us({1, 4096, 32, 8, 128, 4096}), time_us({1, 4096, 32, 8, 128}));
 }
 
+/// The last `query` tokens of a prompt of `context`.
+double time_of_end_us(std::int64_t query, std::int64_t context, std::int64_t window = 0) {
+  Kernel end = kernel({1, query, 32, 8, 128, window});
+  end.n = context;
+  return PrefillFamily().time(end, shipped_accelerator("h200_sxm"), kH200.data()).total_us;
+}
+
+TEST(Prefill, EarlierKeysAreStepsOfEveryTile) {
+  // 4 x 32 tiles of 128 rows, fewer than 132 units: the last tile meets 60 x 128 keys more. A step
+  // is 1.1329 times 4 x 128 x 128 x 128 FLOP at 989.4 TFLOP/s / 132 = 1.1192 us, and 0.7528 times
+  // 128 x 128 exponentials at 16 a clock of 1.98 GHz = 0.5172 us.
+  const double step = 1.1329 * 1.1192 + 0.7528 * 0.5172;
+  const double more = time_of_end_us(512, 512 + 7680) - time_of_end_us(512, 512);
+  EXPECT_GT(more, 60 * step);
+  EXPECT_LT(more, 1.15 * 60 * step);  // busier tensor cores cost some clock
+}
+
+TEST(Prefill, PiecesOfAPromptTakeTogetherWhatItTakes) {
+  for (const std::int64_t pieces : {2, 4, 8}) {
+    double sum = 0;
+    for (std::int64_t i = 1; i <= pieces; ++i)
+      sum += time_of_end_us(16384 / pieces, i * 16384 / pieces);
+    const double whole = time_of_end_us(16384, 16384);
+    EXPECT_GT(sum, 0.98 * whole);
+    EXPECT_LT(sum, 1.25 * whole);
+  }
+}
+
+TEST(Prefill, AWindowHidesKeysThatAreEarlierThanIt) {
+  EXPECT_NEAR(time_of_end_us(512, 32768, 1024), time_of_end_us(512, 4096, 1024), 1e-9);
+  EXPECT_LT(time_of_end_us(512, 32768, 1024), time_of_end_us(512, 32768));
+}
+
 TEST(Prefill, ABackwardPassTakesItsFlopsLonger) {
   Kernel backward = kernel({1, 8192, 32, 8, 128});
   backward.matrix_flops = backward.matrix_flops * 2.5;
