@@ -46,7 +46,7 @@ struct BatchShape {
 struct IterationPrice {
   Picoseconds time = 0;  ///< time of its devices
   double energy = 0;     ///< joules of all its devices above idle
-  double kernels = 0;    ///< kernels that a device's host launches; prompts share each one
+  double kernels = 0;    ///< kernels that a device's host launches
 };
 
 /// The door through which schedulers see time.

@@ -97,6 +97,22 @@ TEST(StepPricer, AStepWithAdaptersIsNearItsReplay) {
   }
 }
 
+TEST(StepPricer, ManyShortPromptsFillTheUnitsTogether) {
+  SteppedMachine machine({"llama_3_1_70b", "dgx_b200", 1, "fp8", "{tp: 8}"});
+  const std::vector<Chunk> many(32, {128, 0, true}), one = {{128, 0, true}},
+                                                     long_one = {{32 * 128, 0, true}};
+  const auto time = [&](const std::vector<Chunk>& chunks) {
+    return static_cast<double>(machine.pricer().time({.chunks = chunks}));
+  };
+  EXPECT_LT(time(many), time(long_one));  // the same tokens, and fewer pairs
+  EXPECT_LT(time(many), 8 * time(one));
+  const std::vector<Chunk> differ = {{1000, 0, true}, {40, 3000, true}, {300, 0, false}};
+  const double price = time(differ);
+  EXPECT_NEAR(
+      price / static_cast<double>(machine.replayed(machine.pricer().program({.chunks = differ}))),
+      1, 0.005);
+}
+
 TEST(StepPricer, AnEmptyBatchTakesNoTime) {
   SteppedMachine machine(stepped_plans()[0]);
   EXPECT_EQ(machine.pricer().time({}), 0);

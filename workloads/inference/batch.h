@@ -12,7 +12,7 @@ namespace orrery {
 struct PrefillChunk {
   std::int64_t tokens = 1;   ///< new tokens of each
   std::int64_t context = 0;  ///< earlier tokens of each, in the cache before the step
-  std::int64_t count = 1;    ///< sequences of this kind; one attention kernel for all of them
+  std::int64_t count = 1;    ///< sequences of this kind
   bool samples = true;       ///< the piece is the last of its prompt: a next token is chosen
   static const config::Schema<PrefillChunk>& schema();
 };
@@ -26,8 +26,8 @@ struct DecodeGroup {
 
 /// What a data parallel rank does in one step of chunked prefill: pieces of prompts beside the next
 /// tokens of other sequences, as vLLM's scheduler of version 1 puts them together. All tokens
-/// share projections, norms, MLPs, experts and collectives; attention has a kernel for each kind
-/// of chunk and one for all decodes.
+/// share projections, norms, MLPs, experts and collectives; attention has a kernel for all chunks
+/// and one for all decodes.
 struct MixedBatch {
   std::vector<PrefillChunk> chunks;
   std::vector<DecodeGroup> decodes;

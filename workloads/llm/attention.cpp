@@ -76,7 +76,7 @@ void grouped_attention_forward(StepList& steps, const LayerTask& task) {
     makes(steps, task, {kept::unnormed_heads});
   }
   rotary_forward(steps, task);
-  for (const AttentionPart& part : w.attention_parts()) attention_core_forward(steps, task, part);
+  for (const AttentionPart& part : w.attention_kernels()) attention_core_forward(steps, task, part);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);

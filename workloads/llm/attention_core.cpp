@@ -35,6 +35,7 @@ AttentionCore core_of(const LayerTask& task, const AttentionPart& part) {
   core.query = part.query;
   core.context = part.context;
   core.contexts = part.contexts;
+  core.prompts = part.prompts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
   core.window = task.layer.window;
   core.qk_dim = shape.qk_dim;

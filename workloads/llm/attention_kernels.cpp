@@ -67,18 +67,27 @@ std::int64_t mean_length(const std::vector<std::int64_t>& lengths) {
 }
 
 CoreSize core_size(const AttentionCore& core) {
-  if (core.contexts.empty()) return size_of_equals(core);
+  if (core.contexts.empty() && core.prompts.empty()) return size_of_equals(core);
   CoreSize all;
   AttentionCore one = core;
-  one.sequences = 1;
-  for (const std::int64_t context : core.contexts) {
-    one.context = context;
+  const auto add = [&] {
     const CoreSize size = size_of_equals(one);
     all.query += size.query;
     all.keys += size.keys;
     all.values += size.values;
     all.output += size.output;
     all.pairs += size.pairs;
+  };
+  one.sequences = 1;
+  for (const std::int64_t context : core.contexts) {
+    one.context = context;
+    add();
+  }
+  for (const Prompts& prompts : core.prompts) {
+    one.sequences = prompts.sequences;
+    one.query = prompts.query;
+    one.context = prompts.context;
+    add();
   }
   return all;
 }

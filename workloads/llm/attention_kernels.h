@@ -7,6 +7,7 @@
 
 #include "sim/graph/kernel.h"
 #include "workloads/fusion.h"
+#include "workloads/llm/prompts.h"
 
 namespace orrery {
 
@@ -21,6 +22,9 @@ struct AttentionCore {
   std::int64_t context = 0;  ///< keys that the last of them sees
   /// Keys that each sequence sees, where they differ; `context` is their mean then (mean_length()).
   std::vector<std::int64_t> contexts;
+  /// Prompts of several kinds, of which `query` and `context` are PromptSum::alike(); empty: all
+  /// are alike.
+  std::vector<Prompts> prompts;
   std::int64_t window = 0;             ///< 0: all keys
   bool causal = true;                  ///< false: every query sees every key
   std::int64_t qk_dim = 0, v_dim = 0;  ///< columns of queries and keys, and of values, per head

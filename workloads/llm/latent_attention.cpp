@@ -116,12 +116,19 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   steps.then(gemm("value up", precision, {tokens, a.v_head_dim, a.kv_lora_rank, heads}));
 }
 
+PromptSum prompts_of(const AttentionPart& part) {
+  PromptSum sum;
+  if (part.prompts.empty()) sum.add({part.sequences, part.query, part.context});
+  for (const Prompts& prompts : part.prompts) sum.add(prompts);
+  return sum;
+}
+
 void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const Linear up = key_value_of(task);
+  const PromptSum all = prompts_of(part);
   // Earlier tokens of a prefill are expanded from the cache as well.
-  steps.then(
-      gemm(up.name, up.precision, {part.sequences * part.context, up.out, up.in}, up.weights));
-  steps.then(assemble(task, part.sequences * part.query));
+  steps.then(gemm(up.name, up.precision, {all.keys, up.out, up.in}, up.weights));
+  steps.then(assemble(task, all.tokens));
   attention_core_forward(steps, task, part);
 }
 
@@ -136,7 +143,7 @@ void latent_attention_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   down_forward(steps, task);
   column_forward(steps, w, {query_of(task)}, latent_width(task));
-  for (const AttentionPart& part : w.attention_parts()) latent_core_forward(steps, task, part);
+  for (const AttentionPart& part : w.attention_kernels()) latent_core_forward(steps, task, part);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);

@@ -59,6 +59,32 @@ const char* to_string(Recompute recompute) {
   return "?";
 }
 
+std::vector<AttentionPart> LayerWork::attention_kernels() const {
+  std::vector<AttentionPart> kernels;
+  PromptSum sum;
+  std::size_t place = 0;  // of the kernel over prompts, once there is one
+  for (const AttentionPart& part : attention_parts()) {
+    const Prompts prompts{part.sequences, part.query, part.context};
+    if (part.phase != Phase::kPrefill || sum.sequences == 0) kernels.push_back(part);
+    if (part.phase != Phase::kPrefill) continue;
+    if (sum.sequences == 0) place = kernels.size() - 1;
+    kernels[place].prompts.push_back(prompts);
+    sum.add(prompts);
+  }
+  if (sum.sequences == 0) return kernels;
+  AttentionPart& all = kernels[place];
+  const Prompts alike = sum.alike();
+  all.sequences = alike.sequences;
+  all.query = alike.query;
+  all.context = alike.context;
+  const Prompts first = all.prompts.front();
+  const auto same = [&first](const Prompts& other) {
+    return other.query == first.query && other.context == first.context;
+  };
+  if (std::all_of(all.prompts.begin(), all.prompts.end(), same)) all.prompts.clear();
+  return kernels;
+}
+
 double causal_pairs(std::int64_t query, std::int64_t context, std::int64_t window) {
   const std::int64_t limit = window > 0 ? std::min(window, context) : context;
   // Keys seen by new token i are context - query + i + 1, a ramp that `limit` cuts off.

@@ -9,6 +9,7 @@
 #include "workloads/llm/expert_placement.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/lora.h"
+#include "workloads/llm/prompts.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -39,6 +40,9 @@ struct AttentionPart {
   std::int64_t context = 1;            ///< keys that the last new token of each sees; their mean
   std::vector<std::int64_t> contexts;  ///< keys seen by each sequence, where they differ
   bool samples = true;                 ///< a next token is chosen for each of the sequences
+  /// Kinds of prompts that one kernel works on, of which query and context are PromptSum::alike();
+  /// empty: all are alike.
+  std::vector<Prompts> prompts{};
 
   bool operator==(const AttentionPart&) const = default;
 };
@@ -93,6 +97,8 @@ struct LayerWork {
   std::int64_t logit_rows() const;
   /// `parts`, or the one part that all sequences are.
   std::vector<AttentionPart> attention_parts() const;
+  /// The same as kernels work on it: one for all prompts, and one for all decodes.
+  std::vector<AttentionPart> attention_kernels() const;
 };
 
 /// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new

@@ -38,12 +38,18 @@ TableAxis mean_axis() {
 /// Blocks of sequences come in waves, for which every sequence counts.
 RowSteps sequence_steps() { return {.exact = 8, .width = 4, .widest = 16, .parity = false}; }
 /// Tiles of attention are 64 rows high or more.
-RowSteps chunk_steps() { return {.exact = 4, .width = 16, .widest = 256, .parity = false}; }
+RowSteps prompt_steps() { return {.exact = 4, .width = 16, .widest = 256, .parity = false}; }
 
 /// A twentieth of most steps.
-RowSteps expansion_steps() { return {.tolerance = 1e-2}; }
+RowSteps expansion_steps() { return {.widest = 4096, .tolerance = 1e-2}; }
 
 TableAxis earlier_axis() { return TableAxis(growing_nodes({0, 16, 64, 128}, 1.1892, kMostTokens)); }
+/// Blocks of few prompts come in waves, for which each of them counts.
+TableAxis prompts_axis() {
+  std::vector<double> nodes;
+  for (int prompts = 1; prompts <= 64; ++prompts) nodes.push_back(prompts);
+  return TableAxis(growing_nodes(std::move(nodes), 1.1892, kMostTokens));
+}
 
 /// Latent attention of a chunk expands keys and values by products of all tokens of its sequence;
 /// nothing else of it is a product.
@@ -87,10 +93,10 @@ AttentionPricer::AttentionPricer(const PartPricer& parts, const LlmConfig& model
       plan_(plan),
       taken_(taken),
       layers_(kinds(model)),
-      chunks_({earlier_axis(), TableAxis({0})}, chunk_steps(),
-              [this](std::int64_t tokens, const ColumnTable::Point& at) {
-                return price_chunk(tokens, std::llround(at[0]));
-              }),
+      prompts_({earlier_axis(), prompts_axis()}, prompt_steps(),
+               [this](std::int64_t tokens, const ColumnTable::Point& at) {
+                 return price_prompts(tokens, at);
+               }),
       expansions_([this](std::int64_t context) { return price_expansion(context); },
                   expansion_steps()) {}
 
@@ -140,9 +146,10 @@ StepPrice AttentionPricer::price_decodes(std::int64_t sequences, std::int64_t qu
 }
 
 /// Without expansions.
-StepPrice AttentionPricer::price_chunk(std::int64_t tokens, std::int64_t earlier) const {
+StepPrice AttentionPricer::price_prompts(std::int64_t tokens, const ColumnTable::Point& at) const {
+  const std::int64_t earlier = std::llround(at[0]), sequences = std::llround(at[1]);
   return price(
-      {Phase::kPrefill, 1, tokens, earlier + tokens, {}, true},
+      {Phase::kPrefill, sequences, tokens, earlier + tokens, {}, true},
       [this](const StepList& steps) { return is_latent() ? products_of(steps, false) : steps; });
 }
 
@@ -169,27 +176,26 @@ bool AttentionPricer::add_decodes(const BatchShape& shape, double weight, PriceT
   return decodes(shape.queries).add(shape.sequences, {longest, mean / longest}, weight, terms);
 }
 
-bool AttentionPricer::add_chunk(const Chunk& chunk, double weight, PriceTerms& terms) {
+bool AttentionPricer::add_prompts(const BatchShape& shape, double weight, PriceTerms& terms) {
+  if (shape.chunks.empty()) return true;
+  PromptSum sum;
+  for (const Chunk& chunk : shape.chunks) sum.add({1, chunk.tokens, chunk.context + chunk.tokens});
+  const Prompts alike = sum.alike();
+  const auto earlier = static_cast<double>(alike.context - alike.query);
   const bool known =
-      chunks_.add(chunk.tokens, {static_cast<double>(chunk.context), 0}, weight, terms);
-  return (!is_latent() || expansions_.add(chunk.context + chunk.tokens, weight, terms)) && known;
+      prompts_.add(alike.query, {earlier, static_cast<double>(alike.sequences)}, weight, terms);
+  return (!is_latent() || expansions_.add(sum.keys, weight, terms)) && known;
 }
 
 bool AttentionPricer::add(const BatchShape& shape, double weight, PriceTerms& terms) {
-  bool known = add_decodes(shape, weight, terms);
-  for (const Chunk& chunk : shape.chunks) {
-    const std::size_t before = terms.size();
-    known = add_chunk(chunk, weight, terms) && known;
-    const bool first = &chunk == &shape.chunks.front();
-    for (std::size_t i = before; i < terms.size(); ++i) terms[i].shared = !first;
-  }
-  return known;
+  const bool known = add_decodes(shape, weight, terms);
+  return add_prompts(shape, weight, terms) && known;
 }
 
 std::size_t AttentionPricer::entries() const {
   std::size_t of_decodes = 0;
   for (const auto& [queries, table] : decodes_) of_decodes += table.entries();
-  return of_decodes + chunks_.entries() + expansions_.entries();
+  return of_decodes + prompts_.entries() + expansions_.entries();
 }
 
 }  // namespace orrery

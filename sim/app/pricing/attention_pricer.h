@@ -20,8 +20,9 @@ InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape);
 /// Whether layers attend by the same kernels.
 bool attends_alike(const LayerConfig& a, const LayerConfig& b);
 
-/// What attention of all layers takes by kernels of its own: by chunk and by (sequences, longest
-/// and mean context) of decodes, in tables that are filled on demand.
+/// What attention of all layers takes by kernels of its own: by (tokens, earlier tokens, sequences)
+/// of all prompts together, PromptSum::alike(), and by (sequences, longest and mean context) of
+/// decodes, in tables that are filled on demand.
 class AttentionPricer {
  public:
   /// @param parts, model and plan outlive it
@@ -48,10 +49,11 @@ class AttentionPricer {
   StepPrice price_decodes(std::int64_t sequences, std::int64_t queries,
                           const ColumnTable::Point& at) const;
   ColumnTable& decodes(std::int64_t queries);
-  StepPrice price_chunk(std::int64_t tokens, std::int64_t earlier) const;
+  /// @param at earlier tokens of each, and sequences
+  StepPrice price_prompts(std::int64_t tokens, const ColumnTable::Point& at) const;
   StepPrice price_expansion(std::int64_t context) const;
   bool add_decodes(const BatchShape& shape, double weight, PriceTerms& terms);
-  bool add_chunk(const Chunk& chunk, double weight, PriceTerms& terms);
+  bool add_prompts(const BatchShape& shape, double weight, PriceTerms& terms);
   bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
 
   const PartPricer& parts_;
@@ -61,8 +63,8 @@ class AttentionPricer {
   std::vector<LayerKind> layers_;
   /// Prices by queries of each sequence: sequences; keys of the longest, mean over longest.
   std::map<std::int64_t, ColumnTable> decodes_;
-  ColumnTable chunks_;   ///< tokens; earlier tokens
-  RowTable expansions_;  ///< latent attention: keys and values of all tokens of a chunk's sequence
+  ColumnTable prompts_;  ///< prices by tokens of each prompt; earlier tokens of each, prompts
+  RowTable expansions_;  ///< latent attention: prices by tokens, earlier ones included, of prompts
 };
 
 }  // namespace orrery

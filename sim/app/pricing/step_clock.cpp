@@ -49,11 +49,10 @@ Watts StepClock::power(StepPrice::At step) const {
 
 IterationPrice StepClock::price(const PriceTerms& terms) const {
   StepPrice::At step = sum_at(terms, 1);
-  double highest = 0, kernels = 0, launched = 0;
+  double highest = 0, kernels = 0;
   for (const PriceTerm& term : terms) {
     highest = std::max(highest, term.price->highest);
     kernels += term.weight * term.price->kernels;
-    if (!term.shared) launched += term.weight * term.price->kernels;
   }
   if (steady_ && step.time > 0 && power(step) > limits_.cap()) {
     steady_share(limits_, highest, [&](double share) {
@@ -62,7 +61,7 @@ IterationPrice StepClock::price(const PriceTerms& terms) const {
     });
   }
   const double time = std::max(step.time, enqueue_ * kernels);
-  return {static_cast<Picoseconds>(std::llround(time)), step.energy, launched};
+  return {static_cast<Picoseconds>(std::llround(time)), step.energy, kernels};
 }
 
 }  // namespace orrery

@@ -40,7 +40,6 @@ struct StepPrice {
 struct PriceTerm {
   const StepPrice* price = nullptr;
   double weight = 1;
-  bool shared = false;  ///< engines have no launches of their own for its kernels
 };
 using PriceTerms = std::vector<PriceTerm>;
 

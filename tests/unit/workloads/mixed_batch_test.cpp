@@ -8,6 +8,8 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/inference/inference.h"
+#include "workloads/llm/prompts.h"
+#include "workloads/llm/real.h"
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
@@ -102,6 +104,52 @@ TEST(MixedBatch, DecodesAreOneKernelWhateverTheirContexts) {
   EXPECT_EQ(pieces[0]->attention.sequences, 2);
   EXPECT_EQ(pieces[0]->m, 16);
   EXPECT_EQ(pieces[0]->n, 24);
+}
+
+TEST(MixedBatch, PromptsAreOneKernelWhateverTheirLengths) {
+  const MixedBatch two{.chunks = {{.tokens = 16, .context = 8, .count = 2}, {.tokens = 40}},
+                       .decodes = {}};
+  for (const char* name : {"llama_3_1_8b", "deepseek_v2_lite"}) {
+    const LlmConfig model = library_model(name);
+    Flops apart;
+    for (const PrefillChunk& chunk : two.chunks)
+      apart += matrix_flops(model, mixed({.chunks = {chunk}, .decodes = {}}));
+    const Program program = build_inference(model, mixed(two));
+    EXPECT_NEAR(program_statistics(program).matrix_flops() / apart, 1, 1e-12) << name;
+    const bool latent = model.attention.kind == AttentionKind::kLatent;
+    const auto kernels = kernels_of_kind(
+        program, latent ? KernelClass::kMlaPrefill : KernelClass::kAttentionPrefill);
+    // 264 pairs of each of the two and 820 of the other, of 72 tokens: three times 24 tokens have
+    // 3 x 300 pairs, and 448 more over 72 are 6 earlier keys.
+    for (const Kernel* kernel : kernels) {
+      EXPECT_EQ(kernel->attention.sequences, 3);
+      EXPECT_EQ(kernel->m, 24);
+      EXPECT_EQ(kernel->n, 30);
+    }
+    EXPECT_EQ(kernels.size(),
+              kernels_of_kind(build_inference(model, mixed(example())),
+                              latent ? KernelClass::kMlaPrefill : KernelClass::kAttentionPrefill)
+                  .size());
+  }
+}
+
+TEST(PromptSum, PromptsThatAreAlikeAreThemselves) {
+  PromptSum sum;
+  for (int i = 0; i < 5; ++i) sum.add({3, 100, 164});
+  EXPECT_EQ(sum.alike(), (Prompts{15, 100, 164}));
+  EXPECT_EQ(sum.tokens, 1500);
+  EXPECT_EQ(sum.keys, 15 * 164);
+}
+
+TEST(PromptSum, KeepsTokensAndPairs) {
+  PromptSum sum, alike;
+  for (const Prompts& prompts :
+       {Prompts{1, 8000, 8000}, Prompts{4, 16, 2000}, Prompts{1, 700, 900}})
+    sum.add(prompts);
+  alike.add(sum.alike());
+  EXPECT_EQ(alike.sequences, 6);
+  EXPECT_NEAR(real(alike.tokens) / real(sum.tokens), 1, 0.5 * 6 / real(sum.tokens));
+  EXPECT_NEAR(alike.pairs, sum.pairs, 0.5 * real(sum.tokens));  // half an earlier token each
 }
 
 TEST(MixedBatch, LatentAttentionExpandsPiecesAndAbsorbsDecodes) {
