@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "sim/serving/scheduler.h"
 
@@ -65,6 +66,26 @@ struct AttentionDpConfig {
   }
 };
 
+/// Which batches of answers run as captured graphs (CudaGraphConfig).
+struct CudaGraphConfig {
+  bool enable_padding = false;
+  std::vector<int> batch_sizes;
+
+  static const config::Schema<CudaGraphConfig>& schema() {
+    using C = CudaGraphConfig;
+    static const auto schema =
+        config::Schema<C>("cuda_graph_config", "batches of answers that were captured as graphs")
+            .optional("enable_padding", &C::enable_padding,
+                      "whether other batches run the next larger graph; otherwise their kernels "
+                      "are launched one by one")
+            .optional("batch_sizes", &C::batch_sizes,
+                      "sequences of each graph, ascending; the last that max_batch_size cuts off "
+                      "becomes it. None: every batch has a graph of its own",
+                      config::between(1, 1e6));
+    return schema;
+  }
+};
+
 /// When prompts wait for others (pyexecutor/scheduler, _balance_adp_context_requests and
 /// _apply_batch_waiting): with several ranks until all have some, with one until an iteration is
 /// full enough.
@@ -107,11 +128,15 @@ struct TensorrtLlm final : SchedulerConfig {
         max_tokens / tokens_per_block, tokens_per_block,         enable_block_reuse};
   }
 
+  std::int64_t padded(std::int64_t tokens, bool decodes) const override;
+  bool runs_graph(std::int64_t tokens, bool decodes) const override;
+
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
   std::int64_t max_batch_size = 2048, max_num_tokens = 8192, tokens_per_block = 32, max_tokens = 0;
   bool enable_chunked_prefill = false, enable_block_reuse = true, disable_overlap_scheduler = false;
   double free_gpu_memory_fraction = 0.9;
   AttentionDpConfig attention_dp_config;
+  CudaGraphConfig cuda_graph_config;
   std::int64_t batch_wait_timeout_iters = 0;
   double batch_wait_max_tokens_ratio = 0;
 
@@ -140,6 +165,15 @@ struct TensorrtLlm final : SchedulerConfig {
             .derive([](T& t) { t.host.overlapped = !t.disable_overlap_scheduler; })
             .optional("attention_dp_config", &T::attention_dp_config,
                       "how data parallel ranks wait for each other's prompts")
+            .optional("cuda_graph_config", &T::cuda_graph_config,
+                      "batches of answers that were captured as graphs")
+            .check(
+                "batch_sizes must ascend",
+                [](const T& t) {
+                  const std::vector<int>& sizes = t.cuda_graph_config.batch_sizes;
+                  return std::is_sorted(sizes.begin(), sizes.end());
+                },
+                "cuda_graph_config.batch_sizes")
             .optional(
                 "batch_wait_timeout_iters", &T::batch_wait_timeout_iters,
                 "iterations of answers that prompts of a single rank wait at most for more of "
@@ -154,6 +188,22 @@ struct TensorrtLlm final : SchedulerConfig {
     return schema;
   }
 };
+
+/// The least graph that holds a batch (pyexecutor/model_engine.py, _filter_cuda_graph_batch_sizes);
+/// as it is where there is none.
+std::int64_t TensorrtLlm::padded(std::int64_t tokens, bool decodes) const {
+  const std::vector<int>& sizes = cuda_graph_config.batch_sizes;
+  if (!decodes || !cuda_graph_config.enable_padding || tokens > max_batch_size) return tokens;
+  const auto least = std::lower_bound(sizes.begin(), sizes.end(), tokens);
+  return least == sizes.end() ? tokens : std::min<std::int64_t>(*least, max_batch_size);
+}
+
+bool TensorrtLlm::runs_graph(std::int64_t tokens, bool decodes) const {
+  const std::vector<int>& sizes = cuda_graph_config.batch_sizes;
+  if (!decodes || sizes.empty()) return decodes;
+  const std::int64_t run = padded(tokens, decodes);
+  return run == max_batch_size || std::binary_search(sizes.begin(), sizes.end(), run);
+}
 
 /// Blocks that a request needs yet until its end.
 std::int64_t TensorrtLlmScheduler::unheld(const RequestState& p, const KvPool& pool) const {

@@ -307,6 +307,23 @@ std::int64_t padded(const std::string& keys, std::int64_t tokens, bool decodes =
   return test::read_of<SchedulerConfig>(keys)->padded(tokens, decodes);
 }
 
+TEST(TensorrtLlm, RunsAnswersAsTheNextLargerGraph) {
+  const std::string keys = "{kind: tensorrt_llm, max_batch_size: 640, cuda_graph_config: ";
+  const std::string graphs = keys + "{enable_padding: true, batch_sizes: [1, 2, 4, 512, 1024]}}";
+  for (const auto& [tokens, size] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {1, 1}, {3, 4}, {5, 512}, {513, 640}, {640, 640}})
+    EXPECT_EQ(padded(graphs, tokens), size) << tokens;
+  EXPECT_EQ(padded(graphs, 3, false), 3);  // prompts are no part of a graph
+  EXPECT_EQ(padded("{kind: tensorrt_llm}", 3), 3);
+  const auto runs = [](const std::string& engine, std::int64_t tokens) {
+    return test::read_of<SchedulerConfig>(engine)->runs_graph(tokens, true);
+  };
+  EXPECT_TRUE(runs(graphs, 600));
+  EXPECT_FALSE(runs(keys + "{batch_sizes: [1, 2, 4]}}", 3));
+  EXPECT_FALSE(runs(keys + "{enable_padding: true, batch_sizes: [1, 2, 4]}}", 5));
+  EXPECT_TRUE(runs("{kind: tensorrt_llm}", 3));
+}
+
 TEST(Vllm, BatchesRunTheNextLargerGraph) {
   for (const auto& [tokens, size] : std::map<std::int64_t, std::int64_t>{
            {1, 1}, {2, 2}, {3, 4}, {5, 8}, {250, 256}, {257, 272}, {512, 512}, {513, 513}})
