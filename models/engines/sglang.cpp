@@ -18,7 +18,15 @@ enum class SchedulePolicy : std::uint8_t {
   kLof    ///< the longest answer first
 };
 
+/// Whose kernels SGLang runs experts by.
+enum class MoeRunner : std::uint8_t { kAuto, kCutlass };
+
 namespace config {
+template <>
+struct EnumNames<MoeRunner> {
+  static constexpr std::pair<MoeRunner, const char*> values[] = {{MoeRunner::kAuto, "auto"},
+                                                                 {MoeRunner::kCutlass, "cutlass"}};
+};
 template <>
 struct EnumNames<SchedulePolicy> {
   static constexpr std::pair<SchedulePolicy, const char*> values[] = {
@@ -95,6 +103,7 @@ struct Sglang final : SchedulerConfig {
   std::int64_t page_size = 1, max_total_tokens = 0;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
   double mem_fraction_static = 0.88, schedule_conservativeness = 1;
+  MoeRunner moe_runner_backend = MoeRunner::kAuto;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
 
   static const config::Schema<Sglang>& schema() {
@@ -103,6 +112,11 @@ struct Sglang final : SchedulerConfig {
         engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
             .optional("max_running_requests", &Sglang::max_running_requests,
                       "requests that run at a time at most", between(1, 1e6))
+            .optional("moe_runner_backend", &Sglang::moe_runner_backend,
+                      "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
+                      "(server_args.py), which are priced as products of fp8; cutlass: those that "
+                      "were measured")
+            .derive([](Sglang& s) { s.triton_experts = s.moe_runner_backend == MoeRunner::kAuto; })
             .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                       "most sequences of a captured graph of decodes; smaller batches run the next "
                       "of 1, 2, 4, 8, 12, 16 and multiples of 8; 0: none are captured",
@@ -131,7 +145,10 @@ struct Sglang final : SchedulerConfig {
                       "whether equal prefixes are not kept")
             .optional("disable_overlap_schedule", &Sglang::disable_overlap_schedule,
                       "whether the host prepares no iteration while devices run the one before")
-            .derive([](Sglang& s) { s.host.overlapped = !s.disable_overlap_schedule; })
+            .derive([](Sglang& s) {
+              s.host.overlapped = !s.disable_overlap_schedule;
+              s.triton_experts = s.moe_runner_backend == MoeRunner::kAuto;
+            })
             .check(
                 "must be -1 or positive",
                 [](const Sglang& s) { return s.chunked_prefill_size != 0; },

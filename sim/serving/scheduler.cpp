@@ -58,8 +58,8 @@ Picoseconds HostCosts::iteration_time(Picoseconds device, std::size_t sequences,
                                       bool follows) const {
   const Picoseconds host = to_picoseconds(iteration + sequence * static_cast<double>(sequences));
   const Picoseconds launches = to_picoseconds(launch * kernels);
-  return overlapped && follows ? std::max(device, host + launches)
-                               : host + std::max(device, launches);
+  return to_picoseconds(gap) + (overlapped && follows ? std::max(device, host + launches)
+                                                      : host + std::max(device, launches));
 }
 
 const config::Schema<HostCosts>& HostCosts::schema() {
@@ -70,6 +70,10 @@ const config::Schema<HostCosts>& HostCosts::schema() {
                     config::at_least(0))
           .optional("sequence", &HostCosts::sequence, "time for each sequence of an iteration",
                     config::at_least(0))
+          .optional("gap", &HostCosts::gap,
+                    "time between iterations that devices wait even where the host prepares the "
+                    "next one beside them: tokens taken back, inputs laid out, the next launch",
+                    config::at_least(0))
           .optional("request", &HostCosts::request,
                     "time of a request before it waits: parsing, tokens, queues of processes",
                     config::at_least(0))
@@ -77,7 +81,8 @@ const config::Schema<HostCosts>& HostCosts::schema() {
               "launch", &HostCosts::launch,
               "time to launch a kernel of an iteration that does not run as a captured graph, "
               "as none with prompts does; devices wait where all launches take longer",
-              config::at_least(0));
+              config::at_least(0))
+          .derive([](HostCosts& host) { host.by_version = false; });
   return schema;
 }
 

@@ -85,6 +85,9 @@ struct HostCosts {
   Seconds
       request{};  ///< time of a request before it waits: parsing, tokens, queues between processes
   Seconds launch{};  ///< time to launch a kernel of an iteration that does not run as a graph
+  Seconds gap{};     ///< time between iterations that hides behind nothing
+  /// No key says what it takes: the engine's version does, by its own fit.
+  bool by_version = false;
   /// The host prepares an iteration while devices run the one before: engines say so by keys of
   /// their own.
   bool overlapped = false;
@@ -137,6 +140,9 @@ struct SchedulerConfig {
   HostCosts host;
   /// Kernels before a product quantise its input; otherwise kernels of their own do.
   bool quant_fusion = true;
+  /// Experts in fp8 with scales of blocks run by Triton's kernels where tensor cores do not scale
+  /// blocks; engines say so by keys of their own.
+  bool triton_experts = false;
   /// Marlin's kernels widen weights; engines say so by keys of their own.
   bool marlin = false;
   /// All-reduces of tensor parallel ranks up to this size go by kernels of the engine.
@@ -169,7 +175,8 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "whether norms, activations and attention quantise what a product in 8 bits or "
                 "fewer reads; otherwise kernels of their own do. vLLM's passes for it are off by "
                 "themselves (fuse_norm_quant, fuse_act_quant, fuse_attn_quant), SGLang's kernels "
-                "stand apart, TensorRT-LLM's are fused")
+                "stand apart. TensorRT-LLM's decoders of Llama and DeepSeek fuse them into norms "
+                "and all-reduces, that of Qwen3 does not (_torch/models)")
       .elsewhere(config::Registered<SchedulerConfig>::with_key);
   return schema;
 }

@@ -166,6 +166,15 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "vllm.version",
        serving(kFew, "kind: vllm, host: {iteration: 1 ms}"),
        {"serving.fleet.0.engine.version=0.14.1"}},
+      {engine + "tensorrt_llm.version",
+       serving(kFew, "kind: tensorrt_llm"),
+       {"serving.fleet.0.engine.version=1.0"}},
+      {engine + "sglang.moe_runner_backend",
+       "{experiment: serving, model: qwen3_30b_a3b, serving: {workload: {rate: 200 /s, requests: "
+       "6, "
+       "input: 100, output: 4}, fleet: [{system: dgx_h100, precision: fp8_block, engine: {kind: "
+       "sglang}}]}}",
+       {"serving.fleet.0.engine.moe_runner_backend=cutlass"}},
       {engine + "vllm.moe_backend",
        "{experiment: serving, model: gpt_oss_20b, serving: {workload: {rate: 200 /s, requests: 6, "
        "input: 100, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "sim/config/diagnostics.h"
@@ -17,6 +18,13 @@ constexpr std::size_t kMostRows = 64;
 
 std::string group_of(const ServingRow& row) {
   return row.model.substr(row.model.rfind('/') + 1) + "@" + row.system;
+}
+
+bool is_of(const ServingRow& row, const std::vector<std::string>& versions) {
+  return versions.empty() ||
+         std::any_of(versions.begin(), versions.end(), [&](const std::string& version) {
+           return row.version.empty() ? version == "none" : row.version.starts_with(version);
+         });
 }
 
 /// So many of them at most, evenly.
@@ -91,9 +99,13 @@ struct HostFigure {
 
 }  // namespace
 
-HostFitRows host_fit_rows(const std::vector<ServingRow>& rows, const std::string& backend,
-                          const std::vector<std::string>& fit_on) {
+HostFitRows host_fit_rows(const std::vector<ServingRow>& all, const std::string& backend,
+                          const std::vector<std::string>& fit_on,
+                          const std::vector<std::string>& versions) {
   HostFitRows split;
+  std::vector<ServingRow> rows;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rows),
+               [&](const ServingRow& row) { return is_of(row, versions); });
   for (const std::string& group : fit_on) {
     const bool there = std::any_of(rows.begin(), rows.end(), [&](const ServingRow& row) {
       return row.backend == backend && group_of(row) == group;
@@ -114,15 +126,20 @@ HostFitRows host_fit_rows(const std::vector<ServingRow>& rows, const std::string
   return split;
 }
 
-HostFit fit_host(ServingValidation& validation, const HostFitRows& rows,
+HostFit fit_host(ServingValidation& validation, const HostFitRows& rows, const HostCosts& given,
                  const std::function<void(const HostCosts&, double mean)>& told) {
   constexpr int kRounds = 2;
   constexpr double kShare = 0.02;
-  const std::vector<HostFigure> figures = {{&HostCosts::request, 0.2},
-                                           {&HostCosts::launch, 150e-6},
-                                           {&HostCosts::iteration, 10e-3},
-                                           {&HostCosts::sequence, 100e-6}};
+  std::vector<HostFigure> figures = {{&HostCosts::launch, 150e-6},
+                                     {&HostCosts::gap, 10e-3},
+                                     {&HostCosts::iteration, 10e-3},
+                                     {&HostCosts::sequence, 100e-6}};
+  if (std::any_of(rows.fitted.begin(), rows.fitted.end(),
+                  [](const ServingRow& row) { return row.tells_ttft(); }))
+    figures.insert(figures.begin(), {&HostCosts::request, 0.2});
+  std::erase_if(figures, [&](const HostFigure& f) { return given.*f.figure > Seconds(0); });
   HostFit fit;
+  fit.host = given;
   validation.set_host(fit.host);
   fit.fitted_before = errors_of(validation, rows.fitted);
   fit.held_out_before = errors_of(validation, rows.held_out, &fit.groups_before);

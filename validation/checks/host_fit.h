@@ -20,9 +20,12 @@ struct HostFitRows {
 /// @param backend as rows name it: vllm, sglang or trtllm
 /// @param fit_on "MODEL@SYSTEM" of each group to fit on, as in "gpt-oss-120b@b200_sxm"; of these 64
 /// rows of up to 64 clients are taken, evenly, because each is simulated many times
+/// @param versions what versions of the engine begin with, "none" for rows that do not say theirs;
+/// empty: all
 /// @throws config::ConfigError for a group that has no rows, and where none is left to judge by
 HostFitRows host_fit_rows(const std::vector<ServingRow>& rows, const std::string& backend,
-                          const std::vector<std::string>& fit_on);
+                          const std::vector<std::string>& fit_on,
+                          const std::vector<std::string>& versions = {});
 
 /// Errors of mean times.
 struct ServingTimesErrors {
@@ -39,8 +42,11 @@ struct HostFit {
 /// What an engine's host takes: the least mean of |log(predicted / measured)| of both times of the
 /// rows that are fitted, groups counting alike, found by one figure after the other, twice. A
 /// figure with which a group is farther off than without it is no property of the engine: it is 0.
+/// Requests are delayed by nothing where no row tells its time to first token.
+/// @param given figures that are known already, and not fitted: those above 0
 /// @param told gets what was found so far
 HostFit fit_host(ServingValidation& validation, const HostFitRows& rows,
+                 const HostCosts& given = {},
                  const std::function<void(const HostCosts&, double mean)>& told = {});
 
 }  // namespace orrery

@@ -82,11 +82,10 @@ std::string system_of(const ServingRow& row) {
 
 /// Checkpoints in fp4 of gpt-oss are what the model's own file says; others name their format. The
 /// table does not say what the KV cache is kept in: it is taken for 16 bits, which engines do
-/// unless they are told otherwise, but on devices with fp4, for latent attention, and for runs of
-/// InferenceX by TensorRT-LLM, whose checkpoints bring scales, and of Llama, which its scripts tell
-/// so (benchmarks/70b_fp8_*.sh: kv-cache-dtype fp8): those have fp8. (With fp8 for the
-/// others, decodes would be too fast by what reading half of the cache saves, at all contexts and
-/// batches.)
+/// unless they are told otherwise, but on devices with fp4, for latent attention, for products in
+/// fp8 by TensorRT-LLM, whose checkpoints bring scales of the cache too (kv_cache_quant_algo; some
+/// of those rows answer more requests at a time than a cache of 16 bits has room for), and for runs
+/// of InferenceX of Llama, which its scripts tell so (benchmarks/70b_fp8_*.sh: kv-cache-dtype fp8).
 std::string precision_keys(const ServingRow& row) {
   if (row.model.find("gpt-oss") != std::string::npos) return {};
   const std::string quant = row.gemm_quant.empty() ? row.precision : row.gemm_quant;
@@ -95,8 +94,9 @@ std::string precision_keys(const ServingRow& row) {
   const bool blackwell =
       row.system.find("b200") != std::string::npos || row.system.find("b300") != std::string::npos;
   const bool latent = row.model.find("DeepSeek") != std::string::npos;
-  const bool with_scales = row.varied_lengths() && (row.backend == "trtllm" ||
-                                                    row.model.find("Llama") != std::string::npos);
+  const bool told = row.varied_lengths() && row.model.find("Llama") != std::string::npos;
+  const bool with_scales =
+      told || (row.backend == "trtllm" && (row.varied_lengths() || quant == "fp8"));
   const std::string cache = blackwell || latent || with_scales ? "fp8" : "bf16";
   if (blocks) return ", precision: fp8_block, kv_precision: " + cache;
   if (quant == "fp8") return ", precision: fp8, kv_precision: " + cache;
@@ -112,6 +112,13 @@ std::string version_key(const std::string& version) {
   return number ? ", version: \"" + version + "\"" : "";
 }
 
+/// "1.0" of "1.0.0rc3", for versions that have such a beginning.
+std::string short_version_key(const std::string& version) {
+  const std::size_t minor = version.find('.');
+  if (minor == std::string::npos) return "";
+  return version_key(version.substr(0, version.find('.', minor + 1)));
+}
+
 /// InferenceX's scripts ask for asynchronous scheduling (benchmarks/*.sh: async-scheduling true).
 std::string async_key(const ServingRow& row) {
   return row.varied_lengths() ? ", async_scheduling: true" : "";
@@ -122,6 +129,11 @@ std::string fusion_key(const ServingRow& row) {
   const bool fused = row.varied_lengths() && row.system == "b200_sxm" &&
                      row.model.find("Llama") != std::string::npos;
   return fused ? ", quant_fusion: true" : "";
+}
+
+/// TensorRT-LLM's decoder of Qwen3 leaves quantisation to its linear layers (modeling_qwen3.py).
+std::string apart_key(const ServingRow& row) {
+  return row.model.find("Qwen3") != std::string::npos ? ", quant_fusion: false" : "";
 }
 
 /// On Hopper its scripts ask for Marlin's kernels since vLLM 0.13 (perf-changelog.yaml, pull
@@ -177,7 +189,8 @@ std::string host_key(const std::optional<HostCosts>& host) {
     return std::string(name) + ": " + std::to_string(std::llround(time.base() * 1e9)) + " ns";
   };
   return ", host: {" + key("iteration", host->iteration) + ", " + key("sequence", host->sequence) +
-         ", " + key("request", host->request) + ", " + key("launch", host->launch) + "}";
+         ", " + key("request", host->request) + ", " + key("launch", host->launch) + ", " +
+         key("gap", host->gap) + "}";
 }
 
 std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& host) {
@@ -192,9 +205,16 @@ std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& hos
   if (row.backend == "sglang")
     return "{kind: sglang, max_running_requests: " + most + host_key(host) + "}";
   if (row.backend == "trtllm")
-    return "{kind: tensorrt_llm, max_num_tokens: " + std::to_string(most_tokens(row)) +
-           waits_key(row) + host_key(host) + "}";
+    return "{kind: tensorrt_llm" + short_version_key(row.version) + apart_key(row) +
+           ", max_num_tokens: " + std::to_string(most_tokens(row)) + waits_key(row) +
+           host_key(host) + "}";
   throw config::ConfigError("no engine is called '" + row.backend + "'");
+}
+
+/// A fifth either way: enough for clients to fall out of step.
+std::string around(std::int64_t mean) {
+  return "{uniform: [" + std::to_string(std::max<std::int64_t>(1, mean - mean / 5)) + ", " +
+         std::to_string(mean + mean / 5) + "]}";
 }
 
 std::string lengths(const ServingRow& row, std::int64_t most) {
@@ -227,7 +247,7 @@ ServingRows read_serving_rows(const std::string& path) {
 }
 
 std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts,
-                               const std::optional<HostCosts>& host) {
+                               const std::optional<HostCosts>& host, bool in_step) {
   const int dp = std::max(row.attention_dp, 1);
   std::string plan = "{tp: " + std::to_string(row.gpus / dp) + ", dp: " + std::to_string(dp);
   if (experts)
@@ -237,7 +257,8 @@ std::string serving_experiment(const ServingRow& row, const std::string& model, 
   return "experiment: serving\nmodel: " + model +
          "\nserving:\n  workload: {concurrency: " + std::to_string(row.concurrency) +
          ", requests: " + std::to_string(10 * row.concurrency) +
-         ", input: " + lengths(row, row.isl) + ", output: " + lengths(row, row.osl) +
+         ", input: " + lengths(row, row.isl) +
+         ", output: " + (in_step ? lengths(row, row.osl) : around(row.osl)) +
          "}\n  fleet:\n    - {system: " + system_of(row) + ", parallel: " + plan +
          precision_keys(row) + speculative_key(row) + ", engine: " + engine_of(row, host) + "}\n";
 }

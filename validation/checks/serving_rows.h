@@ -31,6 +31,11 @@ struct ServingRow {
   /// many in flight as there are clients, less than a third of these are answered at a time then
   /// (Little's law), for a reason that the row does not tell.
   bool mostly_waits() const { return ttft_ms > 2 * tpot_ms * static_cast<double>(osl); }
+  /// Requests that are answered at a time in the mean, by Little's law.
+  double answered_at_a_time() const {
+    const double answer = tpot_ms * static_cast<double>(osl);
+    return static_cast<double>(concurrency) * answer / (ttft_ms + answer);
+  }
   /// Whether its lengths and arrivals are known: runs of InferenceX, which name an image.
   bool known_protocol() const { return image.find('/') != std::string::npos; }
   /// Whether its time to first token can be judged. Not where the protocol is not known, in two
@@ -55,7 +60,10 @@ ServingRows read_serving_rows(const std::string& path);
 /// @param model a name of the library, or a path
 /// @param experts the model has some, which the row says how to spread
 /// @param host what the engine's host takes; none: what it does by itself
+/// @param in_step answers are of one length where no protocol says otherwise; else they vary by a
+/// fifth around it
 std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts,
-                               const std::optional<HostCosts>& host = std::nullopt);
+                               const std::optional<HostCosts>& host = std::nullopt,
+                               bool in_step = true);
 
 }  // namespace orrery

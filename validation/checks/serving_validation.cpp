@@ -8,6 +8,8 @@
 
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
+#include "sim/machine/kernel_model.h"
+#include "workloads/statistics.h"
 
 namespace orrery {
 namespace {
@@ -48,7 +50,45 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
          " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
          std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->custom_all_reduce.base()) +
          (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") +
+         (g.engine->triton_experts ? " triton" : "") +
          (g.speculative ? " " + std::to_string(g.speculative->num_speculative_tokens) : "");
+}
+
+std::string runs_of(const ServingRow& row) {
+  return row.model + " " + row.system + " " + row.backend + " " + row.version;
+}
+
+/// Half of the time in which the devices could compute a prompt of each client at their peak: the
+/// least mean time to first token of clients that come in waves.
+Seconds least_of_wave(const ServingRow& row, const ServingExperiment& e) {
+  const ServingGroup& g = e.serving.fleet.front();
+  InferenceConfig prompt;
+  prompt.phase = Phase::kPrefill;
+  prompt.sequence = row.isl;
+  const AcceleratorConfig& device = g.system.accelerator;
+  return model_flops(e.model.build(), prompt) * (0.5 * static_cast<double>(row.concurrency)) /
+         (matrix_peak(device, g.precision) * (device.dies * row.gpus));
+}
+
+/// Tokens that the caches of all ranks have room for.
+double cached_tokens(const ServingFleet& fleet, const ServingExperiment& e) {
+  const ServingGroup& g = e.serving.fleet.front();
+  return static_cast<double>(fleet.memory(e.serving.fleet).front().blocks *
+                             g.engine->memory().block_tokens * g.parallel.dp);
+}
+
+/// Least tokens in the caches of those that are answered at a time, halfway through their answers.
+double needed_tokens(const ServingRow& row) {
+  const double least = row.varied_lengths() ? 0.8 : 1;
+  return row.answered_at_a_time() * least *
+         (static_cast<double>(row.isl) + 0.5 * static_cast<double>(row.osl));
+}
+
+LoadedExperiment loaded(const std::string& text) {
+  config::Diagnostics diagnostics;
+  config::Node node = config::load_text(text, kRowName, diagnostics);
+  diagnostics.throw_if_errors();
+  return load_experiment(std::move(node), {}, diagnostics);
 }
 
 }  // namespace
@@ -86,14 +126,20 @@ void ServingValidation::predict(const ServingRow& row, ServingComparison& compar
     comparison.reason = "no configuration of " + row.model;
     return;
   }
-  config::Diagnostics diagnostics;
-  config::Node node = config::load_text(serving_experiment(row, model, has_experts(model), host_),
-                                        kRowName, diagnostics);
-  diagnostics.throw_if_errors();
-  const LoadedExperiment loaded = load_experiment(std::move(node), {}, diagnostics);
-  const auto& experiment = loaded.as<ServingExperiment>();
+  comparison.experts = has_experts(model);
+  const bool in_step = row.varied_lengths() || !out_of_step_.contains(runs_of(row));
+  const LoadedExperiment read =
+      loaded(serving_experiment(row, model, comparison.experts, host_, in_step));
+  const auto& experiment = read.as<ServingExperiment>();
   std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(experiment, row, model)];
   if (!fleet) fleet = std::make_unique<ServingFleet>(experiment.fleet());
+  // More than a tenth: how much engines leave to other things is not known to a part in ten.
+  if (needed_tokens(row) > 1.1 * cached_tokens(*fleet, experiment)) {
+    comparison.reason =
+        "the caches of the requests that are answered at a time do not fit: more accelerators, or "
+        "fewer requests at a time, than the row says";
+    return;
+  }
   RunRecord record;
   experiment.serve(*fleet, record);
   if (record.status != RunStatus::kOk) {
@@ -102,6 +148,17 @@ void ServingValidation::predict(const ServingRow& row, ServingComparison& compar
   }
   comparison.ttft_ms = record.find("mean_ttft_ms")->value;
   comparison.tpot_ms = record.find("mean_tpot_ms")->value;
+}
+
+void ServingValidation::learn_protocols(const std::vector<ServingRow>& rows) {
+  for (const ServingRow& row : rows) {
+    if (row.backend != "sglang" || row.varied_lengths() || row.gpus < 1) continue;
+    const std::string model = model_of(row.model);
+    if (model.empty() || out_of_step_.contains(runs_of(row))) continue;
+    const LoadedExperiment read = loaded(serving_experiment(row, model, has_experts(model), host_));
+    const Seconds least = least_of_wave(row, read.as<ServingExperiment>());
+    if (row.ttft_ms / 1e3 < least.base()) out_of_step_.insert(runs_of(row));
+  }
 }
 
 ServingComparison ServingValidation::compare(const ServingRow& row) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct ServingComparison {
   ServingRow row;
   std::string reason;  ///< why there is no prediction
   double ttft_ms = 0, tpot_ms = 0;
+  bool experts = false;  ///< the model has some
 
   double ttft_error() const { return ttft_ms / row.ttft_ms - 1; }
   double tpot_error() const { return tpot_ms / row.tpot_ms - 1; }
@@ -33,6 +35,12 @@ class ServingValidation {
 
   ServingComparison compare(const ServingRow& row);
 
+  /// Finds out which clients of an unknown protocol come in waves, as those of SGLang do whose
+  /// prompts are of one length: none of a model by a version on a device where first tokens of one
+  /// of its rows come sooner, in the mean, than half of the time in which the devices could compute
+  /// a prompt of each client at their peak. Those of other engines fall out of step by themselves.
+  void learn_protocols(const std::vector<ServingRow>& rows);
+
   /// What hosts take in all comparisons from now on; none: what each engine's does by itself.
   void set_host(const std::optional<HostCosts>& host) { host_ = host; }
 
@@ -44,6 +52,7 @@ class ServingValidation {
 
   std::string models_;
   std::optional<HostCosts> host_;
+  std::set<std::string> out_of_step_;  ///< runs whose clients do not come in waves
   std::map<std::string, std::string>
       names_;  ///< models of the library by what they are published as
   std::map<std::string, std::unique_ptr<ServingFleet>> fleets_;

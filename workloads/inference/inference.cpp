@@ -183,6 +183,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.quantises_apart = config.quantises_apart;
   work.mx_products = config.mx_products;
   work.marlin = config.marlin;
+  work.triton_experts = config.triton_experts;
   work.lora = lora_work(config.lora, config.adapters);
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;

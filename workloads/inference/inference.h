@@ -28,6 +28,7 @@ struct InferenceConfig {
   bool quantises_apart = false;  ///< see LayerWork::quantises_apart
   bool mx_products = false;      ///< see LayerWork::mx_products
   bool marlin = false;           ///< see WeightFormat::marlin
+  bool triton_experts = false;   ///< see LayerWork::triton_experts
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;
   /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of

@@ -167,6 +167,12 @@ Kernel quantize(std::string name, Precision precision, std::int64_t rows, std::i
   return kernel;
 }
 
+Kernel quantize_by_known_scale(std::string name, Precision precision, std::int64_t rows,
+                               std::int64_t width) {
+  return stream(std::move(name), KernelClass::kElementwise, rows, width,
+                {activation_bytes(precision), element_bytes(precision), 2});
+}
+
 Kernel norm(std::string name, Precision precision, NormShape shape) {
   const double bytes = activation_bytes(precision), normed = element_bytes(precision);
   const double flops = shape.bias ? vector_cost::kLayerNorm : vector_cost::kRmsNorm;

@@ -55,6 +55,9 @@ Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_
 
 /// Activations of [rows, width] into a narrower format; scales of blocks not counted.
 Kernel quantize(std::string name, Precision precision, std::int64_t rows, std::int64_t width);
+/// The same in one pass, where the scale is known before.
+Kernel quantize_by_known_scale(std::string name, Precision precision, std::int64_t rows,
+                               std::int64_t width);
 
 /// RMSNorm, or LayerNorm, which has a bias; may add the residual and write the sum as well (one
 /// fused kernel). What is normed is written in the format of the matrices.

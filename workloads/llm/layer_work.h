@@ -66,7 +66,10 @@ struct LayerWork {
   /// Inference: the tensor cores scale blocks of operands, so that mxfp4 weights meet inputs in
   /// mxfp8, as engines run them there (TensorRT-LLM's W4A8_MXFP4_MXFP8), and are not widened.
   bool mx_products = false;
-  bool marlin = false;                        ///< see WeightFormat::marlin
+  bool marlin = false;  ///< see WeightFormat::marlin
+  /// Products of experts with scales of blocks run by kernels that apply these to their sums
+  /// (Triton's fused_moe): as products of fp8, not as those that were measured.
+  bool triton_experts = false;
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts

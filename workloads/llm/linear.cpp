@@ -12,11 +12,16 @@ GemmShape shape_of(const Linear& linear, std::int64_t rows) {
   return {.m = rows, .n = linear.out, .k = linear.in};
 }
 
-/// The input of a product, where nobody before has quantised it.
+/// The input of a product, where nobody before has quantised it. In fp8 checkpoints bring the scale
+/// of a tensor, or rows have scales of their own: one pass either way (vLLM's
+/// static_scaled_fp8_quant, SGLang's sgl_per_token_quant_fp8, TensorRT-LLM's
+/// static_quantize_e4m3_per_tensor). Tables of products find the maximum of the tensor first.
 void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear) {
   if (!work.quantises_apart || element_bytes(linear.precision) >= 2) return;
+  const auto kernel =
+      linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
   steps.then(
-      quantize(linear.name + " input quantisation", linear.precision, work.tokens(), linear.in));
+      kernel(linear.name + " input quantisation", linear.precision, work.tokens(), linear.in));
 }
 
 }  // namespace

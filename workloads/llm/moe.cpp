@@ -263,7 +263,9 @@ void route_forward(StepList& steps, const LayerTask& task) {
 
 /// With the weights of the experts as the checkpoint stores them.
 Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
-  Kernel kernel = grouped_gemm(name, task.precision(task.layer.feed), shape);
+  const Precision stored = task.precision(task.layer.feed);
+  const bool triton = task.work.triton_experts && stored == Precision::kFp8Block;
+  Kernel kernel = grouped_gemm(name, triton ? Precision::kFp8 : stored, shape);
   kernel.weights = task.weights(task.layer.feed);
   const double saved =
       element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);

@@ -61,13 +61,30 @@ struct TileSteps {
   double count = 0, cut = 0;  ///< all steps; those whose keys lie partly outside the window
 };
 
-/// @param earlier keys before those of the first query
-TileSteps steps_of(double tile_index, double query, double earlier, double window, Tile tile) {
-  const double high = earlier + std::min((tile_index + 1) * tile.rows, query);
-  const double low = window > 0 ? std::max(0.0, earlier + tile_index * tile.rows - window + 1) : 0;
+TileSteps steps_of_prompt(double tile_index, double query, double window, Tile tile) {
+  const double high = std::min((tile_index + 1) * tile.rows, query);
+  const double low = window > 0 ? std::max(0.0, tile_index * tile.rows - window + 1) : 0;
   const double first = std::floor(low / tile.columns);
   return {std::ceil(high / tile.columns) - first,
           window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0};
+}
+
+/// Keys before those of the first query are as many steps more as they fill, parts of one included:
+/// how they lie in the blocks of columns is not known of a prompt among others.
+/// @param earlier how many
+TileSteps tile_steps(double tile_index, double query, double earlier, double window, Tile tile) {
+  TileSteps steps = steps_of_prompt(tile_index, query, window, tile);
+  const double hidden = tile_index * tile.rows - window + 1;  // keys before the window, if above 0
+  const double more =
+      window > 0 ? earlier - (std::max(0.0, earlier + hidden) - std::max(0.0, hidden)) : earlier;
+  steps.count += more / tile.columns;
+  if (window > 0 && earlier > 0) {
+    const double whole = std::floor(earlier / tile.columns) * tile.columns;
+    const double high = whole + std::min((tile_index + 1) * tile.rows, query);
+    const double first = std::floor(std::max(0.0, whole + hidden) / tile.columns);
+    steps.cut = high > window ? std::ceil((high - window) / tile.columns) - first : 0;
+  }
+  return steps;
 }
 
 /// Steps of the tiles of one head.
@@ -81,7 +98,7 @@ Steps steps_of(double query, double earlier, double window, Tile tile) {
   const double tiles = std::ceil(query / tile.rows);
   Steps steps;
   for (double i = 0; i < tiles; ++i) {
-    const auto [count, cut] = steps_of(i, query, earlier, window, tile);
+    const auto [count, cut] = tile_steps(i, query, earlier, window, tile);
     if (i + 1 == tiles) {
       steps.last = count;
       steps.masked_last = cut;
@@ -95,9 +112,9 @@ Steps steps_of(double query, double earlier, double window, Tile tile) {
   return steps;
 }
 
-/// Steps of a head without a window or earlier keys in closed form, for tiles whose columns divide the rows or are
+/// Steps of a head without a window in closed form, for tiles whose columns divide the rows or are
 /// twice as many.
-Steps causal_steps(double query, Tile tile) {
+Steps causal_steps(double query, double earlier, Tile tile) {
   const double m = std::ceil(query / tile.rows) - 1;
   Steps steps;
   steps.last = std::ceil(query / tile.columns);
@@ -108,6 +125,10 @@ Steps causal_steps(double query, Tile tile) {
     const double pairs = std::floor(m / 2);
     steps.before = pairs * (pairs + 1) + (m > 2 * pairs ? pairs + 1 : 0);
   }
+  const double more = earlier / tile.columns;
+  steps.last += more;
+  steps.before += m * more;
+  if (m > 0) steps.most += more;
   return steps;
 }
 
@@ -143,8 +164,9 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double expo
   p.mixed = p.narrow && kernel.attention.wide_queries;
   p.bytes = p.narrow ? 1 : 2;
   p.tile = tile_of(a, kernel.k, p.bytes);
-  const bool closed = p.window == 0 && p.earlier == 0 && p.tile.columns <= 2 * p.tile.rows;
-  p.steps = closed ? causal_steps(p.query, p.tile) : steps_of(p.query, p.earlier, p.window, p.tile);
+  const bool closed = p.window == 0 && p.tile.columns <= 2 * p.tile.rows;
+  p.steps = closed ? causal_steps(p.query, p.earlier, p.tile)
+                   : steps_of(p.query, p.earlier, p.window, p.tile);
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
   p.tiles = static_cast<double>(kernel.batch) * std::ceil(p.query / p.tile.rows);
   p.memory = memory_rate(a);
@@ -373,7 +395,8 @@ std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
   plan.launch.reserve(tiles);
   for (std::size_t i = 0; i < tiles; ++i) {
     const bool last = i + 1 == tiles;
-    const auto [count, cut] = steps_of(static_cast<double>(i), p.query, p.earlier, p.window, p.tile);
+    const auto [count, cut] =
+        tile_steps(static_cast<double>(i), p.query, p.earlier, p.window, p.tile);
     BlockKind kind;
     kind.fixed_us = (last ? t.last : t.full) + t.mask * cut;
     kind.pipe_us = (last ? t.last_step : t.step) * count;

@@ -16,6 +16,8 @@ struct CalibrateArguments {
   std::vector<std::string> only;          ///< fits to make; empty: all
   std::string engine;                     ///< fit the host of this serving engine instead
   std::vector<std::string> fit_on;        ///< MODEL@SYSTEM of its rows to fit on
+  std::string given;                      ///< what its host is known to take; empty: nothing
+  std::vector<std::string> versions;      ///< what versions of it begin with; empty: all
   std::string models;                     ///< folder of Hugging Face configurations; empty: none
   std::string output;                     ///< empty: a folder of the library
   std::string source, date;

@@ -231,6 +231,11 @@ void CalibrateArguments::take(Options& options) {
   options.option("--engine", engine,
                  "fit what the host of this serving engine takes instead (vllm, sglang, trtllm), "
                  "on tables of measured runs");
+  options.option("--given", given,
+                 "what the host of --engine is known to take, such as '{request: 20 ms}': not fitted");
+  options.options("--versions", versions,
+                  "rows that --engine takes: what its versions begin with, such as 0.11, none for "
+                  "rows that do not say theirs; default: all");
   options.options("--fit-on", fit_on,
                   "rows that --engine fits on, as MODEL@SYSTEM; the others judge the fit");
   options.option("--models", models,

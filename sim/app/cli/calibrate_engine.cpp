@@ -4,11 +4,22 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
+#include "sim/config/load.h"
 #include "validation/calibration/error_json.h"
 #include "validation/checks/host_fit.h"
 
 namespace orrery {
 namespace {
+
+HostCosts given_host(const std::string& text) {
+  if (text.empty()) return {};
+  config::Diagnostics diagnostics;
+  const config::Node node = config::parse_yaml(text, "--given", diagnostics);
+  diagnostics.throw_if_errors();
+  const auto host = config::read<HostCosts>(node, diagnostics, config::default_library());
+  diagnostics.throw_if_errors();
+  return host;
+}
 
 HostFit fit_engine(const CalibrateArguments& arguments) {
   if (arguments.fit_on.empty())
@@ -18,16 +29,20 @@ HostFit fit_engine(const CalibrateArguments& arguments) {
     const ServingRows table = read_serving_rows(file);
     rows.insert(rows.end(), table.rows.begin(), table.rows.end());
   }
-  const HostFitRows split = host_fit_rows(rows, arguments.engine, arguments.fit_on);
+  const HostFitRows split =
+      host_fit_rows(rows, arguments.engine, arguments.fit_on, arguments.versions);
   std::cerr << arguments.engine << ": " << split.fitted.size() << " rows to fit on, "
             << split.held_out.size() << " to judge by\n";
   ServingValidation validation(arguments.models);
-  return fit_host(validation, split, [](const HostCosts& host, double mean) {
-    std::cerr << "request " << format_si(host.request.base(), "s") << ", launch "
-              << format_si(host.launch.base(), "s") << ", iteration "
-              << format_si(host.iteration.base(), "s") << ", sequence "
-              << format_si(host.sequence.base(), "s") << ": mean of |log| " << mean << "\n";
-  });
+  validation.learn_protocols(rows);
+  return fit_host(
+      validation, split, given_host(arguments.given), [](const HostCosts& host, double mean) {
+        std::cerr << "request " << format_si(host.request.base(), "s") << ", launch "
+                  << format_si(host.launch.base(), "s") << ", gap "
+                  << format_si(host.gap.base(), "s") << ", iteration "
+                  << format_si(host.iteration.base(), "s") << ", sequence "
+                  << format_si(host.sequence.base(), "s") << ": mean of |log| " << mean << "\n";
+      });
 }
 
 void print(const HostFit& fit) {
@@ -70,7 +85,8 @@ nlohmann::ordered_json host_json(const HostCosts& host) {
   return {{"iteration_s", host.iteration.base()},
           {"sequence_s", host.sequence.base()},
           {"request_s", host.request.base()},
-          {"launch_s", host.launch.base()}};
+          {"launch_s", host.launch.base()},
+          {"gap_s", host.gap.base()}};
 }
 
 }  // namespace
@@ -94,7 +110,8 @@ ExitCode calibrate_engine_command(const CalibrateArguments& arguments) {
   std::cout << "host: {iteration: " << format_si(fit.host.iteration.base(), "s")
             << ", sequence: " << format_si(fit.host.sequence.base(), "s")
             << ", request: " << format_si(fit.host.request.base(), "s")
-            << ", launch: " << format_si(fit.host.launch.base(), "s") << "}\n";
+            << ", launch: " << format_si(fit.host.launch.base(), "s")
+            << ", gap: " << format_si(fit.host.gap.base(), "s") << "}\n";
   return ExitCode::kOk;
 }
 

@@ -16,6 +16,7 @@
 #include "sim/trace/atomic_file.h"
 #include "validation/calibration/errors.h"
 #include "validation/checks/serving_order.h"
+#include "validation/checks/serving_targets.h"
 #include "validation/checks/serving_validation.h"
 
 namespace orrery {
@@ -121,6 +122,28 @@ void print(const ServingOrder& order) {
             << all.all << " pairs (" << format_percent(all.share()) << "): " << each << "\n";
 }
 
+/// TTFT by its median error.
+void print(const std::vector<ServingTarget>& targets) {
+  using Align = Table::Align;
+  Table table({{"judged together"},
+               {"n", Align::kRight},
+               {"TPOT MAPE", Align::kRight},
+               {"p90", Align::kRight},
+               {"bias", Align::kRight},
+               {"n", Align::kRight},
+               {"TTFT median", Align::kRight},
+               {"bias", Align::kRight}});
+  for (const ServingTarget& t : targets) {
+    const auto of = [](const ErrorSummary& e, double value) {
+      return e.count == 0 ? std::string("-") : format_percent(value);
+    };
+    table.add_row({t.name, std::to_string(t.tpot.count), of(t.tpot, t.tpot.mape),
+                   of(t.tpot, t.tpot.p90), of(t.tpot, t.tpot.bias), std::to_string(t.ttft.count),
+                   of(t.ttft, t.ttft.median), of(t.ttft, t.ttft.bias)});
+  }
+  print(table, std::cout);
+}
+
 nlohmann::ordered_json order_json(const ServingOrder& order) {
   nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
   for (const auto& [pair, count] : order.pairs())
@@ -149,8 +172,7 @@ nlohmann::ordered_json judged_json(const ServingOrder& order) {
   return judged;
 }
 
-nlohmann::ordered_json summary_json(const std::vector<Comparison>& rows) {
-  const ErrorSummary e = summarise(rows);
+nlohmann::ordered_json summary_json(const ErrorSummary& e) {
   return {{"n", e.count}, {"mape", e.mape}, {"median", e.median},
           {"p90", e.p90}, {"bias", e.bias}, {"worst", e.worst}};
 }
@@ -162,16 +184,22 @@ nlohmann::ordered_json report(const std::vector<ServingComparison>& comparisons)
     entries.push_back({{"model", model == "~all" ? "all" : model},
                        {"system", system},
                        {"backend", backend},
-                       {"tpot", summary_json(errors.tpot)},
-                       {"ttft", summary_json(errors.ttft)}});
+                       {"tpot", summary_json(summarise(errors.tpot))},
+                       {"ttft", summary_json(summarise(errors.ttft))}});
   }
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const auto& [reason, count] : left_out(comparisons))
     out.push_back({{"reason", reason}, {"rows", count}});
+  nlohmann::ordered_json targets = nlohmann::ordered_json::array();
+  for (const ServingTarget& target : serving_targets(comparisons))
+    targets.push_back({{"name", target.name},
+                       {"tpot", summary_json(target.tpot)},
+                       {"ttft", summary_json(target.ttft)}});
   const ServingOrder order = order_of(comparisons);
   return {{"schema", "orrery.validation/1"},
           {"entries", std::move(entries)},
           {"left_out", out},
+          {"targets", std::move(targets)},
           {"order", order_json(order)},
           {"order_total", order_total_json(order)},
           {"order_judged", judged_json(order)}};
@@ -213,6 +241,7 @@ ExitCode ServingArguments::run() const {
   for (const std::string& file : files) {
     const ServingRows table = read_serving_rows(file);
     columns = table.columns;
+    validation.learn_protocols(table.rows);
     Progress progress("serving", table.rows.size());
     for (const ServingRow& row : table.rows) {
       comparisons.push_back(validation.compare(row));
@@ -224,6 +253,7 @@ ExitCode ServingArguments::run() const {
     std::cout << report(comparisons).dump(2) << "\n";
   } else {
     print(comparisons);
+    print(serving_targets(comparisons));
     print(order_of(comparisons));
   }
   return ExitCode::kOk;

@@ -118,6 +118,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.quantises_apart = !group.engine->quant_fusion;
   step.mx_products = scales_blocks(group.system.accelerator);
   step.marlin = group.engine->marlin;
+  step.triton_experts = group.engine->triton_experts && !step.mx_products;
   step.batch = {{}, {{1, 1}}};
   step.two_batch_overlap = group.two_batch_overlap;
   if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();

@@ -61,6 +61,23 @@ std::vector<ServingRow> measured_with(const HostCosts& host) {
   return rows;
 }
 
+TEST(HostFit, TakesTheVersionsThatItIsToldTo) {
+  std::vector<ServingRow> rows;
+  for (const char* version : {"0.11.0", "0.18.0", ""}) {
+    for (const std::string& model : {kSmall, kLarge}) {
+      rows.push_back(row_of(model, 1));
+      rows.back().version = version;
+    }
+  }
+  const auto held_out = [&](const std::vector<std::string>& versions) {
+    return host_fit_rows(rows, "vllm", {"Qwen2.5-3B@h100_sxm"}, versions).held_out.size();
+  };
+  EXPECT_EQ(held_out({}), 3);
+  EXPECT_EQ(held_out({"0.1"}), 2);
+  EXPECT_EQ(held_out({"0.11", "none"}), 2);
+  EXPECT_EQ(held_out({"0.18"}), 1);
+}
+
 TEST(HostFit, FindsTheDelayOfRequestsThatRunsWereMadeWith) {
   HostCosts host;
   host.request = Seconds(0.03);
@@ -72,6 +89,40 @@ TEST(HostFit, FindsTheDelayOfRequestsThatRunsWereMadeWith) {
   EXPECT_GT(fit.held_out_before.ttft.mape, 0.3);
   EXPECT_LT(fit.held_out.ttft.mape, 0.07);
   EXPECT_EQ(fit.groups.count("Llama-3.1-8B@h100_sxm"), 1);
+}
+
+/// Clients of SGLang that no protocol is known of.
+ServingRow unknown_clients(double ttft_ms) {
+  ServingRow row = row_of(kLarge, 64);
+  row.backend = "sglang";
+  row.version = "";
+  row.image = "silicon_concurrency=64";
+  row.isl = 2048;
+  row.osl = 64;
+  row.ttft_ms = ttft_ms;
+  row.tpot_ms = 100;
+  return row;
+}
+
+TEST(ServingRows, FirstTokensSoonerThanAWaveMeanThatClientsDoNotComeTogether) {
+  // 64 prompts of 2,048 tokens are 2.2 PFLOP, 2.2 s at the peak of an H100: half of it, in the
+  // mean.
+  ServingValidation waves, spread_out;
+  waves.learn_protocols({unknown_clients(1200)});
+  spread_out.learn_protocols({unknown_clients(1200), unknown_clients(800)});
+  const ServingComparison wave = waves.compare(unknown_clients(1200));
+  const ServingComparison spread = spread_out.compare(unknown_clients(1200));
+  EXPECT_LT(spread.ttft_ms, 0.5 * wave.ttft_ms);
+  EXPECT_GT(spread.tpot_ms, 1.2 * wave.tpot_ms);  // prompts of others come between
+}
+
+TEST(ServingRows, CachesThatDoNotFitAreNoRun) {
+  ServingRow row = unknown_clients(1000);
+  row.backend = "vllm";
+  row.concurrency = 1024;
+  row.isl = 8192;
+  row.tpot_ms = 1000;  // nearly all are answered at a time: a terabyte of keys and values
+  EXPECT_THAT(ServingValidation().compare(row).reason, HasSubstr("do not fit"));
 }
 
 TEST(ServingRows, FirstTokensThatTellNothingAreNotJudged) {

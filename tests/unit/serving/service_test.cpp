@@ -258,6 +258,15 @@ TEST(Service, HostTimeAddsToEachIterationOrHidesBehindTheDevices) {
   EXPECT_EQ(newer.end, beside.end);
 }
 
+TEST(Service, AGapBetweenIterationsHidesBehindNothing) {
+  const auto end = [](const std::string& more) {
+    return serve({{0, 0, 100, 4}}, {.engine = "{kind: vllm, host: {gap: 1 ms}" + more + "}"}).end;
+  };
+  // A prompt of 110 us, three decodes of 11 us.
+  EXPECT_EQ(end(""), (110 + 3 * 11 + 4 * 1000) * kMicrosecond);
+  EXPECT_EQ(end(", async_scheduling: true"), end(""));
+}
+
 TEST(Service, KernelsThatAreInNoGraphAreLaunchedOneByOne) {
   // Ten kernels: a prompt of 600 tokens takes devices 610 us, a decode 11 us.
   const std::string host = "{kind: vllm, host: {launch: 100 us}";

@@ -22,7 +22,7 @@ struct Served {
 
 Served serve(const Speculation& speculation, std::vector<Request> requests,
              std::int64_t blocks = 10000) {
-  const auto engine = test::read_of<SchedulerConfig>("{kind: vllm, max_num_batched_tokens: 512}");
+  const auto engine = test::engine_of("{kind: vllm, max_num_batched_tokens: 512}");
   PricedBy pricer([](const BatchShape&) { return Picoseconds{1'000'000}; });
   Served served;
   served.instances.emplace_back(

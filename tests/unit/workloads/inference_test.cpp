@@ -58,13 +58,39 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
     config.precision = precision;
     config.quantises_apart = apart;
     const Program program = build_inference(small_llama(4), config);
-    return std::count_if(program.kernels.begin(), program.kernels.end(),
-                         [](const Kernel& k) { return k.kind == KernelClass::kQuantize; });
+    return std::count_if(program.kernels.begin(), program.kernels.end(), [](const Kernel& k) {
+      return k.name.find("input quantisation") != std::string::npos;
+    });
   };
   // Of queries, keys and values together, of the attention's output, and of both halves of the MLP.
   EXPECT_EQ(quantised(Precision::kFp8, true), 4);
   EXPECT_EQ(quantised(Precision::kFp8, false), 0);
   EXPECT_EQ(quantised(Precision::kBf16, true), 0);
+  // The search for a scale is part of kernels of that kind; scales that are known need none.
+  InferenceConfig config = decode(8, 64);
+  config.quantises_apart = true;
+  for (const Precision precision : {Precision::kFp8, Precision::kFp8Block}) {
+    config.precision = precision;
+    const Program program = build_inference(small_llama(4), config);
+    EXPECT_EQ(std::any_of(program.kernels.begin(), program.kernels.end(),
+                          [](const Kernel& k) { return k.kind == KernelClass::kQuantize; }),
+              precision != Precision::kFp8);
+  }
+}
+
+TEST(BuildInference, TritonsExpertsScaleTheirSums) {
+  const auto precision = [](bool triton, const char* part) {
+    InferenceConfig config = decode(8, 64);
+    config.precision = Precision::kFp8Block;
+    config.triton_experts = triton;
+    const Program program = build_inference(small_moe(2), config);
+    return std::find_if(program.kernels.begin(), program.kernels.end(),
+                        [&](const Kernel& k) { return k.name == part; })
+        ->precision;
+  };
+  EXPECT_EQ(precision(false, "expert up"), Precision::kFp8Block);
+  EXPECT_EQ(precision(true, "expert up"), Precision::kFp8);
+  EXPECT_EQ(precision(true, "qkv"), Precision::kFp8Block);
 }
 
 TEST(BuildInference, PrefillExecutesTheForwardPassWithOneHeadRowPerSequence) {
