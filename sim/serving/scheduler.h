@@ -174,8 +174,9 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
       .optional("quant_fusion", static_cast<bool T::*>(&SchedulerConfig::quant_fusion),
                 "whether norms, activations and attention quantise what a product in 8 bits or "
                 "fewer reads; otherwise kernels of their own do. vLLM's passes for it are off by "
-                "themselves (fuse_norm_quant, fuse_act_quant, fuse_attn_quant); SGLang's and "
-                "TensorRT-LLM's kernels stand apart (its Linear: static_quantize_e4m3_per_tensor)")
+                "themselves (fuse_norm_quant, fuse_act_quant, fuse_attn_quant), SGLang's kernels "
+                "stand apart. TensorRT-LLM's decoders of Llama and DeepSeek fuse them into norms "
+                "and all-reduces, that of Qwen3 does not (_torch/models)")
       .elsewhere(config::Registered<SchedulerConfig>::with_key);
   return schema;
 }

@@ -94,8 +94,9 @@ TEST(Facts, OfServingMoveResults) {
                "kind: tensorrt_llm, max_batch_size: 4, max_num_tokens: 900, max_tokens: 4000, "
                "host: {iteration: 1 ms}")},
       {{engine + "tensorrt_llm.cuda_graph_config."},
-       serving(kFew, "kind: tensorrt_llm, cuda_graph_config: {enable_padding: true, batch_sizes: "
-                     "[8, 64, 512]}")},
+       serving(kFew,
+               "kind: tensorrt_llm, cuda_graph_config: {enable_padding: true, batch_sizes: "
+               "[8, 64, 512]}")},
       {{engine + "tensorrt_llm.batch"},
        serving("rate: 400 /s, requests: 12, input: 100, output: 200",
                "kind: tensorrt_llm, max_num_tokens: 1000, batch_wait_timeout_iters: 4, "

@@ -122,8 +122,8 @@ double GridTable::at(const Point& point) const {
 
 /// Beyond its ends the finer grid gives way to the wide one.
 double EngineTables::Grids::at(const GridTable::Point& point) const {
-  const bool covered = !fine.empty() && point[0] >= fine.first(0) &&
-                       (point[2] == 0 || point[3] >= fine.first(3));
+  const bool covered =
+      !fine.empty() && point[0] >= fine.first(0) && (point[2] == 0 || point[3] >= fine.first(3));
   if (!covered) return wide.at(point);
   const double most = fine.last(0), above = wide.empty() ? most : wide.last(0);
   if (point[0] <= most || above <= most) return fine.at(point);

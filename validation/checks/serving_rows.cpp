@@ -131,6 +131,11 @@ std::string fusion_key(const ServingRow& row) {
   return fused ? ", quant_fusion: true" : "";
 }
 
+/// TensorRT-LLM's decoder of Qwen3 leaves quantisation to its linear layers (modeling_qwen3.py).
+std::string apart_key(const ServingRow& row) {
+  return row.model.find("Qwen3") != std::string::npos ? ", quant_fusion: false" : "";
+}
+
 /// On Hopper its scripts ask for Marlin's kernels since vLLM 0.13 (perf-changelog.yaml, pull
 /// request 327: VLLM_MXFP4_USE_MARLIN).
 std::string marlin_key(const ServingRow& row) {
@@ -200,7 +205,7 @@ std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& hos
   if (row.backend == "sglang")
     return "{kind: sglang, max_running_requests: " + most + host_key(host) + "}";
   if (row.backend == "trtllm")
-    return "{kind: tensorrt_llm" + short_version_key(row.version) +
+    return "{kind: tensorrt_llm" + short_version_key(row.version) + apart_key(row) +
            ", max_num_tokens: " + std::to_string(most_tokens(row)) + waits_key(row) +
            host_key(host) + "}";
   throw config::ConfigError("no engine is called '" + row.backend + "'");

@@ -69,7 +69,8 @@ std::string system_of_run(const ServingRun& run) {
   std::string link = "latency: 5 us, efficiency: 0.85}}", accelerator = "rtx_pro_6000";
   if (run.link_bandwidth) {
     link = "latency: " + print(run.link_latency) + ", efficiency: 1}}";
-    accelerator = "{extends: rtx_pro_6000, scale_up: {bandwidth: " + print(*run.link_bandwidth) + "}}";
+    accelerator =
+        "{extends: rtx_pro_6000, scale_up: {bandwidth: " + print(*run.link_bandwidth) + "}}";
   }
   return "{extends: rtx_pro_6000, accelerator: " + accelerator + ", accelerators: " + count +
          ", accelerators_per_node: " + count +

@@ -41,10 +41,8 @@ std::vector<RunRow> rows_of(const std::vector<std::unique_ptr<RunCase>>& runs) {
 
 void print_runs(const std::vector<RunRow>& rows) {
   using Align = Table::Align;
-  std::vector<Table::Column> columns = {{"run"},
-                                        {"kernels"},
-                                        {"host fitted on"},
-                                        {"iteration", Align::kRight}};
+  std::vector<Table::Column> columns = {
+      {"run"}, {"kernels"}, {"host fitted on"}, {"iteration", Align::kRight}};
   for (const char* time : {"TTFT", "TPOT", "E2E"})
     for (const char* figure : {"mean", "P50", "P90", "P99"})
       columns.push_back({std::string(time) + " " + figure, Align::kRight});

@@ -138,10 +138,10 @@ TEST(EngineTables, TheLongestContextGoesOnAloneWhereNoneIsSplit) {
   model.attention.kv_heads = 8;
   const double rest = 1 + 2 * (2 * 2 + 11) + 8;
   // 16 blocks are 0.8 of the 20 places of ten multiprocessors, and fewer of those of eleven.
-  EngineTables unsplit(folder.path(), model, {.units = 10});
+  EngineTables unsplit(folder.path(), model, {1, 1, 10, {}});
   EXPECT_NEAR(price_us(unsplit, {2, 32, 48, {}}), rest + 2 * (3 + 0.25), 1e-6);
   EXPECT_NEAR(price_us(unsplit, {2, 24, 48, {}}), rest + 2 * 3, 1e-6);
-  EngineTables split(folder.path(), model, {.units = 11});
+  EngineTables split(folder.path(), model, {1, 1, 11, {}});
   EXPECT_NEAR(price_us(split, {2, 32, 48, {}}), rest + 2 * 3, 1e-6);
 }
 
