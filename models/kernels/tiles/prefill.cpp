@@ -6,6 +6,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/dispatch_tail.h"
+#include "models/kernels/tiles/prefill_steps.h"
 #include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -40,98 +41,6 @@ enum Parameter : std::size_t {
   kExponentials,    ///< exponentials of a unit and clock over those of the device that was fitted
 };
 
-/// Rows of queries and columns of keys of a tile.
-struct Tile {
-  double rows = 0, columns = 0;
-};
-
-/// Tiles of the attention kernels that NVIDIA ships: two warpgroups of 64 rows each on Hopper, two
-/// tiles of 128 rows in tensor memory on Blackwell, columns as the shared memory holds them.
-Tile tile_of(const AcceleratorConfig& accelerator, std::int64_t dim, double bytes) {
-  if (multiplies_apart(accelerator)) return {dim <= 128 ? 256.0 : 128.0, dim <= 256 ? 128.0 : 64.0};
-  if (matrix_issue(accelerator) != MatrixIssue::kWarpgroup)
-    return {dim <= 128 ? 128.0 : 64.0, dim <= 64 ? 128.0 : 64.0};
-  double columns = 256;
-  while (columns > 64 && columns * static_cast<double>(dim) * bytes > 32768) columns /= 2;
-  return {128, columns};
-}
-
-/// Steps of one tile.
-struct TileSteps {
-  double count = 0, cut = 0;  ///< all steps; those whose keys lie partly outside the window
-};
-
-TileSteps steps_of_prompt(double tile_index, double query, double window, Tile tile) {
-  const double high = std::min((tile_index + 1) * tile.rows, query);
-  const double low = window > 0 ? std::max(0.0, tile_index * tile.rows - window + 1) : 0;
-  const double first = std::floor(low / tile.columns);
-  return {std::ceil(high / tile.columns) - first,
-          window > 0 && high > window ? std::ceil((high - window) / tile.columns) - first : 0};
-}
-
-/// Keys before those of the first query are as many steps more as they fill, parts of one included:
-/// how they lie in the blocks of columns is not known of a prompt among others.
-/// @param earlier how many
-TileSteps tile_steps(double tile_index, double query, double earlier, double window, Tile tile) {
-  TileSteps steps = steps_of_prompt(tile_index, query, window, tile);
-  const double hidden = tile_index * tile.rows - window + 1;  // keys before the window, if above 0
-  const double more =
-      window > 0 ? earlier - (std::max(0.0, earlier + hidden) - std::max(0.0, hidden)) : earlier;
-  steps.count += more / tile.columns;
-  if (window > 0 && earlier > 0) {
-    const double whole = std::floor(earlier / tile.columns) * tile.columns;
-    const double high = whole + std::min((tile_index + 1) * tile.rows, query);
-    const double first = std::floor(std::max(0.0, whole + hidden) / tile.columns);
-    steps.cut = high > window ? std::ceil((high - window) / tile.columns) - first : 0;
-  }
-  return steps;
-}
-
-/// Steps of the tiles of one head.
-struct Steps {
-  double before = 0, most = 0;  ///< steps of all tiles but the last; of the longest of them
-  double last = 0;              ///< steps of the last tile
-  double masked_before = 0, masked_most = 0, masked_last = 0;  ///< steps that the window cuts
-};
-
-Steps steps_of(double query, double earlier, double window, Tile tile) {
-  const double tiles = std::ceil(query / tile.rows);
-  Steps steps;
-  for (double i = 0; i < tiles; ++i) {
-    const auto [count, cut] = tile_steps(i, query, earlier, window, tile);
-    if (i + 1 == tiles) {
-      steps.last = count;
-      steps.masked_last = cut;
-    } else {
-      steps.before += count;
-      steps.most = std::max(steps.most, count);
-      steps.masked_before += cut;
-    }
-    steps.masked_most = std::max(steps.masked_most, cut);
-  }
-  return steps;
-}
-
-/// Steps of a head without a window in closed form, for tiles whose columns divide the rows or are
-/// twice as many.
-Steps causal_steps(double query, double earlier, Tile tile) {
-  const double m = std::ceil(query / tile.rows) - 1;
-  Steps steps;
-  steps.last = std::ceil(query / tile.columns);
-  steps.most = m > 0 ? std::ceil(m * tile.rows / tile.columns) : 0;
-  if (tile.columns <= tile.rows) {
-    steps.before = tile.rows / tile.columns * m * (m + 1) / 2;
-  } else {
-    const double pairs = std::floor(m / 2);
-    steps.before = pairs * (pairs + 1) + (m > 2 * pairs ? pairs + 1 : 0);
-  }
-  const double more = earlier / tile.columns;
-  steps.last += more;
-  steps.before += m * more;
-  if (m > 0) steps.most += more;
-  return steps;
-}
-
 /// One kernel on one device, ready to be put together with parameters.
 struct Problem {
   double sequences = 0, heads = 0, kv_heads = 0;  ///< query heads and key heads of a sequence
@@ -140,8 +49,8 @@ struct Problem {
   bool narrow = false;                    ///< an 8-bit kernel
   bool mixed = false;                     ///< 16-bit queries over an 8-bit cache
   double bytes = 2;                       ///< bytes of an element in the kernel
-  Tile tile;
-  Steps steps;                          ///< steps of a head
+  PrefillTile tile;
+  PrefillSteps steps;                   ///< steps of a head
   double tiles = 0, units = 0;          ///< tiles of all heads; multiprocessors of a rank
   double memory = 0;                    ///< bytes/us of the memory
   double ideal_step = 0, exp_step = 0;  ///< us of the products, of the exponentials of a step
@@ -163,10 +72,8 @@ Problem problem_of(const Kernel& kernel, const AcceleratorConfig& a, double expo
   p.narrow = element_bytes(kernel.precision) < 2;
   p.mixed = p.narrow && kernel.attention.wide_queries;
   p.bytes = p.narrow ? 1 : 2;
-  p.tile = tile_of(a, kernel.k, p.bytes);
-  const bool closed = p.window == 0 && p.tile.columns <= 2 * p.tile.rows;
-  p.steps = closed ? causal_steps(p.query, p.earlier, p.tile)
-                   : steps_of(p.query, p.earlier, p.window, p.tile);
+  p.tile = prefill_tile(a, kernel.k, p.bytes);
+  p.steps = prefill_steps(p.query, p.earlier, p.window, p.tile);
   p.units = static_cast<double>(a.compute.units.value) / a.dies;
   p.tiles = static_cast<double>(kernel.batch) * std::ceil(p.query / p.tile.rows);
   p.memory = memory_rate(a);
@@ -396,7 +303,7 @@ std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
   for (std::size_t i = 0; i < tiles; ++i) {
     const bool last = i + 1 == tiles;
     const auto [count, cut] =
-        tile_steps(static_cast<double>(i), p.query, p.earlier, p.window, p.tile);
+        prefill_tile_steps(static_cast<double>(i), p.query, p.earlier, p.window, p.tile);
     BlockKind kind;
     kind.fixed_us = (last ? t.last : t.full) + t.mask * cut;
     kind.pipe_us = (last ? t.last_step : t.step) * count;
