@@ -198,7 +198,7 @@ TEST(Serving, TokensCostWhatTheFleetCostsMeanwhile) {
   EXPECT_NEAR(metric(record, "usd_per_million_output_tokens"),
               0.001 * metric(record, "duration_s") / 32 * 1e6, 1e-9);
   const RunRecord listed = simulate(load(kOne));
-  EXPECT_EQ(metric(listed, "usd_per_hour"), 1.69);
+  EXPECT_DOUBLE_EQ(metric(listed, "usd_per_hour"), 1.69);
   EXPECT_EQ(simulate(load(kOne, {"serving.prices=none"})).find("usd_per_hour"), nullptr);
 }
 
