@@ -126,7 +126,8 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm, num_gpu_blocks: 130",
                ", kv_tiers: [{kind: host, capacity: 30 MB, bandwidth: 1 GB/s, latency: 50 ms}]")},
       {{"serving.fleet.autoscale."},
-       serving("rate: 100 /s, requests: 400, input: 400, output: 30", "kind: vllm, max_num_seqs: 4",
+       serving("rate: 100 /s, requests: 400, input: 400, output: 30",
+               "kind: vllm, max_num_seqs: 4, host: {}",
                ", replicas: 4, autoscale: {min: 1, requests: 4, interval: 0.2 s, start: 0.5 s, "
                "cool_down: 0.4 s, ramp: 0.6 s}")},
       {{"serving.workload.sessions."},

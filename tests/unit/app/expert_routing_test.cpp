@@ -64,6 +64,7 @@ TEST(ExpertRoutingOfSteps, TheHeaviestRankSetsTheTimeOfAll) {
 TEST(ExpertRoutingOfSteps, StepsOfServingTakeWhatStepsOfInferenceDo) {
   const std::vector<std::string> served = {
       "serving.fleet.0.expert_routing={zipf: 1}", "serving.fleet.0.engine.quant_fusion=true",
+      "serving.fleet.0.engine.host={}",
       "serving.workload={concurrency: 8, requests: 8, input: 512, output: 2}"};
   const double tpot = value(run_text(kServed, served), "mean_tpot_ms");
   // One sequence on each rank.

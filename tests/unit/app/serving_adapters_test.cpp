@@ -21,7 +21,7 @@ double metric_of(const RunRecord& record, const char* name) { return record.find
 constexpr const char* kAdapted =
     "experiment: serving\nmodel: llama_3_1_8b\nserving:\n"
     "  workload: {rate: 1 /s, requests: 1, input: 512, output: 4, adapters: 1}\n"
-    "  fleet: [{system: dgx_h100, engine: {kind: vllm}, lora: {max_loras: 4}}]\n";
+    "  fleet: [{system: dgx_h100, engine: {kind: vllm, host: {}}, lora: {max_loras: 4}}]\n";
 
 /// Elements of an adapter of rank 1 of Llama-3.1-8B: in and out of q, k, v, o, gate, up and down.
 constexpr double kColumns = 32.0 * ((4096 + 4096) + 2 * (4096 + 1024) + (4096 + 4096) +
