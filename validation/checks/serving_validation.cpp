@@ -72,9 +72,9 @@ Seconds least_of_wave(const ServingRow& row, const ServingExperiment& e) {
 
 /// Tokens that the caches of all ranks have room for.
 double cached_tokens(const ServingFleet& fleet, const ServingExperiment& e) {
-  const ServingGroup& g = e.serving.fleet.front();
-  return static_cast<double>(fleet.memory(e.serving.fleet).front().blocks *
-                             g.engine->memory().block_tokens * g.parallel.dp);
+  const ServingMemory memory = fleet.memory(e.serving.fleet).front();
+  return static_cast<double>(memory.blocks * memory.block_tokens *
+                             e.serving.fleet.front().parallel.dp);
 }
 
 /// Least tokens in the caches of those that are answered at a time, halfway through their answers.
