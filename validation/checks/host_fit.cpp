@@ -110,7 +110,9 @@ HostFitRows host_fit_rows(const std::vector<ServingRow>& all, const std::string&
     const bool there = std::any_of(rows.begin(), rows.end(), [&](const ServingRow& row) {
       return row.backend == backend && group_of(row) == group;
     });
-    if (!there) throw config::ConfigError("no rows of " + backend + " are of '" + group + "'");
+    if (there) continue;
+    std::string message = "no rows of ";
+    throw config::ConfigError(message.append(backend).append(" are of '").append(group) + "'");
   }
   for (const ServingRow& row : rows) {
     if (row.backend != backend) continue;

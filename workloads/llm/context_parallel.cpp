@@ -99,7 +99,9 @@ void prefill_forward(StepList& steps, const LayerTask& task, const AttentionPart
 
 }  // namespace
 
-std::int64_t context_piece(std::int64_t tokens, int cp) { return ceil_div(tokens, 2 * cp); }
+std::int64_t context_piece(std::int64_t tokens, int cp) {
+  return ceil_div(tokens, std::int64_t{2} * cp);
+}
 
 std::int64_t context_share(std::int64_t tokens, int cp) {
   return cp == 1 ? tokens : 2 * context_piece(tokens, cp);

@@ -133,11 +133,11 @@ void product_of_parts(StepList& steps, const LayerWork& work, const LayerCollect
   std::vector<std::size_t> arrived = {start};
   for (int step = 1; step < work.tp; ++step)
     arrived.push_back(steps.aside(part_of(gather, work.tp - 1), {start}));
-  for (std::size_t part = 0; part < arrived.size(); ++part) {
+  for (const std::size_t part : arrived) {
     for (const Kernel& kernel : whole) {
       const GemmShape shape{work.split_tokens(), kernel.n, kernel.k, kernel.batch};
       const Kernel chunk = gemm(kernel.name + " chunk", kernel.precision, shape);
-      steps.join(chunk, {arrived[part]});
+      steps.join(chunk, {part});
     }
   }
 }
@@ -168,6 +168,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
   cast(steps, work, first, Cast::kNormed, work.row_tokens());
   if (in_chunks(work)) {
     std::vector<Kernel> products;
+    products.reserve(linears.size());
     for (const Linear& linear : linears)
       products.push_back(gemm(linear.name, linear.precision, shape_of(linear, work.tokens())));
     product_of_parts(steps, work,

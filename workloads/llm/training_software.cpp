@@ -31,34 +31,43 @@ Seconds TrainingSoftware::call_delay(Bytes bytes) const {
   return below.time + (above->time - below.time) * share;
 }
 
+namespace {
+
+/// Switches of kernels.
+config::Schema<TrainingSoftware> kernel_switches() {
+  using S = TrainingSoftware;
+  return config::Schema<S>("software", "how the software of a training run does a step")
+      .named("software", &S::id)
+      .optional("name", &S::name, "what it is, with its version")
+      .optional("main_gradients", &S::main_gradients,
+                "format in which gradients of micro-batches are added up and reduced: that of "
+                "the weights, fp32, or fp32 unless weights are fp16")
+      .optional("gradient_accumulation", &S::gradient_accumulation,
+                "products of weight gradients add to that buffer, or a kernel behind them does")
+      .optional("bias_addition", &S::bias_addition,
+                "products add the bias of queries, keys and values, or a kernel behind them")
+      .optional("bias_gradients", &S::bias_gradients,
+                "products of weight gradients sum up those of biases, or kernels of their own")
+      .optional("residual_gradients", &S::residual_gradients,
+                "backward passes of norms add the gradient that came past the block, or kernels "
+                "behind them")
+      .optional("norm_backward", &S::norm_backward,
+                "gradients of a norm's input and weights from one reading, or from two")
+      .optional("attention_layout", &S::attention_layout,
+                "apart: what attention gives is transposed, its gradients are joined by copies")
+      .optional("causal_softmax", &S::causal_softmax,
+                "scores that the softmax of stored attention reads: all, or up to the diagonal")
+      .optional("cross_entropy", &S::cross_entropy,
+                "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
+                "fp32");
+}
+
+}  // namespace
+
 const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
   using S = TrainingSoftware;
   static const auto schema =
-      config::Schema<S>("software", "how the software of a training run does a step")
-          .named("software", &S::id)
-          .optional("name", &S::name, "what it is, with its version")
-          .optional("main_gradients", &S::main_gradients,
-                    "format in which gradients of micro-batches are added up and reduced: that of "
-                    "the weights, fp32, or fp32 unless weights are fp16")
-          .optional("gradient_accumulation", &S::gradient_accumulation,
-                    "products of weight gradients add to that buffer, or a kernel behind them does")
-          .optional("bias_addition", &S::bias_addition,
-                    "products add the bias of queries, keys and values, or a kernel behind them")
-          .optional("bias_gradients", &S::bias_gradients,
-                    "products of weight gradients sum up those of biases, or kernels of their own")
-          .optional(
-              "residual_gradients", &S::residual_gradients,
-              "backward passes of norms add the gradient that came past the block, or kernels "
-              "behind them")
-          .optional("norm_backward", &S::norm_backward,
-                    "gradients of a norm's input and weights from one reading, or from two")
-          .optional("attention_layout", &S::attention_layout,
-                    "apart: what attention gives is transposed, its gradients are joined by copies")
-          .optional("causal_softmax", &S::causal_softmax,
-                    "scores that the softmax of stored attention reads: all, or up to the diagonal")
-          .optional("cross_entropy", &S::cross_entropy,
-                    "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
-                    "fp32")
+      kernel_switches()
           .optional(
               "tp_overlap", &S::tp_overlap,
               "what collectives of tensor parallelism run beside: nothing, in backward passes "

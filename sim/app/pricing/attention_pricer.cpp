@@ -150,7 +150,7 @@ StepPrice AttentionPricer::price_decodes(std::int64_t sequences, std::int64_t qu
 /// @param rows tokens; with context parallelism those of a piece, which is what ranks pad a prompt
 /// to
 StepPrice AttentionPricer::price_prompts(std::int64_t rows, const ColumnTable::Point& at) const {
-  const int cp = plan_.parallel.cp;
+  const std::int64_t cp = plan_.parallel.cp;
   const std::int64_t tokens = cp == 1 ? rows : 2 * cp * rows;
   const std::int64_t earlier = std::llround(at[0]), sequences = std::llround(at[1]);
   return price(

@@ -29,10 +29,12 @@ CapacityTrial tried(const CapacityTry& attempt, double value, CapacityAnswer& an
   return answer.trials.back();
 }
 
-/// To four digits, as it is printed: what is said to hold is what was tried.
+/// To four digits, as it is printed: what is said to hold is what was tried. Powers of ten with
+/// whole exponents alone are exact, so that the nearest number to the digits is found.
 double rounded(double value) {
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
-  return std::round(value / unit) * unit;
+  const int digits = 3 - static_cast<int>(std::floor(std::log10(value)));
+  const double unit = std::pow(10, std::abs(digits));
+  return digits >= 0 ? std::round(value * unit) / unit : std::round(value / unit) * unit;
 }
 
 /// Requests that do not meet take what they take at any lower rate.
