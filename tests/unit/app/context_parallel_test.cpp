@@ -4,20 +4,15 @@
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving_transfer.h"
 #include "sim/app/experiments/simulate.h"
-#include "sim/config/load.h"
+#include "tests/unit/app/loaded_text.h"
 
 namespace orrery {
 namespace {
 
-LoadedExperiment load_shared(const std::string& text, const std::vector<std::string>& set = {}) {
-  config::Diagnostics diagnostics;
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return load_experiment(config::parse_yaml(text, "test.yaml", diagnostics), set, diagnostics,
-                         library);
-}
+using test::load;
 
 RunRecord run_shared(const std::string& text, const std::vector<std::string>& set = {}) {
-  return simulate(load_shared(text, set));
+  return simulate(load(text, set));
 }
 
 double figure(const RunRecord& record, const char* name) { return record.find(name)->value; }
@@ -101,7 +96,7 @@ TEST(ContextParallelServing, ARequestAloneTakesItsSteps) {
 }
 
 std::vector<ServingMemory> memory_of(const std::string& text, const std::vector<std::string>& set) {
-  const LoadedExperiment loaded = load_shared(text, set);
+  const LoadedExperiment loaded = load(text, set);
   const auto& served = loaded.as<ServingExperiment>();
   return served.fleet().memory(served.serving.fleet);
 }
@@ -140,7 +135,7 @@ TEST(ContextParallelServing, ALatentIsHeldOnceNotByEachRank) {
 /// A rank's part of a token, times the ranks that hold a request.
 TEST(ContextParallelServing, ACacheCrossesOverThePortsOfAllRanksThatHoldIt) {
   const auto port = [](const char* text, const std::vector<std::string>& set) {
-    const LoadedExperiment loaded = load_shared(text, set);
+    const LoadedExperiment loaded = load(text, set);
     const auto& e = loaded.as<ServingExperiment>();
     return kv_ports(e.model.build(), e.serving, e.fleet().memory(e.serving.fleet)).front();
   };

@@ -9,19 +9,16 @@
 
 #include "sim/app/sweeps/isolate.h"
 #include "sim/app/sweeps/run_point.h"
-#include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "tests/unit/app/loaded_text.h"
 
 namespace orrery {
 namespace {
 
+using test::load;
+
 using Answer = Trials::Answer;
 using testing::ElementsAre;
-
-LoadedExperiment load(const std::string& text, const std::vector<std::string>& set = {}) {
-  config::Diagnostics diagnostics;
-  return load_experiment(config::parse_yaml(text, "test.yaml", diagnostics), set, diagnostics);
-}
 
 /// All that a whole simulation says, inputs left out.
 std::string result_of(const LoadedExperiment& loaded) {

@@ -6,31 +6,17 @@
 #include "sim/app/experiments/collective.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/training.h"
-#include "sim/config/load.h"
+#include "tests/unit/app/loaded_text.h"
 
 namespace orrery {
 namespace {
 
+using test::error_of;
+using test::load;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-LoadedExperiment load(const std::string& text, const std::vector<std::string>& set = {}) {
-  config::Diagnostics diagnostics;
-  config::Node node = config::parse_yaml(text, "test.yaml", diagnostics);
-  diagnostics.throw_if_errors();
-  return load_experiment(std::move(node), set, diagnostics);
-}
-
-std::string error_of(const std::string& text, const std::vector<std::string>& set = {}) {
-  try {
-    load(text, set);
-  } catch (const config::ConfigError& error) {
-    return error.what();
-  }
-  return {};
-}
 
 const std::string kReduce =
     "experiment: collective\nsystem: dgx_h100\ncollective: {kind: all_reduce, bytes: 1 MiB}\n";

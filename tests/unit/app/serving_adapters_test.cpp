@@ -4,17 +4,12 @@
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving_adapters.h"
 #include "sim/app/experiments/simulate.h"
-#include "sim/config/load.h"
+#include "tests/unit/app/loaded_text.h"
 
 namespace orrery {
 namespace {
 
-LoadedExperiment load_adapted(const std::string& text, const std::vector<std::string>& set = {}) {
-  config::Diagnostics diagnostics;
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return load_experiment(config::parse_yaml(text, "test.yaml", diagnostics), set, diagnostics,
-                         library);
-}
+using test::load;
 
 double metric_of(const RunRecord& record, const char* name) { return record.find(name)->value; }
 
@@ -28,14 +23,13 @@ constexpr double kColumns = 32.0 * ((4096 + 4096) + 2 * (4096 + 1024) + (4096 + 
                                     2 * (4096 + 14336) + (14336 + 4096));
 
 TEST(ServingAdapters, AnIterationIsAStepWithItsAdapters) {
-  const RunRecord record = simulate(load_adapted(kAdapted));
+  const RunRecord record = simulate(load(kAdapted));
   const auto step = [](const char* context) {
-    return metric_of(
-               simulate(load_adapted(std::string("{experiment: inference, system: dgx_h100, model: "
-                                                 "llama_3_1_8b, batch: {micro: 1}, phase: decode, "
-                                                 "lora: {max_loras: 4}, adapters: 1, kv_length: ") +
-                                     context + "}")),
-               "step_time_s") *
+    return metric_of(simulate(load(std::string("{experiment: inference, system: dgx_h100, model: "
+                                               "llama_3_1_8b, batch: {micro: 1}, phase: decode, "
+                                               "lora: {max_loras: 4}, adapters: 1, kv_length: ") +
+                                   context + "}")),
+                     "step_time_s") *
            1e3;
   };
   const double decodes = step("512") + step("513") + step("514");
@@ -45,11 +39,11 @@ TEST(ServingAdapters, AnIterationIsAStepWithItsAdapters) {
 
 TEST(ServingAdapters, TheFirstTokenWaitsForTheAdapter) {
   const auto ttft = [](const std::vector<std::string>& set) {
-    return metric_of(simulate(load_adapted(kAdapted, set)), "mean_ttft_ms");
+    return metric_of(simulate(load(kAdapted, set)), "mean_ttft_ms");
   };
   // 16 ranks of 2 B over PCIe 5 x16 at 64 GB/s, and 10 us; twice the bytes over half the link.
   const double bytes = 16 * kColumns * 2, ms = bytes / 64e9 * 1e3;
-  const LoadedExperiment loaded = load_adapted(kAdapted);
+  const LoadedExperiment loaded = load(kAdapted);
   const auto& e = loaded.as<ServingExperiment>();
   const AdapterRules rules = adapter_rules(e.model.build(), e.serving.fleet.front());
   const double link = e.serving.fleet.front().system.accelerator.host_link.bandwidth.value.base();
@@ -61,7 +55,7 @@ TEST(ServingAdapters, TheFirstTokenWaitsForTheAdapter) {
 
 TEST(ServingAdapters, SlotsTakeBlocksFromTheCache) {
   const auto blocks = [](const std::vector<std::string>& set) {
-    return metric_of(simulate(load_adapted(kAdapted, set)), "kv_blocks");
+    return metric_of(simulate(load(kAdapted, set)), "kv_blocks");
   };
   // A block has 16 tokens of 32 layers x 8 heads x 128 x 2 (K and V) x 2 B.
   const double block = 16.0 * 32 * 8 * 128 * 2 * 2, slot = 16 * kColumns * 2;
@@ -79,8 +73,8 @@ TEST(ServingAdapters, SlotsAloneLeaveTimesAsTheyAre) {
   const std::vector<std::string> neither = {"serving.workload.adapters=null",
                                             "serving.fleet.0.lora=null"};
   for (const char* name : {"mean_ttft_ms", "mean_tpot_ms", "iterations"})
-    EXPECT_EQ(metric_of(simulate(load_adapted(kAdapted, none)), name),
-              metric_of(simulate(load_adapted(kAdapted, neither)), name));
+    EXPECT_EQ(metric_of(simulate(load(kAdapted, none)), name),
+              metric_of(simulate(load(kAdapted, neither)), name));
 }
 
 }  // namespace

@@ -14,21 +14,16 @@
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/engine_network.h"
-#include "sim/config/load.h"
+#include "tests/unit/app/loaded_text.h"
 #include "workloads/llm/layers.h"
 
 namespace orrery {
 namespace {
 
+using test::load;
+
 using ::testing::HasSubstr;
 using namespace literals;
-
-LoadedExperiment load(const std::string& text, const std::vector<std::string>& set = {}) {
-  config::Diagnostics diagnostics;
-  const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  return load_experiment(config::parse_yaml(text, "test.yaml", diagnostics), set, diagnostics,
-                         library);
-}
 
 constexpr const char* kOne =
     "experiment: serving\nmodel: llama_3_1_8b\nserving:\n"

@@ -11,29 +11,15 @@
 #include "sim/app/experiments/training.h"
 #include "sim/app/questions/catalog.h"
 #include "sim/app/questions/describe.h"
-#include "sim/config/load.h"
+#include "tests/unit/app/loaded_text.h"
 
 namespace orrery {
 namespace {
 
+using test::error_of;
+using test::load;
 using testing::AllOf;
 using testing::HasSubstr;
-
-LoadedExperiment load(const std::string& text, const std::vector<std::string>& set = {}) {
-  config::Diagnostics diagnostics;
-  config::Node node = config::parse_yaml(text, "test.yaml", diagnostics);
-  diagnostics.throw_if_errors();
-  return load_experiment(std::move(node), set, diagnostics);
-}
-
-std::string error_of(const std::string& text, const std::vector<std::string>& set = {}) {
-  try {
-    load(text, set);
-  } catch (const config::ConfigError& error) {
-    return error.what();
-  }
-  return {};
-}
 
 const std::string kStep =
     "experiment: training\nsystem: dgx_a100\nmodel: gpt_22b\nlayers_only: 1\n"
