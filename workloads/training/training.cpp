@@ -8,14 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/layers.h"
-#include "workloads/llm/linear.h"
 #include "workloads/parallelism/program_builder.h"
-#include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
 #include "workloads/training/optimizer_step.h"
-#include "workloads/training/replica_sync.h"
+#include "workloads/training/pass_blocks.h"
 
 namespace orrery {
 namespace {
@@ -39,12 +35,8 @@ class TrainingBuilder {
   TrainingBuilder(const LlmConfig& model, const TrainingConfig& config, bool tensors)
       : model_(trained_model(model, config)),
         config_(config),
-        work_(layer_work(config)),
-        placement_(placement_of(config)),
-        ranges_(layer_ranges(model_.layer_count(), config.parallel, placement_)),
-        program_(config.parallel) {
-    work_.tensors = tensors;
-  }
+        program_(config.parallel),
+        passes_(program_, model_, config, tensors) {}
 
   TrainingProgram build() {
     const PipelineSchedule& schedule = schedule_of(config_);
@@ -54,7 +46,7 @@ class TrainingBuilder {
       calls.push_back(add_stage(stage, schedule.passes(pipeline_shape(config_), stage), result));
       if (config_.layers_only > 0) continue;
       result.optimizer.push_back(
-          optimizer_block(program_, model_, config_, stage, std::exchange(reduced_, {})));
+          optimizer_block(program_, model_, config_, stage, passes_.take_reduced()));
       calls.back().push_back(result.optimizer.back());
     }
     result.program = program_.finish(std::move(calls));
@@ -92,9 +84,7 @@ class TrainingBuilder {
       const auto first = std::find_if(passes.begin(), passes.end(), [chunk](const Pass& pass) {
         return pass.kind == Pass::Kind::kForward && pass.chunk == chunk;
       });
-      gathers_ = true;
-      forward.push_back(forward_block({stage, chunk}));
-      gathers_ = false;
+      forward.push_back(passes_.gathering_forward({stage, chunk}));
       calls[static_cast<std::size_t>(first - passes.begin())] = forward.back();
     }
   }
@@ -107,38 +97,13 @@ class TrainingBuilder {
       const auto last = std::find_if(passes.rbegin(), passes.rend(), [chunk](const Pass& pass) {
         return has_weight_gradients(pass.kind) && pass.chunk == chunk;
       });
-      reduces_ = true;
-      backward.push_back(pass_block({stage, chunk}, last->kind));
-      reduces_ = false;
+      backward.push_back(passes_.reducing({stage, chunk}, last->kind));
       calls[static_cast<std::size_t>(last.base() - passes.begin()) - 1] = backward.back();
     }
   }
 
   bool has_replicas() const {
     return config_.layers_only == 0 && (config_.parallel.dp > 1 || model_.has_moe());
-  }
-
-  /// Reduces the gradients of a full bucket beside what follows.
-  void reduce_full(BlockBuilder& block, Bucket& bucket, int stage) {
-    if (!bucket.is_full()) return;
-    const RankParameters parameters = bucket.take();
-    reduced_ += parameters;
-    for (Transfer& transfer : ReplicaSync(program_.mesh(), config_, stage).reduction(parameters))
-      block.beside(std::move(transfer), kDataStream);
-  }
-
-  /// Gathers weights of a part of a chunk, for which what is appended next waits.
-  void gather_weights(BlockBuilder& block, int stage, const RankParameters& parameters) {
-    for (Transfer& transfer : ReplicaSync(program_.mesh(), config_, stage).gather(parameters))
-      block.ahead(std::move(transfer), kDataStream);
-  }
-
-  RankParameters parameters_of(std::int64_t index) const {
-    return layer_parameters(model_, layer(index), config_.parallel);
-  }
-  RankParameters head_of(ChunkPlace place) const {
-    const bool same = placement_.place(0).rank == place.rank;
-    return head_parameters(model_, config_.parallel.tp, same);
   }
 
   StageBlocks build_blocks(int stage, const std::vector<Pass>& passes) {
@@ -153,157 +118,16 @@ class TrainingBuilder {
       for (std::size_t kind = 0; kind < kPassKinds; ++kind) {
         std::optional<BlockId>& block = blocks[chunk][kind];
         const ChunkPlace place{stage, static_cast<int>(chunk)};
-        if (block) block = pass_block(place, static_cast<Pass::Kind>(kind));
+        if (block) block = passes_.block(place, static_cast<Pass::Kind>(kind));
       }
     }
     return blocks;
   }
 
-  BlockId pass_block(ChunkPlace place, Pass::Kind kind) {
-    switch (kind) {
-      case Pass::Kind::kForward:
-        return forward_block(place);
-      case Pass::Kind::kBackward:
-        return backward_block(place);
-      case Pass::Kind::kInputGradient:
-        return input_gradient_block(place);
-      case Pass::Kind::kWeightGradient:
-        break;
-    }
-    return weight_gradient_block(place);
-  }
-
-  /// The stage of the slice `distance` behind that of `place`; nothing where there is none, or it
-  /// is on the same stage.
-  std::optional<int> neighbour(ChunkPlace place, int distance) const {
-    const int slice = placement_.slice(place) + distance;
-    if (slice < 0 || slice >= placement_.slices()) return std::nullopt;
-    const int stage = placement_.place(slice).rank;
-    return stage == place.rank ? std::nullopt : std::optional(stage);
-  }
-  bool has_embedding(ChunkPlace place) const {
-    return config_.layers_only == 0 && placement_.slice(place) == 0;
-  }
-  bool has_head(ChunkPlace place) const {
-    return config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
-  }
-  LayerRange range(ChunkPlace place) const {
-    return ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
-  }
-
-  /// Whether tensor parallel ranks send parts of what all of them have.
-  bool scatters_messages() const {
-    return config_.software->scattered_messages.value && !work_.sp && work_.tp > 1;
-  }
-
-  /// Activations or gradients of a micro-batch; under sequence parallelism every tensor parallel
-  /// rank sends its part.
-  TransferId message(const std::string& direction, int from, int to) {
-    const std::int64_t tokens = scatters_messages() ? work_.split_tokens() : work_.row_tokens();
-    const double values = static_cast<double>(tokens * model_.hidden);
-    return program_.message(direction, from, to, Bytes(values * activation_bytes(work_.precision)));
-  }
-
-  void receive(BlockBuilder& block, TransferId message, Stream stream) {
-    block.receive(message, stream);
-    if (!scatters_messages()) return;
-    StepList gather;
-    gather.then(tensor_collective("received parts all-gather", TransferKind::kAllGather, work_,
-                                  model_.hidden));
-    block.append("", gather);
-  }
-
-  void send(BlockBuilder& block, TransferId message, Stream stream) {
-    config_.software->waits_for_messages(config_.parallel.vpp) ? block.send_and_wait(message)
-                                                               : block.send(message, stream);
-  }
-
-  BlockId forward_block(ChunkPlace place) {
-    BlockBuilder block(program_, place.rank);
-    if (const auto before = neighbour(place, -1))
-      receive(block, message("forward", *before, place.rank), kReceiveForwardStream);
-    if (has_embedding(place)) {
-      if (gathers_)
-        gather_weights(block, place.rank, embedding_parameters(model_, config_.parallel.tp));
-      block.append("", embedding_forward(model_, work_));
-    }
-    const LayerRange layers = range(place);
-    for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
-      if (gathers_) gather_weights(block, place.rank, parameters_of(i));
-      block.append(layer_name(i), layer_forward(model_, layer(i), work_));
-    }
-    if (has_head(place)) {
-      if (gathers_) gather_weights(block, place.rank, head_of(place));
-      block.append("", head_forward(model_, work_));
-    }
-    if (const auto next = neighbour(place, 1))
-      send(block, message("forward", place.rank, *next), kSendForwardStream);
-    return block.finish("forward " + block_name(place));
-  }
-
-  /// Appends the backward steps of a chunk for which `part` is asked, last layer first.
-  template <class PartOf>
-  void append_backward(BlockBuilder& block, ChunkPlace place, PartOf part) {
-    Bucket bucket(config_);
-    if (has_head(place)) {
-      block.append("", part(head_backward(model_, work_)));
-      // A tied table gets gradients at its other end too.
-      if (reduces_ && !model_.tied_embeddings) bucket.add(head_of(place));
-    }
-    const LayerRange layers = range(place);
-    for (std::int64_t i = layers.first + layers.count; i-- > layers.first;) {
-      block.append(layer_name(i), part(layer_backward(model_, layer(i), work_)));
-      if (!reduces_) continue;
-      bucket.add(parameters_of(i));
-      reduce_full(block, bucket, place.rank);
-    }
-    if (has_embedding(place)) block.append("", part(embedding_backward(model_, work_)));
-  }
-
-  /// From the gradients of the slice behind to those of the slice before.
-  template <class PartOf>
-  BlockId gradient_block(ChunkPlace place, const std::string& name, PartOf part) {
-    BlockBuilder block(program_, place.rank);
-    if (const auto next = neighbour(place, 1))
-      receive(block, message("backward", *next, place.rank), kReceiveBackwardStream);
-    append_backward(block, place, part);
-    if (const auto before = neighbour(place, -1))
-      send(block, message("backward", place.rank, *before), kSendBackwardStream);
-    return block.finish(name + block_name(place));
-  }
-
-  BlockId backward_block(ChunkPlace place) {
-    return gradient_block(place, "backward ", [](StepList steps) { return steps; });
-  }
-  BlockId input_gradient_block(ChunkPlace place) {
-    return gradient_block(place, "input gradient ",
-                          [](const StepList& steps) { return steps.part(false); });
-  }
-  BlockId weight_gradient_block(ChunkPlace place) {
-    BlockBuilder block(program_, place.rank);
-    append_backward(block, place, [](const StepList& steps) { return steps.part(true); });
-    return block.finish("weight gradient " + block_name(place));
-  }
-
-  const LayerConfig& layer(std::int64_t index) const {
-    return model_.layers[static_cast<std::size_t>(index)];
-  }
-  static std::string layer_name(std::int64_t index) {
-    return "layer " + std::to_string(index) + " ";
-  }
-  static std::string block_name(ChunkPlace place) {
-    return std::to_string(place.rank) + "." + std::to_string(place.chunk);
-  }
-
   LlmConfig model_;
   const TrainingConfig& config_;
-  LayerWork work_;
-  Placement placement_;
-  std::vector<std::vector<LayerRange>> ranges_;
   ProgramBuilder program_;
-  bool gathers_ = false;    ///< the block that is built gathers the weights of its chunk
-  bool reduces_ = false;    ///< and this one reduces their gradients
-  RankParameters reduced_;  ///< parameters that the stage that is built has reduced
+  PassBlocks passes_;
 };
 
 }  // namespace
