@@ -127,6 +127,10 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
                     kRate)
           .optional("structured_sparsity", &C::structured_sparsity,
                     "speed-up of 2:4 sparse operands; 1: none", between(1, 4))
+          .optional("full_accumulation", &C::full_accumulation,
+                    "rate of fp8 products that add partial sums up in fp32 registers over that of "
+                    "fast accumulation; 1: matrix units add up in fp32 anyway",
+                    between(0.1, 1))
           .check("boost_clock must not be below clock", boost_is_no_slower, "boost_clock")
           .check(
               "at least one precision is needed", [](const C& c) { return !c.matrix.empty(); },
@@ -187,6 +191,10 @@ const Schema<PowerConfig>& PowerConfig::schema() {
                     between(0, 0.99))
           .optional("floor_voltage", &C::floor_voltage,
                     "lowest voltage over that at the boost clock", kFraction)
+          .optional("spread", &C::spread,
+                    "standard deviation, over the mean, of what dies of a kind draw above idling "
+                    "for the same work; steps wait for the one that the cap slows down most",
+                    between(0, 0.3))
           .optional("response", &C::response, "window over which power management averages [ms]",
                     between(Seconds(1e-3), Seconds(10)))
           .optional("state", &C::state,

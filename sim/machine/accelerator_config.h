@@ -34,6 +34,9 @@ struct ComputeConfig {
   /// instructions.
   std::optional<Fact<FlopsPerSecond>> special;
   Fact<double> structured_sparsity{.value = 1};  ///< speed-up of 2:4 sparse operands
+  /// Rate of fp8 products whose partial sums are added up in fp32 registers over that of fast
+  /// accumulation in the matrix units; 1: these add up in fp32 anyway.
+  Fact<double> full_accumulation{.value = 1};
   static const config::Schema<ComputeConfig>& schema();
 };
 
@@ -84,6 +87,14 @@ struct PowerConfig {
   /// Share of the voltage at the boost clock.
   Fact<double> floor_voltage{
       0.7, "prior, estimate: 0.7 V of about 1 V; no vendor prints it", std::nullopt, {}, {}};
+  /// Standard deviation, over the mean, of what dies of a kind draw above idling for the same work.
+  Fact<double> spread{
+      0.036,
+      "estimate: GPUs of a kind perform 8 % apart (Sinha et al. 2022, arXiv 2208.11035), taken as "
+      "5.4 deviations (whiskers of a box plot), x 2.4: power over clock near the boost clock",
+      std::nullopt,
+      {},
+      {}};
   /// Over which power management averages: no such window is above the cap in the steady state.
   Fact<Seconds> response{Seconds(0.02),
                          "prior, estimate: power management averages over 10 to 50 ms",

@@ -37,6 +37,10 @@ std::vector<Probe> accelerator_probes() {
        op("dgx_h100", kGemm)},
       {{a + "kernel", a + "memory"}, op("dgx_h100", kGemm, ", calibration: none")},
       {{a + "power.response"}, op("dgx_h100", kGemm), {a + "power.state=steady"}},
+      {{a + "power.spread"},
+       "{experiment: training, system: dgx_h100, model: {dimensions: {layers: 2, hidden: 12288, "
+       "heads: 96, vocabulary: 8192}}, precision: fp8, parallel: {dp: 8}, batch: {global: 32, "
+       "micro: 4, sequence: 2048}}"},
       {{a + "compute.vector", a + "compute.special", a + "energy.vector"},
        op("dgx_h100", "kind: attention_prefill, query: 4096, heads: 32, head_dim: 128")},
       {{a + "kernel"},
@@ -146,7 +150,7 @@ std::vector<Probe> software_probes() {
                 "batch: {global: 8, micro: 4, sequence: 1024}, software: {extends: "
                 "megatron_lm_2022, call_delays: [{bytes: 4 MiB, time: 10 us}, {bytes: 16 MiB, "
                 "time: 60 us}]}")},
-      {{"software"},
+      {{"software", kA + "compute.full_accumulation"},
        training("dgx_h100",
                 "precision: fp8, parallel: {tp: 2, sp: true}, batch: {global: 2, sequence: 2048}")},
       {{"software"},

@@ -90,6 +90,8 @@ struct LayerWork {
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;
+  /// Training: rate of fp8 products in backward passes over that of those that were measured.
+  double fp8_gradient_rate = 1;
   bool flash_attention = true;
   bool dropout = false;
   Recompute recompute = Recompute::kNone;

@@ -82,19 +82,32 @@ void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& lin
                     {gradient});
 }
 
+/// The gradient of a matrix's input.
+Kernel input_gradient(const LayerWork& work, const Linear& linear, std::int64_t rows) {
+  return gradient_product(work,
+                          data_gradient(linear.name, linear.precision, shape_of(linear, rows)));
+}
+
 /// The gradient of a matrix, added to that of earlier micro-batches.
 /// @return the last step
 std::size_t add_weight_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
                                 std::int64_t rows, const std::vector<std::size_t>& after) {
   const GradientBuffer buffer = gradient_buffer(work);
   const std::size_t product = steps.for_weights(
-      weight_gradient(linear.name, linear.precision, shape_of(linear, rows), buffer), after);
+      gradient_product(
+          work, weight_gradient(linear.name, linear.precision, shape_of(linear, rows), buffer)),
+      after);
   if (!buffer.apart) return product;
   return steps.for_weights(gradient_addition(linear.name, linear.in, linear.out, buffer),
                            {product});
 }
 
 }  // namespace
+
+Kernel gradient_product(const LayerWork& work, Kernel product) {
+  if (product.precision == Precision::kFp8) product.rate *= work.fp8_gradient_rate;
+  return product;
+}
 
 GradientBuffer gradient_buffer(const LayerWork& work) {
   return {work.software->gradient_bytes(work.precision), work.software->accumulates_apart()};
@@ -136,7 +149,8 @@ void product_of_parts(StepList& steps, const LayerWork& work, const LayerCollect
   for (const std::size_t part : arrived) {
     for (const Kernel& kernel : whole) {
       const GemmShape shape{work.split_tokens(), kernel.n, kernel.k, kernel.batch};
-      const Kernel chunk = gemm(kernel.name + " chunk", kernel.precision, shape);
+      Kernel chunk = gemm(kernel.name + " chunk", kernel.precision, shape);
+      chunk.rate = kernel.rate;
       steps.join(chunk, {part});
     }
   }
@@ -200,7 +214,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
     input = overlaps ? steps.for_weights(gather, {gradient}) : steps.then(gather);
   }
   for (const Linear& linear : linears) {
-    steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, work.tokens())));
+    steps.then(input_gradient(work, linear, work.tokens()));
   }
   const auto weight_gradients = [&] {
     std::vector<std::size_t> last;
@@ -257,15 +271,14 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
     local_backward(steps, work, linear, work.tokens());
     return;
   }
-  const GemmShape shape = shape_of(linear, work.tokens());
-  product_of_parts(steps, work, gather, {data_gradient(linear.name, linear.precision, shape)});
+  product_of_parts(steps, work, gather, {input_gradient(work, linear, work.tokens())});
   add_weight_gradient(steps, work, linear, work.tokens(), {steps.cursor()});
 }
 
 void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
                     std::int64_t rows) {
   const std::size_t gradient = steps.cursor();
-  steps.then(data_gradient(linear.name, linear.precision, shape_of(linear, rows)));
+  steps.then(input_gradient(work, linear, rows));
   add_weight_gradient(steps, work, linear, rows, {gradient});
 }
 

@@ -62,6 +62,9 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear);
 void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
                     std::int64_t rows);
 
+/// A product of a backward pass, at the rate of its accumulation.
+Kernel gradient_product(const LayerWork& work, Kernel product);
+
 /// Where the software adds up weight gradients.
 GradientBuffer gradient_buffer(const LayerWork& work);
 

@@ -311,7 +311,9 @@ void expert_weight_gradient(StepList& steps, const LayerTask& task, const std::s
                             const GroupedShape& shape, std::size_t gradient) {
   const GradientBuffer buffer = gradient_buffer(task.work);
   const std::size_t product = steps.for_weights(
-      grouped_weight_gradient(name, task.work.precision, shape, buffer), {gradient});
+      gradient_product(task.work,
+                       grouped_weight_gradient(name, task.work.precision, shape, buffer)),
+      {gradient});
   if (!buffer.apart) return;
   const auto rows = static_cast<std::int64_t>(std::ceil(shape.experts)) * shape.k;
   steps.for_weights(gradient_addition(name, rows, shape.n, buffer), {product});
@@ -320,14 +322,16 @@ void expert_weight_gradient(StepList& steps, const LayerTask& task, const std::s
 void experts_backward(StepList& steps, const LayerTask& task) {
   const Precision precision = task.work.precision;
   std::size_t gradient = steps.cursor();
-  steps.then(grouped_data_gradient("expert down", precision, expert_down(task)));
+  steps.then(gradient_product(
+      task.work, grouped_data_gradient("expert down", precision, expert_down(task))));
   expert_weight_gradient(steps, task, "expert down", expert_down(task), gradient);
   frees(steps, task, {kept::expert_down_input});
   steps.then(activation_backward("expert activation backward", task, expert_rows(task),
                                  split_width(task)));
   frees(steps, task, {kept::expert_function_input});
   gradient = steps.cursor();
-  steps.then(grouped_data_gradient("expert up", precision, expert_up(task)));
+  steps.then(gradient_product(
+      task.work, grouped_data_gradient("expert up", precision, expert_up(task))));
   combine(steps, "dispatch backward", task);
   // After the exchange in issue order, so that it runs beside it.
   expert_weight_gradient(steps, task, "expert up", expert_up(task), gradient);

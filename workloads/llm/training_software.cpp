@@ -96,6 +96,9 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("fp8_scaling", &S::fp8_scaling,
                     "kernels that make operands of 8 bits and fewer: those that write them anyway, "
                     "or casts by delayed, current or block scales (fp8_block, nvfp4: by blocks)")
+          .optional("fp8_gradient_sums", &S::fp8_gradient_sums,
+                    "partial sums of fp8 products in backward passes: fast in the matrix units, or "
+                    "full in fp32 registers (compute.full_accumulation)")
           .optional("fp8_gathers", &S::fp8_gathers,
                     "sequence parallelism gathers inputs of such products as they are cast")
           .optional("attention_forward", &S::attention_forward,

@@ -48,6 +48,10 @@ enum class NarrowScaling : std::uint8_t {
   kBlocks,   ///< casts that find the scales of their blocks
 };
 
+/// Where products of fp8 operands add up partial sums: in the matrix units with fewer bits, or
+/// every few steps in fp32 registers (cuBLASLt's FAST_ACCUM and its absence).
+enum class Accumulation : std::uint8_t { kFast, kFull };
+
 /// Which schedules go on while messages between stages are under way.
 enum class MessageOverlap : std::uint8_t {
   kNone,         ///< a stage sends and waits until all has arrived (batch_isend_irecv, wait)
@@ -121,6 +125,10 @@ struct TrainingSoftware {
   std::vector<CallDelay> call_delays;
   Fact<NarrowScaling> fp8_scaling{
       NarrowScaling::kDelayed, "recalled: Megatron-Core transformer_config.py: fp8_recipe delayed"};
+  Fact<Accumulation> fp8_gradient_sums{
+      Accumulation::kFull,
+      "Transformer Engine 0004dbd pytorch/module/base.py: _2X_ACC_DGRAD, _2X_ACC_WGRAD True, of "
+      "forward products False"};
   Fact<bool> fp8_gathers{
       true,
       "recalled: Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
@@ -204,6 +212,12 @@ struct EnumNames<NarrowScaling> {
       {NarrowScaling::kDelayed, "delayed"},
       {NarrowScaling::kCurrent, "current"},
       {NarrowScaling::kBlocks, "blocks"}};
+};
+
+template <>
+struct EnumNames<Accumulation> {
+  static constexpr std::pair<Accumulation, const char*> values[] = {{Accumulation::kFast, "fast"},
+                                                                    {Accumulation::kFull, "full"}};
 };
 
 template <>

@@ -143,6 +143,7 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.ep = config.parallel.ep;
   work.etp = config.parallel.etp;
   work.narrow_inputs = config.narrow_inputs;
+  work.fp8_gradient_rate = config.fp8_gradient_rate;
   work.precision = config.precision;
   work.flash_attention = config.flash_attention;
   work.dropout = config.dropout;

@@ -25,6 +25,7 @@ struct TrainingConfig {
   std::string schedule = kAutoSchedule;
   int layers_only = 0;         ///< n > 0: n layers without embedding, head and optimizer
   bool narrow_inputs = false;  ///< products keep their inputs in fp8 for the backward pass
+  double fp8_gradient_rate = 1;  ///< see LayerWork::fp8_gradient_rate
   bool flash_attention = true;
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout
   std::shared_ptr<const TrainingSoftware> software = default_software();  ///< never null

@@ -13,6 +13,7 @@
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/executions.h"
 #include "sim/graph/verify.h"
+#include "sim/machine/die_spread.h"
 #include "sim/results/table.h"
 #include "sim/trace/timeline.h"
 
@@ -185,6 +186,7 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   StepOutcome outcome;
   const AcceleratorConfig& accelerator = experiment.machine().accelerator();
   const PowerState state = experiment.machine().power_state(PowerState::kSteady);
+  const AcceleratorConfig capped = slowest_of(accelerator, experiment.accelerators());
   outcome.priced = price(program, priced_accelerator(accelerator, state), model, network);
   if (repricing) repricing(outcome.priced);
   states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
@@ -195,7 +197,7 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   const ReplayInputs inputs{network.topology(), program, outcome.priced.costs,
                             experiment.contention.transfers ? &slowdowns : nullptr,
-                            power_figures(accelerator, state, program, outcome.priced)};
+                            power_figures(capped, state, program, outcome.priced)};
   const Replayer replayer = [&](SlowdownModel* slowed) {
     ReplayOptions options;
     options.timeline = timeline.get();
@@ -203,7 +205,7 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
     options.topology = &network.topology();
     ReplayOutcome played;
     played.power =
-        replay_under_cap(accelerator, state, program, options, outcome.priced, played.replay);
+        replay_under_cap(capped, state, program, options, outcome.priced, played.replay);
     played.kernels = outcome.priced.costs.kernels;
     return played;
   };

@@ -85,6 +85,8 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.sequence = batch.sequence;
   config.precision = precision;
   config.narrow_inputs = activation_precision == CacheFormat::kFp8;
+  if (software.fp8_gradient_sums.value == Accumulation::kFull)
+    config.fp8_gradient_rate = system.accelerator.compute.full_accumulation.value;
   config.recompute = recompute;
   config.schedule = schedule;
   config.layers_only = layers_only;

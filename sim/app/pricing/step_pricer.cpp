@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/machine/die_spread.h"
 #include "workloads/inference/two_batches.h"
 #include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kernels.h"
@@ -63,13 +64,18 @@ Bytes least_touched(const LlmConfig& model, InferenceConfig plan) {
   return least;
 }
 
+double packages(const StepMachine& machine, const ParallelConfig& parallel) {
+  return static_cast<double>(parallel.ranks()) / machine.accelerator().dies;
+}
+
 }  // namespace
 
 StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const InferenceConfig& plan)
     : model_(std::move(model)),
       plan_(plan),
       parts_(machine, plan.parallel, least_touched(model_, plan)),
-      clock_(machine.accelerator(), machine.power, plan.parallel.pp),
+      clock_(slowest_of(machine.accelerator(), packages(machine, plan.parallel)), machine.power,
+             plan.parallel.pp),
       layers_(kinds(model_)),
       attention_(parts_, model_, plan_),
       decode_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens); }),

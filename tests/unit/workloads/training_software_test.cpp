@@ -126,6 +126,25 @@ TEST(MainGradients, AreFp32ForBf16UnlessLossIsScaled) {
   EXPECT_EQ(software.gradient_bytes(Precision::kFp16), 2);
 }
 
+TEST(FullAccumulation, SlowsFp8ProductsOfBackwardPassesAlone) {
+  LayerWork work = work_of(plain(), true);
+  work.precision = Precision::kFp8;
+  work.fp8_gradient_rate = 0.8;
+  const auto slow = [](const StepList& list) {
+    std::set<std::string> names;
+    for (const Step& step : list.steps())
+      if (step.kernel() != nullptr && step.kernel()->rate == 0.8) names.insert(step.name());
+    return names;
+  };
+  EXPECT_TRUE(slow(layer_forward(gpt(), gpt().layers[0], work)).empty());
+  const std::set<std::string> gradients = {
+      "qkv dgrad", "qkv wgrad", "attention output dgrad", "attention output wgrad",
+      "up dgrad",  "up wgrad",  "down dgrad",             "down wgrad"};
+  EXPECT_EQ(slow(layer_backward(gpt(), gpt().layers[0], work)), gradients);
+  work.precision = Precision::kBf16;
+  EXPECT_TRUE(slow(layer_backward(gpt(), gpt().layers[0], work)).empty());
+}
+
 TrainingConfig step_config(const TrainingSoftware& software, ParallelConfig plan) {
   TrainingConfig config;
   config.parallel = plan;
