@@ -37,6 +37,8 @@ std::vector<Probe> accelerator_probes() {
        op("dgx_h100", kGemm)},
       {{a + "kernel", a + "memory"}, op("dgx_h100", kGemm, ", calibration: none")},
       {{a + "power.response"}, op("dgx_h100", kGemm), {a + "power.state=steady"}},
+      {{a + "compute.full_accumulation"},
+       training("dgx_h100", "precision: fp8, batch: {global: 1, sequence: 2048}")},
       {{a + "power.spread"},
        "{experiment: training, system: dgx_h100, model: {dimensions: {layers: 2, hidden: 12288, "
        "heads: 96, vocabulary: 8192}}, precision: fp8, parallel: {dp: 8}, batch: {global: 32, "
@@ -150,12 +152,12 @@ std::vector<Probe> software_probes() {
                 "batch: {global: 8, micro: 4, sequence: 1024}, software: {extends: "
                 "megatron_lm_2022, call_delays: [{bytes: 4 MiB, time: 10 us}, {bytes: 16 MiB, "
                 "time: 60 us}]}")},
-      {{"software", kA + "compute.full_accumulation"},
+      {{"software"},
        training("dgx_h100",
                 "precision: fp8, parallel: {tp: 2, sp: true}, batch: {global: 2, sequence: 2048}")},
       {{"software"},
        training("dgx_h100",
-                "parallel: {dp: 4}, batch: {global: 8, sequence: 1024}, software: "
+                "dropout: true, parallel: {dp: 4}, batch: {global: 8, sequence: 1024}, software: "
                 "{gradient_reduction_overlap: true, bucket_parameters: 30e6}")},
   };
 }

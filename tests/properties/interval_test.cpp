@@ -25,10 +25,10 @@ LoadedExperiment load(const std::string& name, const std::vector<std::string>& o
 }
 
 /// A small training job: Llama-3.1-8B on two nodes, every kind of parallelism.
-LoadedExperiment training() {
+LoadedExperiment training(const std::string& more = "name=small") {
   return load("llama_405b_training",
               {"system=dgx_h100", "nodes=2", "model=llama_3_1_8b", "parallel.tp=2", "parallel.pp=4",
-               "parallel.dp=2", "batch.global=32", "batch.sequence=4096"});
+               "parallel.dp=2", "batch.global=32", "batch.sequence=4096", more});
 }
 
 double width(const Metric& metric) {
@@ -132,7 +132,7 @@ TEST(Intervals, HoldThePrediction) {
 }
 
 TEST(Intervals, PartsOfAStepHaveTheirOwn) {
-  const RunRecord record = simulate_isolated(training()).record;
+  const RunRecord record = simulate_isolated(training("software.unmodelled=0")).record;
   // Kernels alone are less certain than with links and bubbles; forward and backward together are
   // as certain as the step or more uncertain, each.
   EXPECT_GE(width(*record.find("breakdown.compute_s")), 0.99 * width(*record.find("step_time_s")));
@@ -140,6 +140,17 @@ TEST(Intervals, PartsOfAStepHaveTheirOwn) {
     EXPECT_GT(width(*record.find(name)), 0) << name;
   // Only idle power follows the time.
   EXPECT_LT(width(*record.find("energy_j")), width(*record.find("step_time_s")));
+}
+
+// Independent causes: squares of widths add up. 2.563 deviations lie between p10 and p90.
+TEST(Intervals, StepsAreLessCertainByWhatTheirGraphsLeaveOut) {
+  const auto wide = [](const std::string& unmodelled, const char* name) {
+    return width(
+        *simulate_isolated(training("software.unmodelled=" + unmodelled)).record.find(name));
+  };
+  for (const char* name : {"step_time_s", "forward_time_s"})
+    EXPECT_NEAR(wide("0.1", name), std::hypot(wide("0", name), 0.2563), 0.03) << name;
+  EXPECT_EQ(wide("0.1", "breakdown.compute_s"), wide("0", "breakdown.compute_s"));
 }
 
 TEST(Intervals, ARateIsAsUncertainAsItsTime) {

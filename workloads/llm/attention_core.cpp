@@ -20,6 +20,11 @@ KernelClass kind_of(const LayerTask& task, const AttentionPart& part) {
 /// The part of a pass in which all sequences are alike.
 AttentionPart only_part(const LayerTask& task) { return task.work.attention_parts().front(); }
 
+/// Masks are drawn inside the kernel.
+double dropout_rate(const LayerTask& task) {
+  return task.work.dropout ? task.work.software->attention_dropout.value : 1;
+}
+
 /// Five products against two: scores again, then the gradients of softmax, values, queries and
 /// keys.
 void flash_backward(StepList& steps, const LayerTask& task) {
@@ -31,7 +36,7 @@ void flash_backward(StepList& steps, const LayerTask& task) {
   kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
   kernel.read = size.query + size.keys + size.values + 2 * size.output;
   kernel.written = size.query + size.keys + size.values;
-  kernel.rate = task.work.software->attention_backward.value;
+  kernel.rate = task.work.software->attention_backward.value * dropout_rate(task);
   steps.then(kernel);
   frees(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
 }
@@ -102,7 +107,7 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
   if (task.work.flash_attention) {
     Kernel kernel = flash_attention("attention", core);
     if (task.work.phase == Phase::kTraining)
-      kernel.rate = task.work.software->attention_forward.value;
+      kernel.rate = task.work.software->attention_forward.value * dropout_rate(task);
     steps.then(kernel);
     if (first)
       makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});

@@ -40,7 +40,9 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   const double wide = activation_bytes(work.precision), narrow = element_bytes(linear.precision);
   const std::int64_t width = what == Cast::kGradient ? linear.out : linear.in;
   const std::string name = linear.name + (what == Cast::kGradient ? " gradient" : " input");
-  if (scaling == NarrowScaling::kCurrent) {
+  // NVFP4 has a scale of the tensor above those of blocks (Transformer Engine, csrc/quantizer.cpp:
+  // NVFP4Quantizer finds the largest value first).
+  if (scaling == NarrowScaling::kCurrent || linear.precision == Precision::kNvfp4) {
     steps.then(stream(name + " largest", KernelClass::kElementwise, rows, width, {wide, 0, 1}));
   }
   const bool made = scaling == NarrowScaling::kDelayed && what == Cast::kNormed;

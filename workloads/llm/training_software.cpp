@@ -107,12 +107,19 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("attention_backward", &S::attention_backward,
                     "rate of FlashAttention's backward pass over that of measured forward kernels",
                     config::between(0.05, 2))
+          .optional("attention_dropout", &S::attention_dropout,
+                    "rate of FlashAttention's passes with dropout over those without",
+                    config::between(0.05, 1))
           .optional("kernel_issue", &S::kernel_issue,
                     "time of the host to issue a kernel, for which devices wait [us]; 0: graphs",
                     config::between(Seconds(0), Seconds(1)))
           .optional("step_overhead", &S::step_overhead,
                     "time of each step in which the devices have no work: data, logging [s]",
-                    config::between(Seconds(0), Seconds(1e3)));
+                    config::between(Seconds(0), Seconds(1e3)))
+          .optional("unmodelled", &S::unmodelled,
+                    "standard deviation of the logarithm of step time over that of the graph, "
+                    "beside what calibrations know; intervals are wider by it",
+                    config::between(0, 1));
   return schema;
 }
 

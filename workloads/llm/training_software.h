@@ -132,6 +132,10 @@ struct TrainingSoftware {
   Fact<bool> fp8_gathers{
       true,
       "recalled: Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
+  Fact<double> attention_dropout{
+      0.7,
+      "estimate: 0.75 to 0.85 forward, 0.6 to 0.7 backward on a GB200 (Dao-AILab flash-attention, "
+      "pull request 2597, 2026)"};
   Fact<double> attention_forward{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<double> attention_backward{
       0.8,
@@ -142,6 +146,8 @@ struct TrainingSoftware {
       false,
       "recalled: Megatron-Core p2p_communication.py: each rank sends the tensor that it has"};
   Fact<Seconds> step_overhead{Seconds(0), "nothing measured"};
+  /// Standard deviation of log(step time over that of its graph) beside what calibrations know.
+  Fact<double> unmodelled{0.08, "estimate: releases of the same configuration differ by 3 to 10 %"};
 
   static const config::Schema<TrainingSoftware>& schema();
 

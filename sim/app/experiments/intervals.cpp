@@ -2,6 +2,7 @@
 #include "sim/app/experiments/intervals.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -175,11 +176,24 @@ ProvenanceTime step_provenance(const StepSource& source) {
   return time;
 }
 
-void report_trust(const StepSource& source, RunRecord& record) {
+std::vector<double> spread_draws(std::int64_t seed, const std::string& name, double deviation) {
+  std::vector<double> factors = normal_draws(seed, name);
+  for (double& factor : factors) factor = std::exp(deviation * factor);
+  return factors;
+}
+
+std::vector<double> times(std::vector<double> factors, const std::vector<double>& more) {
+  for (std::size_t i = 0; i < more.size(); ++i) factors[i] *= more[i];
+  return factors;
+}
+
+void report_trust(const StepSource& source, RunRecord& record,
+                  const std::vector<double>& beyond) {
   const ProvenanceTime time = step_provenance(source);
   record.provenance = provenance_json(time, source.model.calibration());
   if (!time.fitted()) return;
-  const StepDraws draws = step_draws(source);
+  StepDraws draws = step_draws(source);
+  draws.step = times(std::move(draws.step), beyond);
   add_time_intervals(record, draws.step);
   add_interval(record, "breakdown.compute_s", draws.compute);
   const EnergyUse energy =

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,7 +56,16 @@ std::vector<double> block_draws(const StepSource& source, const std::vector<Bloc
 ProvenanceTime step_provenance(const StepSource& source);
 
 /// Adds what the metrics of a step rest on, and the intervals of those that are there. Comes last.
-void report_trust(const StepSource& source, RunRecord& record);
+/// @param beyond how many times longer the step takes by what its graph leaves out, by draw; empty:
+/// nothing is known of that
+void report_trust(const StepSource& source, RunRecord& record,
+                  const std::vector<double>& beyond = {});
+
+/// Lognormal factors of median 1: one uncertain quantity of that name and standard deviation of the
+/// logarithm, by draw.
+std::vector<double> spread_draws(std::int64_t seed, const std::string& name, double deviation);
+/// Both together; `more` may be empty.
+std::vector<double> times(std::vector<double> factors, const std::vector<double>& more);
 
 /// Gives an interval to every metric that is a time of the whole run, or so much per time of it.
 /// @param factors how many times longer the run takes, by draw
