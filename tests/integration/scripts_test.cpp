@@ -60,4 +60,30 @@ TEST_F(PlottingScripts, SayThatAFileIsMissingOrNoJson) {
   EXPECT_THAT(text.out, HasSubstr("device.json: this is no JSON"));
 }
 
+TEST_F(PlottingScripts, SayThatAFileIsNoTimelineOrHasNoStep) {
+  const Outcome timeline = script("plot_timeline.py " + write("step.pftrace", "no protobuf"));
+  EXPECT_EQ(timeline.code, 2);
+  EXPECT_THAT(timeline.out, HasSubstr("step.pftrace: this is no timeline; write it with: orrery"));
+  const Outcome step = script("plot_breakdown.py " + write("other.json", "{\"metrics\": {}}"));
+  EXPECT_EQ(step.code, 2);
+  EXPECT_THAT(step.out, HasSubstr("other.json: has no breakdown of a step; write it with: orrery"));
+}
+
+TEST_F(PlottingScripts, ReadTimelinesOfTheProgramToTheirEnd) {
+  const std::string experiment =
+      write("step.yaml",
+            "experiment: training\nsystem: dgx_h100\nmodel: llama_3_1_8b\nlayers_only: 2\n"
+            "batch: {global: 1, sequence: 512}\n");
+  const Outcome run = orrery("run " + experiment + " --trace " + path("step.pftrace"));
+  ASSERT_EQ(run.code, 0) << run.out;
+  const Outcome read =
+      shell("cd " + std::string(ORRERY_SOURCE_DIR) +
+            "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from timelines import Timeline; "
+            "t = Timeline('" +
+            path("step.pftrace") +
+            "'); print(all(s.end >= s.begin for s in t.spans), "
+            "sum(s.name == 'layer 1 gate-up' for s in t.spans), t.spans[0].stream)\"");
+  EXPECT_EQ(read.out, "True 1 compute\n");
+}
+
 }  // namespace
