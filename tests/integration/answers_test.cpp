@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/program.h"
@@ -93,6 +94,32 @@ TEST_F(Answers, ExplainShowsKernelsAtTheClocksAtWhichTheyRan) {
   }
   EXPECT_NEAR(kernels, busy, 1e-9 * busy);
   EXPECT_EQ(explained.at("breakdown")[0].at("time_s"), run.at("breakdown.compute_s"));
+}
+
+// The largest change first; what a switch would change is what a run with it says.
+TEST_F(Answers, ExplainSaysWhatEachSwitchOfTheSoftwareCosts) {
+  const std::string step = experiment(
+      "experiment: training, calibration: none, model: {dimensions: {layers: 2, hidden: 1024, "
+      "heads: 8, vocabulary: 8192}}, parallel: {tp: 2, sp: true}, batch: {global: 2, sequence: "
+      "512}");
+  const auto told = nlohmann::json::parse(orrery("explain --switches --json " + step, false).out);
+  double last = 1e9;
+  for (const auto& row : told.at("switches")) {
+    const double change = row.at("change_s");
+    EXPECT_LE(std::abs(change), last);
+    last = std::abs(change);
+    EXPECT_NEAR(row.at("step_time_s").get<double>() - told.at("time").at("value").get<double>(),
+                change, 1e-12);
+    if (row.at("switch") != "tp_overlap" || row.at("other") != "none") continue;
+    const auto run = nlohmann::json::parse(
+        orrery("run --json " + step + " --set software.tp_overlap=none", false).out);
+    EXPECT_EQ(run.at("metrics").at("step_time_s"), row.at("step_time_s"));
+    EXPECT_GT(change, 0);
+  }
+  double modules = 0, classes = 0;
+  for (const auto& row : told.at("modules")) modules += row.at("time_s").get<double>();
+  for (const auto& row : told.at("classes")) classes += row.at("time_s").get<double>();
+  EXPECT_NEAR(modules, classes, 1e-12);
 }
 
 TEST_F(Answers, InputsWithoutEffectAreThereForOperatorsAndCollectives) {

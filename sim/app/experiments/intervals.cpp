@@ -187,8 +187,7 @@ std::vector<double> times(std::vector<double> factors, const std::vector<double>
   return factors;
 }
 
-void report_trust(const StepSource& source, RunRecord& record,
-                  const std::vector<double>& beyond) {
+void report_trust(const StepSource& source, RunRecord& record, const std::vector<double>& beyond) {
   const ProvenanceTime time = step_provenance(source);
   record.provenance = provenance_json(time, source.model.calibration());
   if (!time.fitted()) return;

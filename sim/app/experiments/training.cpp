@@ -151,8 +151,10 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
       spread_draws(seed, "what graphs of steps leave out", software.unmodelled.value);
   report_trust(source, record, beyond);
   if (!record.find("step_time_s")->interval) return;
-  add_interval(record, "forward_time_s", times(block_draws(source, built.forward[stage], forward), beyond));
-  add_interval(record, "backward_time_s", times(block_draws(source, built.backward[stage], backward), beyond));
+  add_interval(record, "forward_time_s",
+               times(block_draws(source, built.forward[stage], forward), beyond));
+  add_interval(record, "backward_time_s",
+               times(block_draws(source, built.backward[stage], backward), beyond));
 }
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/effects.h"
 #include "sim/config/output.h"
+#include "workloads/llm/modules.h"
 
 namespace orrery {
 namespace {
@@ -74,6 +75,40 @@ ordered_json longest_of(const ordered_json& kernels, double time) {
   return rows;
 }
 
+/// Kernels by part of the model, the longest part first: what they compute and move, how long they
+/// take, and the bound that most of that time is under.
+ordered_json modules_of(const ordered_json& kernels, double time) {
+  struct Sum {
+    double flops = 0, bytes = 0, time = 0;
+    std::map<std::string, double> bounds;
+  };
+  std::map<std::string_view, Sum> sums;
+  for (const ordered_json& row : kernels) {
+    const double runs = row.at("count");
+    Sum& sum = sums[module_of(row.at("name").get_ref<const std::string&>())];
+    sum.flops += row.at("flops").get<double>() * runs;
+    sum.bytes += row.at("bytes").get<double>() * runs;
+    sum.time += row.at("total_s").get<double>();
+    sum.bounds[row.at("bound")] += row.at("total_s").get<double>();
+  }
+  std::vector<std::pair<std::string_view, Sum>> sorted(sums.begin(), sums.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
+  ordered_json rows = ordered_json::array();
+  for (const auto& [module, sum] : sorted) {
+    const auto bound =
+        std::max_element(sum.bounds.begin(), sum.bounds.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    rows.push_back({{"module", module},
+                    {"flops", sum.flops},
+                    {"bytes", sum.bytes},
+                    {"bound", bound->first},
+                    {"time_s", sum.time},
+                    {"share", sum.time / time}});
+  }
+  return rows;
+}
+
 /// What limits the run, of the rows of its kernels and transfers.
 void explain_limits(const RunRecord& record, ordered_json& explanation) {
   explanation["time"] = explain_time(record);
@@ -89,6 +124,7 @@ void explain_limits(const RunRecord& record, ordered_json& explanation) {
   explanation["classes"] = sums_by(kernels, "class", time);
   explanation["communication"] =
       sums_by(explanation.value("transfers", ordered_json::array()), "class", time);
+  if (record.find("step_time_s") != nullptr) explanation["modules"] = modules_of(kernels, time);
   explanation["longest"] = longest_of(kernels, time);
 }
 

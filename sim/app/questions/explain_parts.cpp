@@ -54,6 +54,24 @@ void add_shares(const ordered_json& explanation, const char* key, const char* co
   answer.add(std::move(table));
 }
 
+void add_modules(const ordered_json& explanation, Answer& answer) {
+  const auto rows = explanation.find("modules");
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{"kernels by part of the model"},
+               {"FLOPs", Align::kRight},
+               {"bytes", Align::kRight},
+               {"bound"},
+               {"time", Align::kRight},
+               {"share", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    table.add_row({row.at("module"), format_si(row.at("flops"), "FLOP"),
+                   format_si(row.at("bytes"), "B"), row.at("bound"),
+                   format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
 void add_longest(const ordered_json& explanation, Answer& answer) {
   const auto rows = explanation.find("longest");
   if (rows == explanation.end() || rows->empty()) return;
@@ -99,6 +117,41 @@ void add_rows(const ordered_json& explanation, const char* key, const std::strin
   }
   answer.add("\n");
   answer.add(std::move(table));
+}
+
+/// "+12.3 ms", "-1.2 %".
+std::string signed_text(double value, const std::string& text) {
+  return (value >= 0 ? "+" : "-") + text;
+}
+
+void add_switches(const ordered_json& explanation, Answer& answer) {
+  const auto rows = explanation.find("switches");
+  if (rows == explanation.end()) return;
+  if (rows->empty()) answer.add("\nno switches: only training steps have software\n");
+  if (rows->empty()) return;
+  const double now = explanation.at("time").at("value");
+  Table table({{"switch of the software"},
+               {"now"},
+               {"other"},
+               {"step then", Align::kRight},
+               {"change", Align::kRight},
+               {"share", Align::kRight}});
+  std::string same;
+  for (const ordered_json& row : *rows) {
+    const double change = row.at("change_s");
+    if (change == 0) {
+      same += (same.empty() ? "" : ", ") + row.at("switch").get<std::string>() + " " +
+              row.at("other").get<std::string>();
+      continue;
+    }
+    table.add_row({row.at("switch"), row.at("value"), row.at("other"),
+                   format_si(row.at("step_time_s"), "s"),
+                   signed_text(change, format_si(std::abs(change), "s")),
+                   signed_text(change, format_percent(std::abs(change) / now))});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+  if (!same.empty()) answer.add("would change nothing: " + same + "\n");
 }
 
 void add_links(const ordered_json& links, Answer& answer) {
@@ -223,7 +276,9 @@ Answer explanation_parts(const ordered_json& explanation, bool configuration) {
   add_shares(explanation, "bounds", "bound", "kernels by what limits them", answer);
   add_shares(explanation, "classes", "class", "kernels by class", answer);
   add_shares(explanation, "communication", "class", "transfers, hidden or not", answer);
+  add_modules(explanation, answer);
   add_longest(explanation, answer);
+  add_switches(explanation, answer);
   add_links(explanation.at("links"), answer);
   add_operator(explanation, answer);
   add_sizes(explanation, answer);

@@ -5,6 +5,7 @@
 #include "sim/app/questions/explain.h"
 #include "sim/app/questions/explain_parts.h"
 #include "sim/app/questions/question.h"
+#include "sim/app/questions/switches.h"
 
 namespace orrery {
 namespace {
@@ -12,18 +13,24 @@ namespace {
 struct ExplainQuestion {
   std::string file;
   std::vector<std::string> set;
-  bool config = false;  ///< every value with its origin, too
+  bool config = false;    ///< every value with its origin, too
+  bool switches = false;  ///< the step with every other value of every switch, too
 
   void take(Options& options) {
     options.positional("EXPERIMENT", file, "experiment file (YAML)");
     options.set(set);
+    options.flag("--switches", switches,
+                 "what every switch of the step's software costs or saves: a replay each");
     options.flag("--config", config, "every value with its origin, too");
   }
 
   Answer answer() const {
     expect_kind(file, "experiment");
     const LoadedExperiment loaded = load_experiment(file, set);
-    const nlohmann::ordered_json explanation = explain(loaded);
+    nlohmann::ordered_json explanation = explain(loaded);
+    const auto& time = explanation.at("time");
+    if (switches && !time.is_null())
+      explanation["switches"] = switch_changes(loaded, time.at("value"));
     Answer answer = explanation_parts(explanation, config);
     answer.json = explanation;
     answer.warnings = loaded.warnings;

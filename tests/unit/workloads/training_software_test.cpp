@@ -137,9 +137,14 @@ TEST(FullAccumulation, SlowsFp8ProductsOfBackwardPassesAlone) {
     return names;
   };
   EXPECT_TRUE(slow(layer_forward(gpt(), gpt().layers[0], work)).empty());
-  const std::set<std::string> gradients = {
-      "qkv dgrad", "qkv wgrad", "attention output dgrad", "attention output wgrad",
-      "up dgrad",  "up wgrad",  "down dgrad",             "down wgrad"};
+  const std::set<std::string> gradients = {"qkv dgrad",
+                                           "qkv wgrad",
+                                           "attention output dgrad",
+                                           "attention output wgrad",
+                                           "up dgrad",
+                                           "up wgrad",
+                                           "down dgrad",
+                                           "down wgrad"};
   EXPECT_EQ(slow(layer_backward(gpt(), gpt().layers[0], work)), gradients);
   work.precision = Precision::kBf16;
   EXPECT_TRUE(slow(layer_backward(gpt(), gpt().layers[0], work)).empty());

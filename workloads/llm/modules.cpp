@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/modules.h"
+
+#include <utility>
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kAttention = "attention", kMlp = "MLP", kExperts = "experts",
+                           kEmbedding = "embedding", kHead = "head and loss",
+                           kOptimizer = "optimizer";
+
+/// Beginnings of the names that the files of this folder and of training/ give.
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention", kAttention},
+                                                                    {"qkv", kAttention},
+                                                                    {"query", kAttention},
+                                                                    {"key", kAttention},
+                                                                    {"value", kAttention},
+                                                                    {"latent", kAttention},
+                                                                    {"rotary", kAttention},
+                                                                    {"cache", kAttention},
+                                                                    {"mlp", kMlp},
+                                                                    {"gate-up", kMlp},
+                                                                    {"up", kMlp},
+                                                                    {"down", kMlp},
+                                                                    {"activation", kMlp},
+                                                                    {"expert", kExperts},
+                                                                    {"shared expert", kExperts},
+                                                                    {"router", kExperts},
+                                                                    {"permute", kExperts},
+                                                                    {"combine", kExperts},
+                                                                    {"embedding", kEmbedding},
+                                                                    {"final norm", kHead},
+                                                                    {"head", kHead},
+                                                                    {"loss", kHead},
+                                                                    {"logits", kHead},
+                                                                    {"sample", kHead},
+                                                                    {"adam", kOptimizer},
+                                                                    {"gradient ", kOptimizer},
+                                                                    {"weight cast", kOptimizer}};
+
+}  // namespace
+
+std::string_view module_of(std::string_view kernel) {
+  for (const auto& [beginning, module] : kNames)
+    if (kernel.starts_with(beginning)) return module;
+  return "other";
+}
+
+}  // namespace orrery
