@@ -159,6 +159,8 @@ std::vector<Probe> software_probes() {
        training("dgx_h100",
                 "dropout: true, parallel: {dp: 4}, batch: {global: 8, sequence: 1024}, software: "
                 "{gradient_reduction_overlap: true, bucket_parameters: 30e6}")},
+      {{"software.cp_comm_type"},
+       training("dgx_h100", "parallel: {cp: 4}, batch: {global: 4, sequence: 2048}")},
   };
 }
 
@@ -230,6 +232,9 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: inference, system: dgx_h100, model: deepseek_v2_lite, phase: decode, "
        "kv_length: 1024, parallel: {tp: 4}, batch: {micro: 2}}",
        {"parallel.dcp=4"}},
+      {"parallel.cp_a2a",
+       training("dgx_h100", "parallel: {cp: 4}, batch: {global: 4, sequence: 2048}"),
+       {"parallel.cp_a2a=2", "software.cp_comm_type=a2a+p2p"}},
       {"lora.target_modules",
        decode("batch: {micro: 8, sequence: 512}, lora: {max_loras: 4}"),
        {"lora.target_modules=[o_proj]"}},

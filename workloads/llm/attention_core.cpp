@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/context_training.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -21,23 +22,17 @@ KernelClass kind_of(const LayerTask& task, const AttentionPart& part) {
 AttentionPart only_part(const LayerTask& task) { return task.work.attention_parts().front(); }
 
 /// Masks are drawn inside the kernel.
-double dropout_rate(const LayerTask& task) {
-  return task.work.dropout ? task.work.software->attention_dropout.value : 1;
+double dropout_rate(const LayerWork& work) {
+  return work.dropout ? work.software->attention_dropout.value : 1;
 }
 
-/// Five products against two: scores again, then the gradients of softmax, values, queries and
-/// keys.
 void flash_backward(StepList& steps, const LayerTask& task) {
-  const AttentionCore core = attention_core(task, only_part(task));
-  const CoreSize size = core_size(core);
-  Kernel kernel = flash_attention("attention backward", core);
-  kernel.attention.backward = true;
-  kernel.matrix_flops = Flops(2 * size.pairs * real(3 * core.qk_dim + 2 * core.v_dim));
-  kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
-  kernel.read = size.query + size.keys + size.values + 2 * size.output;
-  kernel.written = size.query + size.keys + size.values;
-  kernel.rate = task.work.software->attention_backward.value * dropout_rate(task);
-  steps.then(kernel);
+  const AttentionPart part = only_part(task);
+  if (task.work.split.ranks > 1) {
+    split_attention_backward(steps, task, part);
+  } else {
+    steps.then(attention_gradient("attention backward", attention_core(task, part), task.work));
+  }
   frees(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
 }
 
@@ -105,10 +100,11 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
   const AttentionCore core = attention_core(task, part);
   const bool first = forward == Forward::kFirst;
   if (task.work.flash_attention) {
-    Kernel kernel = flash_attention("attention", core);
-    if (task.work.phase == Phase::kTraining)
-      kernel.rate = task.work.software->attention_forward.value * dropout_rate(task);
-    steps.then(kernel);
+    if (task.work.split.ranks > 1) {
+      split_attention_forward(steps, task, part);
+    } else {
+      steps.then(attention_forward("attention", core, task.work));
+    }
     if (first)
       makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
     return;
@@ -152,6 +148,27 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& part) {
       std::min(bytes, element_bytes(core.precision));  // a prefill over fp8 runs in fp8
   core.cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
   return core;
+}
+
+Kernel attention_forward(const std::string& name, const AttentionCore& core,
+                         const LayerWork& work) {
+  Kernel kernel = flash_attention(name, core);
+  if (work.phase == Phase::kTraining)
+    kernel.rate = work.software->attention_forward.value * dropout_rate(work);
+  return kernel;
+}
+
+Kernel attention_gradient(const std::string& name, const AttentionCore& core,
+                          const LayerWork& work) {
+  const CoreSize size = core_size(core);
+  Kernel kernel = flash_attention(name, core);
+  kernel.attention.backward = true;
+  kernel.matrix_flops = Flops(2 * size.pairs * real(3 * core.qk_dim + 2 * core.v_dim));
+  kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
+  kernel.read = size.query + size.keys + size.values + 2 * size.output;
+  kernel.written = size.query + size.keys + size.values;
+  kernel.rate = work.software->attention_backward.value * dropout_rate(work);
+  return kernel;
 }
 
 CoreShape core_shape(const LayerTask& task) {

@@ -39,6 +39,12 @@ CoreShape core_shape(const LayerTask& task);
 /// Scores, softmax and values of one part on this rank.
 AttentionCore attention_core(const LayerTask& task, const AttentionPart& part);
 
+/// FlashAttention of a step, and its gradients: five products against two, for scores are computed
+/// again, then the gradients of softmax, values, queries and keys.
+Kernel attention_forward(const std::string& name, const AttentionCore& core, const LayerWork& work);
+Kernel attention_gradient(const std::string& name, const AttentionCore& core,
+                          const LayerWork& work);
+
 /// Whether a forward pass is the first of its layer, or recomputes what a backward pass needs.
 enum class Forward : std::uint8_t { kFirst, kAgain };
 

@@ -49,6 +49,15 @@ struct AttentionPart {
   bool operator==(const AttentionPart&) const = default;
 };
 
+/// Training: ranks that share the tokens of each sequence (context_training.h).
+struct ContextSplit {
+  int ranks = 1;         ///< all of them
+  int heads = 1;         ///< of them, those that exchange tokens for heads
+  bool gathers = false;  ///< the others gather keys and values, or send them round a ring
+
+  int rest() const { return ranks / heads; }
+};
+
 /// What one rank does in a layer: its tokens, and how the layer is split.
 struct LayerWork {
   Phase phase = Phase::kTraining;
@@ -63,6 +72,8 @@ struct LayerWork {
   /// Inference: see context_parallel.h. With cp, `parts` are those of all cp ranks, and `sequences`
   /// the tokens of one.
   int cp = 1, dcp = 1;
+  /// Training: `query` and `context` are the tokens of one rank.
+  ContextSplit split;
   int ep = 1;
   int etp = 1;
   /// Inputs of products in 8 bits or fewer are quantised by kernels of their own, not by those that

@@ -15,8 +15,16 @@
 namespace orrery {
 
 /// Which ranks a collective of a layer joins.
-enum class Scope : std::uint8_t { kTensor, kExpert, kExpertTensor, kContext, kDecodeContext };
-inline constexpr std::size_t kScopes = 5;
+enum class Scope : std::uint8_t {
+  kTensor,
+  kExpert,
+  kExpertTensor,
+  kContext,
+  kDecodeContext,
+  kContextHeads,  ///< of kContext, runs of ranks that exchange heads
+  kContextRings,  ///< of kContext, one of each such run
+};
+inline constexpr std::size_t kScopes = 7;
 
 /// A collective of a layer, before it is known which real ranks take part. `bytes` as in Transfer.
 struct LayerCollective {

@@ -79,6 +79,10 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
                     "each rank sends its part of a tensor where sequence parallelism leaves it "
                     "whole, and "
                     "receivers gather them")
+          .optional("cp_comm_type", &S::cp_comm_type,
+                    "how ranks that share the tokens of sequences (parallel.cp) exchange what "
+                    "attention needs: keys and values round a ring, or gathered, or tokens for "
+                    "heads (a2a), or both (parallel.cp_a2a); names of Transformer Engine")
           .optional(
               "gradient_reduction_overlap", &S::gradient_reduction_overlap,
               "gradients are reduced over replicas beside the last backward passes, bucket by "

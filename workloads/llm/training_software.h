@@ -59,6 +59,15 @@ enum class MessageOverlap : std::uint8_t {
   kAll,
 };
 
+/// How ranks that share the tokens of each sequence exchange what attention needs
+/// (context_training.h); names of Transformer Engine's cp_comm_type.
+enum class ContextExchange : std::uint8_t {
+  kP2p,        ///< keys and values go round a ring beside attention
+  kAllGather,  ///< keys and values are gathered before attention
+  kA2a,        ///< tokens are exchanged for heads (DeepSpeed Ulysses, arXiv 2309.14509)
+  kA2aP2p,     ///< tokens for heads in groups of parallel.cp_a2a, a ring over these
+};
+
 /// From where collectives inside a system are launched: as nodes of a graph, which network
 /// calibrations measured, or one by one by the host.
 enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
@@ -109,6 +118,10 @@ struct TrainingSoftware {
       MessageOverlap::kInterleaved,
       "recalled: Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
       "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
+  Fact<ContextExchange> cp_comm_type{
+      ContextExchange::kP2p,
+      "recalled: Megatron-Core transformer_config.py: cp_comm_type None, which is Transformer "
+      "Engine's p2p"};
   Fact<bool> gradient_reduction_overlap{
       false,
       "Megatron-Core 0011998 distributed_data_parallel_config.py: overlap_grad_reduce False"};
@@ -203,6 +216,15 @@ struct EnumNames<TensorOverlap> {
       {TensorOverlap::kNone, "none"},
       {TensorOverlap::kWeightGradients, "weight_gradients"},
       {TensorOverlap::kUserBuffers, "user_buffers"}};
+};
+
+template <>
+struct EnumNames<ContextExchange> {
+  static constexpr std::pair<ContextExchange, const char*> values[] = {
+      {ContextExchange::kP2p, "p2p"},
+      {ContextExchange::kAllGather, "all_gather"},
+      {ContextExchange::kA2a, "a2a"},
+      {ContextExchange::kA2aP2p, "a2a+p2p"}};
 };
 
 template <>

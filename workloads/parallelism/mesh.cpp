@@ -23,6 +23,19 @@ RankGroups runs_of(const RankGroups& groups, int length) {
   return runs;
 }
 
+/// Of each group, every `stride`-th rank, from each of the first ones.
+RankGroups strided(const RankGroups& groups, int stride) {
+  RankGroups combs;
+  for (const std::vector<int>& group : groups) {
+    for (std::size_t first = 0; first < static_cast<std::size_t>(stride); ++first) {
+      std::vector<int>& comb = combs.emplace_back();
+      for (std::size_t i = first; i < group.size(); i += static_cast<std::size_t>(stride))
+        comb.push_back(group[i]);
+    }
+  }
+  return combs;
+}
+
 RankGrid megatron_grid(const ParallelConfig& p) {
   return RankGrid({{"tp", p.tp}, {"cp", p.cp}, {"dp", p.dp}, {"pp", p.pp}});
 }
@@ -49,6 +62,10 @@ std::vector<int> Mesh::stage(int pp) const { return all_.ranks_at({{"pp", pp}});
 
 Mesh::Groups Mesh::groups(const std::vector<std::string>& along, int pp) const {
   if (along == std::vector<std::string>{"dcp"}) return runs_of(groups({"tp"}, pp), parallel_.dcp);
+  if (along == std::vector<std::string>{"cp a2a"})
+    return runs_of(groups({"cp"}, pp), parallel_.cp_a2a);
+  if (along == std::vector<std::string>{"cp p2p"})
+    return strided(groups({"cp"}, pp), parallel_.cp_a2a);
   const auto has_all = [&](const RankGrid& grid) {
     return std::all_of(along.begin(), along.end(),
                        [&](const std::string& axis) { return grid.has(axis); });

@@ -31,7 +31,9 @@ class Mesh {
   std::vector<int> stage(int pp) const;
   /// Groups along the given axes of one grid, {"tp"} or {"cp", "dp"}, on a stage. {"dcp"}: of each
   /// tensor parallel group, the ranks that follow each other and share a cache (vLLM,
-  /// distributed/parallel_state.py).
+  /// distributed/parallel_state.py). {"cp a2a"}, {"cp p2p"}: of each context parallel group, runs
+  /// of cp_a2a ranks, and one rank of each run (Megatron-Core, parallel_state.py,
+  /// hierarchical_context_parallel_sizes).
   /// @throws std::invalid_argument where no grid has all of them
   Groups groups(const std::vector<std::string>& along, int pp) const;
   Groups pairs(int from_pp, int to_pp) const;  ///< {source, destination} for every rank of a stage

@@ -16,14 +16,16 @@ struct Rule {
   bool (*holds)(const ParallelConfig&);
 };
 
-constexpr std::array<Rule, 8> kRules{{
+constexpr std::array<Rule, 9> kRules{{
     {"tp", "all degrees must be at least 1",
      [](const ParallelConfig& p) {
-       return p.tp >= 1 && p.pp >= 1 && p.vpp >= 1 && p.dp >= 1 && p.cp >= 1 && p.dcp >= 1 &&
-              p.ep >= 1 && p.etp >= 1;
+       return p.tp >= 1 && p.pp >= 1 && p.vpp >= 1 && p.dp >= 1 && p.cp >= 1 && p.cp_a2a >= 1 &&
+              p.dcp >= 1 && p.ep >= 1 && p.etp >= 1;
      }},
     {"dcp", "dcp must divide tp: ranks of a tensor parallel group share the cache",
      [](const ParallelConfig& p) { return p.dcp < 1 || p.tp % p.dcp == 0; }},
+    {"cp_a2a", "cp_a2a must divide cp: ranks of a context parallel group exchange heads",
+     [](const ParallelConfig& p) { return p.cp_a2a < 1 || p.cp % p.cp_a2a == 0; }},
     {"zero", "zero must be 0 (copied optimizer), 1 (distributed optimizer), 2 or 3",
      [](const ParallelConfig& p) { return p.zero >= 0 && p.zero <= 3; }},
     {"zero", "unsupported: sharded gradients or weights (zero 2 and 3)",
@@ -54,8 +56,13 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
         .optional("vpp", &P::vpp, "chunks of layers per stage (schedule: interleaved)", degree)
         .optional("dp", &P::dp, "data parallel replicas", degree)
         .optional("cp", &P::cp,
-                  "context parallel ranks of inference and serving, which share the tokens of "
-                  "prompts and the cache (vLLM: prefill_context_parallel_size)",
+                  "context parallel ranks, which share the tokens of sequences in training "
+                  "(Megatron-Core: context_parallel_size), in inference those of prompts and the "
+                  "cache (vLLM: prefill_context_parallel_size)",
+                  degree)
+        .optional("cp_a2a", &P::cp_a2a,
+                  "training with cp_comm_type a2a+p2p: ranks of cp that exchange heads "
+                  "(Megatron-Core: the first of hierarchical_context_parallel_sizes)",
                   degree)
         .optional("dcp", &P::dcp,
                   "ranks of tp that share the cache where they would hold the same KV heads (vLLM: "
@@ -90,9 +97,9 @@ void require_consistent(const ParallelConfig& parallel) {
 
 void require_supported(const ParallelConfig& parallel) {
   require_consistent(parallel);
-  if (parallel.cache_shards() == 1) return;
-  throw config::KeyError(parallel.cp > 1 ? "parallel.cp" : "parallel.dcp",
-                         "unsupported: context parallelism of training (cp > 1, dcp > 1)");
+  if (parallel.dcp == 1) return;
+  throw config::KeyError("parallel.dcp",
+                         "unsupported: training has no cache that dcp ranks could share");
 }
 
 }  // namespace orrery

@@ -14,13 +14,16 @@ struct ParallelConfig {
   int pp = 1;       ///< pipeline stages
   int vpp = 1;      ///< chunks of layers per stage (interleaved schedule)
   int dp = 1;       ///< data parallel replicas
-  int cp = 1;       ///< context parallel: ranks that share the tokens of prompts and the cache
+  int cp = 1;       ///< context parallel: ranks that share the tokens of sequences, and the cache
+  int cp_a2a = 1;   ///< training, a2a+p2p: of cp, ranks that exchange heads; the others form rings
   int dcp = 1;   ///< decode context parallel: of tp, ranks that share the cache of their KV heads
   int ep = 1;    ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
   int etp = 1;   ///< tensor parallel inside experts: ranks that share each expert's matrices
   int zero = 1;  ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed
                  ///< optimizer)
 
+  /// Ranks that hold the same weights, but for experts.
+  int replicas() const { return dp * cp; }
   int ranks() const { return tp * pp * dp * cp; }
   /// Ranks that each have another part of the cache of a sequence.
   int cache_shards() const { return cp * dcp; }
@@ -33,7 +36,7 @@ std::string ranks_text(const ParallelConfig& parallel);
 /// The checks of the schema, for configurations that were not read from a file.
 /// @throws config::KeyError naming the first combination that is wrong or not modelled.
 void require_consistent(const ParallelConfig& parallel);
-/// The same for steps that know no context parallelism: those of training.
+/// The same for steps of training, which have no cache.
 /// @throws config::KeyError likewise
 void require_supported(const ParallelConfig& parallel);
 

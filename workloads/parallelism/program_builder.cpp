@@ -30,10 +30,23 @@ ScopeParts parts_of(Scope scope) {
       return {"etp", kExpertTensorStream};
     case Scope::kContext:
       return {"cp", kContextStream};
+    case Scope::kContextHeads:
+      return {"cp a2a", kContextStream};
+    case Scope::kContextRings:
+      return {"cp p2p", kContextStream};
     case Scope::kDecodeContext:
       break;
   }
   return {"dcp", kDecodeContextStream};
+}
+
+/// Of each rank, a message to the next one of its group, from the last to the first.
+Mesh::Groups ring_neighbours(const Mesh::Groups& groups) {
+  Mesh::Groups pairs;
+  for (const std::vector<int>& group : groups)
+    for (std::size_t i = 0; i < group.size(); ++i)
+      pairs.push_back({group[i], group[(i + 1) % group.size()]});
+  return pairs;
 }
 
 }  // namespace
@@ -82,12 +95,16 @@ TransferId ProgramBuilder::once(Transfer transfer, const Groups& groups) {
 TransferId ProgramBuilder::collective(const LayerCollective& collective, int stage) {
   const ScopeParts parts = parts_of(collective.scope);
   Transfer transfer;
-  transfer.purpose = parts.axis;
-  transfer.name = transfer_name(transfer.purpose, collective.kind, stage, collective.bytes);
+  const std::string axis = parts.axis;
+  transfer.purpose = axis.substr(0, axis.find(' '));
+  transfer.name = transfer_name(axis, collective.kind, stage, collective.bytes);
   transfer.kind = collective.kind;
   transfer.bytes = collective.bytes;
   transfer.routing = collective.routing;
-  return once(std::move(transfer), [&] { return mesh_.groups({parts.axis}, stage); });
+  return once(std::move(transfer), [&] {
+    const Mesh::Groups groups = mesh_.groups({parts.axis}, stage);
+    return transfer.kind == TransferKind::kSendReceive ? ring_neighbours(groups) : groups;
+  });
 }
 
 TransferId ProgramBuilder::message(const std::string& direction, int from, int to, Bytes bytes) {

@@ -37,7 +37,8 @@ class ProgramBuilder {
 
   const Mesh& mesh() const { return mesh_; }
   KernelId kernel(const Kernel& kernel);
-  /// A collective of a stage over its groups along the axis of its scope.
+  /// A collective of a stage over its groups along the axis of its scope; a send_receive goes from
+  /// each rank of a group to the next.
   TransferId collective(const LayerCollective& collective, int stage);
   /// Activations (`purpose` "pp forward") or gradients ("pp backward") between two stages.
   TransferId message(const std::string& direction, int from, int to, Bytes bytes);

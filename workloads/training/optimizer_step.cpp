@@ -63,7 +63,7 @@ OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& con
   const ParallelConfig& parallel = config.parallel;
   const RankParameters p = stage_parameters(model, parallel, placement_of(config), stage);
   const bool sharded = parallel.zero >= 1;
-  return {.dense = static_cast<double>(p.dense()) / (sharded ? parallel.dp : 1),
+  return {.dense = static_cast<double>(p.dense()) / (sharded ? parallel.replicas() : 1),
           .experts = static_cast<double>(p.experts) / (sharded ? expert_replicas(parallel) : 1)};
 }
 

@@ -8,7 +8,7 @@
 namespace orrery {
 
 int expert_replicas(const ParallelConfig& parallel) {
-  return parallel.tp * parallel.dp / (parallel.ep * parallel.etp);
+  return parallel.tp * parallel.cp * parallel.dp / (parallel.ep * parallel.etp);
 }
 
 Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind kind, double bytes,
@@ -30,7 +30,7 @@ std::vector<Transfer> ReplicaSync::over_replicas(TransferKind kind, const std::s
                                                  double element) const {
   std::vector<Transfer> transfers;
   const std::string name = what + " " + to_string(kind) + " stage " + std::to_string(stage_);
-  if (mesh_.parallel().dp > 1 && parameters.dense() > 0) {
+  if (mesh_.parallel().replicas() > 1 && parameters.dense() > 0) {
     transfers.push_back(optimizer_transfer(name, "dp", kind,
                                            static_cast<double>(parameters.dense()) * element,
                                            mesh_.groups({"cp", "dp"}, stage_)));

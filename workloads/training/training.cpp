@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "workloads/llm/context_training.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/require.h"
 #include "workloads/training/optimizer_step.h"
@@ -103,7 +104,7 @@ class TrainingBuilder {
   }
 
   bool has_replicas() const {
-    return config_.layers_only == 0 && (config_.parallel.dp > 1 || model_.has_moe());
+    return config_.layers_only == 0 && (config_.parallel.replicas() > 1 || model_.has_moe());
   }
 
   StageBlocks build_blocks(int stage, const std::vector<Pass>& passes) {
@@ -136,8 +137,9 @@ LayerWork layer_work(const TrainingConfig& config) {
   LayerWork work;
   work.phase = Phase::kTraining;
   work.sequences = config.micro_batch;
-  work.query = config.sequence;
-  work.context = config.sequence;
+  work.split = context_split(config.parallel, config.software->cp_comm_type.value);
+  work.query = config.sequence / config.parallel.cp;
+  work.context = work.query;
   work.tp = config.parallel.tp;
   work.sp = config.parallel.sp;
   work.ep = config.parallel.ep;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/llm/context_training.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
 #include "workloads/training/training.h"
@@ -29,9 +30,13 @@ void require_batch(const LlmConfig& model, const TrainingConfig& c) {
           "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
               std::to_string(c.sequence),
           {std::to_string(model.positions), {}});
-  require(!c.parallel.sp || c.micro_batch * c.sequence % c.parallel.tp == 0,
+  require_split_sequences(model, c.parallel, c.software->cp_comm_type.value, c.sequence);
+  require(c.parallel.cp == 1 || c.flash_attention, Paths{"flash_attention", "parallel.cp"},
+          "context parallelism needs attention without scores in memory (flash_attention: true)");
+  const std::int64_t tokens = c.micro_batch * c.sequence / c.parallel.cp;
+  require(!c.parallel.sp || tokens % c.parallel.tp == 0,
           Paths{"batch.sequence", "parallel.sp", "batch.micro"},
-          "sequence parallelism: the " + std::to_string(c.micro_batch * c.sequence) +
+          "sequence parallelism: the " + std::to_string(tokens) +
               " tokens of a micro-batch do not divide by tp = " + std::to_string(c.parallel.tp),
           {{}, {"batch.sequence: " + nearest_multiple(c.sequence, c.parallel.tp) + " would do"}});
 }
