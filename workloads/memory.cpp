@@ -33,36 +33,81 @@ class PassMemory {
   }
 
   /// Over all passes of a stage, in the order of the schedule.
-  MemoryProfile of_stage(int stage) {
+  struct Step {
+    MemoryProfile profile;
+    std::string fullest;  ///< see MemoryUse::when
+  };
+  Step of_stage(int stage) {
     std::map<std::pair<int, Pass::Kind>, MemoryProfile> known;
-    MemoryProfile all;
-    for (const Pass& pass : schedule_of(config_).passes(pipeline_shape(config_), stage)) {
+    const std::vector<Pass> passes = schedule_of(config_).passes(pipeline_shape(config_), stage);
+    Step step;
+    std::size_t fullest = 0;
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const Pass& pass = passes[i];
       const auto [entry, added] = known.try_emplace({pass.chunk, pass.kind});
       if (added) entry->second = of_pass({stage, pass.chunk}, pass.kind);
-      all.then(entry->second);
+      const Bytes before = step.profile.peak();
+      step.profile.then(entry->second);
+      if (step.profile.peak() > before) fullest = i;
     }
-    return all;
+    step.fullest = pass_text(passes, fullest);
+    return step;
   }
 
  private:
+  static std::string pass_text(const std::vector<Pass>& passes, std::size_t at) {
+    const bool forward = passes[at].kind == Pass::Kind::kForward;
+    return std::string("in the ") + (forward ? "forward" : "backward") + " pass of micro-batch " +
+           std::to_string(passes[at].micro_batch) + ", " + std::to_string(at + 1) + " of " +
+           std::to_string(passes.size()) + " passes";
+  }
+
+  /// A part of a pass through a layer.
+  enum class Part : std::uint8_t { kForward, kAgain, kGradients };
   /// Passes through a layer; most layers of a model are alike.
   struct Layer {
     LayerConfig config;
-    std::map<Pass::Kind, MemoryProfile> passes;
+    LayerWork work;
+    std::map<std::pair<Part, Pass::Kind>, MemoryProfile> parts;
+
+    bool is(const LayerConfig& other, const LayerWork& done) const {
+      return other == config && done.recompute == work.recompute &&
+             done.input_again == work.input_again;
+    }
   };
 
-  const MemoryProfile& of_layer(std::int64_t index, Pass::Kind kind) {
+  const MemoryProfile& of_layer(const RecomputeUnit& unit, std::int64_t index, Part part,
+                                Pass::Kind kind) {
     const LayerConfig& config = model_.layers[static_cast<std::size_t>(index)];
+    const LayerWork work = unit.work(work_, index);
     auto layer = std::find_if(layers_.begin(), layers_.end(),
-                              [&](const Layer& other) { return other.config == config; });
-    if (layer == layers_.end()) layer = layers_.insert(layer, {config, {}});
-    const auto [pass, added] = layer->passes.try_emplace(kind);
+                              [&](const Layer& other) { return other.is(config, work); });
+    if (layer == layers_.end()) layer = layers_.insert(layer, {config, work, {}});
+    const auto [entry, added] = layer->parts.try_emplace({part, kind});
     if (added) {
-      pass->second = kind == Pass::Kind::kForward
-                         ? memory_profile(layer_forward(model_, config, work_))
-                         : of_part(layer_backward(model_, config, work_), kind);
+      entry->second = part == Part::kForward ? memory_profile(layer_forward(model_, config, work))
+                      : part == Part::kAgain ? of_part(layer_again(model_, config, work), kind)
+                                             : of_part(layer_gradients(model_, config, work), kind);
     }
-    return pass->second;
+    return entry->second;
+  }
+
+  MemoryProfile of_layers(const std::vector<RecomputeUnit>& units, Pass::Kind kind) {
+    MemoryProfile all;
+    if (kind == Pass::Kind::kForward) {
+      for (const RecomputeUnit& unit : units)
+        for (std::int64_t i = 0; i < unit.layers.count; ++i)
+          all.then(of_layer(unit, unit.layers.first + i, Part::kForward, kind));
+      return all;
+    }
+    for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+      const std::int64_t first = unit->layers.first, count = unit->layers.count;
+      for (std::int64_t i = 0; i < count; ++i)
+        all.then(of_layer(*unit, first + i, Part::kAgain, kind));
+      for (std::int64_t i = count; i-- > 0;)
+        all.then(of_layer(*unit, first + i, Part::kGradients, kind));
+    }
+    return all;
   }
 
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind) {
@@ -73,8 +118,7 @@ class PassMemory {
         config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
     MemoryProfile all;
     if (head && !forward) all.then(of_part(head_backward(model_, work_), kind));
-    for (std::int64_t i = 0; i < range.count; ++i)
-      all.then(of_layer(range.first + (forward ? i : range.count - 1 - i), kind));
+    all.then(of_layers(recompute_units(config_.recompute, range), kind));
     if (head && forward) all.then(memory_profile(head_forward(model_, work_)));
     return all;
   }
@@ -205,13 +249,14 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
   PassMemory memory(trained, config);
   std::vector<MemoryUse> stages;
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
-    const MemoryProfile step = memory.of_stage(stage);
+    const auto [step, fullest] = memory.of_stage(stage);
     MemoryUse use = training_states(trained, config, stage);
     use.activations = step.peak(TensorRole::kActivation);
     use.working = step.peak(TensorRole::kWorking);
     // A layer that is recomputed whole has its input twice, as if the second pass had its own.
-    if (config.recompute == Recompute::kFull) use.working += layer_input;
+    if (config.recompute.granularity == Recompute::kFull) use.working += layer_input;
     use.logits = step.peak(TensorRole::kLogits);
+    use.when = "on stage " + std::to_string(stage) + " " + fullest;
     stages.push_back(use);
   }
   return stages;

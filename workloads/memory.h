@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sim/units/units.h"
@@ -18,6 +19,10 @@ struct MemoryUse {
   Bytes working;      ///< the most that is alive only while one layer runs
   Bytes kv_cache;
   Bytes logits;  ///< output projection and softmax of one micro-batch, on the last stage
+
+  /// Training: "in forward pass 8 of 64": where activations, working memory and logits together
+  /// have their peak.
+  std::string when;
 
   Bytes total() const {
     return weights + gradients + optimizer + activations + working + kv_cache + logits;

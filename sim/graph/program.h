@@ -12,12 +12,19 @@
 
 namespace orrery {
 
+/// What a rank has in memory all the time: "weights", "optimizer".
+struct HeldMemory {
+  std::string what;
+  Bytes bytes;
+};
+
 /// A representative rank: the blocks it runs in order, and the real ranks it stands for (identical
 /// ranks are folded; all of them do the same at the same time).
 struct Role {
   std::string name;            ///< "pp 3"
   std::vector<BlockId> calls;  ///< blocks in program order; a block may be called many times
   std::vector<int> ranks;
+  std::vector<HeldMemory> held = {};  ///< memory that is there from the start to the end
 };
 
 /// A whole run as SPMD templates: what is replayed. Streams of a role execute their operators in

@@ -19,6 +19,8 @@ enum class TensorRole : std::uint8_t {
   kLogits,      ///< scores of the vocabulary and what the loss makes of them
 };
 inline constexpr std::size_t kTensorRoles = 3;
+/// "activations", "working", "logits": parts of memory as results name them.
+const char* to_string(TensorRole role);
 
 /// A tensor of one rank that outlives the operator which makes it.
 struct Tensor {

@@ -37,6 +37,7 @@ Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptio
     sharing_ =
         std::make_unique<DeviceSharing>(program, costs, *options.slowdowns, queue_, kComputeEnd);
   }
+  if (timeline_ != nullptr) memory_ = std::make_unique<MemoryTrack>(program, *timeline_);
   place_cursors();
   start_all();
 }
@@ -142,6 +143,7 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
     return;
   }
   cursor.begun = now;
+  if (memory_) memory_->starts(cursor.role, block_of(cursor), cursor.head->id, now);
   if (cursor.head->kind == OperatorKind::kCompute) {
     cursor.state = State::kComputing;
     Picoseconds& enqueued = accounts_[cursor.role].enqueued;
@@ -255,6 +257,7 @@ void Replayer::finish(std::uint32_t index, Picoseconds now) {
   }
   if (timeline_ != nullptr) {
     record_span(cursor, now);
+    memory_->ends(cursor.role, block_of(cursor), cursor.head->id, now);
   }
   if (observer_ != nullptr) observe(cursor, now);
   advance(cursor);

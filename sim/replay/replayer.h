@@ -11,6 +11,7 @@
 #include "sim/network/flow_network.h"
 #include "sim/replay/device_sharing.h"
 #include "sim/replay/link_schedule.h"
+#include "sim/replay/memory_track.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
@@ -94,6 +95,10 @@ class Replayer final : public Agenda {
     return static_cast<std::uint32_t>(&cursor - cursors_.data());
   }
 
+  BlockId block_of(const Cursor& cursor) const {
+    return program_.roles[cursor.role].calls[cursor.position >> 32];
+  }
+
   void check_costs() const;
   void freeze_blocks();
   void check_operator(const FrozenOperator& op) const;
@@ -125,6 +130,7 @@ class Replayer final : public Agenda {
   const Program& program_;
   const Costs& costs_;
   Timeline* timeline_;
+  std::unique_ptr<MemoryTrack> memory_;  ///< null: without timeline
   UseObserver* observer_;
   std::uint32_t streams_;  ///< streams per role
   std::vector<FrozenBlock> blocks_;

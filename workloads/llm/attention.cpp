@@ -36,7 +36,15 @@ std::int64_t rotated_width(const LayerTask& task) {
   return (shape.query_heads + shape.kv_heads) * shape.qk_dim;
 }
 
-/// Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
+void rotary_backward(StepList& steps, const LayerTask& task) {
+  if (task.model.positions > 0) return;
+  steps.then(
+      rotate("rotary backward", task.work.precision, task.work.tokens(), rotated_width(task)));
+}
+
+}  // namespace
+
+// Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
 void rotary_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
@@ -55,14 +63,6 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   }
   steps.then(kernel);
 }
-
-void rotary_backward(StepList& steps, const LayerTask& task) {
-  if (task.model.positions > 0) return;
-  steps.then(
-      rotate("rotary backward", task.work.precision, task.work.tokens(), rotated_width(task)));
-}
-
-}  // namespace
 
 std::vector<Linear> attention_linears(const LayerTask& task) {
   return {qkv_of(task), output_of(task)};
@@ -98,8 +98,12 @@ void grouped_attention_backward(StepList& steps, const LayerTask& task) {
                       rotated_width(task), {2 * bytes, bytes, vector_cost::kNormBackward}));
     frees(steps, task, {kept::unnormed_heads});
   }
+  if (w.recomputes(RecomputeModule::kLayernorm)) {
+    steps.then(norm_forward("attention norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::attention_input});
+  }
   column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
-  frees(steps, task, {kept::attention_input});
+  frees(steps, task, {kept::attention_input, kept::saved_products});
 }
 
 }  // namespace orrery

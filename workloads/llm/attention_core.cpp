@@ -95,26 +95,21 @@ std::int64_t input_width(const LayerTask& task) {
   return shape.query_heads * shape.qk_dim + shape.kv_heads * (shape.qk_dim + shape.v_dim);
 }
 
-void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
-                  Forward forward) {
+void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const AttentionCore core = attention_core(task, part);
-  const bool first = forward == Forward::kFirst;
   if (task.work.flash_attention) {
     if (task.work.split.ranks > 1) {
       split_attention_forward(steps, task, part);
     } else {
       steps.then(attention_forward("attention", core, task.work));
     }
-    if (first)
-      makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
+    makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
     return;
   }
   for (const Kernel& kernel : kernels_of(stored_attention(core, task.work.dropout)))
     steps.then(kernel);
-  if (first) makes(steps, task, {kept::queries_keys_values});
+  makes(steps, task, {kept::queries_keys_values});
   makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
-  if (first && task.work.recompute == Recompute::kSelective)
-    frees(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
 
 }  // namespace
@@ -180,15 +175,14 @@ CoreShape core_shape(const LayerTask& task) {
   return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.head_dim};
 }
 
-void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
-                            Forward forward) {
-  core_forward(steps, task, part, forward);
+void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+  core_forward(steps, task, part);
   copy_layout(steps, task, "attention output transpose", result_width(task));
 }
 
 void attention_core_backward(StepList& steps, const LayerTask& task) {
-  if (task.work.recompute == Recompute::kSelective) {
-    attention_core_forward(steps, task, only_part(task), Forward::kAgain);
+  if (task.work.recomputes(RecomputeModule::kCoreAttn)) {
+    attention_core_forward(steps, task.again(), only_part(task));
     uses(steps, task, {kept::queries_keys_values});
   }
   copy_layout(steps, task, "attention output transpose backward", result_width(task));

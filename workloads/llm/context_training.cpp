@@ -231,7 +231,7 @@ class SplitAttention {
   const LayerTask& task_;
   ContextSplit split_;
   double bytes_;
-  AttentionCore core_;  ///< of a rank's tokens, once heads are exchanged
+  AttentionCore core_;  ///< attention of a rank once heads are exchanged
   Tensor buffers_;
 };
 

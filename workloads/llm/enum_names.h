@@ -14,6 +14,20 @@ struct EnumNames<Recompute> {
       {Recompute::kNone, "none"},
       {Recompute::kSelective, "selective"},
       {Recompute::kFull, "full"},
+      {Recompute::kOperators, "operators"},
+  };
+};
+
+template <>
+struct EnumNames<RecomputeModule> {
+  static constexpr std::pair<RecomputeModule, const char*> values[] = {
+      {RecomputeModule::kCoreAttn, "core_attn"},
+      {RecomputeModule::kMlp, "mlp"},
+      {RecomputeModule::kMoe, "moe"},
+      {RecomputeModule::kMoeAct, "moe_act"},
+      {RecomputeModule::kLayernorm, "layernorm"},
+      {RecomputeModule::kMlaUpProj, "mla_up_proj"},
+      {RecomputeModule::kSharedExperts, "shared_experts"},
   };
 };
 

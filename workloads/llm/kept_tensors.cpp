@@ -14,10 +14,26 @@ double input_bytes(const LayerWork& work) {
 
 double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
-/// A tensor that full recomputation makes again.
+/// A tensor that recomputation of layers and of operators makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
-  const bool again = task.work.recompute == Recompute::kFull;
+  const Recompute recompute = task.work.recompute;
+  const bool again = recompute == Recompute::kFull || recompute == Recompute::kOperators;
   return {name, Bytes(bytes), again ? TensorRole::kWorking : TensorRole::kActivation};
+}
+
+/// A tensor that is made again with one of these parts as well.
+Tensor of_modules(Tensor tensor, const LayerTask& task,
+                  std::initializer_list<RecomputeModule> modules) {
+  for (const RecomputeModule module : modules)
+    if (task.work.recomputes(module)) tensor.role = TensorRole::kWorking;
+  return tensor;
+}
+
+/// Output of attention, which recomputation of operators keeps.
+Tensor of_core(const char* name, const LayerTask& task, double bytes) {
+  Tensor tensor = of_layer(name, task, bytes);
+  if (task.work.recompute == Recompute::kOperators) tensor.role = TensorRole::kActivation;
+  return tensor;
 }
 
 /// [rows, hidden] of `element` bytes, where the layer has `there`.
@@ -31,9 +47,8 @@ Tensor square_of(const char* name, const LayerTask& task, double element) {
   const LayerWork& w = task.work;
   const double elements =
       real(w.sequences * core_shape(task).query_heads) * real(w.query) * real(w.context);
-  const bool again = w.recompute != Recompute::kNone;
-  return {name, Bytes(w.flash_attention ? 0 : elements * element),
-          again ? TensorRole::kWorking : TensorRole::kActivation};
+  return of_modules(of_layer(name, task, w.flash_attention ? 0 : elements * element), task,
+                    {RecomputeModule::kCoreAttn});
 }
 
 bool has_output_norms(const LayerTask& task) { return task.model.norms_per_layer >= 4; }
@@ -67,7 +82,11 @@ void tell(StepList& steps, const LayerTask& task, TensorEvent::What what,
 }  // namespace
 
 void makes(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors) {
-  tell(steps, task, TensorEvent::What::kMakes, tensors);
+  for (const KeptTensor tensor : tensors) {
+    const bool again = tensor(task).role == TensorRole::kWorking;
+    if (again == (task.forward == Forward::kAgain))
+      tell(steps, task, TensorEvent::What::kMakes, {tensor});
+  }
 }
 
 void uses(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors) {
@@ -82,7 +101,7 @@ namespace kept {
 
 Tensor layer_input(const LayerTask& task) {
   Tensor tensor = rows_of("layer input", task, bytes_of(task));
-  tensor.role = TensorRole::kActivation;
+  tensor.role = task.work.input_again ? TensorRole::kWorking : TensorRole::kActivation;
   return tensor;
 }
 
@@ -107,7 +126,8 @@ Tensor mlp_residual_mask(const LayerTask& task) {
 }
 
 Tensor attention_input(const LayerTask& task) {
-  return rows_of("attention input", task, input_bytes(task.work));
+  return of_modules(rows_of("attention input", task, input_bytes(task.work)), task,
+                    {RecomputeModule::kLayernorm});
 }
 
 Tensor latent_norm_input(const LayerTask& task) {
@@ -135,27 +155,28 @@ Tensor unnormed_heads(const LayerTask& task) {
 Tensor queries_keys_values(const LayerTask& task) {
   const CoreShape c = core_shape(task);
   const double columns = real(c.query_heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim));
-  return of_layer("queries, keys and values", task,
-                  real(task.work.tokens()) * columns * bytes_of(task));
+  return of_modules(of_layer("queries, keys and values", task,
+                             real(task.work.tokens()) * columns * bytes_of(task)),
+                    task, {RecomputeModule::kMlaUpProj});
 }
 
 Tensor attention_sums(const LayerTask& task) {
   const double heads = task.work.flash_attention ? real(core_shape(task).query_heads) : 0;
-  return of_layer("attention sums", task, real(task.work.tokens()) * 4 * heads);
+  return of_core("attention sums", task, real(task.work.tokens()) * 4 * heads);
 }
 
 Tensor attention_result(const LayerTask& task) {
   const double element = task.work.flash_attention ? bytes_of(task) : 0;
-  return of_layer("attention result", task,
-                  real(task.work.tokens()) * real(result_columns(task)) * element);
+  return of_core("attention result", task,
+                 real(task.work.tokens()) * real(result_columns(task)) * element);
 }
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
   const bool shared = w.flash_attention && !w.narrow_inputs;
   const double element = shared ? 0 : input_bytes(w);
-  return of_layer("attention output input", task,
-                  real(w.tokens()) * real(result_columns(task)) * element);
+  return of_core("attention output input", task,
+                 real(w.tokens()) * real(result_columns(task)) * element);
 }
 
 Tensor probabilities(const LayerTask& task) {
@@ -170,68 +191,97 @@ Tensor dropped_probabilities(const LayerTask& task) {
   return square_of("dropped probabilities", task, task.work.dropout ? bytes_of(task) : 0);
 }
 
+Tensor saved_products(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const CoreShape c = core_shape(task);
+  const double columns = real(c.query_heads * c.qk_dim + c.kv_heads * c.v_dim) +
+                         real(task.model.mlp.intermediate) / w.tp;
+  const double elements =
+      real(w.tokens()) * columns + real(w.row_tokens()) * real(task.model.hidden);
+  const bool kept = w.recompute == Recompute::kOperators;
+  return {"saved products", Bytes(kept ? elements * bytes_of(task) : 0), TensorRole::kActivation};
+}
+
 Tensor mlp_input(const LayerTask& task) {
-  return rows_of("mlp input", task, input_bytes(task.work));
+  return of_modules(rows_of("mlp input", task, input_bytes(task.work)), task,
+                    {RecomputeModule::kLayernorm});
 }
 
 Tensor mlp_function_input(const LayerTask& task) {
   const double width = real(task.model.mlp.intermediate) / task.work.tp;
-  return of_layer("mlp function input", task,
-                  real(task.work.tokens()) * width * function_columns(task) * bytes_of(task));
+  return of_modules(
+      of_layer("mlp function input", task,
+               real(task.work.tokens()) * width * function_columns(task) * bytes_of(task)),
+      task, {RecomputeModule::kMlp});
 }
 
 Tensor down_input(const LayerTask& task) {
   const double width = real(task.model.mlp.intermediate) / task.work.tp;
-  return of_layer("down input", task, real(task.work.tokens()) * width * input_bytes(task.work));
+  return of_modules(
+      of_layer("down input", task, real(task.work.tokens()) * width * input_bytes(task.work)), task,
+      {RecomputeModule::kMlp});
 }
 
 Tensor router_input(const LayerTask& task) {
-  return of_layer("router input", task,
-                  real(task.work.split_tokens()) * real(task.model.hidden) * bytes_of(task));
+  return of_modules(
+      of_layer("router input", task,
+               real(task.work.split_tokens()) * real(task.model.hidden) * bytes_of(task)),
+      task, {RecomputeModule::kLayernorm});
 }
 
 Tensor router_scores(const LayerTask& task) {
-  return of_layer("router scores", task,
-                  real(task.work.split_tokens()) * real(task.model.moe.experts) * bytes_of(task));
+  return of_modules(
+      of_layer("router scores", task,
+               real(task.work.split_tokens()) * real(task.model.moe.experts) * bytes_of(task)),
+      task, {RecomputeModule::kMoe});
 }
 
 Tensor shared_input(const LayerTask& task) {
   const bool copied = task.work.narrow_inputs && task.model.moe.shared_intermediate > 0;
-  return of_layer("shared expert input", task,
-                  real(task.work.split_tokens()) * real(task.model.hidden) *
-                      (copied ? input_bytes(task.work) : 0));
+  return of_modules(of_layer("shared expert input", task,
+                             real(task.work.split_tokens()) * real(task.model.hidden) *
+                                 (copied ? input_bytes(task.work) : 0)),
+                    task, {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
 }
 
 Tensor shared_function_input(const LayerTask& task) {
-  return of_layer("shared function input", task,
-                  shared_elements(task) * function_columns(task) * bytes_of(task));
+  return of_modules(of_layer("shared function input", task,
+                             shared_elements(task) * function_columns(task) * bytes_of(task)),
+                    task, {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
 }
 
 Tensor shared_down_input(const LayerTask& task) {
-  return of_layer("shared down input", task, shared_elements(task) * input_bytes(task.work));
+  return of_modules(
+      of_layer("shared down input", task, shared_elements(task) * input_bytes(task.work)), task,
+      {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
 }
 
 Tensor expert_input(const LayerTask& task) {
-  return of_layer(
-      "expert input", task,
-      routed_rows(task) * real(task.model.hidden) * task.work.etp * input_bytes(task.work));
+  return of_modules(of_layer("expert input", task,
+                             routed_rows(task) * real(task.model.hidden) * task.work.etp *
+                                 input_bytes(task.work)),
+                    task, {RecomputeModule::kMoe});
 }
 
 Tensor expert_function_input(const LayerTask& task) {
-  return of_layer("expert function input", task,
-                  routed_rows(task) * real(task.model.moe.intermediate) * function_columns(task) *
-                      bytes_of(task));
+  return of_modules(of_layer("expert function input", task,
+                             routed_rows(task) * real(task.model.moe.intermediate) *
+                                 function_columns(task) * bytes_of(task)),
+                    task, {RecomputeModule::kMoe});
 }
 
 Tensor expert_down_input(const LayerTask& task) {
-  return of_layer("expert down input", task,
-                  routed_rows(task) * real(task.model.moe.intermediate) * input_bytes(task.work));
+  return of_modules(
+      of_layer("expert down input", task,
+               routed_rows(task) * real(task.model.moe.intermediate) * input_bytes(task.work)),
+      task, {RecomputeModule::kMoe, RecomputeModule::kMoeAct});
 }
 
 Tensor expert_outputs(const LayerTask& task) {
   const int copies = task.work.ep == 1 ? task.work.etp : 1;
-  return of_layer("expert outputs", task,
-                  routed_rows(task) * real(task.model.hidden) * copies * bytes_of(task));
+  return of_modules(of_layer("expert outputs", task,
+                             routed_rows(task) * real(task.model.hidden) * copies * bytes_of(task)),
+                    task, {RecomputeModule::kMoe});
 }
 
 Tensor logits(const LlmConfig& model, const LayerWork& work) {

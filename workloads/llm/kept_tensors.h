@@ -9,12 +9,13 @@
 
 namespace orrery {
 
-/// A tensor that the forward pass of a layer leaves for its backward pass. Under selective
-/// recomputation those of the square of scores are working memory, under full recomputation all but
-/// the layer's input. 0 bytes: the layer has none.
+/// A tensor that the forward pass of a layer leaves for its backward pass. What is computed again
+/// is working memory: under selective recomputation that of its parts, under full recomputation all
+/// but the layer's input. 0 bytes: the layer has none.
 using KeptTensor = Tensor (*)(const LayerTask& task);
 
-/// The last of `steps` makes, uses or frees them, if steps tell.
+/// The last of `steps` makes, uses or frees them, if steps tell. Working memory is made by forward
+/// passes that compute again, what is kept by first ones.
 void makes(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
 void uses(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
 void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
@@ -50,6 +51,10 @@ Tensor output_projection_input(const LayerTask& task);
 Tensor probabilities(const LayerTask& task);
 Tensor attention_mask(const LayerTask& task);
 Tensor dropped_probabilities(const LayerTask& task);
+
+/// What recomputation of operators keeps of matrix products: queries and values, the first matrix
+/// of a gated MLP and the last, every second of seven.
+Tensor saved_products(const LayerTask& task);
 
 Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);

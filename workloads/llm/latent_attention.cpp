@@ -173,6 +173,13 @@ void latent_attention_backward(StepList& steps, const LayerTask& task) {
   row_backward(steps, w, output_of(task));
   if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
+  if (w.recomputes(RecomputeModule::kMlaUpProj)) {
+    column_forward(steps, w, {query_of(task)}, latent_width(task));
+    const Linear up = key_value_of(task);
+    steps.then(gemm(up.name, up.precision, {w.tokens(), up.out, up.in}));
+    steps.then(assemble(task, w.tokens()));
+    makes(steps, task.again(), {kept::queries_keys_values});
+  }
   attention_core_backward(steps, task);
   Kernel rotary = assemble(task, w.tokens());
   rotary.name = "rotary backward";
@@ -183,6 +190,10 @@ void latent_attention_backward(StepList& steps, const LayerTask& task) {
                     a.q_lora_rank + a.kv_lora_rank,
                     {2 * bytes, bytes, vector_cost::kNormBackward}));
   frees(steps, task, {kept::latent_norm_input});
+  if (w.recomputes(RecomputeModule::kLayernorm)) {
+    steps.then(norm_forward("attention norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::attention_input});
+  }
   local_backward(steps, w, down_of(task), w.row_tokens());
   frees(steps, task, {kept::attention_input});
 }

@@ -11,11 +11,18 @@
 
 namespace orrery {
 
+/// Whether a forward pass is the first of its layer, or recomputes what a backward pass needs.
+enum class Forward : std::uint8_t { kFirst, kAgain };
+
 /// A layer of a model and what one rank does in it.
 struct LayerTask {
   const LlmConfig& model;
   const LayerConfig& layer;
   const LayerWork& work;
+  Forward forward = Forward::kFirst;
+
+  /// The same, computed again.
+  LayerTask again() const { return {model, layer, work, Forward::kAgain}; }
 
   /// A mixture of experts works on 1/tp of the tokens whatever `sp` says, so what comes before it
   /// is scattered, unless every rank routes all tokens.
@@ -45,14 +52,10 @@ Kernel attention_forward(const std::string& name, const AttentionCore& core, con
 Kernel attention_gradient(const std::string& name, const AttentionCore& core,
                           const LayerWork& work);
 
-/// Whether a forward pass is the first of its layer, or recomputes what a backward pass needs.
-enum class Forward : std::uint8_t { kFirst, kAgain };
-
 /// Scores, softmax and values of one part. FlashAttention (Dao 2023) computes only what causal
 /// masks leave; without it Megatron-LM computes and stores the whole square. 16-bit even where
 /// weights are quantised.
-void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part,
-                            Forward forward = Forward::kFirst);
+void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void attention_core_backward(StepList& steps, const LayerTask& task);
 
 /// Matrices of grouped attention, and of an MLP without experts.
@@ -71,6 +74,9 @@ void mlp_forward(StepList& steps, const LayerTask& task);
 void mlp_backward(StepList& steps, const LayerTask& task);
 void moe_forward(StepList& steps, const LayerTask& task);
 void moe_backward(StepList& steps, const LayerTask& task);
+
+/// Rotary positions of queries and keys; in inference with the cache.
+void rotary_forward(StepList& steps, const LayerTask& task);
 
 /// RMSNorm or LayerNorm of [rows, hidden]. In inference it also adds the residual (one fused
 /// kernel).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,10 +30,26 @@ const char* to_string(Phase phase);
 /// 5).
 enum class Recompute : std::uint8_t {
   kNone,
-  kSelective,  ///< scores, softmax, dropout and values of attention
+  kSelective,  ///< parts of a layer (RecomputeModule)
   kFull,       ///< every layer, from its input
+  /// All but every second matrix product and attention, as TorchTitan's selective_ac_option op
+  /// (torchtitan/distributed/activation_checkpoint.py).
+  kOperators,
 };
 const char* to_string(Recompute recompute);
+
+/// Parts of a layer that selective recomputation may compute again: Megatron-Core's
+/// recompute_modules (transformer_config.py).
+enum class RecomputeModule : std::uint8_t {
+  kCoreAttn,       ///< scores, softmax, dropout and values of attention
+  kMlp,            ///< MLP without experts, from its input
+  kMoe,            ///< router, experts, shared experts and exchanges, from their input
+  kMoeAct,         ///< function between the matrices of experts
+  kLayernorm,      ///< norms before attention and MLP, or experts
+  kMlaUpProj,      ///< up-projections of latents, and rotary positions
+  kSharedExperts,  ///< shared experts, from their input
+};
+inline constexpr std::size_t kRecomputeModules = 7;
 
 /// Sequences that attention works on by kernels of their own: of one phase, with equal numbers of
 /// new tokens.
@@ -52,7 +70,7 @@ struct AttentionPart {
 /// Training: ranks that share the tokens of each sequence (context_training.h).
 struct ContextSplit {
   int ranks = 1;         ///< all of them
-  int heads = 1;         ///< of them, those that exchange tokens for heads
+  int heads = 1;         ///< ranks among them that exchange tokens for heads
   bool gathers = false;  ///< the others gather keys and values, or send them round a ring
 
   int rest() const { return ranks / heads; }
@@ -106,10 +124,17 @@ struct LayerWork {
   bool flash_attention = true;
   bool dropout = false;
   Recompute recompute = Recompute::kNone;
+  /// Whether each RecomputeModule is computed again, under kSelective.
+  std::array<bool, kRecomputeModules> modules = {true};
+  /// Under kFull: the layer's input is computed again, with the layers before it.
+  bool input_again = false;
   /// Training: never null.
   std::shared_ptr<const TrainingSoftware> software = default_software();
   bool tensors = false;  ///< training: steps say which tensors they make, use and free
 
+  bool recomputes(RecomputeModule module) const {
+    return recompute == Recompute::kSelective && modules[static_cast<std::size_t>(module)];
+  }
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return sequences * query; }
   /// Tokens of this rank where the group splits them (the largest share).

@@ -75,23 +75,15 @@ void feed_backward(StepList& steps, const LayerTask& task) {
   task.layer.moe ? moe_backward(steps, task) : mlp_backward(steps, task);
 }
 
-/// Whether steps name what they keep: the first forward pass of a layer that is recomputed whole
-/// keeps nothing but its input.
-bool tells_tensors(const LayerTask& task, Forward forward) {
-  return task.work.tensors &&
-         (forward == Forward::kAgain || task.work.recompute != Recompute::kFull);
-}
-
-StepList attention_half(const LayerTask& task, Forward forward) {
+StepList attention_half(const LayerTask& task) {
   LayerWork of_attention = task.work;
   of_attention.precision = task.precision(task.layer.attention);
-  const LayerTask attention{task.model, task.layer, of_attention};
+  const LayerTask attention{task.model, task.layer, of_attention, task.forward};
   const std::int64_t second = second_half_rows(task);
   StepList steps;
   steps.tell_tensors(task.work.tensors);
   steps.then(norm_forward("attention norm", attention, task.work.row_tokens()));
-  if (forward == Forward::kFirst) makes(steps, task, {kept::layer_input});
-  steps.tell_tensors(tells_tensors(task, forward));
+  makes(steps, task, {kept::layer_input});
   attention_forward(steps, attention);
   output_norm_forward(steps, "attention output norm", task, second,
                       kept::attention_output_norm_input);
@@ -99,10 +91,10 @@ StepList attention_half(const LayerTask& task, Forward forward) {
   return steps;
 }
 
-StepList feed_half(const LayerTask& task, Forward forward) {
+StepList feed_half(const LayerTask& task) {
   const std::int64_t rows = task.work.row_tokens();
   StepList steps;
-  steps.tell_tensors(tells_tensors(task, forward));
+  steps.tell_tensors(task.work.tensors);
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
   if (task.model.norms_per_layer > 1) {
     steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
@@ -111,6 +103,43 @@ StepList feed_half(const LayerTask& task, Forward forward) {
   feed_forward(steps, task);
   output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
   residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
+  makes(steps, task, {kept::saved_products});
+  return steps;
+}
+
+/// A part of a matrix's columns, as a product of its own.
+Linear columns_of(Linear linear, const char* name, std::int64_t out) {
+  linear.name = name;
+  linear.out = out;
+  return linear;
+}
+
+/// Forward operators of a layer without experts but every second product (queries, values, the
+/// first and the last matrix of the MLP are kept) and attention. Nothing needs what comes behind
+/// the MLP's function.
+StepList operators_again(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const Linear qkv = attention_linears(task).front(), output = attention_linears(task).back();
+  const Linear up = mlp_linears(task).front(), down = mlp_linears(task).back();
+  StepList steps;
+  steps.tell_tensors(w.tensors);
+  steps.then(norm_forward("attention norm", task, w.row_tokens()));
+  column_forward(steps, w, {columns_of(qkv, "key", shape.kv_heads * shape.qk_dim)},
+                 task.model.hidden);
+  makes(steps, task, {kept::attention_input, kept::unnormed_heads});
+  rotary_forward(steps, task);
+  makes(steps, task, {kept::queries_keys_values});
+  steps.then(gemm(output.name, output.precision, {w.tokens(), output.out, output.in}));
+  residual_forward(steps, "attention residual", task, w.row_tokens(),
+                   kept::attention_residual_mask);
+  steps.then(norm_forward("mlp norm", task, w.row_tokens()));
+  makes(steps, task, {kept::mlp_norm_input});
+  column_forward(steps, w, {columns_of(up, "up", down.in)}, task.model.hidden);
+  makes(steps, task, {kept::mlp_input});
+  steps.then(activation("activation", w.function_precision(up.precision), w.tokens(), down.in,
+                        task.model.mlp.gated));
+  makes(steps, task, {kept::mlp_function_input, kept::down_input});
   return steps;
 }
 
@@ -175,12 +204,12 @@ StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer
 
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work) {
-  return attention_half({model, layer, work}, Forward::kFirst);
+  return attention_half({model, layer, work});
 }
 
 StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
                            const LayerWork& work) {
-  return feed_half({model, layer, work}, Forward::kFirst);
+  return feed_half({model, layer, work});
 }
 
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
@@ -189,15 +218,27 @@ StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const L
   return steps;
 }
 
+StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  const LayerTask again{model, layer, work, Forward::kAgain};
+  if (work.recompute == Recompute::kOperators) return operators_again(again);
+  StepList steps;
+  if (work.recompute != Recompute::kFull) return steps;
+  steps.append(attention_half(again));
+  steps.append(feed_half(again));
+  return steps;
+}
+
 StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  StepList steps = layer_again(model, layer, work);
+  steps.append(layer_gradients(model, layer, work));
+  return steps;
+}
+
+StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
   const LayerTask task{model, layer, work};
   const std::int64_t rows = work.row_tokens();
   StepList steps;
   steps.tell_tensors(work.tensors);
-  if (work.recompute == Recompute::kFull) {
-    steps.append(attention_half(task, Forward::kAgain));
-    steps.append(feed_half(task, Forward::kAgain));
-  }
   residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
   output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
   feed_backward(steps, task);

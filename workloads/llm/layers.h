@@ -19,8 +19,14 @@ StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, con
 
 /// One transformer layer on one rank: attention, then MLP or experts.
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
-/// Its backward pass, with what `work.recompute` computes again.
+/// Its backward pass, with what `work.recompute` computes again: layer_again() and
+/// layer_gradients().
 StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+/// What is computed again before the gradients of a layer that is recomputed whole, or all but some
+/// operators.
+StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+/// The gradients of a layer, with the parts of it that are computed again where they are needed.
+StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
 
 /// Token and position embedding of a vocabulary-parallel table.
 StepList embedding_forward(const LlmConfig& model, const LayerWork& work);

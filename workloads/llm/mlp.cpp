@@ -47,10 +47,20 @@ void mlp_forward(StepList& steps, const LayerTask& task) {
 
 void mlp_backward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
+  const bool norm = w.recomputes(RecomputeModule::kLayernorm);
+  const bool whole = w.recomputes(RecomputeModule::kMlp);
+  if (whole) {
+    if (norm) steps.then(norm_forward("mlp norm", task, w.row_tokens()));
+    mlp_forward(steps, task.again());
+  }
   row_backward(steps, w, down_of(task));
   frees(steps, task, {kept::down_input});
   steps.then(activation_backward("activation backward", task, w.tokens(), down_of(task).in));
   frees(steps, task, {kept::mlp_function_input});
+  if (norm && !whole) {
+    steps.then(norm_forward("mlp norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::mlp_input});
+  }
   column_backward(steps, w, {up_of(task)}, task.model.hidden);
   frees(steps, task, {kept::mlp_input});
 }

@@ -237,6 +237,9 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
 
 void shared_backward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
+  const LayerWork& w = task.work;
+  if (w.recomputes(RecomputeModule::kSharedExperts) && !w.recomputes(RecomputeModule::kMoe))
+    steps.move_to(shared_forward(steps, task.again(), steps.cursor()));
   local_backward(steps, task.work, shared_down(task), rows);
   frees(steps, task, {kept::shared_down_input});
   steps.then(
@@ -321,17 +324,22 @@ void expert_weight_gradient(StepList& steps, const LayerTask& task, const std::s
 
 void experts_backward(StepList& steps, const LayerTask& task) {
   const Precision precision = task.work.precision;
+  const LayerWork& w = task.work;
+  if (w.recomputes(RecomputeModule::kMoeAct) && !w.recomputes(RecomputeModule::kMoe)) {
+    steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
+    makes(steps, task.again(), {kept::expert_down_input});
+  }
   std::size_t gradient = steps.cursor();
-  steps.then(gradient_product(
-      task.work, grouped_data_gradient("expert down", precision, expert_down(task))));
+  steps.then(gradient_product(task.work,
+                              grouped_data_gradient("expert down", precision, expert_down(task))));
   expert_weight_gradient(steps, task, "expert down", expert_down(task), gradient);
   frees(steps, task, {kept::expert_down_input});
   steps.then(activation_backward("expert activation backward", task, expert_rows(task),
                                  split_width(task)));
   frees(steps, task, {kept::expert_function_input});
   gradient = steps.cursor();
-  steps.then(gradient_product(
-      task.work, grouped_data_gradient("expert up", precision, expert_up(task))));
+  steps.then(
+      gradient_product(task.work, grouped_data_gradient("expert up", precision, expert_up(task))));
   combine(steps, "dispatch backward", task);
   // After the exchange in issue order, so that it runs beside it.
   expert_weight_gradient(steps, task, "expert up", expert_up(task), gradient);
@@ -377,6 +385,13 @@ void moe_forward(StepList& steps, const LayerTask& task) {
 void moe_backward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(task.work.precision);
   const double copies = real(task.model.moe.experts_per_token);
+  const LayerWork& w = task.work;
+  const bool norm = w.recomputes(RecomputeModule::kLayernorm);
+  const bool whole = w.recomputes(RecomputeModule::kMoe);
+  if (whole) {
+    if (norm) steps.then(norm_forward("mlp norm", task, w.split_tokens()));
+    moe_forward(steps, task.again());
+  }
   if (gathers_tokens(task))
     gather(steps, "combine add backward", task, unquantised(task.work.precision));
   // Gradients of the gates need the experts' outputs.
@@ -385,6 +400,10 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::expert_outputs});
   dispatch(steps, "combine backward", task, unquantised(task.work.precision));
   experts_backward(steps, task);
+  if (norm && !whole) {
+    steps.then(norm_forward("mlp norm", task, w.split_tokens()));
+    makes(steps, task.again(), {kept::router_input});
+  }
   if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);
   steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
   frees(steps, task, {kept::router_scores});

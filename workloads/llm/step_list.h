@@ -21,8 +21,8 @@ enum class Scope : std::uint8_t {
   kExpertTensor,
   kContext,
   kDecodeContext,
-  kContextHeads,  ///< of kContext, runs of ranks that exchange heads
-  kContextRings,  ///< of kContext, one of each such run
+  kContextHeads,  ///< runs of kContext ranks that exchange heads
+  kContextRings,  ///< one rank of each such run
 };
 inline constexpr std::size_t kScopes = 7;
 

@@ -23,7 +23,7 @@ RankGroups runs_of(const RankGroups& groups, int length) {
   return runs;
 }
 
-/// Of each group, every `stride`-th rank, from each of the first ones.
+/// Every `stride`-th rank of each group, from each of the first ones.
 RankGroups strided(const RankGroups& groups, int stride) {
   RankGroups combs;
   for (const std::vector<int>& group : groups) {

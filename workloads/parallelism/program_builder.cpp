@@ -40,7 +40,7 @@ ScopeParts parts_of(Scope scope) {
   return {"dcp", kDecodeContextStream};
 }
 
-/// Of each rank, a message to the next one of its group, from the last to the first.
+/// Messages from each rank to the next one of its group, from the last to the first.
 Mesh::Groups ring_neighbours(const Mesh::Groups& groups) {
   Mesh::Groups pairs;
   for (const std::vector<int>& group : groups)

@@ -135,7 +135,7 @@ BlockId PassBlocks::forward_block(ChunkPlace place) {
   const LayerRange layers = range(place);
   for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
     if (gathers_) gather_weights(block, place.rank, parameters_of(i));
-    block.append(layer_name(i), layer_forward(model_, layer(i), work_));
+    block.append(layer_name(i), layer_forward(model_, layer(i), work_of(place, i)));
   }
   if (has_head(place)) {
     if (gathers_) gather_weights(block, place.rank, head_of(place));
@@ -144,6 +144,21 @@ BlockId PassBlocks::forward_block(ChunkPlace place) {
   if (const auto next = neighbour(place, 1))
     send(block, message("forward", place.rank, *next), kSendForwardStream);
   return block.finish("forward " + block_name(place));
+}
+
+LayerWork PassBlocks::work_of(ChunkPlace place, std::int64_t index) const {
+  return unit_of(recompute_units(config_.recompute, range(place)), index).work(work_, index);
+}
+
+/// Before the gradients of the last layer of a unit, all of it is computed again.
+template <class PartOf>
+void PassBlocks::append_again(BlockBuilder& block, ChunkPlace place, std::int64_t index,
+                              PartOf part) {
+  const auto units = recompute_units(config_.recompute, range(place));
+  const LayerRange unit = unit_of(units, index).layers;
+  if (index + 1 < unit.first + unit.count) return;
+  for (std::int64_t i = unit.first; i <= index; ++i)
+    block.append(layer_name(i), part(layer_again(model_, layer(i), work_of(place, i))));
 }
 
 template <class PartOf>
@@ -156,7 +171,8 @@ void PassBlocks::append_backward(BlockBuilder& block, ChunkPlace place, PartOf p
   }
   const LayerRange layers = range(place);
   for (std::int64_t i = layers.first + layers.count; i-- > layers.first;) {
-    block.append(layer_name(i), part(layer_backward(model_, layer(i), work_)));
+    append_again(block, place, i, part);
+    block.append(layer_name(i), part(layer_gradients(model_, layer(i), work_of(place, i))));
     if (!reduces_) continue;
     bucket.add(parameters_of(i));
     reduce_full(block, bucket, place.rank);

@@ -46,6 +46,7 @@ class PassBlocks {
   bool has_head(ChunkPlace place) const;
   LayerRange range(ChunkPlace place) const;
   const LayerConfig& layer(std::int64_t index) const;
+  LayerWork work_of(ChunkPlace place, std::int64_t index) const;
 
   /// Whether tensor parallel ranks send parts of what all of them have.
   bool scatters_messages() const;
@@ -62,6 +63,8 @@ class PassBlocks {
   /// Appends the backward steps of a chunk for which `part` is asked, last layer first.
   template <class PartOf>
   void append_backward(BlockBuilder& block, ChunkPlace place, PartOf part);
+  template <class PartOf>
+  void append_again(BlockBuilder& block, ChunkPlace place, std::int64_t index, PartOf part);
   /// From the gradients of the slice behind to those of the slice before.
   template <class PartOf>
   BlockId gradient_block(ChunkPlace place, const std::string& name, PartOf part);

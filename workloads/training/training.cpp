@@ -149,7 +149,7 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.precision = config.precision;
   work.flash_attention = config.flash_attention;
   work.dropout = config.dropout;
-  work.recompute = config.recompute;
+  set_recompute(config.recompute, work);
   work.software = config.software;
   return work;
 }

@@ -11,6 +11,7 @@
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
 #include "workloads/schedules/schedule.h"
+#include "workloads/training/recompute.h"
 
 namespace orrery {
 
@@ -21,10 +22,10 @@ struct TrainingConfig {
   std::int64_t micro_batch = 1;   ///< sequences per pass on one data parallel rank
   std::int64_t sequence = 0;      ///< tokens of each sequence
   Precision precision = Precision::kBf16;
-  Recompute recompute = Recompute::kNone;
+  RecomputeConfig recompute;
   std::string schedule = kAutoSchedule;
-  int layers_only = 0;         ///< n > 0: n layers without embedding, head and optimizer
-  bool narrow_inputs = false;  ///< products keep their inputs in fp8 for the backward pass
+  int layers_only = 0;           ///< n > 0: n layers without embedding, head and optimizer
+  bool narrow_inputs = false;    ///< products keep their inputs in fp8 for the backward pass
   double fp8_gradient_rate = 1;  ///< see LayerWork::fp8_gradient_rate
   bool flash_attention = true;
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout

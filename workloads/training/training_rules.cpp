@@ -107,6 +107,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_layers_only(model, config);
   require_experts(model, config);
   require_precision(config);
+  require_recompute(model, config.recompute);
   layer_ranges(trained_model(model, config).layer_count(), config.parallel);
 }
 

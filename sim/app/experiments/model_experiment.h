@@ -48,6 +48,8 @@ struct ModelExperiment : MachineExperiment, LinkKeys {
 
   /// What the ranks of each stage need, under another plan.
   virtual std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const = 0;
+  /// What would make a step fit that does not, as a part of a sentence; empty: nothing is known.
+  virtual std::string fitting_text() const { return {}; }
   /// @throws config::KeyError for a plan that the model cannot be run by
   virtual void require_plan(const LlmConfig& llm) const = 0;
   /// The step as a program, with its size.

@@ -3,6 +3,8 @@
 
 #include "sim/app/experiments/common_metrics.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -154,6 +156,19 @@ std::string states_against_machine(const ModelExperiment& experiment,
          format_si((experiment.usable_memory() * experiment.ranks()).base(), "B") + " usable";
 }
 
+/// "; most of it: activations 53 GB, fullest on stage 0 in the forward pass of micro-batch 3".
+std::string largest_part(const MemoryUse& use) {
+  const MemoryPart* most = std::begin(kMemoryParts);
+  for (const MemoryPart& part : kMemoryParts)
+    if (use.*part.member > use.*most->member) most = &part;
+  std::string name = most->metric.info().name;  // memory.weights_bytes
+  name = name.substr(name.find('.') + 1);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return "; most of it: " + name.substr(0, name.rfind(' ')) + " " +
+         format_si((use.*most->member).base(), "B") +
+         (use.when.empty() ? "" : ", fullest " + use.when);
+}
+
 }  // namespace
 
 bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse>& stages,
@@ -169,11 +184,13 @@ bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse
   add_metric(record, kMemoryShortfallBytes, (worst.total() - usable).base());
   record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
                   format_si(usable.base(), "B") + " usable memory, " +
-                  format_si((worst.total() - usable).base(), "B") + " too much";
+                  format_si((worst.total() - usable).base(), "B") + " too much" +
+                  largest_part(worst);
   if (const std::string hint = expert_parallel_hint(experiment); !hint.empty())
     record.reason += "; " + hint;
   if (worst.optimizer.base() > 0)
     record.reason += "; " + states_against_machine(experiment, stages);
+  record.reason += experiment.fitting_text();
   return false;
 }
 
@@ -204,8 +221,7 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
     options.slowdowns = slowed;
     options.topology = &network.topology();
     ReplayOutcome played;
-    played.power =
-        replay_under_cap(capped, state, program, options, outcome.priced, played.replay);
+    played.power = replay_under_cap(capped, state, program, options, outcome.priced, played.replay);
     played.kernels = outcome.priced.costs.kernels;
     return played;
   };

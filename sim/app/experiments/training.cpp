@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/fitting_changes.h"
 #include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
@@ -67,6 +68,15 @@ void add_overhead(ReplayResult& replay, Seconds overhead) {
   }
 }
 
+/// What ranks of each stage hold all the time, for timelines.
+void hold_states(const std::vector<MemoryUse>& stages, Program& program) {
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    program.roles[i].held = {{"weights", stages[i].weights},
+                             {"gradients", stages[i].gradients},
+                             {"optimizer", stages[i].optimizer}};
+  }
+}
+
 ModelStep sized(const LlmConfig& llm, const TrainingConfig& config, Program program) {
   return {std::move(program), static_cast<double>(config.global_batch * config.sequence),
           model_flops(llm, config)};
@@ -101,6 +111,10 @@ std::vector<MemoryUse> TrainingExperiment::memory(const LlmConfig& llm,
   return training_memory(llm, training(plan));
 }
 
+std::string TrainingExperiment::fitting_text() const {
+  return orrery::fitting_text(fitting_changes(model.build(), training(), usable_memory()));
+}
+
 void TrainingExperiment::require_plan(const LlmConfig& llm) const {
   require_supported(llm, training());
   matrix_peak(system.accelerator, precision);
@@ -126,10 +140,13 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   const LlmConfig llm = model.build();
   const TrainingConfig config = training();
   require_supported(llm, config);
-  const bool fits = check_memory(*this, training_memory(llm, config), record);
+  const std::vector<MemoryUse> memory = training_memory(llm, config);
+  const bool fits = check_memory(*this, memory, record);
   if (!fits && !options.beyond_memory) return;
 
-  TrainingProgram built = build_training(llm, config);
+  const bool traced = !options.trace.empty();
+  TrainingProgram built = build_training(llm, config, traced);
+  if (traced) hold_states(memory, built.program);
   const ModelStep whole = sized(llm, config, std::move(built.program));
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
   const Repricing repricing = [&](PricedProgram& priced) {

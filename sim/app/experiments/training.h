@@ -17,7 +17,7 @@ struct TrainingExperiment final : ModelExperiment {
   std::string schedule = kAutoSchedule;
   int layers_only = 0;
   CacheFormat activation_precision = CacheFormat::kBf16;
-  Recompute recompute = Recompute::kNone;
+  RecomputeConfig recompute;
   bool flash_attention = true;
   bool dropout = false;
   TrainingSoftware software;
@@ -28,6 +28,7 @@ struct TrainingExperiment final : ModelExperiment {
   TrainingConfig training(const ParallelConfig& plan) const;
 
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
+  std::string fitting_text() const override;
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
   std::string batch_text() const override { return std::to_string(batch.global); }

@@ -53,7 +53,7 @@ TEST(Kinds, AnAssignmentMayChangeTheKind) {
       "experiment: inference\nsystem: dgx_h100\nmodel: llama_3_1_8b\n"
       "batch: {micro: 1, sequence: 1024}\n",
       {"experiment=training", "recompute=full"});
-  EXPECT_EQ(other.as<TrainingExperiment>().recompute, Recompute::kFull);
+  EXPECT_EQ(other.as<TrainingExperiment>().recompute.granularity, Recompute::kFull);
 }
 
 TEST(Kinds, AFileThatSaysNoneIsToldWhichThereAre) {

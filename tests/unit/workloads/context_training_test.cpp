@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/config/diagnostics.h"
+#include "sim/graph/memory_profile.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/memory.h"

@@ -53,9 +53,10 @@ std::string text_of(const Case& c) {
   return c.model.name + " norms " + std::to_string(c.model.norms_per_layer) + " pp " +
          std::to_string(p.pp) + " vpp " + std::to_string(p.vpp) + " tp " + std::to_string(p.tp) +
          " sp " + std::to_string(p.sp) + " ep " + std::to_string(p.ep) + " etp " +
-         std::to_string(p.etp) + " recompute " + to_string(c.config.recompute) + " flash " +
-         std::to_string(c.config.flash_attention) + " dropout " + std::to_string(c.config.dropout) +
-         " micro-batches " + std::to_string(c.config.micro_batches());
+         std::to_string(p.etp) + " recompute " + to_string(c.config.recompute.granularity) +
+         " flash " + std::to_string(c.config.flash_attention) + " dropout " +
+         std::to_string(c.config.dropout) + " micro-batches " +
+         std::to_string(c.config.micro_batches());
 }
 
 std::vector<ParallelConfig> plans_of(const LlmConfig& model) {
@@ -113,7 +114,7 @@ void each_case(Visit visit) {
 /// has its input once, and the closed form counts it as kept and as recomputed.
 double counted_twice(const Case& c) {
   const LayerWork work = layer_work(c.config);
-  return c.config.recompute == Recompute::kFull
+  return c.config.recompute.granularity == Recompute::kFull
              ? static_cast<double>(work.row_tokens() * c.model.hidden) *
                    activation_bytes(work.precision)
              : 0;
@@ -161,7 +162,7 @@ TEST(Tensors, OfOneTimeAreFewerThanThePeaksAddedUp) {
           memory_profile(program, program.roles[static_cast<std::size_t>(stage)]).peak().base();
       EXPECT_LE(at_once, figure.kept + working + figure.logits);
       const bool equal_layers = c.model.layers.front() == c.model.layers.back();
-      const bool selective = c.config.recompute == Recompute::kSelective;
+      const bool selective = c.config.recompute.granularity == Recompute::kSelective;
       if (c.config.parallel.vpp == 1 && equal_layers && !selective) {
         EXPECT_EQ(at_once, figure.kept + std::max(working, figure.logits)) << "stage " << stage;
       }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/fitting_changes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/app/experiments/simulate.h"
+#include "tests/unit/app/loaded_text.h"
+#include "workloads/memory.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace literals;
+
+LlmConfig model() {
+  LlmConfig model;
+  model.name = "small";
+  model.hidden = 1024;
+  model.vocabulary = 8192;
+  model.attention.heads = 8;
+  model.attention.kv_heads = 8;
+  model.attention.head_dim = 128;
+  model.mlp.intermediate = 4096;
+  model.layers.resize(8);
+  return model;
+}
+
+TrainingConfig config() {
+  TrainingConfig config;
+  config.parallel = {.dp = 4, .zero = 0};
+  config.micro_batch = 4;
+  config.global_batch = 32;
+  config.sequence = 2048;
+  return config;
+}
+
+Bytes needs(const TrainingConfig& config) {
+  return worst_stage(training_memory(model(), config)).total();
+}
+
+bool offers(const std::vector<FittingChange>& changes, const std::string& text) {
+  return std::any_of(changes.begin(), changes.end(),
+                     [&](const FittingChange& change) { return change.text == text; });
+}
+
+/// Every change that is named fits, and needs what the memory model says of it.
+TEST(FittingChanges, AreThoseThatFit) {
+  const Bytes now = needs(config());
+  const auto changes = fitting_changes(model(), config(), now - 1_B);
+  ASSERT_FALSE(changes.empty());
+  for (const FittingChange& change : changes) EXPECT_LT(change.needs, now);
+  TrainingConfig sharded = config();
+  sharded.parallel.zero = 1;
+  EXPECT_TRUE(offers(changes, "parallel.zero: 1"));
+  EXPECT_EQ(changes.front().needs, needs(sharded));
+  EXPECT_TRUE(offers(changes, "recompute: full"));
+  EXPECT_TRUE(offers(changes, "batch.micro: 2"));
+  EXPECT_TRUE(offers(changes, "parallel: {tp: 2, dp: 2}"));
+}
+
+/// One byte less, and a layer more has to be recomputed.
+TEST(FittingChanges, RecomputeNoMoreLayersThanItTakes) {
+  for (const int layers : {1, 3, 7}) {
+    TrainingConfig block = config();
+    block.recompute = Recompute::kFull;
+    block.recompute.method = RecomputeMethod::kBlock;
+    block.recompute.num_layers = layers;
+    const Bytes usable = needs(block);
+    const auto text = [](int count) {
+      return "recompute: {granularity: full, method: block, num_layers: " + std::to_string(count) +
+             "}";
+    };
+    EXPECT_TRUE(offers(fitting_changes(model(), config(), usable), text(layers)));
+    if (layers < 7)
+      EXPECT_TRUE(offers(fitting_changes(model(), config(), usable - 1_B), text(layers + 1)));
+  }
+}
+
+TEST(FittingChanges, AreNoneWhereNothingHelps) {
+  EXPECT_TRUE(fitting_changes(model(), config(), 1_MB).empty());
+  EXPECT_THAT(fitting_text({}), HasSubstr("no change"));
+  EXPECT_EQ(fitting_text({{"recompute: full", 61_GB}, {"batch.micro: 1", 60_GB}}),
+            "; fits with, each alone: recompute: full (61.0 GB), batch.micro: 1 (60.0 GB)");
+}
+
+TEST(FittingChanges, StandInTheReasonOfAStepThatDoesNotFit) {
+  const LoadedExperiment loaded = test::load(
+      "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {tp: 2, dp: 4}, "
+      "batch: {global: 32, micro: 2, sequence: 8192}}");
+  const RunRecord record = simulate(loaded);
+  EXPECT_EQ(record.status, RunStatus::kInfeasible);
+  EXPECT_THAT(record.reason, HasSubstr("most of it: activations "));
+  EXPECT_THAT(record.reason, HasSubstr("pass of micro-batch 0"));
+  EXPECT_THAT(record.reason, HasSubstr("fits with, each alone: "));
+  EXPECT_THAT(record.reason, HasSubstr("recompute: full ("));
+}
+
+}  // namespace
+}  // namespace orrery
