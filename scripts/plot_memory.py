@@ -11,89 +11,25 @@ Needs Debian's python3-matplotlib.
 """
 
 import argparse
-import struct
 
 from plots import colors, fail, legend_below, pyplot, save
+from timelines import Timeline
 
 HINT = "write it with: orrery run EXPERIMENT --trace FILE (training)"
 COMPONENTS = ["weights", "gradients", "optimizer", "activations", "working", "logits"]
 GIGABYTE = 1e9
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7f) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
-def fields(data):
-    """Number and value of each field of a protobuf message."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = varint(data, at)
-        elif kind == 1:
-            value, at = data[at:at + 8], at + 8
-        elif kind == 2:
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-        elif kind == 5:
-            value, at = data[at:at + 4], at + 4
-        else:
-            raise ValueError("field of kind %d" % kind)
-        yield key >> 3, value
-
-
-# Numbers of google/perfetto, protos/perfetto/trace: trace.proto, trace_packet.proto, track_event/*.proto.
-PACKET, TIMESTAMP, EVENT, DESCRIPTOR = 1, 8, 11, 60
-UUID, NAME, PROCESS, PARENT, PROCESS_NAME = 1, 2, 3, 5, 6
-TRACK, VALUE = 11, 44
-
-
 def read_trace(path):
     """{rank: {component: [(seconds, bytes)]}} of the counters of memory."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        fail("%s: %s" % (path, error.strerror))
-    processes, counters, samples = {}, {}, {}
-    try:
-        for number, packet in fields(data):
-            if number == PACKET:
-                read_packet(dict(fields(packet)), processes, counters, samples)
-    except (IndexError, TypeError, ValueError, struct.error):
-        fail("%s: this is no trace; %s" % (path, HINT))
     ranks = {}
-    for track, (parent, name) in counters.items():
+    for (rank, name), samples in Timeline(path).counters.items():
         words = name.split()
         if words[0] == "memory" and words[-1] == "B":
-            ranks.setdefault(processes[parent], {})[words[1]] = samples[track]
+            ranks.setdefault(rank, {})[words[1]] = samples
     if not ranks:
         fail("%s: has no counters of memory; %s" % (path, HINT))
     return ranks
-
-
-def read_packet(packet, processes, counters, samples):
-    if DESCRIPTOR in packet:
-        track = dict(fields(packet[DESCRIPTOR]))
-        if PROCESS in track:
-            processes[track[UUID]] = dict(fields(track[PROCESS]))[PROCESS_NAME].decode()
-        elif NAME in track:
-            counters[track[UUID]] = (track[PARENT], track[NAME].decode())
-            samples[track[UUID]] = []
-    elif EVENT in packet:
-        event = dict(fields(packet[EVENT]))
-        if VALUE in event:
-            value = struct.unpack("<d", event[VALUE])[0]
-            samples[event[TRACK]].append((packet.get(TIMESTAMP, 0) / 1e9, value))
 
 
 def at_times(samples, times):

@@ -142,8 +142,10 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   const RankParameters p =
       stage_parameters(model, config.parallel, placement_of(config), stage, with_ends);
   MemoryUse use;
-  use.weights = Bytes(real(p.total()) * kWeightBytes);
-  use.gradients = Bytes(real(p.total()) * config.software->gradient_bytes(config.precision));
+  const RankParameters trained = trained_stage(model, config, stage);
+  const std::int64_t adapters = config.lora ? trained.total() : 0;
+  use.weights = Bytes(real(p.total() + adapters) * kWeightBytes);
+  use.gradients = Bytes(real(trained.total()) * config.software->gradient_bytes(config.precision));
   if (with_ends)
     use.optimizer = Bytes(optimizer_shard(model, config, stage).total() * kOptimizerBytes);
   return use;

@@ -78,9 +78,10 @@ ProgramStatistics program_statistics(const Program& program) {
 Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
   const auto tokens = static_cast<double>(config.global_batch * config.sequence);
   const LlmConfig trained = trained_model(model, config);
-  Flops forward = model_flops_per_token(trained, config.sequence, true) * tokens;
+  const std::int64_t seen = config.sequence / config.packed.equal_samples(config.sequence);
+  Flops forward = model_flops_per_token(trained, seen, true) * tokens;
   if (config.layers_only > 0) forward -= head_flops(trained, tokens);
-  return forward * 3;
+  return forward * (config.lora ? 2 : 3);
 }
 
 Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {

@@ -35,7 +35,7 @@ ProgramStatistics program_statistics(const Program& program);
 
 /// FLOPs that the model needs in a step over all ranks, whatever is recomputed, copied or masked:
 /// causal attention counts half of the square, the embedding lookup nothing, backward twice the
-/// forward pass.
+/// forward pass, once where the model is frozen. Adapters are left out.
 Flops model_flops(const LlmConfig& model, const TrainingConfig& config);
 /// The same for an inference step; prefill needs the head only for the last token of every
 /// sequence.

@@ -57,7 +57,7 @@ TEST_F(PlottingScripts, SayThatAFileIsMissingOrNoJson) {
   EXPECT_THAT(store.out, HasSubstr("text.db: file is not a database"));
   const Outcome trace = script("plot_memory.py " + write("step.pftrace", "no trace"));
   EXPECT_EQ(trace.code, 2);
-  EXPECT_THAT(trace.out, HasSubstr("step.pftrace: this is no trace; write it with: orrery run"));
+  EXPECT_THAT(trace.out, HasSubstr("step.pftrace: this is no timeline; write it with: orrery run"));
   const Outcome text = script("plot_roofline.py " + write("device.json", "accelerator: h200\n"));
   EXPECT_EQ(text.code, 2);
   EXPECT_THAT(text.out, HasSubstr("device.json: this is no JSON"));

@@ -232,6 +232,13 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: inference, system: dgx_h100, model: deepseek_v2_lite, phase: decode, "
        "kv_length: 1024, parallel: {tp: 4}, batch: {micro: 2}}",
        {"parallel.dcp=4"}},
+      {"lora.rank",
+       training("dgx_h100", "batch: {global: 2, sequence: 512}, lora: {rank: 32}"),
+       {"lora.rank=64"}},
+      {"packed.mean", training("dgx_h100", "batch: {global: 2, sequence: 512}"), {"packed=128"}},
+      {"packed.deviation",
+       training("dgx_h100", "batch: {global: 2, sequence: 512}, packed: 64"),
+       {"packed.deviation=64"}},
       {"recompute.method",
        training("dgx_h100", "batch: {global: 2, sequence: 512}, recompute: full"),
        {"recompute.method=block"}},

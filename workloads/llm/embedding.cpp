@@ -98,6 +98,7 @@ StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
+  if (work.lora.trains) return steps;  // frozen
   std::size_t gradient = StepList::kStart;
   if (work.sp) {
     gradient = steps.for_weights(tensor_collective("embedding gradient all-gather",

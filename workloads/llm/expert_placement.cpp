@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "workloads/llm/layers.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {
@@ -131,6 +132,18 @@ HeaviestRank heaviest_rank(const MoeConfig& moe, int ep, const std::vector<doubl
     result.slots.push_back({count, chance, count * heaviest[i] / all});
   }
   return result;
+}
+
+std::int64_t expert_slots(const MoeConfig& moe, int ep) {
+  return (moe.experts + moe.redundant + ep - 1) / ep;
+}
+
+double expected_active_slots(const MoeConfig& moe, int ep, double tokens) {
+  const double slots = real(expert_slots(moe, ep));
+  // A token picks experts_per_token different slots of all, so it misses a given one with 1 - k /
+  // slots; tokens are independent.
+  const double miss = 1 - real(moe.experts_per_token) / (slots * ep);
+  return slots * (1 - std::pow(miss, tokens * ep));
 }
 
 }  // namespace orrery

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/kept_tensors.h"
 
+#include <optional>
+
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
 
-/// Bytes an element of what matrix products read and keep for their weight gradients.
-double input_bytes(const LayerWork& work) {
+/// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
+/// a frozen model keep it in 16 bits, matrices without one nothing.
+double input_bytes(const LayerWork& work, std::optional<LoraModule> module = std::nullopt) {
+  if (work.lora.trains)
+    return module && work.lora.changes_module(*module) ? activation_bytes(work.precision) : 0;
   return work.narrow_inputs ? 1 : activation_bytes(work.precision);
 }
 
@@ -126,8 +131,8 @@ Tensor mlp_residual_mask(const LayerTask& task) {
 }
 
 Tensor attention_input(const LayerTask& task) {
-  return of_modules(rows_of("attention input", task, input_bytes(task.work)), task,
-                    {RecomputeModule::kLayernorm});
+  return of_modules(rows_of("attention input", task, input_bytes(task.work, LoraModule::kQkvProj)),
+                    task, {RecomputeModule::kLayernorm});
 }
 
 Tensor latent_norm_input(const LayerTask& task) {
@@ -173,8 +178,8 @@ Tensor attention_result(const LayerTask& task) {
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const bool shared = w.flash_attention && !w.narrow_inputs;
-  const double element = shared ? 0 : input_bytes(w);
+  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains);
+  const double element = shared ? 0 : input_bytes(w, LoraModule::kOProj);
   return of_core("attention output input", task,
                  real(w.tokens()) * real(result_columns(task)) * element);
 }
@@ -191,6 +196,14 @@ Tensor dropped_probabilities(const LayerTask& task) {
   return square_of("dropped probabilities", task, task.work.dropout ? bytes_of(task) : 0);
 }
 
+Tensor adapter_columns(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  double adapters = 0;
+  for (const bool changes : w.lora.changes) adapters += w.lora.trains && changes ? 1 : 0;
+  return of_layer("adapter columns", task,
+                  adapters * real(w.tokens()) * real(w.lora.rank) * bytes_of(task));
+}
+
 Tensor saved_products(const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape c = core_shape(task);
@@ -203,8 +216,8 @@ Tensor saved_products(const LayerTask& task) {
 }
 
 Tensor mlp_input(const LayerTask& task) {
-  return of_modules(rows_of("mlp input", task, input_bytes(task.work)), task,
-                    {RecomputeModule::kLayernorm});
+  return of_modules(rows_of("mlp input", task, input_bytes(task.work, LoraModule::kGateUpProj)),
+                    task, {RecomputeModule::kLayernorm});
 }
 
 Tensor mlp_function_input(const LayerTask& task) {
@@ -218,15 +231,16 @@ Tensor mlp_function_input(const LayerTask& task) {
 Tensor down_input(const LayerTask& task) {
   const double width = real(task.model.mlp.intermediate) / task.work.tp;
   return of_modules(
-      of_layer("down input", task, real(task.work.tokens()) * width * input_bytes(task.work)), task,
-      {RecomputeModule::kMlp});
+      of_layer("down input", task,
+               real(task.work.tokens()) * width * input_bytes(task.work, LoraModule::kDownProj)),
+      task, {RecomputeModule::kMlp});
 }
 
 Tensor router_input(const LayerTask& task) {
-  return of_modules(
-      of_layer("router input", task,
-               real(task.work.split_tokens()) * real(task.model.hidden) * bytes_of(task)),
-      task, {RecomputeModule::kLayernorm});
+  return of_modules(of_layer("router input", task,
+                             real(task.work.split_tokens()) * real(task.model.hidden) *
+                                 (task.work.lora.trains ? 0 : bytes_of(task))),
+                    task, {RecomputeModule::kLayernorm});
 }
 
 Tensor router_scores(const LayerTask& task) {

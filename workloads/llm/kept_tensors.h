@@ -52,6 +52,8 @@ Tensor probabilities(const LayerTask& task);
 Tensor attention_mask(const LayerTask& task);
 Tensor dropped_probabilities(const LayerTask& task);
 
+/// Between the two matrices of all adapters of a layer that is otherwise frozen.
+Tensor adapter_columns(const LayerTask& task);
 /// What recomputation of operators keeps of matrix products: queries and values, the first matrix
 /// of a gated MLP and the last, every second of seven.
 Tensor saved_products(const LayerTask& task);

@@ -63,7 +63,7 @@ Precision LayerWork::function_precision(Precision of_products) const {
 
 std::vector<AttentionPart> LayerWork::attention_parts() const {
   if (parts) return *parts;
-  return {{phase, sequences, query, context, {}, true}};
+  return {{phase, sequences * samples, query / samples, context / samples, {}, true}};
 }
 
 const char* to_string(Recompute recompute) {

@@ -113,7 +113,10 @@ struct LayerWork {
   /// Inference: the rank whose experts get the most tokens, for which the others wait. None: all
   /// ranks get the mean.
   std::optional<HeaviestRank> heaviest;
-  LoraWork lora;  ///< adapters of inference
+  LoraWork lora;  ///< adapters: those of tokens in inference, those that are trained in training
+  /// Training: samples of equal length that are packed into each sequence and see nothing of each
+  /// other.
+  std::int64_t samples = 1;
   /// Inference: one of two batches that take turns, whose exchanges run beside the other's kernels.
   bool takes_turns = false;
   /// Precision in which products of training keep their inputs for the backward pass: that of

@@ -103,7 +103,7 @@ StepList feed_half(const LayerTask& task) {
   feed_forward(steps, task);
   output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
   residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
-  makes(steps, task, {kept::saved_products});
+  makes(steps, task, {kept::saved_products, kept::adapter_columns});
   return steps;
 }
 
@@ -155,7 +155,7 @@ void norm_backward(StepList& steps, const std::string& name, const LayerTask& ta
   const TrainingSoftware& software = *task.work.software;
   const double bytes = activation_bytes(task.work.precision);
   const std::int64_t hidden = task.model.hidden;
-  if (software.norm_backward.value == NormBackward::kTwoPasses) {
+  if (software.norm_backward.value == NormBackward::kTwoPasses && !task.work.lora.trains) {
     steps.aside(stream(name + " of weights", KernelClass::kNormalization, rows, hidden,
                        {2 * bytes, 0, vector_cost::kNormBackward / 2}),
                 {steps.cursor()});
@@ -251,7 +251,7 @@ StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const
                        kept::attention_output_norm_input);
   attention_backward(steps, task);
   norm_backward(steps, "attention norm backward", task, rows, PastBlock::kGradient);
-  frees(steps, task, {kept::layer_input});
+  frees(steps, task, {kept::layer_input, kept::adapter_columns});
   return steps;
 }
 

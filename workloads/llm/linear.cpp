@@ -78,7 +78,9 @@ void add_bias(StepList& steps, const LayerWork& work, const Linear& linear) {
 /// Sums of columns of the output's gradient, where the product of weight gradients has none.
 void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
                        std::int64_t rows, std::size_t gradient) {
-  if (linear.bias == Bias::kNone || work.software->bias_gradients.value == Fusion::kFused) return;
+  if (work.lora.trains || linear.bias == Bias::kNone ||
+      work.software->bias_gradients.value == Fusion::kFused)
+    return;
   steps.for_weights(stream(linear.name + " bias gradient", KernelClass::kElementwise, rows,
                            linear.out, {activation_bytes(work.precision), 0, 1}),
                     {gradient});
@@ -91,9 +93,10 @@ Kernel input_gradient(const LayerWork& work, const Linear& linear, std::int64_t 
 }
 
 /// The gradient of a matrix, added to that of earlier micro-batches.
-/// @return the last step
+/// @return the last step; kStart where the matrix is frozen
 std::size_t add_weight_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
                                 std::int64_t rows, const std::vector<std::size_t>& after) {
+  if (work.lora.trains) return StepList::kStart;  // frozen
   const GradientBuffer buffer = gradient_buffer(work);
   const std::size_t product = steps.for_weights(
       gradient_product(
@@ -190,7 +193,10 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     product_of_parts(steps, work,
                      operand_gather(first.name + " input all-gather", work, first, width),
                      products);
-    for (const Linear& linear : linears) add_bias(steps, work, linear);
+    for (const Linear& linear : linears) {
+      adapter_forward(steps, work, linear);
+      add_bias(steps, work, linear);
+    }
     return;
   }
   if (work.sp) steps.then(operand_gather(first.name + " input all-gather", work, first, width));
@@ -210,13 +216,17 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   for (const Linear& linear : linears) cast(steps, work, linear, Cast::kGradient, work.tokens());
   const std::size_t gradient = steps.cursor();
   std::size_t input = StepList::kStart;
-  if (work.sp) {
+  const bool needs_input = std::any_of(linears.begin(), linears.end(), [&](const Linear& linear) {
+    return !work.lora.trains || is_adapted(work, linear);
+  });
+  if (work.sp && needs_input) {
     const LayerCollective gather =
         operand_gather(name + " input all-gather again", work, linears.front(), width);
     input = overlaps ? steps.for_weights(gather, {gradient}) : steps.then(gather);
   }
   for (const Linear& linear : linears) {
     steps.then(input_gradient(work, linear, work.tokens()));
+    adapter_backward(steps, work, linear, work.tokens(), gradient);
   }
   const auto weight_gradients = [&] {
     std::vector<std::size_t> last;
@@ -273,7 +283,9 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
     local_backward(steps, work, linear, work.tokens());
     return;
   }
+  const std::size_t gradient = steps.cursor();
   product_of_parts(steps, work, gather, {input_gradient(work, linear, work.tokens())});
+  adapter_backward(steps, work, linear, work.tokens(), gradient);
   add_weight_gradient(steps, work, linear, work.tokens(), {steps.cursor()});
 }
 
@@ -281,6 +293,7 @@ void local_backward(StepList& steps, const LayerWork& work, const Linear& linear
                     std::int64_t rows) {
   const std::size_t gradient = steps.cursor();
   steps.then(input_gradient(work, linear, rows));
+  adapter_backward(steps, work, linear, rows, gradient);
   add_weight_gradient(steps, work, linear, rows, {gradient});
 }
 

@@ -8,6 +8,7 @@
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
 #include "workloads/llm/real.h"
+#include "workloads/parallelism/rank_parameters.h"
 #include "workloads/require.h"
 
 namespace orrery {
@@ -16,13 +17,8 @@ namespace {
 constexpr double kAdapterBytes = 2;  ///< lora_dtype: auto is that of the 16-bit model
 constexpr double kBetweenBytes = 4;  ///< buffer of vllm/lora/punica_wrapper/punica_gpu.py
 
-bool has_module(const LoraConfig& lora, LoraModule module) {
-  return std::find(lora.target_modules.begin(), lora.target_modules.end(), module) !=
-         lora.target_modules.end();
-}
-
-bool is_adapted(const LayerWork& work, const Linear& linear) {
-  return linear.adapted && work.lora.changes_module(linear.adapted->module);
+bool has_module(const std::vector<LoraModule>& modules, LoraModule module) {
+  return std::find(modules.begin(), modules.end(), module) != modules.end();
 }
 
 /// Columns between the two products: a rank for each matrix that was packed into this one.
@@ -72,6 +68,27 @@ Kernel expand(const LayerWork& work, const Linear& linear) {
   return kernel;
 }
 
+/// Products of an adapter in training, of all of a matrix that was packed of several.
+GemmShape into_rank(const LayerWork& work, const Linear& linear, std::int64_t rows) {
+  return {.m = rows, .n = work.lora.rank, .k = linear.in};
+}
+GemmShape out_of_rank(const LayerWork& work, const Linear& linear, std::int64_t rows) {
+  return {.m = rows, .n = linear.out, .k = work.lora.rank};
+}
+
+/// Its output, scaled, is added to that of the matrix by kernels of their own (Megatron-Bridge,
+/// peft/lora_layers.py, peft/utils.py ParallelLinearAdapter; recalled).
+void trained_forward(StepList& steps, const LayerWork& work, const Linear& linear) {
+  const Precision precision = unquantised(work.precision);
+  const double bytes = activation_bytes(precision);
+  steps.then(gemm(linear.name + " lora in", precision, into_rank(work, linear, work.tokens())));
+  steps.then(gemm(linear.name + " lora out", precision, out_of_rank(work, linear, work.tokens())));
+  steps.then(stream(linear.name + " lora scale", KernelClass::kElementwise, work.tokens(),
+                    linear.out, {bytes, bytes, 1}));
+  steps.then(stream(linear.name + " lora addition", KernelClass::kElementwise, work.tokens(),
+                    linear.out, {2 * bytes, bytes, 1}));
+}
+
 std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& layer,
                                     const LayerWork& work) {
   const LayerTask task{model, layer, work};
@@ -82,6 +99,10 @@ std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& l
 }
 
 }  // namespace
+
+bool is_adapted(const LayerWork& work, const Linear& linear) {
+  return linear.adapted && work.lora.changes_module(linear.adapted->module);
+}
 
 const config::Schema<LoraConfig>& LoraConfig::schema() {
   using L = LoraConfig;
@@ -114,8 +135,43 @@ LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters)
 
 void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear) {
   if (work.lora.adapters == 0 || !is_adapted(work, linear)) return;
+  if (work.lora.trains) {
+    trained_forward(steps, work, linear);
+    return;
+  }
   steps.then(shrink(work, linear));
   steps.then(expand(work, linear));
+}
+
+void adapter_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                      std::int64_t rows, std::size_t gradient) {
+  if (!work.lora.trains || !is_adapted(work, linear)) return;
+  const Precision precision = unquantised(work.precision);
+  const double bytes = activation_bytes(precision);
+  const GemmShape in = into_rank(work, linear, rows), out = out_of_rank(work, linear, rows);
+  const GradientBuffer buffer = gradient_buffer(work);
+  steps.then(data_gradient(linear.name + " lora out", precision, out));
+  const std::size_t middle = steps.cursor();
+  steps.then(data_gradient(linear.name + " lora in", precision, in));
+  steps.then(stream(linear.name + " lora gradient addition", KernelClass::kElementwise, rows,
+                    linear.in, {2 * bytes, bytes, 1}));
+  steps.for_weights(weight_gradient(linear.name + " lora out", precision, out, buffer), {gradient});
+  steps.for_weights(weight_gradient(linear.name + " lora in", precision, in, buffer), {middle});
+}
+
+RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
+                                  const LayerWork& work) {
+  RankParameters all;
+  for (const Linear& linear : adapted_linears(model, layer, work)) {
+    if (!is_adapted(work, linear)) continue;
+    const LoraModule module = linear.adapted->module;
+    const bool columns = module == LoraModule::kQkvProj || module == LoraModule::kGateUpProj;
+    const std::int64_t in = linear.in * work.lora.rank, out = work.lora.rank * linear.out;
+    all.whole += columns ? in : out;
+    all.split += columns ? out : in;
+  }
+  all.sixteen_bit = all.total();
+  return all;
 }
 
 StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
@@ -132,15 +188,19 @@ Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, cons
   return bytes;
 }
 
-void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64_t adapters,
-                      std::int64_t tokens) {
+void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& modules) {
   require(model.attention.kind == AttentionKind::kGrouped, "lora",
           "adapters of latent attention are not modelled: model '" + model.name + "' has it");
   const bool of_mlp =
-      has_module(lora, LoraModule::kGateUpProj) || has_module(lora, LoraModule::kDownProj);
+      has_module(modules, LoraModule::kGateUpProj) || has_module(modules, LoraModule::kDownProj);
   require(!model.has_moe() || !of_mlp, {"lora.target_modules", "lora"},
           "adapters of experts are not modelled: model '" + model.name + "' has experts",
           {{}, {"target_modules: [qkv_proj, o_proj]"}});
+}
+
+void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64_t adapters,
+                      std::int64_t tokens) {
+  require_adapters(model, lora.target_modules);
   require(adapters <= lora.max_loras, {"adapters", "lora.max_loras"},
           std::to_string(adapters) + " different adapters in a step that has " +
               std::to_string(lora.max_loras) + " slots for them",

@@ -20,6 +20,7 @@ struct LayerWork;
 struct Linear;
 struct LlmConfig;
 struct ParallelConfig;
+struct RankParameters;
 class StepList;
 
 /// Matrices that adapters change, by vLLM's names of its packed modules.
@@ -40,12 +41,17 @@ struct LoraWork {
   std::int64_t adapters = 0;  ///< different ones among the tokens, each of which has one; 0: none
   std::int64_t rank = 0;
   std::array<bool, kLoraModules> changes{};  ///< whether each LoraModule is changed
+  /// Training: the one adapter of each of these matrices has gradients, all else is frozen.
+  bool trains = false;
 
   bool changes_module(LoraModule module) const { return changes[static_cast<std::size_t>(module)]; }
 };
 
 /// @param adapters different ones among the tokens of the step
 LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters);
+
+/// Whether adapters change a matrix.
+bool is_adapted(const LayerWork& work, const Linear& linear);
 
 /// The two products of a matrix with its adapters, which add to its output before ranks add theirs
 /// up; nothing for a matrix that they leave as it is. Of column-parallel matrices each rank has A
@@ -54,12 +60,24 @@ LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters)
 /// lies between the products in fp32.
 void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear);
 
+/// Training: the gradient of a matrix's input through its adapter is added to the one through the
+/// matrix, and behind it come those of the adapter's own two matrices.
+/// @param rows rows of the output's gradient, which is the value of step `gradient`
+void adapter_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                      std::int64_t rows, std::size_t gradient);
+
+/// Training: parameters of the adapters of a layer on a rank.
+RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
+                                  const LayerWork& work);
+
 /// All of that in a layer, alone.
 StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
 
 /// What one adapter of the largest rank takes on a rank in one layer.
 Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
 
+/// @throws config::KeyError for models whose adapters are not known
+void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& modules);
 /// @throws config::KeyError for models and plans whose adapters are not known, and for more
 /// adapters than there are slots, or tokens
 void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64_t adapters,

@@ -2,20 +2,17 @@
 // Mixture of experts on one rank's share of the tokens: route, send every token to the ranks of its
 // experts (dispatch), compute, send back, add up (combine). Routing is balanced, so that a rank
 // receives as many rows as it sends, unless LayerWork::heaviest says otherwise: then this is the
-// rank that receives the most, for which the others wait. Router and shared experts are whole on
-// every rank (each works on its own tokens).
+// rank that receives the most, for which the others wait. Router and shared experts are whole.
 //
 // Where the matrices of experts are split over etp ranks, each of these works on the tokens of all
-// of them, as in Megatron-Core (core/transformer/moe/token_dispatcher.py): with expert parallelism
-// the rows that have arrived are gathered over etp, and the results reduced and scattered before
-// they are sent back (alltoall dispatcher); without it the tokens are gathered before they are
-// copied to the rows of their experts, and reduced once the copies are added up (allgather
-// dispatcher).
+// of them, as in Megatron-Core (moe/token_dispatcher.py): with expert parallelism the rows that
+// have arrived are gathered over etp, and the results reduced and scattered before they are sent
+// back (alltoall dispatcher); without it tokens are gathered before they are copied to the rows of
+// their experts, and reduced once the copies are added up (allgather dispatcher).
 //
 // Serving engines without data parallel attention do neither (LayerWork::all_reduces_experts): each
-// rank routes all tokens to those experts, or parts of them, that it holds, works on its part of
-// the shared experts, and an all-reduce adds up all (vLLM,
-// model_executor/layers/fused_moe/layer.py).
+// rank routes all tokens to the experts, or parts of them, that it holds, works on its part of the
+// shared experts, and an all-reduce adds up all (vLLM, layers/fused_moe/layer.py).
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -31,6 +28,11 @@ namespace orrery {
 namespace {
 
 bool all_reduces(const LayerTask& task) { return task.work.all_reduces_experts; }
+
+/// Whether a part is computed again, but not with all of the experts.
+bool again_alone(const LayerTask& task, RecomputeModule part) {
+  return task.work.recomputes(part) && !task.work.recomputes(RecomputeModule::kMoe);
+}
 
 /// Whether tokens are gathered over etp themselves, not the rows that were made of them.
 bool gathers_tokens(const LayerTask& task) {
@@ -216,9 +218,8 @@ void combine(StepList& steps, const std::string& name, const LayerTask& task) {
   exchange(steps, name, TransferKind::kCombine, task, unquantised(task.work.precision));
 }
 
-Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_element) {
-  return stream(name, KernelClass::kElementwise, permuted_tokens(task), task.model.hidden,
-                per_element);
+Kernel move_rows(const char* name, const LayerTask& task, StreamCost cost) {
+  return stream(name, KernelClass::kElementwise, permuted_tokens(task), task.model.hidden, cost);
 }
 
 /// Beside the main path from `input`: nothing of the routed path waits for it until the results are
@@ -237,8 +238,7 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
 
 void shared_backward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = task.work.split_tokens();
-  const LayerWork& w = task.work;
-  if (w.recomputes(RecomputeModule::kSharedExperts) && !w.recomputes(RecomputeModule::kMoe))
+  if (again_alone(task, RecomputeModule::kSharedExperts))
     steps.move_to(shared_forward(steps, task.again(), steps.cursor()));
   local_backward(steps, task.work, shared_down(task), rows);
   frees(steps, task, {kept::shared_down_input});
@@ -312,6 +312,7 @@ void add_up(StepList& steps, const LayerTask& task, const std::vector<std::size_
 
 void expert_weight_gradient(StepList& steps, const LayerTask& task, const std::string& name,
                             const GroupedShape& shape, std::size_t gradient) {
+  if (task.work.lora.trains) return;  // frozen
   const GradientBuffer buffer = gradient_buffer(task.work);
   const std::size_t product = steps.for_weights(
       gradient_product(task.work,
@@ -323,23 +324,21 @@ void expert_weight_gradient(StepList& steps, const LayerTask& task, const std::s
 }
 
 void experts_backward(StepList& steps, const LayerTask& task) {
-  const Precision precision = task.work.precision;
-  const LayerWork& w = task.work;
-  if (w.recomputes(RecomputeModule::kMoeAct) && !w.recomputes(RecomputeModule::kMoe)) {
+  if (again_alone(task, RecomputeModule::kMoeAct)) {
     steps.then(activation_forward("expert activation", task, expert_rows(task), split_width(task)));
     makes(steps, task.again(), {kept::expert_down_input});
   }
   std::size_t gradient = steps.cursor();
-  steps.then(gradient_product(task.work,
-                              grouped_data_gradient("expert down", precision, expert_down(task))));
+  steps.then(gradient_product(
+      task.work, grouped_data_gradient("expert down", task.work.precision, expert_down(task))));
   expert_weight_gradient(steps, task, "expert down", expert_down(task), gradient);
   frees(steps, task, {kept::expert_down_input});
   steps.then(activation_backward("expert activation backward", task, expert_rows(task),
                                  split_width(task)));
   frees(steps, task, {kept::expert_function_input});
   gradient = steps.cursor();
-  steps.then(
-      gradient_product(task.work, grouped_data_gradient("expert up", precision, expert_up(task))));
+  steps.then(gradient_product(
+      task.work, grouped_data_gradient("expert up", task.work.precision, expert_up(task))));
   combine(steps, "dispatch backward", task);
   // After the exchange in issue order, so that it runs beside it.
   expert_weight_gradient(steps, task, "expert up", expert_up(task), gradient);
@@ -347,18 +346,6 @@ void experts_backward(StepList& steps, const LayerTask& task) {
 }
 
 }  // namespace
-
-std::int64_t expert_slots(const MoeConfig& moe, int ep) {
-  return (moe.experts + moe.redundant + ep - 1) / ep;
-}
-
-double expected_active_slots(const MoeConfig& moe, int ep, double tokens) {
-  const double slots = real(expert_slots(moe, ep));
-  // A token picks experts_per_token different slots of all, so it misses a given one with 1 - k /
-  // slots; tokens are independent.
-  const double miss = 1 - real(moe.experts_per_token) / (slots * ep);
-  return slots * (1 - std::pow(miss, tokens * ep));
-}
 
 void moe_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
@@ -385,11 +372,9 @@ void moe_forward(StepList& steps, const LayerTask& task) {
 void moe_backward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(task.work.precision);
   const double copies = real(task.model.moe.experts_per_token);
-  const LayerWork& w = task.work;
-  const bool norm = w.recomputes(RecomputeModule::kLayernorm);
-  const bool whole = w.recomputes(RecomputeModule::kMoe);
-  if (whole) {
-    if (norm) steps.then(norm_forward("mlp norm", task, w.split_tokens()));
+  const Kernel norm = norm_forward("mlp norm", task, task.work.split_tokens());
+  if (task.work.recomputes(RecomputeModule::kMoe)) {
+    if (task.work.recomputes(RecomputeModule::kLayernorm)) steps.then(norm);
     moe_forward(steps, task.again());
   }
   if (gathers_tokens(task))
@@ -400,8 +385,8 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::expert_outputs});
   dispatch(steps, "combine backward", task, unquantised(task.work.precision));
   experts_backward(steps, task);
-  if (norm && !whole) {
-    steps.then(norm_forward("mlp norm", task, w.split_tokens()));
+  if (again_alone(task, RecomputeModule::kLayernorm)) {
+    steps.then(norm);
     makes(steps, task.again(), {kept::router_input});
   }
   if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);

@@ -103,6 +103,8 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("fp8_gradient_sums", &S::fp8_gradient_sums,
                     "partial sums of fp8 products in backward passes: fast in the matrix units, or "
                     "full in fp32 registers (compute.full_accumulation)")
+          .optional("keeps_narrow_inputs", &S::keeps_narrow_inputs,
+                    "products of 8 bits and less keep their inputs for the backward pass in 8 bits")
           .optional("fp8_gathers", &S::fp8_gathers,
                     "sequence parallelism gathers inputs of such products as they are cast")
           .optional("attention_forward", &S::attention_forward,

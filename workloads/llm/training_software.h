@@ -142,6 +142,10 @@ struct TrainingSoftware {
       Accumulation::kFull,
       "Transformer Engine 0004dbd pytorch/module/base.py: _2X_ACC_DGRAD, _2X_ACC_WGRAD True, of "
       "forward products False"};
+  Fact<bool> keeps_narrow_inputs{
+      true,
+      "Transformer Engine 0004dbd pytorch/module/linear.py: saves the quantised input "
+      "(inputmat) for the weight gradient; recalled"};
   Fact<bool> fp8_gathers{
       true,
       "recalled: Transformer Engine module/base.py, distributed.py: gathers what it has cast"};

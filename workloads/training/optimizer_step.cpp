@@ -34,7 +34,8 @@ void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfi
   const Placement placement = placement_of(config);
   const int first = placement.place(0).rank;
   const int last = placement.place(placement.slices() - 1).rank;
-  if (!model.tied_embeddings || first == last || (stage != first && stage != last)) return;
+  if (config.lora || !model.tied_embeddings || first == last || (stage != first && stage != last))
+    return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
   Transfer transfer = optimizer_transfer(
       "tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
@@ -61,7 +62,7 @@ std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
 
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const ParallelConfig& parallel = config.parallel;
-  const RankParameters p = stage_parameters(model, parallel, placement_of(config), stage);
+  const RankParameters p = trained_stage(model, config, stage);
   const bool sharded = parallel.zero >= 1;
   return {.dense = static_cast<double>(p.dense()) / (sharded ? parallel.replicas() : 1),
           .experts = static_cast<double>(p.experts) / (sharded ? expert_replicas(parallel) : 1)};
@@ -70,8 +71,7 @@ OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& con
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
                         const TrainingConfig& config, int stage, const RankParameters& reduced) {
   const Mesh& mesh = program.mesh();
-  const RankParameters parameters =
-      stage_parameters(model, config.parallel, placement_of(config), stage);
+  const RankParameters parameters = trained_stage(model, config, stage);
   const double gradient = config.software->gradient_bytes(config.precision);
   const ReplicaSync sync(mesh, config, stage);
   BlockBuilder block(program, stage);

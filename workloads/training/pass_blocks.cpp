@@ -62,7 +62,7 @@ void PassBlocks::gather_weights(BlockBuilder& block, int stage, const RankParame
 }
 
 RankParameters PassBlocks::parameters_of(std::int64_t index) const {
-  return layer_parameters(model_, layer(index), config_.parallel);
+  return trained_layer(model_, layer(index), config_);
 }
 RankParameters PassBlocks::head_of(ChunkPlace place) const {
   const bool same = placement_.place(0).rank == place.rank;

@@ -150,6 +150,14 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.flash_attention = config.flash_attention;
   work.dropout = config.dropout;
   set_recompute(config.recompute, work);
+  work.samples = config.packed.equal_samples(config.sequence);
+  if (config.lora) {
+    work.lora.adapters = 1;
+    work.lora.rank = config.lora->rank;
+    work.lora.trains = true;
+    for (const LoraModule module : config.lora->target_modules)
+      work.lora.changes[static_cast<std::size_t>(module)] = true;
+  }
   work.software = config.software;
   return work;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
 #include "workloads/schedules/schedule.h"
+#include "workloads/training/fine_tuning.h"
 #include "workloads/training/recompute.h"
 
 namespace orrery {
@@ -23,6 +25,8 @@ struct TrainingConfig {
   std::int64_t sequence = 0;      ///< tokens of each sequence
   Precision precision = Precision::kBf16;
   RecomputeConfig recompute;
+  std::optional<TrainingLora> lora;  ///< adapters of a frozen model; none: all is trained
+  PackedSamples packed;
   std::string schedule = kAutoSchedule;
   int layers_only = 0;           ///< n > 0: n layers without embedding, head and optimizer
   bool narrow_inputs = false;    ///< products keep their inputs in fp8 for the backward pass

@@ -108,6 +108,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_experts(model, config);
   require_precision(config);
   require_recompute(model, config.recompute);
+  require_fine_tuning(model, config);
   layer_ranges(trained_model(model, config).layer_count(), config.parallel);
 }
 

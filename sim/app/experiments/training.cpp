@@ -26,11 +26,13 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
           .optional("layers_only", &E::layers_only,
                     "n layers without embedding, head and optimizer; 0: the whole model",
                     between(0, 10000))
-          .optional("activation_precision", &E::activation_precision,
-                    "number format of the inputs that matrix products keep for the backward pass; "
-                    "fp8 where "
-                    "they run in 8 bits or less, as Transformer Engine keeps them")
+          .optional(
+              "activation_precision", &E::activation_precision,
+              "number format of the inputs that matrix products of 8 bits and less keep for the "
+              "backward pass; as the software says (keeps_narrow_inputs) where nobody does")
           .optional("recompute", &E::recompute, "what the backward pass computes again")
+          .optional("lora", &E::lora, "adapters that are trained while the model is frozen")
+          .optional("packed", &E::packed, "samples that are packed into each sequence")
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
           .optional("dropout", &E::dropout, "dropout kernels and masks")
           .optional_reference(
@@ -94,10 +96,14 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.global_batch = batch.global > 0 ? batch.global : config.micro_batch * plan.dp;
   config.sequence = batch.sequence;
   config.precision = precision;
-  config.narrow_inputs = activation_precision == CacheFormat::kFp8;
+  config.narrow_inputs = activation_precision
+                             ? *activation_precision == CacheFormat::kFp8
+                             : software.keeps_narrow_inputs.value && element_bytes(precision) < 2;
   if (software.fp8_gradient_sums.value == Accumulation::kFull)
     config.fp8_gradient_rate = system.accelerator.compute.full_accumulation.value;
   config.recompute = recompute;
+  config.lora = lora;
+  config.packed = packed;
   config.schedule = schedule;
   config.layers_only = layers_only;
   config.flash_attention = flash_attention;

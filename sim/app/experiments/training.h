@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@ struct TrainingExperiment final : ModelExperiment {
 
   std::string schedule = kAutoSchedule;
   int layers_only = 0;
-  CacheFormat activation_precision = CacheFormat::kBf16;
+  std::optional<CacheFormat> activation_precision;  ///< none: as the software keeps them
   RecomputeConfig recompute;
+  std::optional<TrainingLora> lora;
+  PackedSamples packed;
   bool flash_attention = true;
   bool dropout = false;
   TrainingSoftware software;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/fine_tuning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/config/diagnostics.h"
+#include "sim/graph/memory_profile.h"
+#include "sim/graph/verify.h"
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/memory.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TrainingConfig adapted(ParallelConfig parallel = {}) {
+  TrainingConfig config;
+  config.parallel = parallel;
+  config.global_batch = 4L * parallel.dp;
+  config.sequence = 32;
+  config.lora = TrainingLora{4, TrainingLora().target_modules};
+  return config;
+}
+
+double executed(const LlmConfig& model, const TrainingConfig& config) {
+  return program_statistics(build_training(model, config).program).matrix_flops().base();
+}
+
+/// Elements of the adapters of a layer of small_llama: of 64 x 128 (qkv), 64 x 64, 64 x 384, 192 x
+/// 64.
+constexpr double kAdapter = 4 * ((64 + 128) + (64 + 64) + (64 + 384) + (192 + 64));
+
+/// Matrices have two products instead of three, adapters three.
+TEST(FineTuning, OfAdaptersHasNoWeightGradientsOfTheModel) {
+  const LlmConfig model = small_llama(2);
+  const TrainingConfig config = adapted();
+  TrainingConfig full = config;
+  full.lora.reset();
+  const double tokens = 4 * 32;
+  const double matrices = 2 * 49152.0 + 64 * 96;
+  EXPECT_DOUBLE_EQ(executed(model, full) - executed(model, config),
+                   2 * tokens * (matrices - 3 * 2 * kAdapter));
+  EXPECT_DOUBLE_EQ(model_flops(model, config).base() * 3, model_flops(model, full).base() * 2);
+  // Shared by tensor parallel ranks: those with whole matrices compute them each.
+  for (const ParallelConfig plan : {ParallelConfig{.tp = 2}, ParallelConfig{.tp = 2, .sp = true}}) {
+    const Program program = build_training(model, adapted(plan), true).program;
+    EXPECT_THAT(verify(program), IsEmpty());
+    EXPECT_THAT(verify_tensors(program), IsEmpty());
+  }
+}
+
+TEST(FineTuning, OfAdaptersHoldsGradientsAndStatesOfThemAlone) {
+  const LlmConfig model = small_llama(2);
+  TrainingConfig config = adapted({.dp = 2});
+  const MemoryUse use = training_memory(model, config).front();
+  const double adapters = 2 * kAdapter;
+  EXPECT_DOUBLE_EQ(use.weights.base(),
+                   2 * (static_cast<double>(count_parameters(model).total) + adapters));
+  EXPECT_DOUBLE_EQ(use.gradients.base(), 2 * adapters);
+  EXPECT_DOUBLE_EQ(use.optimizer.base(), 12 * adapters / 2);
+  const auto transfers = role_statistics(build_training(model, config).program, 0).transfers;
+  EXPECT_DOUBLE_EQ(transfers.at("reduce_scatter dp").bytes.base(), 2 * adapters);
+  // The same inputs as before, and 4 columns of each of 4 adapters; without an adapter none.
+  const auto kept = [&] {
+    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base() / 32;
+  };
+  const double with_all = kept();
+  config.lora->target_modules = {LoraModule::kQkvProj};
+  EXPECT_DOUBLE_EQ(with_all - kept(), (64 + 192) * 2 + 3 * 4 * 2);
+  config.lora.reset();
+  EXPECT_DOUBLE_EQ(with_all - kept(), 4 * 4 * 2.0);
+}
+
+/// Samples of a sequence see nothing of each other.
+TEST(FineTuning, PackedSamplesSeeThemselves) {
+  const LlmConfig model = small_llama(2);
+  TrainingConfig config = adapted();
+  config.lora.reset();
+  const double whole = executed(model, config);
+  config.packed.mean = 8;
+  // 4 samples of 36 pairs instead of 528, 8 heads, 4 x 8 FLOPs forward and 2.5 times that backward.
+  EXPECT_DOUBLE_EQ(whole - executed(model, config), 4 * 2 * 8 * (528.0 - 4 * 36) * 32 * 3.5);
+  // As long again: E[l^2] / E[l] is 16.
+  config.packed.deviation = 8;
+  EXPECT_EQ(config.packed.equal_samples(config.sequence), 2);
+  EXPECT_LT(executed(model, config), whole);
+}
+
+TEST(FineTuning, SaysWhatIsNotModelled) {
+  const auto message = [](const TrainingConfig& config, const LlmConfig& model) -> std::string {
+    try {
+      require_supported(model, config);
+    } catch (const config::ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(adapted(), small_llama(2)), "");
+  EXPECT_THAT(message(adapted(), small_moe(2)), HasSubstr("adapters of experts"));
+  TrainingConfig packed = adapted();
+  packed.packed.mean = 64;
+  EXPECT_THAT(message(packed, small_llama(2)), HasSubstr("do not fit into sequences of 32"));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/fine_tuning.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "workloads/llm/layer_parts.h"
+#include "workloads/parallelism/stages.h"
+#include "workloads/require.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+
+const config::Schema<TrainingLora>& TrainingLora::schema() {
+  using L = TrainingLora;
+  static const auto schema =
+      config::Schema<L>("lora", "adapters that are trained while the model is frozen")
+          .optional("rank", &L::rank, "columns between the two matrices of an adapter (dim)",
+                    config::between(1, 4096))
+          .optional("target_modules", &L::target_modules,
+                    "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj")
+          .check(
+              "adapters that change no matrix",
+              [](const L& l) { return !l.target_modules.empty(); }, "target_modules");
+  return schema;
+}
+
+const config::Schema<PackedSamples>& PackedSamples::schema() {
+  using P = PackedSamples;
+  static const auto schema =
+      config::Schema<P>("packed", "samples that are packed into each sequence")
+          .optional("mean", &P::mean, "mean tokens of a sample; 0: sequences are not packed",
+                    config::between(0, 1e8))
+          .optional("deviation", &P::deviation, "standard deviation of the tokens of a sample",
+                    config::between(0, 1e8))
+          .shorthand("mean");
+  return schema;
+}
+
+std::int64_t PackedSamples::equal_samples(std::int64_t sequence) const {
+  if (mean == 0) return 1;
+  const auto expected = static_cast<double>(mean);
+  const double length = expected + deviation * deviation / expected;
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(sequence) / length));
+}
+
+RankParameters trained_layer(const LlmConfig& model, const LayerConfig& layer,
+                             const TrainingConfig& config) {
+  if (!config.lora) return layer_parameters(model, layer, config.parallel);
+  const LayerWork work = layer_work(config);
+  return adapter_parameters(model, layer, work);
+}
+
+RankParameters trained_stage(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  const bool with_ends = config.layers_only == 0;
+  const Placement placement = placement_of(config);
+  if (!config.lora) return stage_parameters(model, config.parallel, placement, stage, with_ends);
+  RankParameters sum;
+  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement);
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
+    for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+      sum += trained_layer(model, model.layers[static_cast<std::size_t>(i)], config);
+  }
+  return sum;
+}
+
+void require_fine_tuning(const LlmConfig& model, const TrainingConfig& config) {
+  const PackedSamples& packed = config.packed;
+  require(packed.mean <= config.sequence, {"packed.mean", "packed", "batch.sequence"},
+          "samples of " + std::to_string(packed.mean) + " tokens do not fit into sequences of " +
+              std::to_string(config.sequence));
+  require(packed.mean == 0 || (config.flash_attention && config.parallel.cp == 1),
+          {"packed", "parallel.cp", "flash_attention"},
+          "packed samples need flash_attention: true and parallel.cp: 1");
+  if (config.lora) require_adapters(model, config.lora->target_modules);
+}
+
+}  // namespace orrery
