@@ -15,6 +15,7 @@
 #include "workloads/llm/real.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
+#include "workloads/training/offload.h"
 #include "workloads/training/optimizer_step.h"
 
 namespace orrery {
@@ -92,20 +93,35 @@ class PassMemory {
     return entry->second;
   }
 
-  MemoryProfile of_layers(const std::vector<RecomputeUnit>& units, Pass::Kind kind) {
+  /// What a layer keeps that is copied to the host; nothing of others.
+  Bytes offloaded(const std::vector<RecomputeUnit>& units, LayerRange chunk, std::int64_t layer) {
+    if (layer < chunk.first || !is_offloaded(config_, chunk, layer)) return {};
+    return of_layer(unit_of(units, layer), layer, Part::kForward, Pass::Kind::kForward)
+        .left(TensorRole::kActivation);
+  }
+
+  /// Copies to the host keep up with the layers behind, those from it with the one before.
+  MemoryProfile of_layers(const std::vector<RecomputeUnit>& units, LayerRange chunk,
+                          Pass::Kind kind) {
     MemoryProfile all;
     if (kind == Pass::Kind::kForward) {
-      for (const RecomputeUnit& unit : units)
-        for (std::int64_t i = 0; i < unit.layers.count; ++i)
-          all.then(of_layer(unit, unit.layers.first + i, Part::kForward, kind));
+      for (std::int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
+        all.then(of_layer(unit_of(units, i), i, Part::kForward, kind));
+        all.frees(TensorRole::kActivation, offloaded(units, chunk, i - 1));
+      }
+      all.frees(TensorRole::kActivation, offloaded(units, chunk, chunk.first + chunk.count - 1));
       return all;
     }
-    for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
-      const std::int64_t first = unit->layers.first, count = unit->layers.count;
-      for (std::int64_t i = 0; i < count; ++i)
-        all.then(of_layer(*unit, first + i, Part::kAgain, kind));
-      for (std::int64_t i = count; i-- > 0;)
-        all.then(of_layer(*unit, first + i, Part::kGradients, kind));
+    const bool reloads = kind != Pass::Kind::kWeightGradient;
+    const std::int64_t last = chunk.first + chunk.count - 1;
+    if (reloads) all.makes(TensorRole::kActivation, offloaded(units, chunk, last));
+    for (std::int64_t i = last; i >= chunk.first; --i) {
+      const RecomputeUnit& unit = unit_of(units, i);
+      if (reloads) all.makes(TensorRole::kActivation, offloaded(units, chunk, i - 1));
+      for (std::int64_t j = unit.layers.first;
+           i + 1 == unit.layers.first + unit.layers.count && j <= i; ++j)
+        all.then(of_layer(unit, j, Part::kAgain, kind));
+      all.then(of_layer(unit, i, Part::kGradients, kind));
     }
     return all;
   }
@@ -118,7 +134,7 @@ class PassMemory {
         config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
     MemoryProfile all;
     if (head && !forward) all.then(of_part(head_backward(model_, work_), kind));
-    all.then(of_layers(recompute_units(config_.recompute, range), kind));
+    all.then(of_layers(recompute_units(config_.recompute, range), range, kind));
     if (head && forward) all.then(memory_profile(head_forward(model_, work_)));
     return all;
   }

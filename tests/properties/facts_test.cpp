@@ -232,6 +232,9 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: inference, system: dgx_h100, model: deepseek_v2_lite, phase: decode, "
        "kv_length: 1024, parallel: {tp: 4}, batch: {micro: 2}}",
        {"parallel.dcp=4"}},
+      {"activation_offload",
+       training("dgx_h100", "batch: {global: 2, sequence: 512}"),
+       {"activation_offload=2"}},
       {"lora.rank",
        training("dgx_h100", "batch: {global: 2, sequence: 512}, lora: {rank: 32}"),
        {"lora.rank=64"}},

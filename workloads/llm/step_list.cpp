@@ -78,6 +78,18 @@ TensorId StepList::tensor_id(const Tensor& tensor) {
   return static_cast<TensorId>(tensors_.size() - 1);
 }
 
+std::vector<Tensor> StepList::left(TensorRole role) const {
+  std::vector<int> alive(tensors_.size());
+  for (const Step& step : steps_) {
+    for (const TensorId id : step.makes) ++alive[id];
+    for (const TensorId id : step.frees) --alive[id];
+  }
+  std::vector<Tensor> left;
+  for (std::size_t id = 0; id < alive.size(); ++id)
+    if (alive[id] > 0 && tensors_[id].role == role) left.push_back(tensors_[id]);
+  return left;
+}
+
 void StepList::tell(TensorEvent::What what, const Tensor& tensor) {
   if (!tells_tensors_ || tensor.bytes.base() == 0) return;
   Step& step = steps_.back();

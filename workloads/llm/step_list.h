@@ -23,8 +23,10 @@ enum class Scope : std::uint8_t {
   kDecodeContext,
   kContextHeads,  ///< runs of kContext ranks that exchange heads
   kContextRings,  ///< one rank of each such run
+  kHostOut,       ///< each rank alone, to its host board
+  kHostIn,        ///< and back
 };
-inline constexpr std::size_t kScopes = 7;
+inline constexpr std::size_t kScopes = 9;
 
 /// A collective of a layer, before it is known which real ranks take part. `bytes` as in Transfer.
 struct LayerCollective {
@@ -80,6 +82,8 @@ class StepList {
   /// From now on steps say which tensors they make, use and free, or say nothing.
   void tell_tensors(bool tells) { tells_tensors_ = tells; }
   bool tells_tensors() const { return tells_tensors_; }
+  /// Tensors of a role that the list makes and does not free.
+  std::vector<Tensor> left(TensorRole role) const;
   /// The last step does this to a tensor, which is known by its name.
   void tell(TensorEvent::What what, const Tensor& tensor);
   const std::vector<Tensor>& tensors() const { return tensors_; }

@@ -34,11 +34,23 @@ ScopeParts parts_of(Scope scope) {
       return {"cp a2a", kContextStream};
     case Scope::kContextRings:
       return {"cp p2p", kContextStream};
+    case Scope::kHostOut:
+      return {"host out", kHostOutStream};
+    case Scope::kHostIn:
+      return {"host in", kHostInStream};
     case Scope::kDecodeContext:
       break;
   }
   return {"dcp", kDecodeContextStream};
 }
+
+Mesh::Groups alone(const std::vector<int>& ranks) {
+  Mesh::Groups groups;
+  for (const int rank : ranks) groups.push_back({rank});
+  return groups;
+}
+
+bool is_host_copy(Scope scope) { return scope == Scope::kHostOut || scope == Scope::kHostIn; }
 
 /// Messages from each rank to the next one of its group, from the last to the first.
 Mesh::Groups ring_neighbours(const Mesh::Groups& groups) {
@@ -63,7 +75,9 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel)
                       "pp receive backward",
                       "etp",
                       "cp",
-                      "dcp"};
+                      "dcp",
+                      "host out",
+                      "host in"};
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {
@@ -101,7 +115,10 @@ TransferId ProgramBuilder::collective(const LayerCollective& collective, int sta
   transfer.kind = collective.kind;
   transfer.bytes = collective.bytes;
   transfer.routing = collective.routing;
+  if (is_host_copy(collective.scope))
+    transfer.host = HostCopy{HostEnd::kHost, collective.scope == Scope::kHostOut};
   return once(std::move(transfer), [&] {
+    if (is_host_copy(collective.scope)) return alone(mesh_.stage(stage));
     const Mesh::Groups groups = mesh_.groups({parts.axis}, stage);
     return transfer.kind == TransferKind::kSendReceive ? ring_neighbours(groups) : groups;
   });
@@ -203,6 +220,13 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
   if (steps.cursor() != StepList::kStart) {
     cursor_ = first + static_cast<OperatorId>(steps.cursor());
   }
+}
+
+OperatorId BlockBuilder::append_beside(std::string_view prefix, const StepList& steps) {
+  const std::optional<OperatorId> here = cursor_;
+  append(prefix, steps);
+  cursor_ = here;
+  return static_cast<OperatorId>(graph_.size() - 1);
 }
 
 void BlockBuilder::kernel(const Kernel& kernel, Category category) {

@@ -28,6 +28,8 @@ enum Stream : StreamId {
   kExpertTensorStream,
   kContextStream,
   kDecodeContextStream,
+  kHostOutStream,
+  kHostInStream,
 };
 
 /// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.
@@ -75,6 +77,11 @@ class BlockBuilder {
   BlockBuilder(ProgramBuilder& program, int stage) : program_(program), stage_(stage) {}
 
   void append(std::string_view prefix, const StepList& steps);
+  /// Steps beside what follows: they wait for what is there, and nothing waits for them.
+  /// @return the last of them
+  OperatorId append_beside(std::string_view prefix, const StepList& steps);
+  /// What is appended next waits for it.
+  void await(OperatorId op) { ahead_.push_back(op); }
   void kernel(const Kernel& kernel, Category category);
   void collective(Transfer transfer, Stream stream);
   /// Waits for all that the block has; nothing of it waits for the collective.

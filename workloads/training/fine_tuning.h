@@ -14,8 +14,8 @@ namespace orrery {
 struct TrainingConfig;
 
 /// Adapters that are trained while the model is frozen: one a matrix, gate and up or queries, keys
-/// and values together. Keys of Megatron-Bridge's LoRA (src/megatron/bridge/peft/lora.py: dim,
-/// target_modules).
+/// and values together. Keys of Megatron-Bridge's LoRA (2afd2d3 src/megatron/bridge/peft/lora.py:
+/// dim 32, target_modules).
 struct TrainingLora {
   std::int64_t rank = 32;
   std::vector<LoraModule> target_modules = {LoraModule::kQkvProj, LoraModule::kOProj,

@@ -7,6 +7,7 @@
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/linear.h"
+#include "workloads/training/offload.h"
 #include "workloads/training/replica_sync.h"
 
 namespace orrery {
@@ -136,6 +137,8 @@ BlockId PassBlocks::forward_block(ChunkPlace place) {
   for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
     if (gathers_) gather_weights(block, place.rank, parameters_of(i));
     block.append(layer_name(i), layer_forward(model_, layer(i), work_of(place, i)));
+    if (is_offloaded(config_, layers, i))
+      block.append_beside(layer_name(i), offload_copy(model_, layer(i), work_of(place, i)));
   }
   if (has_head(place)) {
     if (gathers_) gather_weights(block, place.rank, head_of(place));
@@ -144,6 +147,21 @@ BlockId PassBlocks::forward_block(ChunkPlace place) {
   if (const auto next = neighbour(place, 1))
     send(block, message("forward", place.rank, *next), kSendForwardStream);
   return block.finish("forward " + block_name(place));
+}
+
+/// Before the gradients of a layer, its activations have come back; those of the layer before it
+/// are on their way.
+template <class PartOf>
+void PassBlocks::await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t index,
+                               PartOf part) {
+  const LayerRange layers = range(place);
+  const auto reload = [&](std::int64_t i) {
+    const StepList copy = part(reload_copy(model_, layer(i), work_of(place, i)));
+    if (!copy.steps().empty()) reloads_[i] = block.append_beside(layer_name(i), copy);
+  };
+  if (is_offloaded(config_, layers, index) && !reloads_.contains(index)) reload(index);
+  if (const auto own = reloads_.extract(index)) block.await(own.mapped());
+  if (index > layers.first && is_offloaded(config_, layers, index - 1)) reload(index - 1);
 }
 
 LayerWork PassBlocks::work_of(ChunkPlace place, std::int64_t index) const {
@@ -171,6 +189,7 @@ void PassBlocks::append_backward(BlockBuilder& block, ChunkPlace place, PartOf p
   }
   const LayerRange layers = range(place);
   for (std::int64_t i = layers.first + layers.count; i-- > layers.first;) {
+    await_reloads(block, place, i, part);
     append_again(block, place, i, part);
     block.append(layer_name(i), part(layer_gradients(model_, layer(i), work_of(place, i))));
     if (!reduces_) continue;

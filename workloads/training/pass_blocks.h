@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,6 +65,8 @@ class PassBlocks {
   template <class PartOf>
   void append_backward(BlockBuilder& block, ChunkPlace place, PartOf part);
   template <class PartOf>
+  void await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t index, PartOf part);
+  template <class PartOf>
   void append_again(BlockBuilder& block, ChunkPlace place, std::int64_t index, PartOf part);
   /// From the gradients of the slice behind to those of the slice before.
   template <class PartOf>
@@ -75,6 +78,7 @@ class PassBlocks {
   LayerWork work_;
   Placement placement_;
   std::vector<std::vector<LayerRange>> ranges_;
+  std::map<std::int64_t, OperatorId> reloads_;  ///< copies from the host by layer, not yet awaited
   bool gathers_ = false;    ///< the block that is built gathers the weights of its chunk
   bool reduces_ = false;    ///< and this one reduces their gradients
   RankParameters reduced_;  ///< parameters that blocks built so far reduce

@@ -25,6 +25,8 @@ struct TrainingConfig {
   std::int64_t sequence = 0;      ///< tokens of each sequence
   Precision precision = Precision::kBf16;
   RecomputeConfig recompute;
+  /// First layers of each chunk whose activations lie in the host's memory between their passes.
+  int activation_offload = 0;
   std::optional<TrainingLora> lora;  ///< adapters of a frozen model; none: all is trained
   PackedSamples packed;
   std::string schedule = kAutoSchedule;

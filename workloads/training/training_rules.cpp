@@ -109,6 +109,9 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_precision(config);
   require_recompute(model, config.recompute);
   require_fine_tuning(model, config);
+  require(config.activation_offload == 0 || config.recompute.num_layers == 1,
+          Paths{"activation_offload", "recompute"},
+          "activations of layers that are recomputed together cannot lie on the host");
   layer_ranges(trained_model(model, config).layer_count(), config.parallel);
 }
 

@@ -16,13 +16,14 @@ namespace {
 
 class Changes {
  public:
-  Changes(const LlmConfig& model, const TrainingConfig& config, Bytes usable)
-      : model_(model), config_(config), usable_(usable) {}
+  Changes(const LlmConfig& model, const TrainingConfig& config, const FittingRoom& room)
+      : model_(model), config_(config), usable_(room.usable), host_(room.host) {}
 
   std::vector<FittingChange> all() {
     shard_states();
     narrow_activations();
     recompute_modules();
+    offload_layers();
     recompute_layers();
     halve_micro_batch();
     split_more("tp", &ParallelConfig::tp);
@@ -91,24 +92,52 @@ class Changes {
       if (value == module) text += (text.empty() ? "" : ", ") + std::string(name);
   }
 
+  /// The fewest layers with which a change fits that all layers make fit; 0: none.
+  template <class Change>
+  int fewest_layers(Change change) const {
+    const auto fits = [&](int layers) {
+      TrainingConfig changed = config_;
+      change(changed, layers);
+      const std::optional<Bytes> bytes = needs(changed);
+      return bytes && *bytes <= usable_;
+    };
+    int none = 0, most = static_cast<int>(model_.layer_count());
+    if (!fits(most)) return 0;
+    while (most - none > 1) {
+      const int middle = (none + most) / 2;
+      (fits(middle) ? most : none) = middle;
+    }
+    return most;
+  }
+
+  void offload_layers() {
+    if (!host_ || config_.activation_offload > 0) return;
+    const auto change = [](TrainingConfig& changed, int layers) {
+      changed.activation_offload = layers;
+    };
+    const int layers = fewest_layers(change);
+    if (layers == 0) return;
+    TrainingConfig changed = config_;
+    change(changed, layers);
+    offer(changed, "activation_offload: " + std::to_string(layers));
+  }
+
   void recompute_layers() {
     const RecomputeConfig& now = config_.recompute;
     if (now.granularity == Recompute::kFull && now.method == RecomputeMethod::kUniform) return;
+    const auto change = [](TrainingConfig& changed, int layers) {
+      changed.recompute = Recompute::kFull;
+      changed.recompute.method = RecomputeMethod::kBlock;
+      changed.recompute.num_layers = layers;
+    };
+    const int layers = fewest_layers(change);
+    if (layers == 0) return;
     TrainingConfig changed = config_;
-    changed.recompute = Recompute::kFull;
-    const std::optional<Bytes> whole = needs(changed);
-    if (!whole || *whole > usable_) return;
-    changed.recompute.method = RecomputeMethod::kBlock;
-    int none = 0, most = static_cast<int>(model_.layer_count());  // none fits not, most fits
-    while (most - none > 1) {
-      changed.recompute.num_layers = (none + most) / 2;
-      const std::optional<Bytes> bytes = needs(changed);
-      (bytes && *bytes <= usable_ ? most : none) = changed.recompute.num_layers;
-    }
-    changed.recompute.num_layers = most;
+    change(changed, layers);
     offer(changed, "recompute: {granularity: full, method: block, num_layers: " +
-                       std::to_string(most) + "}");
-    found_.push_back({"recompute: full", *whole});
+                       std::to_string(layers) + "}");
+    changed.recompute = Recompute::kFull;
+    offer(changed, "recompute: full");
   }
 
   void halve_micro_batch() {
@@ -134,14 +163,15 @@ class Changes {
   const LlmConfig& model_;
   const TrainingConfig& config_;
   Bytes usable_;
+  bool host_;
   std::vector<FittingChange> found_;
 };
 
 }  // namespace
 
 std::vector<FittingChange> fitting_changes(const LlmConfig& model, const TrainingConfig& config,
-                                           Bytes usable) {
-  return Changes(model, config, usable).all();
+                                           const FittingRoom& room) {
+  return Changes(model, config, room).all();
 }
 
 std::string fitting_text(const std::vector<FittingChange>& changes) {

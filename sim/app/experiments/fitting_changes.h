@@ -16,12 +16,18 @@ struct FittingChange {
   Bytes needs;
 };
 
-/// Changes of a training step on the same ranks that make it fit into `usable`, each alone, by the
-/// memory model: those that cost no time first, then recomputation, from the parts with the fewest
-/// FLOPs to all layers, then smaller micro-batches, then plans with fewer replicas. Of layers that
-/// are recomputed, the fewest.
+/// What a rank has beside its step.
+struct FittingRoom {
+  Bytes usable;
+  bool host = false;  ///< a link to a host board
+};
+
+/// Changes of a training step on the same ranks that make it fit, each alone, by the memory model:
+/// those that cost no time first, then recomputation, from the parts with the fewest FLOPs to all
+/// layers, then smaller micro-batches, then plans with fewer replicas. Of layers that are
+/// recomputed, the fewest.
 std::vector<FittingChange> fitting_changes(const LlmConfig& model, const TrainingConfig& config,
-                                           Bytes usable);
+                                           const FittingRoom& room);
 
 /// "; fits with, each alone: recompute: full (61.0 GB), ...", or that none does.
 std::string fitting_text(const std::vector<FittingChange>& changes);

@@ -31,6 +31,10 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
               "number format of the inputs that matrix products of 8 bits and less keep for the "
               "backward pass; as the software says (keeps_narrow_inputs) where nobody does")
           .optional("recompute", &E::recompute, "what the backward pass computes again")
+          .optional("activation_offload", &E::activation_offload,
+                    "first layers of each chunk of a stage whose activations lie in the memory of "
+                    "the host between their passes (Megatron-LM: cpu_offloading_num_layers)",
+                    between(0, 10000))
           .optional("lora", &E::lora, "adapters that are trained while the model is frozen")
           .optional("packed", &E::packed, "samples that are packed into each sequence")
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
@@ -102,6 +106,7 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   if (software.fp8_gradient_sums.value == Accumulation::kFull)
     config.fp8_gradient_rate = system.accelerator.compute.full_accumulation.value;
   config.recompute = recompute;
+  config.activation_offload = activation_offload;
   config.lora = lora;
   config.packed = packed;
   config.schedule = schedule;
@@ -118,7 +123,17 @@ std::vector<MemoryUse> TrainingExperiment::memory(const LlmConfig& llm,
 }
 
 std::string TrainingExperiment::fitting_text() const {
-  return orrery::fitting_text(fitting_changes(model.build(), training(), usable_memory()));
+  const bool host = system.accelerator.host_link.present();
+  return orrery::fitting_text(fitting_changes(model.build(), training(), {usable_memory(), host}));
+}
+
+void TrainingExperiment::bind_machines() {
+  if (activation_offload > 0) system.host.links = true;
+  ModelExperiment::bind_machines();
+}
+
+bool TrainingExperiment::of_machines(const std::string& path) const {
+  return path == "activation_offload" || ModelExperiment::of_machines(path);
 }
 
 void TrainingExperiment::require_plan(const LlmConfig& llm) const {

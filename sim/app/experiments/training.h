@@ -19,6 +19,7 @@ struct TrainingExperiment final : ModelExperiment {
   int layers_only = 0;
   std::optional<CacheFormat> activation_precision;  ///< none: as the software keeps them
   RecomputeConfig recompute;
+  int activation_offload = 0;
   std::optional<TrainingLora> lora;
   PackedSamples packed;
   bool flash_attention = true;
@@ -32,6 +33,8 @@ struct TrainingExperiment final : ModelExperiment {
 
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   std::string fitting_text() const override;
+  void bind_machines() override;
+  bool of_machines(const std::string& path) const override;
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
   std::string batch_text() const override { return std::to_string(batch.global); }

@@ -50,7 +50,7 @@ bool offers(const std::vector<FittingChange>& changes, const std::string& text) 
 /// Every change that is named fits, and needs what the memory model says of it.
 TEST(FittingChanges, AreThoseThatFit) {
   const Bytes now = needs(config());
-  const auto changes = fitting_changes(model(), config(), now - 1_B);
+  const auto changes = fitting_changes(model(), config(), {now - 1_B, true});
   ASSERT_FALSE(changes.empty());
   for (const FittingChange& change : changes) EXPECT_LT(change.needs, now);
   TrainingConfig sharded = config();
@@ -58,6 +58,7 @@ TEST(FittingChanges, AreThoseThatFit) {
   EXPECT_TRUE(offers(changes, "parallel.zero: 1"));
   EXPECT_EQ(changes.front().needs, needs(sharded));
   EXPECT_TRUE(offers(changes, "recompute: full"));
+  EXPECT_TRUE(offers(changes, "activation_offload: 1"));
   EXPECT_TRUE(offers(changes, "batch.micro: 2"));
   EXPECT_TRUE(offers(changes, "parallel: {tp: 2, dp: 2}"));
 }
@@ -74,14 +75,15 @@ TEST(FittingChanges, RecomputeNoMoreLayersThanItTakes) {
       return "recompute: {granularity: full, method: block, num_layers: " + std::to_string(count) +
              "}";
     };
-    EXPECT_TRUE(offers(fitting_changes(model(), config(), usable), text(layers)));
+    EXPECT_TRUE(offers(fitting_changes(model(), config(), {usable, false}), text(layers)));
     if (layers < 7)
-      EXPECT_TRUE(offers(fitting_changes(model(), config(), usable - 1_B), text(layers + 1)));
+      EXPECT_TRUE(
+          offers(fitting_changes(model(), config(), {usable - 1_B, false}), text(layers + 1)));
   }
 }
 
 TEST(FittingChanges, AreNoneWhereNothingHelps) {
-  EXPECT_TRUE(fitting_changes(model(), config(), 1_MB).empty());
+  EXPECT_TRUE(fitting_changes(model(), config(), {1_MB, true}).empty());
   EXPECT_THAT(fitting_text({}), HasSubstr("no change"));
   EXPECT_EQ(fitting_text({{"recompute: full", 61_GB}, {"batch.micro: 1", 60_GB}}),
             "; fits with, each alone: recompute: full (61.0 GB), batch.micro: 1 (60.0 GB)");
