@@ -16,6 +16,8 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/optimizer_step.h"
+#include "workloads/training/replica_sync.h"
+#include "workloads/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
@@ -97,9 +99,13 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   const bool with_ends = config.layers_only == 0;
   const RankParameters p =
       stage_parameters(model, config.parallel, placement_of(config), stage, with_ends);
+  const double shard = with_ends ? shard_of(p, config.parallel).total() : real(p.total());
+  const bool sharded = with_ends && config.parallel.zero >= 3;
+  const bool master = config.software->weight_shards.value == WeightShards::kMaster;
   MemoryUse use;
-  use.weights = Bytes(real(p.total()) * kWeightBytes);
-  use.gradients = Bytes(real(p.total()) * config.software->gradient_bytes(config.precision));
+  use.weights = Bytes((sharded ? (master ? 0 : shard) : real(p.total())) * kWeightBytes);
+  use.gradients = Bytes((has_fresh_gradients(config) ? shard : real(p.total())) *
+                        config.software->gradient_bytes(config.precision));
   if (with_ends)
     use.optimizer = Bytes(optimizer_shard(model, config, stage).total() * kOptimizerBytes);
   return use;
@@ -212,6 +218,8 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
     // A layer that is recomputed whole has its input twice, as if the second pass had its own.
     if (config.recompute == Recompute::kFull) use.working += layer_input;
     use.logits = step.peak(TensorRole::kLogits);
+    const UnitMemory units = unit_memory(trained, config, stage);
+    use.working += units.weights + units.gradients;
     stages.push_back(use);
   }
   return stages;

@@ -159,6 +159,12 @@ std::vector<Probe> software_probes() {
        training("dgx_h100",
                 "dropout: true, parallel: {dp: 4}, batch: {global: 8, sequence: 1024}, software: "
                 "{gradient_reduction_overlap: true, bucket_parameters: 30e6}")},
+      {{"software"},
+       training("dgx_h100",
+                "precision: fp8, recompute: full, parallel: {dp: 4, zero: 3}, batch: {global: 8, "
+                "sequence: 1024}")},
+      {{"software"},
+       training("dgx_h100", "recompute: selective, batch: {global: 1, sequence: 1024}")},
   };
 }
 
@@ -187,6 +193,9 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        training("dgx_h100", "parallel: {tp: 2, dp: 2}, batch: {global: 4, sequence: 512}")},
       {{"parallel"},
        training("dgx_h100", "parallel: {tp: 2, dp: 2}, batch: {global: 4, sequence: 512}")},
+      {{"parallel.dp_shard"},
+       training("dgx_h100",
+                "parallel: {dp: 4, zero: 3, dp_shard: 2}, batch: {global: 4, sequence: 512}")},
       {{"parallel.sp"},
        training("dgx_h100", "parallel: {tp: 2}, batch: {global: 4, sequence: 512}")},
       {{"parallel.vpp"},

@@ -117,7 +117,7 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
     steps.then(kernel);
   if (first) makes(steps, task, {kept::queries_keys_values});
   makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
-  if (first && task.work.recompute == Recompute::kSelective)
+  if (first && task.work.recomputes_core())
     frees(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
 
@@ -170,7 +170,7 @@ void attention_core_forward(StepList& steps, const LayerTask& task, const Attent
 }
 
 void attention_core_backward(StepList& steps, const LayerTask& task) {
-  if (task.work.recompute == Recompute::kSelective) {
+  if (task.work.recomputes_core()) {
     attention_core_forward(steps, task, only_part(task), Forward::kAgain);
     uses(steps, task, {kept::queries_keys_values});
   }

@@ -42,11 +42,17 @@ std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t co
       stream("loss narrowing", KernelClass::kElementwise, work.tokens(), columns, {4, bytes, 0})};
 }
 
-/// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up.
+/// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up:
+/// to that of earlier micro-batches, or where there is none to that of the head that it is tied to.
 Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
   const GradientBuffer buffer = gradient_buffer(work);
+  StreamCost cost{kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1};
+  if (buffer.fresh) {
+    cost = model.tied_embeddings ? StreamCost{2 * kGradientBytes, 2 * kGradientBytes, 1}
+                                 : StreamCost{0, kGradientBytes, 0};
+  }
   return stream("embedding gradient addition", KernelClass::kElementwise, head_of(model, work).out,
-                model.hidden, {kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1});
+                model.hidden, cost);
 }
 
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one

@@ -20,6 +20,13 @@ Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
   return {name, Bytes(bytes), again ? TensorRole::kWorking : TensorRole::kActivation};
 }
 
+/// The share of a tensor that stays where products are recomputed selectively: `wide` of products
+/// in 16 bits, of which every second one is kept; of narrow ones none.
+double kept_of(const LayerTask& task, double wide) {
+  if (!task.work.recomputes_products()) return 1;
+  return element_bytes(task.work.precision) < 2 ? 0 : wide;
+}
+
 /// [rows, hidden] of `element` bytes, where the layer has `there`.
 Tensor rows_of(const char* name, const LayerTask& task, double element, bool there = true) {
   const double elements = real(task.work.row_tokens() * task.model.hidden);
@@ -87,7 +94,8 @@ Tensor layer_input(const LayerTask& task) {
 }
 
 Tensor mlp_norm_input(const LayerTask& task) {
-  return rows_of("mlp norm input", task, bytes_of(task), task.model.norms_per_layer > 1);
+  return rows_of("mlp norm input", task, kept_of(task, 0) * bytes_of(task),
+                 task.model.norms_per_layer > 1);
 }
 
 Tensor attention_output_norm_input(const LayerTask& task) {
@@ -107,7 +115,7 @@ Tensor mlp_residual_mask(const LayerTask& task) {
 }
 
 Tensor attention_input(const LayerTask& task) {
-  return rows_of("attention input", task, input_bytes(task.work));
+  return rows_of("attention input", task, kept_of(task, 0) * input_bytes(task.work));
 }
 
 Tensor latent_norm_input(const LayerTask& task) {
@@ -129,7 +137,7 @@ Tensor unnormed_heads(const LayerTask& task) {
   const bool normed = task.model.attention.qk_norm;
   const double columns = normed ? real((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
   return of_layer("queries and keys before norm", task,
-                  real(task.work.tokens()) * columns * bytes_of(task));
+                  kept_of(task, 1) * real(task.work.tokens()) * columns * bytes_of(task));
 }
 
 Tensor queries_keys_values(const LayerTask& task) {
@@ -171,18 +179,21 @@ Tensor dropped_probabilities(const LayerTask& task) {
 }
 
 Tensor mlp_input(const LayerTask& task) {
-  return rows_of("mlp input", task, input_bytes(task.work));
+  return rows_of("mlp input", task, kept_of(task, 0) * input_bytes(task.work));
 }
 
 Tensor mlp_function_input(const LayerTask& task) {
   const double width = real(task.model.mlp.intermediate) / task.work.tp;
-  return of_layer("mlp function input", task,
-                  real(task.work.tokens()) * width * function_columns(task) * bytes_of(task));
+  const double share = kept_of(task, task.model.mlp.gated ? 0.5 : 1);
+  return of_layer(
+      "mlp function input", task,
+      share * real(task.work.tokens()) * width * function_columns(task) * bytes_of(task));
 }
 
 Tensor down_input(const LayerTask& task) {
   const double width = real(task.model.mlp.intermediate) / task.work.tp;
-  return of_layer("down input", task, real(task.work.tokens()) * width * input_bytes(task.work));
+  return of_layer("down input", task,
+                  kept_of(task, 0) * real(task.work.tokens()) * width * input_bytes(task.work));
 }
 
 Tensor router_input(const LayerTask& task) {

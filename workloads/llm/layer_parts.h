@@ -61,6 +61,8 @@ void latent_attention_forward(StepList& steps, const LayerTask& task);
 /// for new tokens of decodes, else with keys and values expanded.
 void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void latent_attention_backward(StepList& steps, const LayerTask& task);
+/// Up to the input of the last product.
+void mlp_inner_forward(StepList& steps, const LayerTask& task);
 void mlp_forward(StepList& steps, const LayerTask& task);
 void mlp_backward(StepList& steps, const LayerTask& task);
 void moe_forward(StepList& steps, const LayerTask& task);

@@ -92,12 +92,21 @@ struct LayerWork {
   bool narrow_inputs = false;
   /// Training: rate of fp8 products in backward passes over that of those that were measured.
   double fp8_gradient_rate = 1;
+  /// Training: the gradients of every micro-batch leave the rank; products have nothing to add to.
+  bool fresh_gradients = false;
   bool flash_attention = true;
   bool dropout = false;
   Recompute recompute = Recompute::kNone;
   /// Training: never null.
   std::shared_ptr<const TrainingSoftware> software = default_software();
   bool tensors = false;  ///< training: steps say which tensors they make, use and free
+
+  /// What backward passes compute again under selective recomputation.
+  bool recomputes_core() const { return recomputes(SelectiveRecompute::kAttentionCore); }
+  bool recomputes_products() const { return recomputes(SelectiveRecompute::kEverySecondProduct); }
+  bool recomputes(SelectiveRecompute what) const {
+    return recompute == Recompute::kSelective && software->selective_recompute.value == what;
+  }
 
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return sequences * query; }

@@ -5,6 +5,7 @@
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
+#include "workloads/llm/linear.h"
 
 namespace orrery {
 namespace {
@@ -99,6 +100,12 @@ StepList attention_half(const LayerTask& task, Forward forward) {
   return steps;
 }
 
+/// Whether nothing that a dense MLP's last product gives is computed again.
+bool stops_early(const LayerTask& task, Forward forward) {
+  const bool needed = task.layer.moe || task.work.dropout || task.model.norms_per_layer > 2;
+  return forward == Forward::kAgain && !needed && task.work.software->recompute_stops_early.value;
+}
+
 StepList feed_half(const LayerTask& task, Forward forward) {
   const std::int64_t rows = task.work.row_tokens();
   StepList steps;
@@ -107,6 +114,10 @@ StepList feed_half(const LayerTask& task, Forward forward) {
   if (task.model.norms_per_layer > 1) {
     steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
     makes(steps, task, {kept::mlp_norm_input});
+  }
+  if (stops_early(task, forward)) {
+    mlp_inner_forward(steps, task);
+    return steps;
   }
   feed_forward(steps, task);
   output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
@@ -183,10 +194,62 @@ StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
   return feed_half({model, layer, work}, Forward::kFirst);
 }
 
+namespace {
+
+/// Columns of queries, keys and values that selective recomputation by operator computes again: the
+/// second of three products, of keys; in 8 bits all.
+Linear projected_again(const LayerTask& task, bool narrow) {
+  Linear qkv = attention_linears(task).front();
+  if (narrow) return qkv;
+  const CoreShape shape = core_shape(task);
+  qkv.name = "key";
+  qkv.out = shape.kv_heads * shape.qk_dim;
+  return qkv;
+}
+
+/// Every second product of a layer in its order (query, key, value, output; gate, up, down), and
+/// what lies between them, but not the last, which gives what nobody needs.
+StepList products_again(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const std::int64_t rows = w.row_tokens();
+  const bool narrow = element_bytes(w.precision) < 2;
+  StepList steps;
+  steps.then(norm_forward("attention norm", task, rows));
+  column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
+  if (task.model.positions == 0) {
+    const CoreShape shape = core_shape(task);
+    steps.then(rotate("rotary", w.precision, w.tokens(),
+                      (shape.query_heads + shape.kv_heads) * shape.qk_dim));
+  }
+  row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
+  residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
+  steps.then(norm_forward("mlp norm", task, rows));
+  if (narrow) {
+    mlp_inner_forward(steps, task);
+    return steps;
+  }
+  Linear up = mlp_linears(task).front();
+  up.out /= 2;
+  if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);
+  steps.then(activation("activation", w.precision, w.tokens(), mlp_linears(task).back().in,
+                        task.model.mlp.gated));
+  return steps;
+}
+
+/// Norms and functions at the rates of the software of a training run.
+StepList at_rates(StepList steps, const LayerWork& work) {
+  if (work.phase != Phase::kTraining) return steps;
+  steps.set_rate(KernelClass::kNormalization, work.software->norm_rate.value);
+  steps.set_rate(KernelClass::kElementwise, work.software->elementwise_rate.value);
+  return steps;
+}
+
+}  // namespace
+
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
   StepList steps = attention_half_forward(model, layer, work);
   steps.append(feed_half_forward(model, layer, work));
-  return steps;
+  return at_rates(std::move(steps), work);
 }
 
 StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
@@ -198,6 +261,7 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
     steps.append(attention_half(task, Forward::kAgain));
     steps.append(feed_half(task, Forward::kAgain));
   }
+  if (work.recomputes_products()) steps.append(products_again(task));
   residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
   output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
   feed_backward(steps, task);
@@ -211,7 +275,7 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
   attention_backward(steps, task);
   norm_backward(steps, "attention norm backward", task, rows, PastBlock::kGradient);
   frees(steps, task, {kept::layer_input});
-  return steps;
+  return at_rates(std::move(steps), work);
 }
 
 }  // namespace orrery

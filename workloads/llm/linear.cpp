@@ -112,7 +112,8 @@ Kernel gradient_product(const LayerWork& work, Kernel product) {
 }
 
 GradientBuffer gradient_buffer(const LayerWork& work) {
-  return {work.software->gradient_bytes(work.precision), work.software->accumulates_apart()};
+  const bool apart = work.software->accumulates_apart() && !work.fresh_gradients;
+  return {work.software->gradient_bytes(work.precision), apart, work.fresh_gradients};
 }
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,

@@ -78,6 +78,13 @@ TensorId StepList::tensor_id(const Tensor& tensor) {
   return static_cast<TensorId>(tensors_.size() - 1);
 }
 
+void StepList::set_rate(KernelClass kind, double rate) {
+  for (Step& step : steps_) {
+    Kernel* kernel = std::get_if<Kernel>(&step.work);
+    if (kernel != nullptr && kernel->kind == kind) kernel->rate = rate;
+  }
+}
+
 void StepList::tell(TensorEvent::What what, const Tensor& tensor) {
   if (!tells_tensors_ || tensor.bytes.base() == 0) return;
   Step& step = steps_.back();

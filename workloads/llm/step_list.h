@@ -69,6 +69,9 @@ class StepList {
   /// part that is left out has happened before. What gradients of weights use is freed by them.
   StepList part(bool of_weights) const;
 
+  /// Kernels of a class run at `rate` of their speed.
+  void set_rate(KernelClass kind, double rate);
+
   /// From now on steps say which tensors they make, use and free, or say nothing.
   void tell_tensors(bool tells) { tells_tensors_ = tells; }
   bool tells_tensors() const { return tells_tensors_; }

@@ -62,12 +62,56 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "fp32");
 }
 
+/// Switches of sharded gradients and weights (zero 2 and 3), beside those of kernels.
+config::Schema<TrainingSoftware> sharding_switches() {
+  using S = TrainingSoftware;
+  return kernel_switches()
+      .optional("gradient_sync", &S::gradient_sync,
+                "micro-batches in which sharded gradients (zero 2, 3) are reduced: every one, or "
+                "the last one, before which ranks add them up whole (no_sync)")
+      .optional("reshard_after_forward", &S::reshard_after_forward,
+                "sharded weights (zero 3) are dropped behind a layer's forward pass and gathered "
+                "again before its backward pass, or stay: for the step with pipeline stages")
+      .optional("forward_prefetch", &S::forward_prefetch,
+                "weights of a layer are gathered beside the forward pass of the one before (zero "
+                "3)")
+      .optional("backward_prefetch", &S::backward_prefetch,
+                "weights of a layer are gathered beside the backward pass of the one behind (zero 3)")
+      .optional("weight_shards", &S::weight_shards,
+                "shards of weights (zero 3): 16-bit copies beside master weights, or the fp32 "
+                "master weights, cast before each gather")
+      .optional("gather_copies", &S::gather_copies,
+                "kernels that copy gathered weights into tensors of their own (zero 3), or views")
+      .optional("reduction_copies", &S::reduction_copies,
+                "kernels that copy gradients into the buffer that is reduced (zero 2, 3), or views")
+      .optional("fp8_weight_gathers", &S::fp8_weight_gathers,
+                "weights of products in 8 bits are gathered as they are cast (zero 3)");
+}
+
+/// How fast kernels around products are, and which are computed again.
+config::Schema<TrainingSoftware> rate_switches() {
+  using S = TrainingSoftware;
+  return sharding_switches()
+      .optional("norm_rate", &S::norm_rate, "rate of norms over that of measured kernels",
+                config::between(0.05, 2))
+      .optional("elementwise_rate", &S::elementwise_rate,
+                "rate of functions, additions and sums between products over that of measured "
+                "kernels",
+                config::between(0.05, 2))
+      .optional("selective_recompute", &S::selective_recompute,
+                "what recompute: selective computes again: cores of attention, or all but "
+                "those and every second product in 16 bits (PyTorch's policy by operator)")
+      .optional("recompute_stops_early", &S::recompute_stops_early,
+                "full recomputation ends with the last value that gradients need, before the "
+                "MLP's last product");
+}
+
 }  // namespace
 
 const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
   using S = TrainingSoftware;
   static const auto schema =
-      kernel_switches()
+      rate_switches()
           .optional(
               "tp_overlap", &S::tp_overlap,
               "what collectives of tensor parallelism run beside: nothing, in backward passes "
@@ -82,7 +126,7 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional(
               "gradient_reduction_overlap", &S::gradient_reduction_overlap,
               "gradients are reduced over replicas beside the last backward passes, bucket by "
-              "bucket, or all behind them")
+              "bucket, or all behind them (zero 0, 1; sharded ones always beside)")
           .optional("weight_gather_overlap", &S::weight_gather_overlap,
                     "sharded weights are gathered beside the first forward passes, layer by layer, "
                     "or all at the end of a step")
@@ -128,6 +172,10 @@ double TrainingSoftware::gradient_bytes(Precision precision) const {
   const bool wide = format == GradientFormat::kFp32 ||
                     (format == GradientFormat::kFp32ForBf16 && precision != Precision::kFp16);
   return wide ? element_bytes(Precision::kFp32) : kGradientBytes;
+}
+
+double TrainingSoftware::gathered_bytes(Precision precision) const {
+  return fp8_weight_gathers.value ? std::min(kWeightBytes, element_bytes(precision)) : kWeightBytes;
 }
 
 NarrowScaling TrainingSoftware::scaling(Precision precision) const {

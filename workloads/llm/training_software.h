@@ -59,6 +59,22 @@ enum class MessageOverlap : std::uint8_t {
   kAll,
 };
 
+/// What is computed again under selective recomputation.
+enum class SelectiveRecompute : std::uint8_t {
+  kAttentionCore,  ///< scores and what follows them (Korthikanti et al. 2022)
+  /// All but attention cores and every other product in 16 bits, in the order of the layer.
+  kEverySecondProduct,
+};
+
+/// In which micro-batches gradients that are sharded (zero 2, 3) are reduced.
+enum class GradientSync : std::uint8_t { kEvery, kLast };
+
+/// What the shards of sharded weights (zero 3) are.
+enum class WeightShards : std::uint8_t {
+  kCopies,  ///< 16 bits, beside the master weights of the optimizer
+  kMaster,  ///< the master weights in fp32, which are cast before each gather
+};
+
 /// From where collectives inside a system are launched: as nodes of a graph, which network
 /// calibrations measured, or one by one by the host.
 enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
@@ -118,6 +134,24 @@ struct TrainingSoftware {
   Fact<double> bucket_parameters{40e6,
                                  "Megatron-Core 0011998 distributed_data_parallel_config.py: "
                                  "bucket_size, at least 40,000,000"};
+  Fact<GradientSync> gradient_sync{
+      GradientSync::kEvery,
+      "recalled: Megatron-Core distributed/fsdp: shards of gradients are added up"};
+  Fact<bool> reshard_after_forward{
+      true, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
+  Fact<bool> forward_prefetch{
+      true, "recalled: Megatron-Core distributed/fsdp: the next unit is gathered"};
+  Fact<bool> backward_prefetch{true,
+                               "recalled: Megatron-Core distributed/fsdp: in both directions"};
+  Fact<WeightShards> weight_shards{WeightShards::kCopies,
+                                   "recalled: Megatron-Core distributed/fsdp: a buffer of model "
+                                   "weights and one of main weights"};
+  Fact<Fusion> gather_copies{
+      Fusion::kFused, "recalled: Megatron-Core distributed/fsdp: parameters are views of buffers"};
+  Fact<Fusion> reduction_copies{
+      Fusion::kFused, "recalled: Megatron-Core distributed/fsdp: gradients are views of buffers"};
+  Fact<bool> fp8_weight_gathers{
+      false, "recalled: Megatron-Core distributed_data_parallel_config.py: fp8_param_gather False"};
   Fact<CollectiveCalls> collective_calls{CollectiveCalls::kGraph,
                                          "no measurement beside that in graphs"};
   /// Delays by calls of the host, ascending sizes; between them by the logarithm of the size, none
@@ -141,6 +175,13 @@ struct TrainingSoftware {
       0.8,
       "estimate: FlashAttention-3 and cuDNN 9 on H100 reach 0.7 to 0.85 of the forward rate (arXiv "
       "2407.08608, figures 5 and 6), FlashAttention-2 on A100 0.77 to 0.9 (arXiv 2307.08691)"};
+  Fact<double> norm_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
+  Fact<double> elementwise_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
+  Fact<SelectiveRecompute> selective_recompute{
+      SelectiveRecompute::kAttentionCore,
+      "recalled: Megatron-Core transformer_config.py: recompute_modules core_attn"};
+  Fact<bool> recompute_stops_early{
+      false, "recalled: Megatron-Core tensor_parallel/random.py: runs the whole layer again"};
   Fact<Seconds> kernel_issue{Seconds(0), "kernels of large layers hide it"};
   Fact<bool> scattered_messages{
       false,
@@ -153,6 +194,8 @@ struct TrainingSoftware {
 
   /// Bytes of an element of the buffer of gradients, where products run in `precision`.
   double gradient_bytes(Precision precision) const;
+  /// Bytes of an element of gathered weights that products read in `precision`.
+  double gathered_bytes(Precision precision) const;
   bool accumulates_apart() const { return gradient_accumulation.value == Fusion::kApart; }
   bool overlaps_tensor_parallelism() const { return tp_overlap.value != TensorOverlap::kNone; }
   bool has_user_buffers() const { return tp_overlap.value == TensorOverlap::kUserBuffers; }
@@ -203,6 +246,25 @@ struct EnumNames<TensorOverlap> {
       {TensorOverlap::kNone, "none"},
       {TensorOverlap::kWeightGradients, "weight_gradients"},
       {TensorOverlap::kUserBuffers, "user_buffers"}};
+};
+
+template <>
+struct EnumNames<SelectiveRecompute> {
+  static constexpr std::pair<SelectiveRecompute, const char*> values[] = {
+      {SelectiveRecompute::kAttentionCore, "attention_core"},
+      {SelectiveRecompute::kEverySecondProduct, "every_second_product"}};
+};
+
+template <>
+struct EnumNames<GradientSync> {
+  static constexpr std::pair<GradientSync, const char*> values[] = {{GradientSync::kEvery, "every"},
+                                                                    {GradientSync::kLast, "last"}};
+};
+
+template <>
+struct EnumNames<WeightShards> {
+  static constexpr std::pair<WeightShards, const char*> values[] = {
+      {WeightShards::kCopies, "copies"}, {WeightShards::kMaster, "master"}};
 };
 
 template <>

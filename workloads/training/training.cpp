@@ -12,6 +12,7 @@
 #include "workloads/require.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
+#include "workloads/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
@@ -22,11 +23,6 @@ using StageBlocks = std::vector<std::array<std::optional<BlockId>, kPassKinds>>;
 
 std::optional<BlockId>& block_of(StageBlocks& blocks, const Pass& pass) {
   return blocks.at(static_cast<std::size_t>(pass.chunk))[static_cast<std::size_t>(pass.kind)];
-}
-
-/// Whether a pass ends with gradients of weights.
-bool has_weight_gradients(Pass::Kind kind) {
-  return kind == Pass::Kind::kBackward || kind == Pass::Kind::kWeightGradient;
 }
 
 /// Builds the blocks of all stages and chunks.
@@ -79,7 +75,7 @@ class TrainingBuilder {
   /// The first forward pass of each chunk gathers its weights.
   void gather_in_first_passes(int stage, const std::vector<Pass>& passes,
                               std::vector<BlockId>& calls, std::vector<BlockId>& forward) {
-    if (!config_.software->weight_gather_overlap.value || !has_replicas()) return;
+    if (gathering_passes(model_, config_) != SyncPasses::kOne) return;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       const auto first = std::find_if(passes.begin(), passes.end(), [chunk](const Pass& pass) {
         return pass.kind == Pass::Kind::kForward && pass.chunk == chunk;
@@ -92,7 +88,7 @@ class TrainingBuilder {
   /// The last pass of each chunk that ends with gradients of weights reduces them.
   void reduce_in_last_passes(int stage, const std::vector<Pass>& passes,
                              std::vector<BlockId>& calls, std::vector<BlockId>& backward) {
-    if (!config_.software->gradient_reduction_overlap.value || !has_replicas()) return;
+    if (reducing_passes(model_, config_) != SyncPasses::kOne) return;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       const auto last = std::find_if(passes.rbegin(), passes.rend(), [chunk](const Pass& pass) {
         return has_weight_gradients(pass.kind) && pass.chunk == chunk;
@@ -100,10 +96,6 @@ class TrainingBuilder {
       backward.push_back(passes_.reducing({stage, chunk}, last->kind));
       calls[static_cast<std::size_t>(last.base() - passes.begin()) - 1] = backward.back();
     }
-  }
-
-  bool has_replicas() const {
-    return config_.layers_only == 0 && (config_.parallel.dp > 1 || model_.has_moe());
   }
 
   StageBlocks build_blocks(int stage, const std::vector<Pass>& passes) {
@@ -144,6 +136,7 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.etp = config.parallel.etp;
   work.narrow_inputs = config.narrow_inputs;
   work.fp8_gradient_rate = config.fp8_gradient_rate;
+  work.fresh_gradients = has_fresh_gradients(config);
   work.precision = config.precision;
   work.flash_attention = config.flash_attention;
   work.dropout = config.dropout;

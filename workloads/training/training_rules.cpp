@@ -5,6 +5,7 @@
 
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
+#include "workloads/training/replica_sync.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
@@ -73,6 +74,23 @@ void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
           "needs pp = 1 and dp = 1");
 }
 
+void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
+  if (!layer_work(c).recomputes_products()) return;
+  const bool dense = !model.has_moe() && model.attention.kind == AttentionKind::kGrouped &&
+                     model.norms_per_layer == 2 && c.flash_attention;
+  require(dense && c.parallel.tp == 1, Paths{"recompute", "software.selective_recompute"},
+          "recomputation by operator (every_second_product) is known of dense layers with "
+          "FlashAttention and tp = 1 only",
+          {{}, {"recompute: full"}});
+}
+
+void require_shards(const TrainingConfig& c) {
+  const int replicas = expert_replicas(c.parallel);
+  require(replicas % c.parallel.copies() == 0, Paths{"parallel.dp_shard", "parallel.ep"},
+          std::to_string(replicas) + " replicas of experts do not divide by the " +
+              std::to_string(c.parallel.copies()) + " copies that dp / dp_shard leaves");
+}
+
 void require_precision(const TrainingConfig& c) {
   require(!c.narrow_inputs || element_bytes(c.precision) < 2,
           Paths{"activation_precision", "precision"},
@@ -102,6 +120,8 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_layers_only(model, config);
   require_experts(model, config);
   require_precision(config);
+  require_recomputation(model, config);
+  require_shards(config);
   layer_ranges(trained_model(model, config).layer_count(), config.parallel);
 }
 
