@@ -28,7 +28,7 @@ class PassMemory {
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
       : model_(model),
         config_(config),
-        work_(layer_work(config)),
+        work_(layer_work(model, config)),
         placement_(placement_of(config)),
         ranges_(layer_ranges(model.layer_count(), config.parallel, placement_)) {
     work_.tensors = true;

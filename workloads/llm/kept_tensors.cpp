@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/kept_tensors.h"
 
+#include "workloads/llm/expert_rows.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 
@@ -53,7 +54,7 @@ std::int64_t result_columns(const LayerTask& task) {
 double function_columns(const LayerTask& task) { return task.model.mlp.gated ? 2 : 1; }
 
 double routed_rows(const LayerTask& task) {
-  return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token);
+  return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token) * skew_of(task);
 }
 
 /// Elements in front of the function of shared experts and behind it.
@@ -179,7 +180,8 @@ Tensor dropped_probabilities(const LayerTask& task) {
 }
 
 Tensor mlp_input(const LayerTask& task) {
-  return rows_of("mlp input", task, kept_of(task, 0) * input_bytes(task.work));
+  return rows_of("mlp input", task, kept_of(task, 0) * input_bytes(task.work),
+                 !task.model.parallel_block);
 }
 
 Tensor mlp_function_input(const LayerTask& task) {
@@ -240,7 +242,9 @@ Tensor expert_down_input(const LayerTask& task) {
 }
 
 Tensor expert_outputs(const LayerTask& task) {
-  const int copies = task.work.ep == 1 ? task.work.etp : 1;
+  const bool weighted =
+      task.work.software->experts.gate_weights.value == GateWeights::kResults;
+  const int copies = !weighted ? 0 : task.work.ep == 1 ? task.work.etp : 1;
   return of_layer("expert outputs", task,
                   routed_rows(task) * real(task.model.hidden) * copies * bytes_of(task));
 }

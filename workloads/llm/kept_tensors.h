@@ -51,6 +51,7 @@ Tensor probabilities(const LayerTask& task);
 Tensor attention_mask(const LayerTask& task);
 Tensor dropped_probabilities(const LayerTask& task);
 
+/// None in parallel blocks, which share attention_input.
 Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);
 Tensor down_input(const LayerTask& task);
@@ -67,7 +68,8 @@ Tensor shared_down_input(const LayerTask& task);
 Tensor expert_input(const LayerTask& task);
 Tensor expert_function_input(const LayerTask& task);
 Tensor expert_down_input(const LayerTask& task);
-/// For the gradients of the gates, which with expert parallelism see reduced outputs.
+/// For the gradients of the gates, which with expert parallelism see reduced outputs; none where
+/// functions multiply by the weights of gates.
 Tensor expert_outputs(const LayerTask& task);
 
 /// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.

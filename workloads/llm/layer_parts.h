@@ -83,6 +83,9 @@ Kernel activation_forward(const std::string& name, const LayerTask& task, std::i
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width);
 
+/// What the host takes for the kernels of a part of a training step, from now on.
+void issued(StepList& steps, const LayerTask& task, GraphPart part);
+
 /// 16-bit (or 32-bit) format for what is not quantised: attention, router, head.
 Precision unquantised(Precision precision);
 

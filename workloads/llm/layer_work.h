@@ -96,6 +96,14 @@ struct LayerWork {
   bool fresh_gradients = false;
   bool flash_attention = true;
   bool dropout = false;
+  /// Training: rows of each expert over the mean. What is more is dropped, what is fewer filled up;
+  /// 0: every token goes to its experts.
+  double expert_capacity = 0;
+  /// A tensor parallel group has the input of column-parallel matrices whole, and adds up its
+  /// gradient elsewhere; the output of the row-parallel one stays a sum in parts, and its gradient
+  /// is whole (parallel blocks).
+  bool whole_input = false;
+  bool partial_output = false;
   Recompute recompute = Recompute::kNone;
   /// Training: never null.
   std::shared_ptr<const TrainingSoftware> software = default_software();

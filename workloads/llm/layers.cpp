@@ -89,6 +89,7 @@ StepList attention_half(const LayerTask& task, Forward forward) {
   const LayerTask attention{task.model, task.layer, of_attention};
   const std::int64_t second = second_half_rows(task);
   StepList steps;
+  issued(steps, task, GraphPart::kAttention);
   steps.tell_tensors(task.work.tensors);
   steps.then(norm_forward("attention norm", attention, task.work.row_tokens()));
   if (forward == Forward::kFirst) makes(steps, task, {kept::layer_input});
@@ -106,15 +107,66 @@ bool stops_early(const LayerTask& task, Forward forward) {
   return forward == Forward::kAgain && !needed && task.work.software->recompute_stops_early.value;
 }
 
+/// What attention and MLP of a parallel block do: the MLP reads what attention has gathered, and
+/// the sums of both are reduced once.
+LayerWork beside_mlp(LayerWork work) {
+  work.partial_output = true;
+  return work;
+}
+LayerWork beside_attention(LayerWork work) {
+  work.whole_input = true;
+  return work;
+}
+
+/// The sum of what attention and MLP give, or of the gradients of their input, each in parts on the
+/// ranks of a tensor parallel group.
+void add_parts(StepList& steps, const LayerTask& task, const char* name) {
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
+                    {2 * bytes, bytes, 1}));
+}
+
+StepList parallel_block_forward(const LayerTask& task, Forward forward) {
+  const LayerWork of_attention = beside_mlp(task.work), of_mlp = beside_attention(task.work);
+  const std::int64_t rows = task.work.row_tokens();
+  StepList steps;
+  issued(steps, task, GraphPart::kAttention);
+  steps.tell_tensors(task.work.tensors);
+  steps.then(norm_forward("attention norm", task, rows));
+  if (forward == Forward::kFirst) makes(steps, task, {kept::layer_input});
+  steps.tell_tensors(tells_tensors(task, forward));
+  attention_forward(steps, {task.model, task.layer, of_attention});
+  issued(steps, task, GraphPart::kOther);
+  add_parts(steps, task, "parallel block addition");
+  mlp_forward(steps, {task.model, task.layer, of_mlp});
+  residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
+  return steps;
+}
+
+void parallel_block_backward(StepList& steps, const LayerTask& task) {
+  const LayerWork of_attention = beside_mlp(task.work), of_mlp = beside_attention(task.work);
+  issued(steps, task, GraphPart::kOther);
+  residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
+  mlp_backward(steps, {task.model, task.layer, of_mlp});
+  add_parts(steps, task, "parallel block addition backward");
+  issued(steps, task, GraphPart::kAttention);
+  attention_backward(steps, {task.model, task.layer, of_attention});
+  norm_backward(steps, "attention norm backward", task, task.work.row_tokens(),
+                PastBlock::kGradient);
+  frees(steps, task, {kept::layer_input});
+}
+
 StepList feed_half(const LayerTask& task, Forward forward) {
   const std::int64_t rows = task.work.row_tokens();
   StepList steps;
+  issued(steps, task, GraphPart::kRouting);
   steps.tell_tensors(tells_tensors(task, forward));
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
   if (task.model.norms_per_layer > 1) {
     steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
     makes(steps, task, {kept::mlp_norm_input});
   }
+  issued(steps, task, GraphPart::kOther);
   if (stops_early(task, forward)) {
     mlp_inner_forward(steps, task);
     return steps;
@@ -126,6 +178,10 @@ StepList feed_half(const LayerTask& task, Forward forward) {
 }
 
 }  // namespace
+
+void issued(StepList& steps, const LayerTask& task, GraphPart part) {
+  if (is_training(task)) steps.issued_in(task.work.software->host_time(part));
+}
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
   return norm(name, task.work.normed_precision(),
@@ -247,6 +303,8 @@ StepList at_rates(StepList steps, const LayerWork& work) {
 }  // namespace
 
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  if (model.parallel_block && work.phase == Phase::kTraining)
+    return at_rates(parallel_block_forward({model, layer, work}, Forward::kFirst), work);
   StepList steps = attention_half_forward(model, layer, work);
   steps.append(feed_half_forward(model, layer, work));
   return at_rates(std::move(steps), work);
@@ -257,18 +315,27 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
   const std::int64_t rows = work.row_tokens();
   StepList steps;
   steps.tell_tensors(work.tensors);
+  if (model.parallel_block) {
+    if (work.recompute == Recompute::kFull)
+      steps.append(parallel_block_forward(task, Forward::kAgain));
+    parallel_block_backward(steps, task);
+    return at_rates(std::move(steps), work);
+  }
   if (work.recompute == Recompute::kFull) {
     steps.append(attention_half(task, Forward::kAgain));
     steps.append(feed_half(task, Forward::kAgain));
   }
   if (work.recomputes_products()) steps.append(products_again(task));
+  issued(steps, task, GraphPart::kOther);
   residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
   output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
   feed_backward(steps, task);
   if (model.norms_per_layer > 1) {
+    issued(steps, task, GraphPart::kRouting);
     norm_backward(steps, "mlp norm backward", task, rows, PastBlock::kGradient);
     frees(steps, task, {kept::mlp_norm_input});
   }
+  issued(steps, task, GraphPart::kAttention);
   residual_backward(steps, "attention residual backward", task, kept::attention_residual_mask);
   output_norm_backward(steps, "attention output norm backward", task,
                        kept::attention_output_norm_input);

@@ -16,6 +16,10 @@ std::size_t StepList::then(std::variant<Kernel, LayerCollective> work) {
 std::size_t StepList::aside(std::variant<Kernel, LayerCollective> work,
                             std::vector<std::size_t> after) {
   std::erase(after, kStart);
+  if (Kernel* kernel = std::get_if<Kernel>(&work)) {
+    const auto further = static_cast<double>(kernel->launches - 1);
+    kernel->issue = host_.kernel + host_.launch * further;
+  }
   steps_.push_back({std::move(work), std::move(after)});
   return steps_.size() - 1;
 }

@@ -59,13 +59,30 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "scores that the softmax of stored attention reads: all, or up to the diagonal")
       .optional("cross_entropy", &S::cross_entropy,
                 "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
-                "fp32");
+                "fp32")
+      .optional("experts", &S::experts, "mixtures of experts");
 }
 
-/// Switches of sharded gradients and weights (zero 2 and 3), beside those of kernels.
-config::Schema<TrainingSoftware> sharding_switches() {
+/// Those and switches of the host that issues kernels.
+config::Schema<TrainingSoftware> issued_switches() {
   using S = TrainingSoftware;
   return kernel_switches()
+      .optional("kernel_issue", &S::kernel_issue,
+                "time of the host to issue a kernel outside of graphs, for which devices wait "
+                "[us]; 0: none",
+                config::between(Seconds(0), Seconds(1)))
+      .optional("launch_issue", &S::launch_issue,
+                "the same for each further launch of a kernel that stands for several [us]",
+                config::between(Seconds(0), Seconds(1)))
+      .optional("graphs", &S::graphs,
+                "what CUDA graphs capture: nothing, the choice of experts, attention and that, "
+                "or the whole iteration");
+}
+
+/// Switches of sharded gradients and weights (zero 2 and 3), beside those of kernels and the host.
+config::Schema<TrainingSoftware> sharding_switches() {
+  using S = TrainingSoftware;
+  return issued_switches()
       .optional("gradient_sync", &S::gradient_sync,
                 "micro-batches in which sharded gradients (zero 2, 3) are reduced: every one, or "
                 "the last one, before which ranks add them up whole (no_sync)")
@@ -154,9 +171,6 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("attention_dropout", &S::attention_dropout,
                     "rate of FlashAttention's passes with dropout over those without",
                     config::between(0.05, 1))
-          .optional("kernel_issue", &S::kernel_issue,
-                    "time of the host to issue a kernel, for which devices wait [us]; 0: graphs",
-                    config::between(Seconds(0), Seconds(1)))
           .optional("step_overhead", &S::step_overhead,
                     "time of each step in which the devices have no work: data, logging [s]",
                     config::between(Seconds(0), Seconds(1e3)))
@@ -165,6 +179,16 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
                     "beside what calibrations know; intervals are wider by it",
                     config::between(0, 1));
   return schema;
+}
+
+HostTime TrainingSoftware::host_time(GraphPart part) const {
+  const GraphScope scope = graphs.value;
+  const bool captured =
+      scope == GraphScope::kIteration ||
+      (part == GraphPart::kRouting && scope != GraphScope::kNone) ||
+      (part == GraphPart::kAttention && scope == GraphScope::kAttentionAndRouting);
+  if (captured) return {};
+  return {kernel_issue.value, launch_issue.value};
 }
 
 double TrainingSoftware::gradient_bytes(Precision precision) const {

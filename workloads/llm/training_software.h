@@ -11,6 +11,8 @@
 #include "sim/config/schema.h"
 #include "sim/config/type.h"
 #include "sim/graph/kernel.h"
+#include "workloads/llm/expert_software.h"
+#include "workloads/llm/step_list.h"
 
 namespace orrery {
 
@@ -78,6 +80,13 @@ enum class WeightShards : std::uint8_t {
 /// From where collectives inside a system are launched: as nodes of a graph, which network
 /// calibrations measured, or one by one by the host.
 enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
+
+/// What of a step CUDA graphs capture: nothing, the choice of experts (moe_router and
+/// moe_preprocess), attention too, or all.
+enum class GraphScope : std::uint8_t { kNone, kRouting, kAttentionAndRouting, kIteration };
+
+/// Parts of a step that graphs capture apart.
+enum class GraphPart : std::uint8_t { kAttention, kRouting, kOther };
 
 /// What an all-reduce inside a system takes longer where the host calls it than in a graph.
 struct CallDelay {
@@ -183,6 +192,8 @@ struct TrainingSoftware {
   Fact<bool> recompute_stops_early{
       false, "recalled: Megatron-Core tensor_parallel/random.py: runs the whole layer again"};
   Fact<Seconds> kernel_issue{Seconds(0), "kernels of large layers hide it"};
+  Fact<Seconds> launch_issue{Seconds(0), "kernels of large layers hide it"};
+  Fact<GraphScope> graphs{GraphScope::kNone, "Megatron-LM training/arguments.py: no graphs"};
   Fact<bool> scattered_messages{
       false,
       "recalled: Megatron-Core p2p_communication.py: each rank sends the tensor that it has"};
@@ -190,8 +201,12 @@ struct TrainingSoftware {
   /// Standard deviation of log(step time over that of its graph) beside what calibrations know.
   Fact<double> unmodelled{0.08, "estimate: releases of the same configuration differ by 3 to 10 %"};
 
+  ExpertSoftware experts;
+
   static const config::Schema<TrainingSoftware>& schema();
 
+  /// What the host takes to issue kernels of a part.
+  HostTime host_time(GraphPart part) const;
   /// Bytes of an element of the buffer of gradients, where products run in `precision`.
   double gradient_bytes(Precision precision) const;
   /// Bytes of an element of gathered weights that products read in `precision`.
@@ -265,6 +280,15 @@ template <>
 struct EnumNames<WeightShards> {
   static constexpr std::pair<WeightShards, const char*> values[] = {
       {WeightShards::kCopies, "copies"}, {WeightShards::kMaster, "master"}};
+};
+
+template <>
+struct EnumNames<GraphScope> {
+  static constexpr std::pair<GraphScope, const char*> values[] = {
+      {GraphScope::kNone, "none"},
+      {GraphScope::kRouting, "routing"},
+      {GraphScope::kAttentionAndRouting, "attention_and_routing"},
+      {GraphScope::kIteration, "iteration"}};
 };
 
 template <>

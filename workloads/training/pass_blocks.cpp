@@ -25,7 +25,7 @@ PassBlocks::PassBlocks(ProgramBuilder& program, const LlmConfig& model,
     : program_(program),
       model_(model),
       config_(config),
-      work_(layer_work(config)),
+      work_(layer_work(model, config)),
       placement_(placement_of(config)),
       ranges_(layer_ranges(model_.layer_count(), config.parallel, placement_)) {
   work_.tensors = tensors;

@@ -46,7 +46,6 @@ class TrainingBuilder {
       calls.back().push_back(result.optimizer.back());
     }
     result.program = program_.finish(std::move(calls));
-    result.program.issue = to_picoseconds(config_.software->kernel_issue.value);
     return result;
   }
 
@@ -142,6 +141,14 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.dropout = config.dropout;
   work.recompute = config.recompute;
   work.software = config.software;
+  work.expert_capacity = config.expert_capacity;
+  return work;
+}
+
+LayerWork layer_work(const LlmConfig& model, const TrainingConfig& config) {
+  LayerWork work = layer_work(config);
+  if (config.expert_routing && config.expert_capacity == 0)
+    work.heaviest = heaviest_rank(model.moe, config.parallel.ep, *config.expert_routing);
   return work;
 }
 

@@ -100,11 +100,19 @@ void require_precision(const TrainingConfig& c) {
 }
 
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
+  const bool routed = c.expert_routing || c.expert_capacity > 0;
+  require(model.has_moe() || !routed, c.expert_routing ? "expert_routing" : "expert_capacity",
+          "model '" + model.name + "' has no experts");
   if (!model.has_moe()) return;
   require(model.moe.experts % c.parallel.ep == 0, "parallel.ep",
           std::to_string(model.moe.experts) +
               " experts do not divide by ep = " + std::to_string(c.parallel.ep),
           divisors_near(model.moe.experts, c.parallel.ep));
+  if (c.expert_routing) {
+    require_supported(*c.expert_routing, model, c.parallel.ep);
+    require(c.expert_routing->redundant_experts == 0, "expert_routing.redundant_experts",
+            "training has one copy of each expert", {"0", {}});
+  }
   // Tensor parallel ranks have to take different tokens; Megatron-LM asks the same.
   require(c.parallel.tp == 1 || c.parallel.sp, Paths{"parallel.sp", "parallel.tp"},
           "training experts with tp > 1 needs sequence parallelism (sp: true)");
