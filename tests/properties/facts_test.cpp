@@ -179,7 +179,8 @@ std::vector<Probe> software_probes() {
       {{"software", "expert_capacity"},
        experts_of("deepseek_v2_lite", "dispatcher: alltoall, stash: true")},
       {{"expert_routing"},
-       "{experiment: training, system: dgx_h100, model: deepseek_v2_lite, parallel: {dp: 8, ep: 8}, "
+       "{experiment: training, system: dgx_h100, model: deepseek_v2_lite, parallel: {dp: 8, ep: "
+       "8}, "
        "batch: {global: 8, sequence: 256}, expert_routing: {zipf: 0.6}}"},
   };
 }

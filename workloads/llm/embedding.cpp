@@ -90,8 +90,7 @@ void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work
 StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
-  if (work.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   // A token's row is on one of the tp ranks; all write their part of the sum.
   const double positions = model.positions > 0 ? bytes : 0;
   steps.then(stream("embedding", KernelClass::kEmbedding, work.tokens(), model.hidden,
@@ -106,8 +105,7 @@ StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
-  if (work.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   std::size_t gradient = StepList::kStart;
   if (work.sp) {
     gradient = steps.for_weights(tensor_collective("embedding gradient all-gather",
@@ -128,8 +126,7 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   const bool training = work.phase == Phase::kTraining;
   const std::int64_t rows = work.logit_rows();
   StepList steps;
-  if (work.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
   steps.tell_tensors(work.tensors);
   if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
@@ -155,8 +152,7 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   const LayerConfig none;
   const Linear head = head_of(model, work);
   StepList steps;
-  if (work.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   steps.tell_tensors(work.tensors);
   for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
   steps.tell(TensorEvent::What::kFrees, kept::loss_probabilities(model, work));

@@ -42,7 +42,7 @@ enum class ExpertFunctions : std::uint8_t {
 
 /// When weight gradients of experts run.
 enum class ExpertGradients : std::uint8_t {
-  kBehindExchange,  ///< beside the exchange of the gradients of tokens (delay_wgrad_compute)
+  kBehindExchange,  ///< issued behind the exchange of token gradients (delay_wgrad_compute)
   kWithProducts,    ///< before it
 };
 

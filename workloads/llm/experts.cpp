@@ -50,8 +50,7 @@ Kernel backward_product(Kernel kernel, const LayerTask& task) {
 /// A pass over [rows, width].
 void pass(StepList& steps, const LayerTask& task, const char* name, std::int64_t width,
           StreamCost cost, std::int64_t kernels = 1) {
-  Kernel kernel =
-      stream(name, KernelClass::kElementwise, expert_rows(task), width, cost);
+  Kernel kernel = stream(name, KernelClass::kElementwise, expert_rows(task), width, cost);
   kernel.launches = kernels;
   steps.then(std::move(kernel));
 }
@@ -227,9 +226,8 @@ std::size_t experts_backward(StepList& steps, const LayerTask& task) {
   if (!products_do_all(task))
     cast(steps, task, "expert up gradient", function_inputs(task) * split_width(task));
   const std::size_t of_up = steps.cursor();
-  steps.then(
-      backward_product(grouped_data_gradient("expert up", task.work.precision, expert_up(task)),
-                       task));
+  steps.then(backward_product(
+      grouped_data_gradient("expert up", task.work.precision, expert_up(task)), task));
   return of_up;
 }
 

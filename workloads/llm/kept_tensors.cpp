@@ -242,8 +242,7 @@ Tensor expert_down_input(const LayerTask& task) {
 }
 
 Tensor expert_outputs(const LayerTask& task) {
-  const bool weighted =
-      task.work.software->experts.gate_weights.value == GateWeights::kResults;
+  const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
   const int copies = !weighted ? 0 : task.work.ep == 1 ? task.work.etp : 1;
   return of_layer("expert outputs", task,
                   routed_rows(task) * real(task.model.hidden) * copies * bytes_of(task));

@@ -135,8 +135,8 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const std::size_t input = steps.cursor();
   const bool has_shared = task.model.moe.shared_intermediate > 0;
-  const bool before = trains(task) &&
-                      expert_software(task).shared_experts.value == SharedExperts::kBeforeDispatch;
+  const bool before =
+      trains(task) && expert_software(task).shared_experts.value == SharedExperts::kBeforeDispatch;
   std::vector<std::size_t> shared;
   const auto add_shared = [&] {
     issued(steps, task, before ? GraphPart::kRouting : GraphPart::kOther);

@@ -76,7 +76,7 @@ TokenDispatcher dispatcher_of(const LayerTask& task) {
   return trains(task) ? expert_software(task).dispatcher.value : TokenDispatcher::kExchange;
 }
 
-/// Of the copies that came from all ranks, those of an expert next to each other; and back.
+/// Sorts copies that came from all ranks by their expert, or back.
 void sort_copies(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
   if (local_experts(task) == 1) return;
   steps.then(stream(name, KernelClass::kElementwise, expert_rows(task), task.model.hidden,
@@ -103,8 +103,8 @@ double wide_bytes(const LayerTask& task) { return activation_bytes(task.work.pre
 
 /// Format of tokens on their way to the experts.
 Precision sent_precision(const LayerTask& task) {
-  const bool wide = trains(task) &&
-                    expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
+  const bool wide =
+      trains(task) && expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
   return wide ? unquantised(task.work.precision) : task.precision(task.layer.feed);
 }
 
@@ -155,21 +155,18 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
   } else {
     exchange(steps, "combine", TransferKind::kCombine, task, unquantised(task.work.precision));
   }
-  const std::int64_t hidden = task.model.hidden;
-  const bool adds_here = !flex || gathers_tokens(task);
-  const bool joins = !beside.empty();
+  const auto add = [&](double more) {
+    return combine_copies(permuted_tokens(task), task.model.hidden, copies_of(task), bytes, more);
+  };
   if (!flex && !gathers_tokens(task)) {
-    steps.join(
-        combine_copies(permuted_tokens(task), hidden, copies_of(task), bytes, joins ? bytes : 0),
-        beside);
+    steps.join(add(beside.empty() ? 0 : bytes), beside);
     return;
   }
-  if (adds_here && !flex)
-    steps.then(combine_copies(permuted_tokens(task), hidden, copies_of(task), bytes, 0));
+  if (!flex) steps.then(add(0));
   if (gathers_tokens(task)) reduce(steps, "combine add", task);
-  if (!joins) return;
+  if (beside.empty()) return;
   steps.join(stream("shared expert add", KernelClass::kElementwise, task.work.split_tokens(),
-                    hidden, {2 * bytes, bytes, 1}),
+                    task.model.hidden, {2 * bytes, bytes, 1}),
              beside);
 }
 

@@ -72,7 +72,8 @@ config::Schema<TrainingSoftware> issued_switches() {
                 "[us]; 0: none",
                 config::between(Seconds(0), Seconds(1)))
       .optional("launch_issue", &S::launch_issue,
-                "the same for each further launch of a kernel that stands for several [us]",
+                "time of the host to issue each further launch of a kernel that stands for several "
+                "[us]",
                 config::between(Seconds(0), Seconds(1)))
       .optional("graphs", &S::graphs,
                 "what CUDA graphs capture: nothing, the choice of experts, attention and that, "

@@ -72,8 +72,8 @@ std::size_t collectives(const StepList& list, TransferKind kind) {
       }));
 }
 
-constexpr double kCopies = 16;      // 8 tokens, two experts each
-constexpr double kRow = 64.0 * 2;   // bytes of a token in bf16
+constexpr double kCopies = 16;     // 8 tokens, two experts each
+constexpr double kRow = 64.0 * 2;  // bytes of a token in bf16
 
 TEST(AllToAll, SendsEveryCopyAndSortsThoseThatCame) {
   const LayerWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllToAll));
@@ -110,8 +110,7 @@ TEST(DispatchFormat, OfSixteenBitsHasTwiceTheBytesOfFp8AndNoScales) {
 
 TEST(GateWeights, InFunctionsNeedNoResultsForTheirGradients) {
   const LayerWork results = work_of({});
-  const LayerWork functions =
-      work_of(with(&ExpertSoftware::gate_weights, GateWeights::kFunctions));
+  const LayerWork functions = work_of(with(&ExpertSoftware::gate_weights, GateWeights::kFunctions));
   // A token's gradient, and with weighted results those of its two copies too.
   EXPECT_EQ(kernel(backward(results), "combine add backward").read.base(), 8 * 3 * kRow);
   EXPECT_EQ(kernel(backward(functions), "combine add backward").read.base(), 8 * kRow);
@@ -264,8 +263,8 @@ TEST(ParallelBlock, ReducesAndGathersOnceEachWay) {
       return std::pair{collectives(layer_forward(model, model.layers[0], work), kind),
                        collectives(layer_backward(model, model.layers[0], work), kind)};
     };
-    for (const TransferKind kind : {TransferKind::kAllReduce, TransferKind::kAllGather,
-                                    TransferKind::kReduceScatter}) {
+    for (const TransferKind kind :
+         {TransferKind::kAllReduce, TransferKind::kAllGather, TransferKind::kReduceScatter}) {
       EXPECT_EQ(count(serial, kind).first, 2 * count(beside, kind).first);
       EXPECT_EQ(count(serial, kind).second, 2 * count(beside, kind).second);
     }
