@@ -17,6 +17,8 @@
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/offload.h"
 #include "workloads/training/optimizer_step.h"
+#include "workloads/training/replica_sync.h"
+#include "workloads/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
@@ -27,7 +29,7 @@ class PassMemory {
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
       : model_(model),
         config_(config),
-        work_(layer_work(config)),
+        work_(layer_work(model, config)),
         placement_(placement_of(config)),
         ranges_(layer_ranges(model.layer_count(), config.parallel, placement_)) {
     work_.tensors = true;
@@ -157,11 +159,17 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   const bool with_ends = config.layers_only == 0;
   const RankParameters p =
       stage_parameters(model, config.parallel, placement_of(config), stage, with_ends);
+  const double shard = with_ends ? shard_of(p, config.parallel).total() : real(p.total());
+  const bool sharded = with_ends && config.parallel.zero >= 3;
+  const bool master = config.software->weight_shards.value == WeightShards::kMaster;
   MemoryUse use;
   const RankParameters trained = trained_stage(model, config, stage);
-  const std::int64_t adapters = config.lora ? trained.total() : 0;
-  use.weights = Bytes(real(p.total() + adapters) * kWeightBytes);
-  use.gradients = Bytes(real(trained.total()) * config.software->gradient_bytes(config.precision));
+  const double adapters = config.lora ? real(trained.total()) : 0;
+  use.weights =
+      Bytes(((sharded ? (master ? 0 : shard) : real(p.total())) + adapters) * kWeightBytes);
+  use.gradients = Bytes((has_fresh_gradients(config) ? shard_of(trained, config.parallel).total()
+                                                     : real(trained.total())) *
+                        config.software->gradient_bytes(config.precision));
   if (with_ends)
     use.optimizer = Bytes(optimizer_shard(model, config, stage).total() * kOptimizerBytes);
   return use;
@@ -275,6 +283,8 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
     if (config.recompute.granularity == Recompute::kFull) use.working += layer_input;
     use.logits = step.peak(TensorRole::kLogits);
     use.when = "on stage " + std::to_string(stage) + " " + fullest;
+    const UnitMemory units = unit_memory(trained, config, stage);
+    use.working += units.weights + units.gradients;
     stages.push_back(use);
   }
   return stages;

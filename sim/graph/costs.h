@@ -55,6 +55,9 @@ struct KernelCost {
   Bytes cache = Bytes();
   /// Bytes from and to the memory; none: all that the kernel reads and writes.
   std::optional<Bytes> memory = {};
+  /// What the host of a rank takes to issue the kernel, where that is longer than Costs::enqueue.
+  Picoseconds issue = 0;
+  bool host_waits = false;  ///< the host issues nothing more until the kernel has ended
 };
 
 /// What transfers take of the device of each of their ranks while they are in flight.

@@ -121,6 +121,12 @@ struct Kernel {
   Bytes reuse;
   /// Rate of the software's kernel over that of the kernels that were measured, launch apart.
   double rate = 1;
+  /// Launches that it stands for. Those of grouped products run side by side; others follow each
+  /// other, and each has its latency.
+  std::int64_t launches = 1;
+  Seconds issue;  ///< what the host takes to issue all of them; 0: a graph does
+  /// The host reads what the kernel has found before it issues more.
+  bool host_waits = false;
 
   bool operator==(const Kernel&) const = default;
 };

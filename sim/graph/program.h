@@ -43,9 +43,6 @@ struct Program {
   /// takes).
   std::vector<Tensor> tensors = {};
   std::vector<std::vector<TensorEvent>> tensor_events = {};
-  /// What the software's host takes to issue a kernel, one after the other; 0: nothing waits for
-  /// it.
-  Picoseconds issue = 0;
 };
 
 }  // namespace orrery

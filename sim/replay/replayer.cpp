@@ -146,10 +146,10 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
   if (memory_) memory_->starts(cursor.role, block_of(cursor), cursor.head->id, now);
   if (cursor.head->kind == OperatorKind::kCompute) {
     cursor.state = State::kComputing;
-    Picoseconds& enqueued = accounts_[cursor.role].enqueued;
-    enqueued = checked_add(enqueued, costs_.enqueue);
-    const Picoseconds begin = std::max(now, enqueued);
     const KernelId kernel = cursor.head->work;
+    Picoseconds& enqueued = accounts_[cursor.role].enqueued;
+    enqueued = checked_add(enqueued, std::max(costs_.enqueue, costs_.kernels[kernel].issue));
+    const Picoseconds begin = std::max(now, enqueued);
     if (sharing_) {
       sharing_->begin(index, kernel, begin);
     } else {
@@ -254,6 +254,10 @@ void Replayer::finish(std::uint32_t index, Picoseconds now) {
   settle_gap(cursor.role, now);
   if (cursor.stream == 0) {
     account_operator(cursor, now);
+  }
+  if (cursor.head->kind == OperatorKind::kCompute && costs_.kernels[cursor.head->work].host_waits) {
+    Picoseconds& enqueued = accounts_[cursor.role].enqueued;
+    enqueued = std::max(enqueued, now);
   }
   if (timeline_ != nullptr) {
     record_span(cursor, now);

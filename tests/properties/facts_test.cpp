@@ -143,6 +143,16 @@ TEST(Facts, OfOperatorsMoveResults) {
                          {"operator.kind=layer_norm"}}});
 }
 
+/// A step of experts on eight ranks, for whose kernels the host takes its time.
+std::string experts_of(const std::string& model, const std::string& switches) {
+  return "{experiment: training, system: dgx_h100, model: " + model +
+         ", precision: fp8, parallel: {dp: 8, ep: 8}, batch: {global: 8, sequence: 256}, software: "
+         "{fp8_scaling: current, kernel_issue: 20 us, launch_issue: 10 us, experts: {functions: "
+         "apart, launches: per_expert, router_kernels: 8, preprocess_kernels: 4, row_multiple: 16, "
+         "host_waits: true, " +
+         switches + "}}}";
+}
+
 /// Training steps that each move switches of their software.
 std::vector<Probe> software_probes() {
   return {
@@ -161,6 +171,19 @@ std::vector<Probe> software_probes() {
                 "{gradient_reduction_overlap: true, bucket_parameters: 30e6}")},
       {{"software.cp_comm_type"},
        training("dgx_h100", "parallel: {cp: 4}, batch: {global: 4, sequence: 2048}")},
+      {{"software"},
+       training("dgx_h100",
+                "precision: fp8, recompute: full, parallel: {dp: 4, zero: 3}, batch: {global: 8, "
+                "sequence: 1024}")},
+      {{"software"},
+       training("dgx_h100", "recompute: selective, batch: {global: 1, sequence: 1024}")},
+      {{"software"}, experts_of("gpt_oss_20b", "filling_apart: true, biases_apart: true")},
+      {{"software", "expert_capacity"},
+       experts_of("deepseek_v2_lite", "dispatcher: alltoall, stash: true")},
+      {{"expert_routing"},
+       "{experiment: training, system: dgx_h100, model: deepseek_v2_lite, parallel: {dp: 8, ep: "
+       "8}, "
+       "batch: {global: 8, sequence: 256}, expert_routing: {zipf: 0.6}}"},
   };
 }
 
@@ -189,6 +212,9 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        training("dgx_h100", "parallel: {tp: 2, dp: 2}, batch: {global: 4, sequence: 512}")},
       {{"parallel"},
        training("dgx_h100", "parallel: {tp: 2, dp: 2}, batch: {global: 4, sequence: 512}")},
+      {{"parallel.dp_shard"},
+       training("dgx_h100",
+                "parallel: {dp: 4, zero: 3, dp_shard: 2}, batch: {global: 4, sequence: 512}")},
       {{"parallel.sp"},
        training("dgx_h100", "parallel: {tp: 2}, batch: {global: 4, sequence: 512}")},
       {{"parallel.vpp"},

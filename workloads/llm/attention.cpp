@@ -103,7 +103,7 @@ void grouped_attention_backward(StepList& steps, const LayerTask& task) {
     makes(steps, task.again(), {kept::attention_input});
   }
   column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
-  frees(steps, task, {kept::attention_input, kept::saved_products});
+  frees(steps, task, {kept::attention_input});
 }
 
 }  // namespace orrery

@@ -42,11 +42,17 @@ std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t co
       stream("loss narrowing", KernelClass::kElementwise, work.tokens(), columns, {4, bytes, 0})};
 }
 
-/// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up.
+/// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up:
+/// to that of earlier micro-batches, or where there is none to that of the head that it is tied to.
 Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
   const GradientBuffer buffer = gradient_buffer(work);
+  StreamCost cost{kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1};
+  if (buffer.fresh) {
+    cost = model.tied_embeddings ? StreamCost{2 * kGradientBytes, 2 * kGradientBytes, 1}
+                                 : StreamCost{0, kGradientBytes, 0};
+  }
   return stream("embedding gradient addition", KernelClass::kElementwise, head_of(model, work).out,
-                model.hidden, {kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1});
+                model.hidden, cost);
 }
 
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
@@ -84,6 +90,7 @@ void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work
 StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   // A token's row is on one of the tp ranks; all write their part of the sum.
   const double positions = model.positions > 0 ? bytes : 0;
   steps.then(stream("embedding", KernelClass::kEmbedding, work.tokens(), model.hidden,
@@ -99,6 +106,7 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
   if (work.lora.trains) return steps;  // frozen
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   std::size_t gradient = StepList::kStart;
   if (work.sp) {
     gradient = steps.for_weights(tensor_collective("embedding gradient all-gather",
@@ -119,6 +127,7 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   const bool training = work.phase == Phase::kTraining;
   const std::int64_t rows = work.logit_rows();
   StepList steps;
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
   steps.tell_tensors(work.tensors);
   if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
@@ -144,6 +153,7 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   const LayerConfig none;
   const Linear head = head_of(model, work);
   StepList steps;
+  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   steps.tell_tensors(work.tensors);
   for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
   steps.tell(TensorEvent::What::kFrees, kept::loss_probabilities(model, work));

@@ -14,7 +14,6 @@ struct EnumNames<Recompute> {
       {Recompute::kNone, "none"},
       {Recompute::kSelective, "selective"},
       {Recompute::kFull, "full"},
-      {Recompute::kOperators, "operators"},
   };
 };
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "workloads/llm/expert_rows.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 
@@ -19,10 +20,9 @@ double input_bytes(const LayerWork& work, std::optional<LoraModule> module = std
 
 double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
-/// A tensor that recomputation of layers and of operators makes again.
+/// A tensor that full recomputation makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
-  const Recompute recompute = task.work.recompute;
-  const bool again = recompute == Recompute::kFull || recompute == Recompute::kOperators;
+  const bool again = task.work.recompute == Recompute::kFull;
   return {name, Bytes(bytes), again ? TensorRole::kWorking : TensorRole::kActivation};
 }
 
@@ -34,11 +34,11 @@ Tensor of_modules(Tensor tensor, const LayerTask& task,
   return tensor;
 }
 
-/// Output of attention, which recomputation of operators keeps.
-Tensor of_core(const char* name, const LayerTask& task, double bytes) {
-  Tensor tensor = of_layer(name, task, bytes);
-  if (task.work.recompute == Recompute::kOperators) tensor.role = TensorRole::kActivation;
-  return tensor;
+/// The share of a tensor that stays where products are recomputed selectively: `wide` of products
+/// in 16 bits, of which every second one is kept; of narrow ones none.
+double kept_of(const LayerTask& task, double wide) {
+  if (!task.work.recomputes_products()) return 1;
+  return element_bytes(task.work.precision) < 2 ? 0 : wide;
 }
 
 /// [rows, hidden] of `element` bytes, where the layer has `there`.
@@ -66,7 +66,7 @@ std::int64_t result_columns(const LayerTask& task) {
 double function_columns(const LayerTask& task) { return task.model.mlp.gated ? 2 : 1; }
 
 double routed_rows(const LayerTask& task) {
-  return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token);
+  return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token) * skew_of(task);
 }
 
 /// Elements in front of the function of shared experts and behind it.
@@ -111,7 +111,8 @@ Tensor layer_input(const LayerTask& task) {
 }
 
 Tensor mlp_norm_input(const LayerTask& task) {
-  return rows_of("mlp norm input", task, bytes_of(task), task.model.norms_per_layer > 1);
+  return rows_of("mlp norm input", task, kept_of(task, 0) * bytes_of(task),
+                 task.model.norms_per_layer > 1);
 }
 
 Tensor attention_output_norm_input(const LayerTask& task) {
@@ -131,8 +132,8 @@ Tensor mlp_residual_mask(const LayerTask& task) {
 }
 
 Tensor attention_input(const LayerTask& task) {
-  return of_modules(rows_of("attention input", task, input_bytes(task.work, LoraModule::kQkvProj)),
-                    task, {RecomputeModule::kLayernorm});
+  const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kQkvProj);
+  return of_modules(rows_of("attention input", task, element), task, {RecomputeModule::kLayernorm});
 }
 
 Tensor latent_norm_input(const LayerTask& task) {
@@ -154,7 +155,7 @@ Tensor unnormed_heads(const LayerTask& task) {
   const bool normed = task.model.attention.qk_norm;
   const double columns = normed ? real((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
   return of_layer("queries and keys before norm", task,
-                  real(task.work.tokens()) * columns * bytes_of(task));
+                  kept_of(task, 1) * real(task.work.tokens()) * columns * bytes_of(task));
 }
 
 Tensor queries_keys_values(const LayerTask& task) {
@@ -167,21 +168,21 @@ Tensor queries_keys_values(const LayerTask& task) {
 
 Tensor attention_sums(const LayerTask& task) {
   const double heads = task.work.flash_attention ? real(core_shape(task).query_heads) : 0;
-  return of_core("attention sums", task, real(task.work.tokens()) * 4 * heads);
+  return of_layer("attention sums", task, real(task.work.tokens()) * 4 * heads);
 }
 
 Tensor attention_result(const LayerTask& task) {
   const double element = task.work.flash_attention ? bytes_of(task) : 0;
-  return of_core("attention result", task,
-                 real(task.work.tokens()) * real(result_columns(task)) * element);
+  return of_layer("attention result", task,
+                  real(task.work.tokens()) * real(result_columns(task)) * element);
 }
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
   const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains);
   const double element = shared ? 0 : input_bytes(w, LoraModule::kOProj);
-  return of_core("attention output input", task,
-                 real(w.tokens()) * real(result_columns(task)) * element);
+  return of_layer("attention output input", task,
+                  real(w.tokens()) * real(result_columns(task)) * element);
 }
 
 Tensor probabilities(const LayerTask& task) {
@@ -204,36 +205,26 @@ Tensor adapter_columns(const LayerTask& task) {
                   adapters * real(w.tokens()) * real(w.lora.rank) * bytes_of(task));
 }
 
-Tensor saved_products(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const CoreShape c = core_shape(task);
-  const double columns = real(c.query_heads * c.qk_dim + c.kv_heads * c.v_dim) +
-                         real(task.model.mlp.intermediate) / w.tp;
-  const double elements =
-      real(w.tokens()) * columns + real(w.row_tokens()) * real(task.model.hidden);
-  const bool kept = w.recompute == Recompute::kOperators;
-  return {"saved products", Bytes(kept ? elements * bytes_of(task) : 0), TensorRole::kActivation};
-}
-
 Tensor mlp_input(const LayerTask& task) {
-  return of_modules(rows_of("mlp input", task, input_bytes(task.work, LoraModule::kGateUpProj)),
-                    task, {RecomputeModule::kLayernorm});
+  const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kGateUpProj);
+  return of_modules(rows_of("mlp input", task, element, !task.model.parallel_block), task,
+                    {RecomputeModule::kLayernorm});
 }
 
 Tensor mlp_function_input(const LayerTask& task) {
   const double width = real(task.model.mlp.intermediate) / task.work.tp;
+  const double share = kept_of(task, task.model.mlp.gated ? 0.5 : 1);
   return of_modules(
       of_layer("mlp function input", task,
-               real(task.work.tokens()) * width * function_columns(task) * bytes_of(task)),
+               share * real(task.work.tokens()) * width * function_columns(task) * bytes_of(task)),
       task, {RecomputeModule::kMlp});
 }
 
 Tensor down_input(const LayerTask& task) {
   const double width = real(task.model.mlp.intermediate) / task.work.tp;
-  return of_modules(
-      of_layer("down input", task,
-               real(task.work.tokens()) * width * input_bytes(task.work, LoraModule::kDownProj)),
-      task, {RecomputeModule::kMlp});
+  const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kDownProj);
+  return of_modules(of_layer("down input", task, real(task.work.tokens()) * width * element), task,
+                    {RecomputeModule::kMlp});
 }
 
 Tensor router_input(const LayerTask& task) {
@@ -292,7 +283,8 @@ Tensor expert_down_input(const LayerTask& task) {
 }
 
 Tensor expert_outputs(const LayerTask& task) {
-  const int copies = task.work.ep == 1 ? task.work.etp : 1;
+  const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
+  const int copies = !weighted ? 0 : task.work.ep == 1 ? task.work.etp : 1;
   return of_modules(of_layer("expert outputs", task,
                              routed_rows(task) * real(task.model.hidden) * copies * bytes_of(task)),
                     task, {RecomputeModule::kMoe});

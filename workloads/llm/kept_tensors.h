@@ -54,10 +54,8 @@ Tensor dropped_probabilities(const LayerTask& task);
 
 /// Between the two matrices of all adapters of a layer that is otherwise frozen.
 Tensor adapter_columns(const LayerTask& task);
-/// What recomputation of operators keeps of matrix products: queries and values, the first matrix
-/// of a gated MLP and the last, every second of seven.
-Tensor saved_products(const LayerTask& task);
 
+/// None in parallel blocks, which share attention_input.
 Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);
 Tensor down_input(const LayerTask& task);
@@ -74,7 +72,8 @@ Tensor shared_down_input(const LayerTask& task);
 Tensor expert_input(const LayerTask& task);
 Tensor expert_function_input(const LayerTask& task);
 Tensor expert_down_input(const LayerTask& task);
-/// For the gradients of the gates, which with expert parallelism see reduced outputs.
+/// For the gradients of the gates, which with expert parallelism see reduced outputs; none where
+/// functions multiply by the weights of gates.
 Tensor expert_outputs(const LayerTask& task);
 
 /// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.

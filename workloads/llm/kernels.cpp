@@ -78,7 +78,7 @@ Kernel weight_gradient(const std::string& name, Precision precision, GemmShape f
                        GradientBuffer buffer) {
   const GemmShape shape{.m = forward.k, .n = forward.n, .k = forward.m, .batch = forward.batch};
   Kernel kernel = gemm(name + " wgrad", precision, shape);
-  if (buffer.apart) return kernel;
+  if (!buffer.product_adds()) return kernel;
   const Bytes gradient(real(shape.batch) * real(shape.m) * real(shape.n) * buffer.bytes);
   kernel.read += gradient;
   kernel.written = gradient;
@@ -122,8 +122,8 @@ Kernel grouped_weight_gradient(const std::string& name, Precision precision, Gro
   const double elements = forward.experts * real(forward.n) * real(forward.k);
   const Bytes operands(forward.rows * (real(forward.n) + real(forward.k)) *
                        element_bytes(precision));
-  const Bytes gradient(elements * (buffer.apart ? kGradientBytes : buffer.bytes));
-  kernel.read = buffer.apart ? operands : operands + gradient;
+  const Bytes gradient(elements * (buffer.product_adds() ? buffer.bytes : kGradientBytes));
+  kernel.read = buffer.product_adds() ? operands + gradient : operands;
   kernel.written = gradient;
   return kernel;
 }

@@ -35,6 +35,8 @@ Kernel data_gradient(const std::string& name, Precision precision, GemmShape for
 struct GradientBuffer {
   double bytes = kGradientBytes;  ///< bytes of an element of the sum
   bool apart = false;             ///< a kernel behind the product adds, see gradient_addition()
+  bool fresh = false;             ///< there is nothing to add to: products write alone
+  bool product_adds() const { return !apart && !fresh; }
 };
 /// dw[k, n] += x[k, m] dy[m, n]: the gradient of earlier micro-batches is read and written again.
 /// Where that is done apart, the product writes an activation.

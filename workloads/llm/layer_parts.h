@@ -70,6 +70,8 @@ void latent_attention_forward(StepList& steps, const LayerTask& task);
 /// for new tokens of decodes, else with keys and values expanded.
 void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void latent_attention_backward(StepList& steps, const LayerTask& task);
+/// Up to the input of the last product.
+void mlp_inner_forward(StepList& steps, const LayerTask& task);
 void mlp_forward(StepList& steps, const LayerTask& task);
 void mlp_backward(StepList& steps, const LayerTask& task);
 void moe_forward(StepList& steps, const LayerTask& task);
@@ -92,6 +94,9 @@ Kernel activation_forward(const std::string& name, const LayerTask& task, std::i
                           std::int64_t width);
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width);
+
+/// What the host takes for the kernels of a part of a training step, from now on.
+void issued(StepList& steps, const LayerTask& task, GraphPart part);
 
 /// 16-bit (or 32-bit) format for what is not quantised: attention, router, head.
 Precision unquantised(Precision precision);

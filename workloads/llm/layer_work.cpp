@@ -74,8 +74,6 @@ const char* to_string(Recompute recompute) {
       return "selective";
     case Recompute::kFull:
       return "full";
-    case Recompute::kOperators:
-      return "operators";
   }
   return "?";
 }

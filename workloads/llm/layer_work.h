@@ -32,9 +32,6 @@ enum class Recompute : std::uint8_t {
   kNone,
   kSelective,  ///< parts of a layer (RecomputeModule)
   kFull,       ///< every layer, from its input
-  /// All but every second matrix product and attention, as TorchTitan's selective_ac_option op
-  /// (torchtitan/distributed/activation_checkpoint.py).
-  kOperators,
 };
 const char* to_string(Recompute recompute);
 
@@ -124,8 +121,18 @@ struct LayerWork {
   bool narrow_inputs = false;
   /// Training: rate of fp8 products in backward passes over that of those that were measured.
   double fp8_gradient_rate = 1;
+  /// Training: the gradients of every micro-batch leave the rank; products have nothing to add to.
+  bool fresh_gradients = false;
   bool flash_attention = true;
   bool dropout = false;
+  /// Training: rows of each expert over the mean. What is more is dropped, what is fewer filled up;
+  /// 0: every token goes to its experts.
+  double expert_capacity = 0;
+  /// A tensor parallel group has the input of column-parallel matrices whole, and adds up its
+  /// gradient elsewhere; the output of the row-parallel one stays a sum in parts, and its gradient
+  /// is whole (parallel blocks).
+  bool whole_input = false;
+  bool partial_output = false;
   Recompute recompute = Recompute::kNone;
   /// Whether each RecomputeModule is computed again, under kSelective.
   std::array<bool, kRecomputeModules> modules = {true};
@@ -135,8 +142,15 @@ struct LayerWork {
   std::shared_ptr<const TrainingSoftware> software = default_software();
   bool tensors = false;  ///< training: steps say which tensors they make, use and free
 
+  /// What backward passes compute again under selective recomputation: parts, or by the software
+  /// every second product.
   bool recomputes(RecomputeModule module) const {
-    return recompute == Recompute::kSelective && modules[static_cast<std::size_t>(module)];
+    return recompute == Recompute::kSelective && !recomputes_products() &&
+           modules[static_cast<std::size_t>(module)];
+  }
+  bool recomputes_products() const {
+    return recompute == Recompute::kSelective &&
+           software->selective_recompute.value == SelectiveRecompute::kEverySecondProduct;
   }
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return sequences * query; }

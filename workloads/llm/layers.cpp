@@ -5,6 +5,7 @@
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
+#include "workloads/llm/linear.h"
 
 namespace orrery {
 namespace {
@@ -81,6 +82,7 @@ StepList attention_half(const LayerTask& task) {
   const LayerTask attention{task.model, task.layer, of_attention, task.forward};
   const std::int64_t second = second_half_rows(task);
   StepList steps;
+  issued(steps, task, GraphPart::kAttention);
   steps.tell_tensors(task.work.tensors);
   steps.then(norm_forward("attention norm", attention, task.work.row_tokens()));
   makes(steps, task, {kept::layer_input});
@@ -88,62 +90,91 @@ StepList attention_half(const LayerTask& task) {
   output_norm_forward(steps, "attention output norm", task, second,
                       kept::attention_output_norm_input);
   residual_forward(steps, "attention residual", task, second, kept::attention_residual_mask);
+  makes(steps, task, {kept::adapter_columns});
   return steps;
+}
+
+/// Whether nothing that a dense MLP's last product gives is computed again.
+bool stops_early(const LayerTask& task) {
+  const bool needed = task.layer.moe || task.work.dropout || task.model.norms_per_layer > 2;
+  return task.forward == Forward::kAgain && !needed &&
+         task.work.software->recompute_stops_early.value;
+}
+
+/// What attention and MLP of a parallel block do: the MLP reads what attention has gathered, and
+/// the sums of both are reduced once.
+LayerWork beside_mlp(LayerWork work) {
+  work.partial_output = true;
+  return work;
+}
+LayerWork beside_attention(LayerWork work) {
+  work.whole_input = true;
+  return work;
+}
+
+/// The sum of what attention and MLP give, or of the gradients of their input, each in parts on the
+/// ranks of a tensor parallel group.
+void add_parts(StepList& steps, const LayerTask& task, const char* name) {
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
+                    {2 * bytes, bytes, 1}));
+}
+
+StepList parallel_block_forward(const LayerTask& task) {
+  const LayerWork of_attention = beside_mlp(task.work), of_mlp = beside_attention(task.work);
+  const std::int64_t rows = task.work.row_tokens();
+  StepList steps;
+  issued(steps, task, GraphPart::kAttention);
+  steps.tell_tensors(task.work.tensors);
+  steps.then(norm_forward("attention norm", task, rows));
+  makes(steps, task, {kept::layer_input});
+  attention_forward(steps, {task.model, task.layer, of_attention, task.forward});
+  issued(steps, task, GraphPart::kOther);
+  add_parts(steps, task, "parallel block addition");
+  mlp_forward(steps, {task.model, task.layer, of_mlp, task.forward});
+  residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
+  return steps;
+}
+
+void parallel_block_backward(StepList& steps, const LayerTask& task) {
+  const LayerWork of_attention = beside_mlp(task.work), of_mlp = beside_attention(task.work);
+  issued(steps, task, GraphPart::kOther);
+  residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
+  mlp_backward(steps, {task.model, task.layer, of_mlp});
+  add_parts(steps, task, "parallel block addition backward");
+  issued(steps, task, GraphPart::kAttention);
+  attention_backward(steps, {task.model, task.layer, of_attention});
+  norm_backward(steps, "attention norm backward", task, task.work.row_tokens(),
+                PastBlock::kGradient);
+  frees(steps, task, {kept::layer_input});
 }
 
 StepList feed_half(const LayerTask& task) {
   const std::int64_t rows = task.work.row_tokens();
   StepList steps;
+  issued(steps, task, GraphPart::kRouting);
   steps.tell_tensors(task.work.tensors);
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
   if (task.model.norms_per_layer > 1) {
     steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
     makes(steps, task, {kept::mlp_norm_input});
   }
+  issued(steps, task, GraphPart::kOther);
+  if (stops_early(task)) {
+    mlp_inner_forward(steps, task);
+    return steps;
+  }
   feed_forward(steps, task);
   output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
   residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
-  makes(steps, task, {kept::saved_products, kept::adapter_columns});
-  return steps;
-}
-
-/// A part of a matrix's columns, as a product of its own.
-Linear columns_of(Linear linear, const char* name, std::int64_t out) {
-  linear.name = name;
-  linear.out = out;
-  return linear;
-}
-
-/// Forward operators of a layer without experts but every second product (queries, values, the
-/// first and the last matrix of the MLP are kept) and attention. Nothing needs what comes behind
-/// the MLP's function.
-StepList operators_again(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const CoreShape shape = core_shape(task);
-  const Linear qkv = attention_linears(task).front(), output = attention_linears(task).back();
-  const Linear up = mlp_linears(task).front(), down = mlp_linears(task).back();
-  StepList steps;
-  steps.tell_tensors(w.tensors);
-  steps.then(norm_forward("attention norm", task, w.row_tokens()));
-  column_forward(steps, w, {columns_of(qkv, "key", shape.kv_heads * shape.qk_dim)},
-                 task.model.hidden);
-  makes(steps, task, {kept::attention_input, kept::unnormed_heads});
-  rotary_forward(steps, task);
-  makes(steps, task, {kept::queries_keys_values});
-  steps.then(gemm(output.name, output.precision, {w.tokens(), output.out, output.in}));
-  residual_forward(steps, "attention residual", task, w.row_tokens(),
-                   kept::attention_residual_mask);
-  steps.then(norm_forward("mlp norm", task, w.row_tokens()));
-  makes(steps, task, {kept::mlp_norm_input});
-  column_forward(steps, w, {columns_of(up, "up", down.in)}, task.model.hidden);
-  makes(steps, task, {kept::mlp_input});
-  steps.then(activation("activation", w.function_precision(up.precision), w.tokens(), down.in,
-                        task.model.mlp.gated));
-  makes(steps, task, {kept::mlp_function_input, kept::down_input});
   return steps;
 }
 
 }  // namespace
+
+void issued(StepList& steps, const LayerTask& task, GraphPart part) {
+  if (is_training(task)) steps.issued_in(task.work.software->host_time(part));
+}
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
   return norm(name, task.work.normed_precision(),
@@ -212,20 +243,75 @@ StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
   return feed_half({model, layer, work});
 }
 
+namespace {
+
+/// Columns of queries, keys and values that selective recomputation by operator computes again: the
+/// second of three products, of keys; in 8 bits all.
+Linear projected_again(const LayerTask& task, bool narrow) {
+  Linear qkv = attention_linears(task).front();
+  if (narrow) return qkv;
+  const CoreShape shape = core_shape(task);
+  qkv.name = "key";
+  qkv.out = shape.kv_heads * shape.qk_dim;
+  return qkv;
+}
+
+/// Every second product of a layer in its order (query, key, value, output; gate, up, down), and
+/// what lies between them, but not the last, which gives what nobody needs.
+StepList products_again(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const std::int64_t rows = w.row_tokens();
+  const bool narrow = element_bytes(w.precision) < 2;
+  StepList steps;
+  steps.then(norm_forward("attention norm", task, rows));
+  column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
+  if (task.model.positions == 0) {
+    const CoreShape shape = core_shape(task);
+    steps.then(rotate("rotary", w.precision, w.tokens(),
+                      (shape.query_heads + shape.kv_heads) * shape.qk_dim));
+  }
+  row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
+  residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
+  steps.then(norm_forward("mlp norm", task, rows));
+  if (narrow) {
+    mlp_inner_forward(steps, task);
+    return steps;
+  }
+  Linear up = mlp_linears(task).front();
+  up.out /= 2;
+  if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);
+  steps.then(activation("activation", w.precision, w.tokens(), mlp_linears(task).back().in,
+                        task.model.mlp.gated));
+  return steps;
+}
+
+/// Norms and functions at the rates of the software of a training run.
+StepList at_rates(StepList steps, const LayerWork& work) {
+  if (work.phase != Phase::kTraining) return steps;
+  steps.set_rate(KernelClass::kNormalization, work.software->norm_rate.value);
+  steps.set_rate(KernelClass::kElementwise, work.software->elementwise_rate.value);
+  return steps;
+}
+
+}  // namespace
+
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  if (model.parallel_block && work.phase == Phase::kTraining)
+    return at_rates(parallel_block_forward({model, layer, work}), work);
   StepList steps = attention_half_forward(model, layer, work);
   steps.append(feed_half_forward(model, layer, work));
-  return steps;
+  return at_rates(std::move(steps), work);
 }
 
 StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
   const LayerTask again{model, layer, work, Forward::kAgain};
-  if (work.recompute == Recompute::kOperators) return operators_again(again);
+  if (work.recomputes_products()) return at_rates(products_again(again), work);
   StepList steps;
   if (work.recompute != Recompute::kFull) return steps;
+  if (model.parallel_block) return at_rates(parallel_block_forward(again), work);
   steps.append(attention_half(again));
   steps.append(feed_half(again));
-  return steps;
+  return at_rates(std::move(steps), work);
 }
 
 StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
@@ -239,20 +325,27 @@ StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const
   const std::int64_t rows = work.row_tokens();
   StepList steps;
   steps.tell_tensors(work.tensors);
+  if (model.parallel_block) {
+    parallel_block_backward(steps, task);
+    return at_rates(std::move(steps), work);
+  }
+  issued(steps, task, GraphPart::kOther);
   residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
   output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
   feed_backward(steps, task);
   if (model.norms_per_layer > 1) {
+    issued(steps, task, GraphPart::kRouting);
     norm_backward(steps, "mlp norm backward", task, rows, PastBlock::kGradient);
     frees(steps, task, {kept::mlp_norm_input});
   }
+  issued(steps, task, GraphPart::kAttention);
   residual_backward(steps, "attention residual backward", task, kept::attention_residual_mask);
   output_norm_backward(steps, "attention output norm backward", task,
                        kept::attention_output_norm_input);
   attention_backward(steps, task);
   norm_backward(steps, "attention norm backward", task, rows, PastBlock::kGradient);
   frees(steps, task, {kept::layer_input, kept::adapter_columns});
-  return steps;
+  return at_rates(std::move(steps), work);
 }
 
 }  // namespace orrery

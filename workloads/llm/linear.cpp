@@ -115,7 +115,8 @@ Kernel gradient_product(const LayerWork& work, Kernel product) {
 }
 
 GradientBuffer gradient_buffer(const LayerWork& work) {
-  return {work.software->gradient_bytes(work.precision), work.software->accumulates_apart()};
+  const bool apart = work.software->accumulates_apart() && !work.fresh_gradients;
+  return {work.software->gradient_bytes(work.precision), apart, work.fresh_gradients};
 }
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
@@ -184,8 +185,8 @@ void scatter_parts(StepList& steps, const LayerWork& work, const LayerCollective
 void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                     std::int64_t width) {
   const Linear& first = linears.front();
-  cast(steps, work, first, Cast::kNormed, work.row_tokens());
-  if (in_chunks(work)) {
+  if (!work.whole_input) cast(steps, work, first, Cast::kNormed, work.row_tokens());
+  if (in_chunks(work) && !work.whole_input) {
     std::vector<Kernel> products;
     products.reserve(linears.size());
     for (const Linear& linear : linears)
@@ -199,7 +200,8 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     }
     return;
   }
-  if (work.sp) steps.then(operand_gather(first.name + " input all-gather", work, first, width));
+  if (work.sp && !work.whole_input)
+    steps.then(operand_gather(first.name + " input all-gather", work, first, width));
   quantise_input(steps, work, first);
   for (const Linear& linear : linears) {
     steps.then(
@@ -219,7 +221,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   const bool needs_input = std::any_of(linears.begin(), linears.end(), [&](const Linear& linear) {
     return !work.lora.trains || is_adapted(work, linear);
   });
-  if (work.sp && needs_input) {
+  if (work.sp && !work.whole_input && needs_input) {
     const LayerCollective gather =
         operand_gather(name + " input all-gather again", work, linears.front(), width);
     input = overlaps ? steps.for_weights(gather, {gradient}) : steps.then(gather);
@@ -236,7 +238,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
     }
     return last;
   };
-  if (work.tp == 1) {
+  if (work.tp == 1 || work.whole_input) {
     weight_gradients();
     return;
   }
@@ -260,19 +262,20 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
   const LayerCollective reduction = tensor_collective(
       linear.name + (scattered ? " output reduce-scatter" : " output all-reduce"),
       scattered ? TransferKind::kReduceScatter : TransferKind::kAllReduce, work, linear.out);
-  if (in_chunks(work) && scattered) {
+  if (in_chunks(work) && scattered && !work.partial_output) {
     scatter_parts(steps, work, reduction, product);
     return;
   }
   steps.then(product);
   adapter_forward(steps, work, linear);
-  if (work.tp > 1) steps.then(reduction);
+  if (work.tp > 1 && !work.partial_output) steps.then(reduction);
 }
 
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) {
-  sum_bias_gradient(steps, work, linear, work.row_tokens(), steps.cursor());
-  cast(steps, work, linear, Cast::kGradient, work.row_tokens());
-  if (!work.sp) {
+  const std::int64_t rows = work.partial_output ? work.tokens() : work.row_tokens();
+  sum_bias_gradient(steps, work, linear, rows, steps.cursor());
+  if (!work.partial_output) cast(steps, work, linear, Cast::kGradient, rows);
+  if (!work.sp || work.partial_output) {
     local_backward(steps, work, linear, work.tokens());
     return;
   }

@@ -50,6 +50,7 @@ struct MoeConfig {
   std::int64_t shared_intermediate = 0;  ///< width of all shared experts together
   bool router_bias = false;  ///< one per expert (DeepSeek-V3's e_score_correction_bias, gpt-oss)
   bool expert_bias = false;  ///< gpt-oss: biases in the expert matrices
+  bool clamped = false;      ///< gpt-oss: inputs of the experts' function are limited
   bool shared_gate = false;  ///< qwen2-moe: a gate of width 1 on the shared expert
 };
 
@@ -82,6 +83,9 @@ struct LlmConfig {
   bool tied_embeddings = false;
   bool norm_bias = false;   ///< LayerNorm instead of RMSNorm
   int norms_per_layer = 2;  ///< 4 for gemma2
+  /// Attention and MLP read one norm, and one residual adds what both give (GPT-J; PaLM, arXiv
+  /// 2204.02311; MegaScale, arXiv 2402.15627): training knows it, with one norm a layer.
+  bool parallel_block = false;
   bool final_norm = true;
   AttentionConfig attention;
   MlpConfig mlp;

@@ -35,13 +35,18 @@ Linear down_of(const LayerTask& task) {
 
 std::vector<Linear> mlp_linears(const LayerTask& task) { return {up_of(task), down_of(task)}; }
 
-void mlp_forward(StepList& steps, const LayerTask& task) {
+void mlp_inner_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
   makes(steps, task, {kept::mlp_input});
   steps.then(activation("activation", w.function_precision(task.precision(task.layer.feed)),
                         w.tokens(), down_of(task).in, task.model.mlp.gated));
   makes(steps, task, {kept::mlp_function_input, kept::down_input});
+}
+
+void mlp_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  mlp_inner_forward(steps, task);
   row_forward(steps, w, down_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
 }
 

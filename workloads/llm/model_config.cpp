@@ -39,7 +39,11 @@ LlmConfig from_dimensions(const DimensionsConfig& d) {
   model.mlp.intermediate = d.intermediate > 0 ? d.intermediate : 4 * d.hidden;
   model.mlp.gated = d.gated;
   model.mlp.bias = d.biases;
-  model.layers.assign(static_cast<std::size_t>(d.layers), LayerConfig{});
+  model.parallel_block = d.parallel_block;
+  if (d.parallel_block) model.norms_per_layer = 1;
+  LayerConfig layer;
+  layer.window = d.window;
+  model.layers.assign(static_cast<std::size_t>(d.layers), layer);
   return model;
 }
 
@@ -66,6 +70,10 @@ const config::Schema<DimensionsConfig>& DimensionsConfig::schema() {
           .optional("biases", &D::biases, "biases in attention and MLP")
           .optional("layer_norm", &D::layer_norm, "LayerNorm with a bias; false: RMS norm")
           .optional("tied_embeddings", &D::tied_embeddings, "the head is the embedding table")
+          .optional("parallel_block", &D::parallel_block,
+                    "attention and MLP beside each other, from one norm (PaLM, GPT-J)")
+          .optional("window", &D::window, "sliding window of attention in tokens; 0: none",
+                    zero_to(llm_limits::kTokens))
           .check("kv_heads must divide heads", kv_heads_divide, "kv_heads")
           .check("heads must divide hidden into heads of at most 8192, unless head_dim is given",
                  head_dim_follows, "heads");

@@ -25,6 +25,8 @@ struct DimensionsConfig {
   bool biases = true;      ///< biases in attention and MLP
   bool layer_norm = true;  ///< norms with a bias; false: RMS norm
   bool tied_embeddings = true;
+  bool parallel_block = false;  ///< attention and MLP beside each other, from one norm
+  std::int64_t window = 0;      ///< tokens that attention sees, itself included; 0: all
   static const config::Schema<DimensionsConfig>& schema();
 };
 

@@ -16,6 +16,10 @@ std::size_t StepList::then(std::variant<Kernel, LayerCollective> work) {
 std::size_t StepList::aside(std::variant<Kernel, LayerCollective> work,
                             std::vector<std::size_t> after) {
   std::erase(after, kStart);
+  if (Kernel* kernel = std::get_if<Kernel>(&work)) {
+    const auto further = static_cast<double>(kernel->launches - 1);
+    kernel->issue = host_.kernel + host_.launch * further;
+  }
   steps_.push_back({std::move(work), std::move(after)});
   return steps_.size() - 1;
 }
@@ -88,6 +92,13 @@ std::vector<Tensor> StepList::left(TensorRole role) const {
   for (std::size_t id = 0; id < alive.size(); ++id)
     if (alive[id] > 0 && tensors_[id].role == role) left.push_back(tensors_[id]);
   return left;
+}
+
+void StepList::set_rate(KernelClass kind, double rate) {
+  for (Step& step : steps_) {
+    Kernel* kernel = std::get_if<Kernel>(&step.work);
+    if (kernel != nullptr && kernel->kind == kind) kernel->rate = rate;
+  }
 }
 
 void StepList::tell(TensorEvent::What what, const Tensor& tensor) {

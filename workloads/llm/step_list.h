@@ -11,6 +11,7 @@
 #include "sim/graph/memory_profile.h"
 #include "sim/graph/tensors.h"
 #include "sim/graph/transfer.h"
+#include "sim/units/units.h"
 
 namespace orrery {
 
@@ -50,6 +51,11 @@ struct Step {
   const std::string& name() const;
 };
 
+/// What the host takes to issue a kernel, and each further launch that the kernel stands for.
+struct HostTime {
+  Seconds kernel, launch;
+};
+
 /// The steps of a piece of a model on one rank, in issue order, with a cursor on the step that
 /// produces the value passed on. Kernels run in issue order anyway; `after` is what lets
 /// collectives run beside them.
@@ -79,6 +85,11 @@ class StepList {
   /// part that is left out has happened before. What gradients of weights use is freed by them.
   StepList part(bool of_weights) const;
 
+  /// Kernels of a class run at `rate` of their speed.
+  void set_rate(KernelClass kind, double rate);
+
+  /// What the host takes for kernels from now on.
+  void issued_in(HostTime time) { host_ = time; }
   /// From now on steps say which tensors they make, use and free, or say nothing.
   void tell_tensors(bool tells) { tells_tensors_ = tells; }
   bool tells_tensors() const { return tells_tensors_; }
@@ -100,6 +111,7 @@ class StepList {
   std::vector<Step> steps_;
   std::vector<Tensor> tensors_;
   bool tells_tensors_ = false;
+  HostTime host_;
   std::size_t cursor_ = kStart;
 };
 

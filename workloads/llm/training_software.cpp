@@ -59,7 +59,70 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "scores that the softmax of stored attention reads: all, or up to the diagonal")
       .optional("cross_entropy", &S::cross_entropy,
                 "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
-                "fp32");
+                "fp32")
+      .optional("experts", &S::experts, "mixtures of experts");
+}
+
+/// Those and switches of the host that issues kernels.
+config::Schema<TrainingSoftware> issued_switches() {
+  using S = TrainingSoftware;
+  return kernel_switches()
+      .optional("kernel_issue", &S::kernel_issue,
+                "time of the host to issue a kernel outside of graphs, for which devices wait "
+                "[us]; 0: none",
+                config::between(Seconds(0), Seconds(1)))
+      .optional("launch_issue", &S::launch_issue,
+                "time of the host to issue each further launch of a kernel that stands for several "
+                "[us]",
+                config::between(Seconds(0), Seconds(1)))
+      .optional("graphs", &S::graphs,
+                "what CUDA graphs capture: nothing, the choice of experts, attention and that, "
+                "or the whole iteration");
+}
+
+/// Switches of sharded gradients and weights (zero 2 and 3), beside those of kernels and the host.
+config::Schema<TrainingSoftware> sharding_switches() {
+  using S = TrainingSoftware;
+  return issued_switches()
+      .optional("gradient_sync", &S::gradient_sync,
+                "micro-batches in which sharded gradients (zero 2, 3) are reduced: every one, or "
+                "the last one, before which ranks add them up whole (no_sync)")
+      .optional("reshard_after_forward", &S::reshard_after_forward,
+                "sharded weights (zero 3) are dropped behind a layer's forward pass and gathered "
+                "again before its backward pass, or stay: for the step with pipeline stages")
+      .optional("forward_prefetch", &S::forward_prefetch,
+                "weights of a layer are gathered beside the forward pass of the one before (zero "
+                "3)")
+      .optional(
+          "backward_prefetch", &S::backward_prefetch,
+          "weights of a layer are gathered beside the backward pass of the one behind (zero 3)")
+      .optional("weight_shards", &S::weight_shards,
+                "shards of weights (zero 3): 16-bit copies beside master weights, or the fp32 "
+                "master weights, cast before each gather")
+      .optional("gather_copies", &S::gather_copies,
+                "kernels that copy gathered weights into tensors of their own (zero 3), or views")
+      .optional("reduction_copies", &S::reduction_copies,
+                "kernels that copy gradients into the buffer that is reduced (zero 2, 3), or views")
+      .optional("fp8_weight_gathers", &S::fp8_weight_gathers,
+                "weights of products in 8 bits are gathered as they are cast (zero 3)");
+}
+
+/// How fast kernels around products are, and which are computed again.
+config::Schema<TrainingSoftware> rate_switches() {
+  using S = TrainingSoftware;
+  return sharding_switches()
+      .optional("norm_rate", &S::norm_rate, "rate of norms over that of measured kernels",
+                config::between(0.05, 2))
+      .optional("elementwise_rate", &S::elementwise_rate,
+                "rate of functions, additions and sums between products over that of measured "
+                "kernels",
+                config::between(0.05, 2))
+      .optional("selective_recompute", &S::selective_recompute,
+                "what recompute: selective computes again: cores of attention, or all but "
+                "those and every second product in 16 bits (PyTorch's policy by operator)")
+      .optional("recompute_stops_early", &S::recompute_stops_early,
+                "full recomputation ends with the last value that gradients need, before the "
+                "MLP's last product");
 }
 
 }  // namespace
@@ -67,7 +130,7 @@ config::Schema<TrainingSoftware> kernel_switches() {
 const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
   using S = TrainingSoftware;
   static const auto schema =
-      kernel_switches()
+      rate_switches()
           .optional(
               "tp_overlap", &S::tp_overlap,
               "what collectives of tensor parallelism run beside: nothing, in backward passes "
@@ -86,7 +149,7 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional(
               "gradient_reduction_overlap", &S::gradient_reduction_overlap,
               "gradients are reduced over replicas beside the last backward passes, bucket by "
-              "bucket, or all behind them")
+              "bucket, or all behind them (zero 0, 1; sharded ones always beside)")
           .optional("weight_gather_overlap", &S::weight_gather_overlap,
                     "sharded weights are gathered beside the first forward passes, layer by layer, "
                     "or all at the end of a step")
@@ -116,9 +179,6 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("attention_dropout", &S::attention_dropout,
                     "rate of FlashAttention's passes with dropout over those without",
                     config::between(0.05, 1))
-          .optional("kernel_issue", &S::kernel_issue,
-                    "time of the host to issue a kernel, for which devices wait [us]; 0: graphs",
-                    config::between(Seconds(0), Seconds(1)))
           .optional("step_overhead", &S::step_overhead,
                     "time of each step in which the devices have no work: data, logging [s]",
                     config::between(Seconds(0), Seconds(1e3)))
@@ -129,11 +189,25 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
   return schema;
 }
 
+HostTime TrainingSoftware::host_time(GraphPart part) const {
+  const GraphScope scope = graphs.value;
+  const bool captured =
+      scope == GraphScope::kIteration ||
+      (part == GraphPart::kRouting && scope != GraphScope::kNone) ||
+      (part == GraphPart::kAttention && scope == GraphScope::kAttentionAndRouting);
+  if (captured) return {};
+  return {kernel_issue.value, launch_issue.value};
+}
+
 double TrainingSoftware::gradient_bytes(Precision precision) const {
   const GradientFormat format = main_gradients.value;
   const bool wide = format == GradientFormat::kFp32 ||
                     (format == GradientFormat::kFp32ForBf16 && precision != Precision::kFp16);
   return wide ? element_bytes(Precision::kFp32) : kGradientBytes;
+}
+
+double TrainingSoftware::gathered_bytes(Precision precision) const {
+  return fp8_weight_gathers.value ? std::min(kWeightBytes, element_bytes(precision)) : kWeightBytes;
 }
 
 NarrowScaling TrainingSoftware::scaling(Precision precision) const {

@@ -11,6 +11,8 @@
 #include "sim/config/schema.h"
 #include "sim/config/type.h"
 #include "sim/graph/kernel.h"
+#include "workloads/llm/expert_software.h"
+#include "workloads/llm/step_list.h"
 
 namespace orrery {
 
@@ -68,9 +70,32 @@ enum class ContextExchange : std::uint8_t {
   kA2aP2p,     ///< tokens for heads in groups of parallel.cp_a2a, a ring over these
 };
 
+/// What is computed again under selective recomputation.
+enum class SelectiveRecompute : std::uint8_t {
+  kAttentionCore,  ///< parts of a layer: by default scores and what follows them (Korthikanti 2022)
+  /// All but attention cores and every other product in 16 bits, in the order of the layer.
+  kEverySecondProduct,
+};
+
+/// In which micro-batches gradients that are sharded (zero 2, 3) are reduced.
+enum class GradientSync : std::uint8_t { kEvery, kLast };
+
+/// What the shards of sharded weights (zero 3) are.
+enum class WeightShards : std::uint8_t {
+  kCopies,  ///< 16 bits, beside the master weights of the optimizer
+  kMaster,  ///< the master weights in fp32, which are cast before each gather
+};
+
 /// From where collectives inside a system are launched: as nodes of a graph, which network
 /// calibrations measured, or one by one by the host.
 enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
+
+/// What of a step CUDA graphs capture: nothing, the choice of experts (moe_router and
+/// moe_preprocess), attention too, or all.
+enum class GraphScope : std::uint8_t { kNone, kRouting, kAttentionAndRouting, kIteration };
+
+/// Parts of a step that graphs capture apart.
+enum class GraphPart : std::uint8_t { kAttention, kRouting, kOther };
 
 /// What an all-reduce inside a system takes longer where the host calls it than in a graph.
 struct CallDelay {
@@ -131,6 +156,24 @@ struct TrainingSoftware {
   Fact<double> bucket_parameters{40e6,
                                  "Megatron-Core 0011998 distributed_data_parallel_config.py: "
                                  "bucket_size, at least 40,000,000"};
+  Fact<GradientSync> gradient_sync{
+      GradientSync::kEvery,
+      "recalled: Megatron-Core distributed/fsdp: shards of gradients are added up"};
+  Fact<bool> reshard_after_forward{
+      true, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
+  Fact<bool> forward_prefetch{
+      true, "recalled: Megatron-Core distributed/fsdp: the next unit is gathered"};
+  Fact<bool> backward_prefetch{true,
+                               "recalled: Megatron-Core distributed/fsdp: in both directions"};
+  Fact<WeightShards> weight_shards{WeightShards::kCopies,
+                                   "recalled: Megatron-Core distributed/fsdp: a buffer of model "
+                                   "weights and one of main weights"};
+  Fact<Fusion> gather_copies{
+      Fusion::kFused, "recalled: Megatron-Core distributed/fsdp: parameters are views of buffers"};
+  Fact<Fusion> reduction_copies{
+      Fusion::kFused, "recalled: Megatron-Core distributed/fsdp: gradients are views of buffers"};
+  Fact<bool> fp8_weight_gathers{
+      false, "recalled: Megatron-Core distributed_data_parallel_config.py: fp8_param_gather False"};
   Fact<CollectiveCalls> collective_calls{CollectiveCalls::kGraph,
                                          "no measurement beside that in graphs"};
   /// Delays by calls of the host, ascending sizes; between them by the logarithm of the size, none
@@ -158,7 +201,16 @@ struct TrainingSoftware {
       0.8,
       "estimate: FlashAttention-3 and cuDNN 9 on H100 reach 0.7 to 0.85 of the forward rate (arXiv "
       "2407.08608, figures 5 and 6), FlashAttention-2 on A100 0.77 to 0.9 (arXiv 2307.08691)"};
+  Fact<double> norm_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
+  Fact<double> elementwise_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
+  Fact<SelectiveRecompute> selective_recompute{
+      SelectiveRecompute::kAttentionCore,
+      "recalled: Megatron-Core transformer_config.py: recompute_modules core_attn"};
+  Fact<bool> recompute_stops_early{
+      false, "recalled: Megatron-Core tensor_parallel/random.py: runs the whole layer again"};
   Fact<Seconds> kernel_issue{Seconds(0), "kernels of large layers hide it"};
+  Fact<Seconds> launch_issue{Seconds(0), "kernels of large layers hide it"};
+  Fact<GraphScope> graphs{GraphScope::kNone, "Megatron-LM training/arguments.py: no graphs"};
   Fact<bool> scattered_messages{
       false,
       "recalled: Megatron-Core p2p_communication.py: each rank sends the tensor that it has"};
@@ -166,10 +218,16 @@ struct TrainingSoftware {
   /// Standard deviation of log(step time over that of its graph) beside what calibrations know.
   Fact<double> unmodelled{0.08, "estimate: releases of the same configuration differ by 3 to 10 %"};
 
+  ExpertSoftware experts;
+
   static const config::Schema<TrainingSoftware>& schema();
 
+  /// What the host takes to issue kernels of a part.
+  HostTime host_time(GraphPart part) const;
   /// Bytes of an element of the buffer of gradients, where products run in `precision`.
   double gradient_bytes(Precision precision) const;
+  /// Bytes of an element of gathered weights that products read in `precision`.
+  double gathered_bytes(Precision precision) const;
   bool accumulates_apart() const { return gradient_accumulation.value == Fusion::kApart; }
   bool overlaps_tensor_parallelism() const { return tp_overlap.value != TensorOverlap::kNone; }
   bool has_user_buffers() const { return tp_overlap.value == TensorOverlap::kUserBuffers; }
@@ -229,6 +287,34 @@ struct EnumNames<ContextExchange> {
       {ContextExchange::kAllGather, "all_gather"},
       {ContextExchange::kA2a, "a2a"},
       {ContextExchange::kA2aP2p, "a2a+p2p"}};
+};
+
+template <>
+struct EnumNames<SelectiveRecompute> {
+  static constexpr std::pair<SelectiveRecompute, const char*> values[] = {
+      {SelectiveRecompute::kAttentionCore, "attention_core"},
+      {SelectiveRecompute::kEverySecondProduct, "every_second_product"}};
+};
+
+template <>
+struct EnumNames<GradientSync> {
+  static constexpr std::pair<GradientSync, const char*> values[] = {{GradientSync::kEvery, "every"},
+                                                                    {GradientSync::kLast, "last"}};
+};
+
+template <>
+struct EnumNames<WeightShards> {
+  static constexpr std::pair<WeightShards, const char*> values[] = {
+      {WeightShards::kCopies, "copies"}, {WeightShards::kMaster, "master"}};
+};
+
+template <>
+struct EnumNames<GraphScope> {
+  static constexpr std::pair<GraphScope, const char*> values[] = {
+      {GraphScope::kNone, "none"},
+      {GraphScope::kRouting, "routing"},
+      {GraphScope::kAttentionAndRouting, "attention_and_routing"},
+      {GraphScope::kIteration, "iteration"}};
 };
 
 template <>

@@ -28,8 +28,12 @@ constexpr std::array<Rule, 9> kRules{{
      [](const ParallelConfig& p) { return p.cp_a2a < 1 || p.cp % p.cp_a2a == 0; }},
     {"zero", "zero must be 0 (copied optimizer), 1 (distributed optimizer), 2 or 3",
      [](const ParallelConfig& p) { return p.zero >= 0 && p.zero <= 3; }},
-    {"zero", "unsupported: sharded gradients or weights (zero 2 and 3)",
-     [](const ParallelConfig& p) { return p.zero <= 1 || p.zero > 3; }},
+    {"dp_shard", "dp_shard, the ranks that share out one copy, must divide dp",
+     [](const ParallelConfig& p) {
+       return p.dp_shard >= 0 && (p.dp_shard == 0 || p.dp % p.dp_shard == 0);
+     }},
+    {"dp_shard", "dp_shard needs something to share out: zero of at least 1",
+     [](const ParallelConfig& p) { return p.dp_shard == 0 || p.zero >= 1; }},
     {"vpp", "interleaving (vpp > 1) needs at least 2 pipeline stages",
      [](const ParallelConfig& p) { return p.vpp == 1 || p.pp > 1; }},
     {"ep", "ep must divide tp * dp, the ranks of a pipeline stage",
@@ -74,8 +78,13 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
                   "experts",
                   degree)
         .optional("zero", &P::zero,
-                  "0: optimizer state on every replica, 1: sharded over dp (distributed optimizer)",
-                  config::between(0, 3));
+                  "what dp ranks share out: 0 nothing, 1 states of the optimizer (distributed "
+                  "optimizer), 2 gradients too, 3 weights too (FSDP)",
+                  config::between(0, 3))
+        .optional("dp_shard", &P::dp_shard,
+                  "ranks of dp that share out one copy, the others hold copies (HSDP; TorchTitan: "
+                  "data_parallel_shard_degree); 0: all",
+                  config::between(0, 1 << 20));
     for (const Rule& rule : kRules) s.check(rule.message, rule.holds, rule.key);
     return s;
   }();

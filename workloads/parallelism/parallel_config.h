@@ -16,11 +16,18 @@ struct ParallelConfig {
   int dp = 1;       ///< data parallel replicas
   int cp = 1;       ///< context parallel: ranks that share the tokens of sequences, and the cache
   int cp_a2a = 1;   ///< training, a2a+p2p: of cp, ranks that exchange heads; the others form rings
-  int dcp = 1;   ///< decode context parallel: of tp, ranks that share the cache of their KV heads
-  int ep = 1;    ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
-  int etp = 1;   ///< tensor parallel inside experts: ranks that share each expert's matrices
-  int zero = 1;  ///< 0: every replica holds the optimizer state; 1: sharded over dp (distributed
-                 ///< optimizer)
+  int dcp = 1;  ///< decode context parallel: of tp, ranks that share the cache of their KV heads
+  int ep = 1;   ///< expert parallel: ranks of a stage's dp x tp plane that share the experts
+  int etp = 1;  ///< tensor parallel inside experts: ranks that share each expert's matrices
+  /// What dp x cp ranks share out (Rajbhandari et al. 2020, ZeRO): 0 nothing, 1 states of the
+  /// optimizer (distributed optimizer), 2 gradients too, 3 weights too (FSDP).
+  int zero = 1;
+  int dp_shard =
+      0;  ///< ranks of dp that share out one copy; the copies are replicas (HSDP). 0: all
+
+  /// Ranks that share out one copy, with those of cp, and copies.
+  int shards() const { return (dp_shard > 0 ? dp_shard : dp) * cp; }
+  int copies() const { return replicas() / shards(); }
 
   /// Ranks that hold the same weights, but for experts.
   int replicas() const { return dp * cp; }

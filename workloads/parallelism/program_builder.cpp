@@ -258,16 +258,17 @@ OperatorId BlockBuilder::add_collective(Transfer transfer, Stream stream) {
   return graph_.add(op);
 }
 
-void BlockBuilder::beside(Transfer transfer, Stream stream) {
+OperatorId BlockBuilder::beside(Transfer transfer, Stream stream) {
   const auto before = static_cast<OperatorId>(graph_.size());
   const OperatorId id = add_collective(std::move(transfer), stream);
   if (cursor_) graph_.depends(id, *cursor_);
   // Kernels run in issue order: behind the last one all others have run.
   if (before > 0 && (!cursor_ || *cursor_ != before - 1)) graph_.depends(id, before - 1);
+  return id;
 }
 
-void BlockBuilder::ahead(Transfer transfer, Stream stream) {
-  ahead_.push_back(add_collective(std::move(transfer), stream));
+OperatorId BlockBuilder::ahead(Transfer transfer, Stream stream) {
+  return add_collective(std::move(transfer), stream);
 }
 
 void BlockBuilder::receive(TransferId message, Stream stream) {

@@ -84,10 +84,12 @@ class BlockBuilder {
   void await(OperatorId op) { ahead_.push_back(op); }
   void kernel(const Kernel& kernel, Category category);
   void collective(Transfer transfer, Stream stream);
-  /// Waits for all that the block has; nothing of it waits for the collective.
-  void beside(Transfer transfer, Stream stream);
-  /// Waits for nothing of the block; what is appended next waits for it.
-  void ahead(Transfer transfer, Stream stream);
+  /// Waits for all that the block has; nothing of it waits for the collective, unless it is needed.
+  OperatorId beside(Transfer transfer, Stream stream);
+  /// What is appended next waits for that collective.
+  void need(OperatorId collective) { ahead_.push_back(collective); }
+  /// Waits for nothing of the block.
+  OperatorId ahead(Transfer transfer, Stream stream);
   /// What follows waits for the message.
   void receive(TransferId message, Stream stream);
   /// Waits for what is there; nothing waits for it.

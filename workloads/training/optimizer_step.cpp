@@ -7,6 +7,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/training/replica_sync.h"
+#include "workloads/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
@@ -37,9 +38,10 @@ void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfi
   if (config.lora || !model.tied_embeddings || first == last || (stage != first && stage != last))
     return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
+  const double kept = has_fresh_gradients(config) ? 1.0 / config.parallel.shards() : 1;
   Transfer transfer = optimizer_transfer(
       "tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
-      table * config.software->gradient_bytes(config.precision), mesh.pairs(first, last));
+      table * kept * config.software->gradient_bytes(config.precision), mesh.pairs(first, last));
   transfer.participants = 2;
   block.collective(std::move(transfer), kDataStream);
 }
@@ -63,9 +65,8 @@ std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const ParallelConfig& parallel = config.parallel;
   const RankParameters p = trained_stage(model, config, stage);
-  const bool sharded = parallel.zero >= 1;
-  return {.dense = static_cast<double>(p.dense()) / (sharded ? parallel.replicas() : 1),
-          .experts = static_cast<double>(p.experts) / (sharded ? expert_replicas(parallel) : 1)};
+  if (parallel.zero >= 1) return shard_of(p, parallel);
+  return {.dense = static_cast<double>(p.dense()), .experts = static_cast<double>(p.experts)};
 }
 
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
@@ -76,17 +77,20 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
   const ReplicaSync sync(mesh, config, stage);
   BlockBuilder block(program, stage);
   // Megatron-LM multiplies gradients by 1 / replicas before it adds them up.
-  block.kernel(optimizer_kernel("gradient scale", static_cast<double>(parameters.total()),
-                                {gradient, gradient, 1}),
-               Category::kOptimizer);
-  reduce_whole(block, mesh, parameters, gradient, stage);
+  if (!has_fresh_gradients(config)) {
+    block.kernel(optimizer_kernel("gradient scale", static_cast<double>(parameters.total()),
+                                  {gradient, gradient, 1}),
+                 Category::kOptimizer);
+  }
+  const double kept = has_fresh_gradients(config) ? gradient / config.parallel.shards() : gradient;
+  reduce_whole(block, mesh, parameters, kept, stage);
   reduce_tied_embedding(block, mesh, model, config, stage);
   for (Transfer& transfer : sync.reduction(parameters - reduced))
     block.collective(std::move(transfer), kDataStream);
   const double updated = optimizer_shard(model, config, stage).total();
   for (const Kernel& kernel : optimizer_kernels(updated, config.precision, *config.software))
     block.kernel(kernel, Category::kOptimizer);
-  if (!config.software->weight_gather_overlap.value) {
+  if (!config.software->weight_gather_overlap.value && config.parallel.zero < 3) {
     for (Transfer& transfer : sync.gather(parameters))
       block.collective(std::move(transfer), kDataStream);
   }

@@ -7,6 +7,7 @@
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/parallelism/rank_parameters.h"
+#include "workloads/training/replica_sync.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
@@ -15,12 +16,7 @@ namespace orrery {
 /// section 3.1).
 inline constexpr double kOptimizerBytes = 12;
 
-/// Parameters whose optimizer state one rank of a stage holds.
-struct OptimizerShard {
-  double dense = 0;
-  double experts = 0;
-  double total() const { return dense + experts; }
-};
+/// Parameters whose optimizer state one rank of a stage holds: a share of them from zero 1 on.
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage);
 
 /// The passes of Megatron-LM's mixed-precision optimizer over `elements` parameters: gradient

@@ -9,6 +9,7 @@
 #include "workloads/llm/linear.h"
 #include "workloads/training/offload.h"
 #include "workloads/training/replica_sync.h"
+#include "workloads/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
@@ -25,7 +26,7 @@ PassBlocks::PassBlocks(ProgramBuilder& program, const LlmConfig& model,
     : program_(program),
       model_(model),
       config_(config),
-      work_(layer_work(config)),
+      work_(layer_work(model, config)),
       placement_(placement_of(config)),
       ranges_(layer_ranges(model_.layer_count(), config.parallel, placement_)) {
   work_.tensors = tensors;
@@ -40,26 +41,46 @@ BlockId PassBlocks::gathering_forward(ChunkPlace place) {
 
 BlockId PassBlocks::reducing(ChunkPlace place, Pass::Kind kind) {
   reduces_ = true;
-  const BlockId reducing = block(place, kind);
+  const BlockId reducing = pass_block(place, kind);
   reduces_ = false;
   return reducing;
 }
 
+bool has_weight_gradients(Pass::Kind kind) {
+  return kind == Pass::Kind::kBackward || kind == Pass::Kind::kWeightGradient;
+}
+
 RankParameters PassBlocks::take_reduced() { return std::exchange(reduced_, {}); }
 
-/// Reduces the gradients of a full bucket beside what follows.
-void PassBlocks::reduce_full(BlockBuilder& block, Bucket& bucket, int stage) {
-  if (!bucket.is_full()) return;
+/// Reduces the gradients of a bucket beside what follows.
+void PassBlocks::reduce(BlockBuilder& block, Bucket& bucket, int stage) {
   const RankParameters parameters = bucket.take();
   reduced_ += parameters;
+  copy_gradients(block, parameters, config_);
   for (Transfer& transfer : ReplicaSync(program_.mesh(), config_, stage).reduction(parameters))
     block.beside(std::move(transfer), kDataStream);
 }
 
-/// Gathers weights of a part of a chunk, for which what is appended next waits.
-void PassBlocks::gather_weights(BlockBuilder& block, int stage, const RankParameters& parameters) {
-  for (Transfer& transfer : ReplicaSync(program_.mesh(), config_, stage).gather(parameters))
-    block.ahead(std::move(transfer), kDataStream);
+std::vector<RankParameters> PassBlocks::forward_units(ChunkPlace place) const {
+  std::vector<RankParameters> units;
+  if (has_embedding(place)) units.push_back(embedding_parameters(model_, config_.parallel.tp));
+  const LayerRange layers = range(place);
+  for (std::int64_t i = 0; i < layers.count; ++i) units.push_back(parameters_of(layers.first + i));
+  if (has_head(place)) units.push_back(head_of(place));
+  if (!gathers_) units.assign(units.size(), {});
+  return units;
+}
+
+std::vector<RankParameters> PassBlocks::backward_units(ChunkPlace place, Pass::Kind kind) const {
+  std::vector<RankParameters> units;
+  const LayerRange layers = range(place);
+  // Heads stay from one pass to the other, and gradients of an embedding read no weights.
+  if (has_head(place)) units.emplace_back();
+  for (std::int64_t i = layers.count; i-- > 0;) units.push_back(parameters_of(layers.first + i));
+  if (has_embedding(place)) units.emplace_back();
+  if (!gathers_again(config_) || kind == Pass::Kind::kWeightGradient)
+    units.assign(units.size(), {});
+  return units;
 }
 
 RankParameters PassBlocks::parameters_of(std::int64_t index) const {
@@ -71,6 +92,14 @@ RankParameters PassBlocks::head_of(ChunkPlace place) const {
 }
 
 BlockId PassBlocks::block(ChunkPlace place, Pass::Kind kind) {
+  gathers_ = gathering_passes(model_, config_) == SyncPasses::kEvery;
+  reduces_ = has_weight_gradients(kind) && reducing_passes(model_, config_) == SyncPasses::kEvery;
+  const BlockId built = pass_block(place, kind);
+  gathers_ = reduces_ = false;
+  return built;
+}
+
+BlockId PassBlocks::pass_block(ChunkPlace place, Pass::Kind kind) {
   switch (kind) {
     case Pass::Kind::kForward:
       return forward_block(place);
@@ -128,20 +157,21 @@ BlockId PassBlocks::forward_block(ChunkPlace place) {
   BlockBuilder block(program_, place.rank);
   if (const auto before = neighbour(place, -1))
     receive(block, message("forward", *before, place.rank), kReceiveForwardStream);
+  const ReplicaSync sync(program_.mesh(), config_, place.rank);
+  UnitGathers gathers(block, sync, config_, Pass::Kind::kForward, forward_units(place));
   if (has_embedding(place)) {
-    if (gathers_)
-      gather_weights(block, place.rank, embedding_parameters(model_, config_.parallel.tp));
+    gathers.next();
     block.append("", embedding_forward(model_, work_));
   }
   const LayerRange layers = range(place);
   for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
-    if (gathers_) gather_weights(block, place.rank, parameters_of(i));
+    gathers.next();
     block.append(layer_name(i), layer_forward(model_, layer(i), work_of(place, i)));
     if (is_offloaded(config_, layers, i))
       block.append_beside(layer_name(i), offload_copy(model_, layer(i), work_of(place, i)));
   }
   if (has_head(place)) {
-    if (gathers_) gather_weights(block, place.rank, head_of(place));
+    gathers.next();
     block.append("", head_forward(model_, work_));
   }
   if (const auto next = neighbour(place, 1))
@@ -180,46 +210,64 @@ void PassBlocks::append_again(BlockBuilder& block, ChunkPlace place, std::int64_
 }
 
 template <class PartOf>
-void PassBlocks::append_backward(BlockBuilder& block, ChunkPlace place, PartOf part) {
+void PassBlocks::append_backward(BlockBuilder& block, ChunkPlace place, Pass::Kind kind,
+                                 PartOf part) {
   Bucket bucket(config_);
+  const auto reduce_full = [&](const RankParameters& more) {
+    if (!reduces_) return;
+    bucket.add(more);
+    if (bucket.is_full()) reduce(block, bucket, place.rank);
+  };
+  const bool sharded = config_.parallel.zero >= 2;
+  const ReplicaSync sync(program_.mesh(), config_, place.rank);
+  UnitGathers gathers(block, sync, config_, kind, backward_units(place, kind));
   if (has_head(place)) {
+    gathers.next();
     block.append("", part(head_backward(model_, work_)));
     // A tied table gets gradients at its other end too.
-    if (reduces_ && !model_.tied_embeddings) bucket.add(head_of(place));
+    if (sharded || !model_.tied_embeddings) reduce_full(head_of(place));
   }
   const LayerRange layers = range(place);
   for (std::int64_t i = layers.first + layers.count; i-- > layers.first;) {
+    gathers.next();
     await_reloads(block, place, i, part);
     append_again(block, place, i, part);
     block.append(layer_name(i), part(layer_gradients(model_, layer(i), work_of(place, i))));
-    if (!reduces_) continue;
-    bucket.add(parameters_of(i));
-    reduce_full(block, bucket, place.rank);
+    reduce_full(parameters_of(i));
   }
-  if (has_embedding(place)) block.append("", part(embedding_backward(model_, work_)));
+  if (has_embedding(place)) {
+    gathers.next();
+    block.append("", part(embedding_backward(model_, work_)));
+    if (sharded) reduce_full(embedding_parameters(model_, config_.parallel.tp));
+  }
+  // Gradients that leave with their micro-batch leave whole.
+  if (reduces_ && sharded) reduce(block, bucket, place.rank);
 }
 
 template <class PartOf>
-BlockId PassBlocks::gradient_block(ChunkPlace place, const std::string& name, PartOf part) {
+BlockId PassBlocks::gradient_block(ChunkPlace place, Pass::Kind kind, const std::string& name,
+                                   PartOf part) {
   BlockBuilder block(program_, place.rank);
   if (const auto next = neighbour(place, 1))
     receive(block, message("backward", *next, place.rank), kReceiveBackwardStream);
-  append_backward(block, place, part);
+  append_backward(block, place, kind, part);
   if (const auto before = neighbour(place, -1))
     send(block, message("backward", place.rank, *before), kSendBackwardStream);
   return block.finish(name + block_name(place));
 }
 
 BlockId PassBlocks::backward_block(ChunkPlace place) {
-  return gradient_block(place, "backward ", [](StepList steps) { return steps; });
+  return gradient_block(place, Pass::Kind::kBackward, "backward ",
+                        [](StepList steps) { return steps; });
 }
 BlockId PassBlocks::input_gradient_block(ChunkPlace place) {
-  return gradient_block(place, "input gradient ",
+  return gradient_block(place, Pass::Kind::kInputGradient, "input gradient ",
                         [](const StepList& steps) { return steps.part(false); });
 }
 BlockId PassBlocks::weight_gradient_block(ChunkPlace place) {
   BlockBuilder block(program_, place.rank);
-  append_backward(block, place, [](const StepList& steps) { return steps.part(true); });
+  append_backward(block, place, Pass::Kind::kWeightGradient,
+                  [](const StepList& steps) { return steps.part(true); });
   return block.finish("weight gradient " + block_name(place));
 }
 

@@ -17,6 +17,9 @@ namespace orrery {
 
 class Bucket;
 
+/// Whether a pass ends with gradients of weights.
+bool has_weight_gradients(Pass::Kind kind);
+
 /// Writes the blocks of the passes of a step: one by stage, chunk and kind of pass.
 class PassBlocks {
  public:
@@ -35,8 +38,11 @@ class PassBlocks {
   RankParameters take_reduced();
 
  private:
-  void reduce_full(BlockBuilder& block, Bucket& bucket, int stage);
-  void gather_weights(BlockBuilder& block, int stage, const RankParameters& parameters);
+  void reduce(BlockBuilder& block, Bucket& bucket, int stage);
+  /// What the passes of a chunk gather, in the order in which they need it; of a unit whose weights
+  /// are there nothing.
+  std::vector<RankParameters> forward_units(ChunkPlace place) const;
+  std::vector<RankParameters> backward_units(ChunkPlace place, Pass::Kind kind) const;
   RankParameters parameters_of(std::int64_t index) const;
   RankParameters head_of(ChunkPlace place) const;
 
@@ -57,20 +63,21 @@ class PassBlocks {
   void receive(BlockBuilder& block, TransferId message, Stream stream);
   void send(BlockBuilder& block, TransferId message, Stream stream);
 
+  BlockId pass_block(ChunkPlace place, Pass::Kind kind);
   BlockId forward_block(ChunkPlace place);
   BlockId backward_block(ChunkPlace place);
   BlockId input_gradient_block(ChunkPlace place);
   BlockId weight_gradient_block(ChunkPlace place);
   /// Appends the backward steps of a chunk for which `part` is asked, last layer first.
   template <class PartOf>
-  void append_backward(BlockBuilder& block, ChunkPlace place, PartOf part);
+  void append_backward(BlockBuilder& block, ChunkPlace place, Pass::Kind kind, PartOf part);
   template <class PartOf>
   void await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t index, PartOf part);
   template <class PartOf>
   void append_again(BlockBuilder& block, ChunkPlace place, std::int64_t index, PartOf part);
   /// From the gradients of the slice behind to those of the slice before.
   template <class PartOf>
-  BlockId gradient_block(ChunkPlace place, const std::string& name, PartOf part);
+  BlockId gradient_block(ChunkPlace place, Pass::Kind kind, const std::string& name, PartOf part);
 
   ProgramBuilder& program_;
   const LlmConfig& model_;

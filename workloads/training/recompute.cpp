@@ -29,9 +29,8 @@ const config::Schema<RecomputeConfig>& RecomputeConfig::schema() {
   static const auto schema =
       config::Schema<R>("recompute", "what backward passes compute again; keys of Megatron-LM")
           .optional("granularity", &R::granularity,
-                    "parts of layers (selective), every layer from its input (full), or all but "
-                    "attention and every second matrix product (operators, TorchTitan's "
-                    "selective_ac_option op)")
+                    "parts of layers (selective, by modules or as the software says: "
+                    "software.selective_recompute), or every layer from its input (full)")
           .optional("method", &R::method,
                     "full: all layers in units of num_layers, of which the first input is kept "
                     "(uniform), or the first num_layers of each chunk alone (block)")
@@ -41,13 +40,12 @@ const config::Schema<RecomputeConfig>& RecomputeConfig::schema() {
           .optional("modules", &R::modules,
                     "parts that selective computes again: core_attn, mlp, moe, moe_act, "
                     "layernorm, mla_up_proj, shared_experts")
-          .check(
-              "method and num_layers are of granularity full",
-              [](const R& r) {
-                return r.granularity == Recompute::kFull ||
-                       (r.method == RecomputeMethod::kUniform && r.num_layers == 1);
-              },
-              {"num_layers", "method"})
+          .check("method and num_layers are of granularity full",
+                 [](const R& r) {
+                   return r.granularity == Recompute::kFull ||
+                          (r.method == RecomputeMethod::kUniform && r.num_layers == 1);
+                 },
+                 {"num_layers", "method"})
           .check(
               "modules are of granularity selective",
               [](const R& r) {
@@ -98,19 +96,17 @@ void require_recompute(const LlmConfig& model, const RecomputeConfig& recompute)
   const bool dense = std::any_of(model.layers.begin(), model.layers.end(),
                                  [](const LayerConfig& layer) { return !layer.moe; });
   using M = RecomputeModule;
+  require(!model.parallel_block ||
+              !(has_module(recompute, M::kMlp) || has_module(recompute, M::kLayernorm)),
+          {"recompute.modules", "recompute"},
+          "parts of parallel blocks, which share a norm, are not computed again: model '" +
+              model.name + "' has them");
   require_module(dense, model, recompute, M::kMlp, "MLP without experts");
   require_module(model.has_moe(), model, recompute, M::kMoe, "experts");
   require_module(model.has_moe(), model, recompute, M::kMoeAct, "experts");
   require_module(latent, model, recompute, M::kMlaUpProj, "latent attention");
   require_module(model.has_moe() && model.moe.shared_intermediate > 0, model, recompute,
                  M::kSharedExperts, "shared experts");
-  require(recompute.granularity != Recompute::kOperators ||
-              (!latent && !model.has_moe() && model.mlp.gated && model.norms_per_layer == 2),
-          {"recompute.granularity", "recompute"},
-          "recomputation of operators is modelled for grouped attention, a gated MLP and two norms "
-          "a layer: model '" +
-              model.name + "' has others",
-          {{}, {"recompute: selective, or full"}});
 }
 
 }  // namespace orrery

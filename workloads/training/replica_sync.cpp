@@ -11,6 +11,12 @@ int expert_replicas(const ParallelConfig& parallel) {
   return parallel.tp * parallel.cp * parallel.dp / (parallel.ep * parallel.etp);
 }
 
+OptimizerShard shard_of(const RankParameters& parameters, const ParallelConfig& parallel) {
+  const double expert_shards = static_cast<double>(expert_replicas(parallel)) / parallel.copies();
+  return {.dense = static_cast<double>(parameters.dense()) / parallel.shards(),
+          .experts = static_cast<double>(parameters.experts) / expert_shards};
+}
+
 Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind kind, double bytes,
                             Mesh::Groups groups) {
   Transfer transfer;
@@ -25,34 +31,74 @@ Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind 
 ReplicaSync::ReplicaSync(const Mesh& mesh, const TrainingConfig& config, int stage)
     : mesh_(mesh), config_(config), stage_(stage) {}
 
-std::vector<Transfer> ReplicaSync::over_replicas(TransferKind kind, const std::string& what,
-                                                 const RankParameters& parameters,
-                                                 double element) const {
+/// Replicas follow each other along their axis: runs of `shards` of them share out a copy, and
+/// those at one place of their runs hold the same.
+Mesh::Groups ReplicaSync::groups(const std::vector<std::string>& axes, Among among) const {
+  Mesh::Groups all = mesh_.groups(axes, stage_);
+  const auto copies = static_cast<std::size_t>(mesh_.parallel().copies());
+  if (copies == 1 || among == Among::kAll) return all;
+  Mesh::Groups parts;
+  for (const std::vector<int>& group : all) {
+    const std::size_t shards = group.size() / copies;
+    const bool along = among == Among::kShards;
+    for (std::size_t i = 0; i < (along ? copies : shards); ++i) {
+      std::vector<int>& part = parts.emplace_back();
+      for (std::size_t j = 0; j < (along ? shards : copies); ++j)
+        part.push_back(group[along ? i * shards + j : j * shards + i]);
+    }
+  }
+  return parts;
+}
+
+std::vector<Transfer> ReplicaSync::over_replicas(const Collective& collective, Bytes dense,
+                                                 Bytes experts) const {
   std::vector<Transfer> transfers;
-  const std::string name = what + " " + to_string(kind) + " stage " + std::to_string(stage_);
-  if (mesh_.parallel().replicas() > 1 && parameters.dense() > 0) {
-    transfers.push_back(optimizer_transfer(name, "dp", kind,
-                                           static_cast<double>(parameters.dense()) * element,
-                                           mesh_.groups({"cp", "dp"}, stage_)));
-  }
-  if (parameters.experts > 0 && expert_replicas(mesh_.parallel()) > 1) {
-    transfers.push_back(optimizer_transfer("expert " + name, "dp", kind,
-                                           static_cast<double>(parameters.experts) * element,
-                                           mesh_.groups({"edp"}, stage_)));
-  }
+  const std::string name =
+      collective.what + " " + to_string(collective.kind) + " stage " + std::to_string(stage_);
+  const auto add = [&](const std::string& prefix, Bytes bytes, const auto& axes) {
+    if (bytes.base() <= 0) return;
+    Mesh::Groups groups = this->groups(axes, collective.among);
+    if (groups.front().size() < 2) return;
+    transfers.push_back(
+        optimizer_transfer(prefix + name, "dp", collective.kind, bytes.base(), std::move(groups)));
+  };
+  add("", dense, std::vector<std::string>{"cp", "dp"});
+  add("expert ", experts, std::vector<std::string>{"edp"});
   return transfers;
 }
 
 std::vector<Transfer> ReplicaSync::reduction(const RankParameters& parameters) const {
-  const bool sharded = config_.parallel.zero >= 1;
-  return over_replicas(sharded ? TransferKind::kReduceScatter : TransferKind::kAllReduce,
-                       "gradients", parameters,
-                       config_.software->gradient_bytes(config_.precision));
+  const double element = config_.software->gradient_bytes(config_.precision);
+  const Bytes dense(static_cast<double>(parameters.dense()) * element);
+  const Bytes experts(static_cast<double>(parameters.experts) * element);
+  if (config_.parallel.zero < 1) {
+    return over_replicas({TransferKind::kAllReduce, Among::kAll, "gradients"}, dense, experts);
+  }
+  std::vector<Transfer> all =
+      over_replicas({TransferKind::kReduceScatter, Among::kShards, "gradients"}, dense, experts);
+  if (config_.parallel.copies() == 1) return all;
+  const OptimizerShard shard = shard_of(parameters, config_.parallel);
+  for (Transfer& transfer :
+       over_replicas({TransferKind::kAllReduce, Among::kCopies, "gradient shards"},
+                     Bytes(shard.dense * element), Bytes(shard.experts * element)))
+    all.push_back(std::move(transfer));
+  return all;
+}
+
+/// Weights of products are narrow where software gathers them so.
+Bytes ReplicaSync::weight_bytes(std::int64_t parameters, std::int64_t sixteen_bit) const {
+  const bool sharded = config_.parallel.zero >= 3;
+  const double element =
+      sharded ? config_.software->gathered_bytes(config_.precision) : kWeightBytes;
+  const auto wide = static_cast<double>(sixteen_bit);
+  return Bytes((static_cast<double>(parameters) - wide) * element + wide * kWeightBytes);
 }
 
 std::vector<Transfer> ReplicaSync::gather(const RankParameters& parameters) const {
   if (config_.parallel.zero < 1) return {};
-  return over_replicas(TransferKind::kAllGather, "weights", parameters, kWeightBytes);
+  return over_replicas({TransferKind::kAllGather, Among::kShards, "weights"},
+                       weight_bytes(parameters.dense(), parameters.sixteen_bit),
+                       weight_bytes(parameters.experts, 0));
 }
 
 RankParameters Bucket::take() { return std::exchange(held_, RankParameters{}); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@ namespace orrery {
 /// Replicas of experts: ranks of a stage that hold the same.
 int expert_replicas(const ParallelConfig& parallel);
 
+/// Parameters that one rank keeps of those that replicas share out.
+struct OptimizerShard {
+  double dense = 0;
+  double experts = 0;
+  double total() const { return dense + experts; }
+};
+OptimizerShard shard_of(const RankParameters& parameters, const ParallelConfig& parallel);
+
 /// A collective of the optimizer.
 Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind kind, double bytes,
                             Mesh::Groups groups);
@@ -24,14 +33,24 @@ class ReplicaSync {
   /// @param mesh, config outlive it
   ReplicaSync(const Mesh& mesh, const TrainingConfig& config, int stage);
 
-  /// Gradients of these parameters are added up: scattered with the distributed optimizer.
+  /// Gradients of these parameters are added up: scattered where shards have owners, and what
+  /// arrives added up over copies of the shards.
   std::vector<Transfer> reduction(const RankParameters& parameters) const;
   /// Weights are gathered; none where every replica has updated all of them.
   std::vector<Transfer> gather(const RankParameters& parameters) const;
 
  private:
-  std::vector<Transfer> over_replicas(TransferKind kind, const std::string& what,
-                                      const RankParameters& parameters, double element) const;
+  /// Which of the replicas take part.
+  enum class Among : std::uint8_t { kAll, kShards, kCopies };
+  struct Collective {
+    TransferKind kind;
+    Among among;
+    std::string what;
+  };
+  std::vector<Transfer> over_replicas(const Collective& collective, Bytes dense,
+                                      Bytes experts) const;
+  Mesh::Groups groups(const std::vector<std::string>& axes, Among among) const;
+  Bytes weight_bytes(std::int64_t parameters, std::int64_t sixteen_bit) const;
 
   const Mesh& mesh_;
   const TrainingConfig& config_;

@@ -13,6 +13,7 @@
 #include "workloads/require.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
+#include "workloads/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
@@ -23,11 +24,6 @@ using StageBlocks = std::vector<std::array<std::optional<BlockId>, kPassKinds>>;
 
 std::optional<BlockId>& block_of(StageBlocks& blocks, const Pass& pass) {
   return blocks.at(static_cast<std::size_t>(pass.chunk))[static_cast<std::size_t>(pass.kind)];
-}
-
-/// Whether a pass ends with gradients of weights.
-bool has_weight_gradients(Pass::Kind kind) {
-  return kind == Pass::Kind::kBackward || kind == Pass::Kind::kWeightGradient;
 }
 
 /// Builds the blocks of all stages and chunks.
@@ -51,7 +47,6 @@ class TrainingBuilder {
       calls.back().push_back(result.optimizer.back());
     }
     result.program = program_.finish(std::move(calls));
-    result.program.issue = to_picoseconds(config_.software->kernel_issue.value);
     return result;
   }
 
@@ -80,7 +75,7 @@ class TrainingBuilder {
   /// The first forward pass of each chunk gathers its weights.
   void gather_in_first_passes(int stage, const std::vector<Pass>& passes,
                               std::vector<BlockId>& calls, std::vector<BlockId>& forward) {
-    if (!config_.software->weight_gather_overlap.value || !has_replicas()) return;
+    if (gathering_passes(model_, config_) != SyncPasses::kOne) return;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       const auto first = std::find_if(passes.begin(), passes.end(), [chunk](const Pass& pass) {
         return pass.kind == Pass::Kind::kForward && pass.chunk == chunk;
@@ -93,7 +88,7 @@ class TrainingBuilder {
   /// The last pass of each chunk that ends with gradients of weights reduces them.
   void reduce_in_last_passes(int stage, const std::vector<Pass>& passes,
                              std::vector<BlockId>& calls, std::vector<BlockId>& backward) {
-    if (!config_.software->gradient_reduction_overlap.value || !has_replicas()) return;
+    if (reducing_passes(model_, config_) != SyncPasses::kOne) return;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       const auto last = std::find_if(passes.rbegin(), passes.rend(), [chunk](const Pass& pass) {
         return has_weight_gradients(pass.kind) && pass.chunk == chunk;
@@ -101,10 +96,6 @@ class TrainingBuilder {
       backward.push_back(passes_.reducing({stage, chunk}, last->kind));
       calls[static_cast<std::size_t>(last.base() - passes.begin()) - 1] = backward.back();
     }
-  }
-
-  bool has_replicas() const {
-    return config_.layers_only == 0 && (config_.parallel.replicas() > 1 || model_.has_moe());
   }
 
   StageBlocks build_blocks(int stage, const std::vector<Pass>& passes) {
@@ -146,6 +137,7 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.etp = config.parallel.etp;
   work.narrow_inputs = config.narrow_inputs;
   work.fp8_gradient_rate = config.fp8_gradient_rate;
+  work.fresh_gradients = has_fresh_gradients(config);
   work.precision = config.precision;
   work.flash_attention = config.flash_attention;
   work.dropout = config.dropout;
@@ -159,6 +151,14 @@ LayerWork layer_work(const TrainingConfig& config) {
       work.lora.changes[static_cast<std::size_t>(module)] = true;
   }
   work.software = config.software;
+  work.expert_capacity = config.expert_capacity;
+  return work;
+}
+
+LayerWork layer_work(const LlmConfig& model, const TrainingConfig& config) {
+  LayerWork work = layer_work(config);
+  if (config.expert_routing && config.expert_capacity == 0)
+    work.heaviest = heaviest_rank(model.moe, config.parallel.ep, *config.expert_routing);
   return work;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/graph/program.h"
+#include "workloads/llm/expert_routing_config.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"
@@ -36,13 +37,18 @@ struct TrainingConfig {
   bool flash_attention = true;
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout
   std::shared_ptr<const TrainingSoftware> software = default_software();  ///< never null
+  /// How tokens are spread over experts; none: evenly. The heaviest rank sets the pace of all.
+  std::optional<ExpertRoutingConfig> expert_routing;
+  double expert_capacity = 0;  ///< see LayerWork
 
   /// Passes of every stage and chunk in a step.
   std::int64_t micro_batches() const { return global_batch / (micro_batch * parallel.dp); }
 };
 
-/// What a step does on one rank in one pass of a layer.
+/// What a step does on one rank in one pass of a layer, where ranks get even shares of the tokens.
 LayerWork layer_work(const TrainingConfig& config);
+/// The same for the rank whose experts get the most.
+LayerWork layer_work(const LlmConfig& model, const TrainingConfig& config);
 
 /// The model that is trained: `model`, cut to its first layers_only layers where that is set.
 LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config);

@@ -6,6 +6,7 @@
 #include "workloads/llm/context_training.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
+#include "workloads/training/replica_sync.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
@@ -78,6 +79,23 @@ void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
           "needs pp = 1 and dp = 1");
 }
 
+void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
+  if (!layer_work(c).recomputes_products()) return;
+  const bool dense = !model.has_moe() && model.attention.kind == AttentionKind::kGrouped &&
+                     model.norms_per_layer == 2 && c.flash_attention;
+  require(dense && c.parallel.tp == 1, Paths{"recompute", "software.selective_recompute"},
+          "recomputation by operator (every_second_product) is known of dense layers with "
+          "FlashAttention and tp = 1 only",
+          {{}, {"recompute: full"}});
+}
+
+void require_shards(const TrainingConfig& c) {
+  const int replicas = expert_replicas(c.parallel);
+  require(replicas % c.parallel.copies() == 0, Paths{"parallel.dp_shard", "parallel.ep"},
+          std::to_string(replicas) + " replicas of experts do not divide by the " +
+              std::to_string(c.parallel.copies()) + " copies that dp / dp_shard leaves");
+}
+
 void require_precision(const TrainingConfig& c) {
   require(!c.narrow_inputs || element_bytes(c.precision) < 2,
           Paths{"activation_precision", "precision"},
@@ -87,11 +105,19 @@ void require_precision(const TrainingConfig& c) {
 }
 
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
+  const bool routed = c.expert_routing || c.expert_capacity > 0;
+  require(model.has_moe() || !routed, c.expert_routing ? "expert_routing" : "expert_capacity",
+          "model '" + model.name + "' has no experts");
   if (!model.has_moe()) return;
   require(model.moe.experts % c.parallel.ep == 0, "parallel.ep",
           std::to_string(model.moe.experts) +
               " experts do not divide by ep = " + std::to_string(c.parallel.ep),
           divisors_near(model.moe.experts, c.parallel.ep));
+  if (c.expert_routing) {
+    require_supported(*c.expert_routing, model, c.parallel.ep);
+    require(c.expert_routing->redundant_experts == 0, "expert_routing.redundant_experts",
+            "training has one copy of each expert", {"0", {}});
+  }
   // Tensor parallel ranks have to take different tokens; Megatron-LM asks the same.
   require(c.parallel.tp == 1 || c.parallel.sp, Paths{"parallel.sp", "parallel.tp"},
           "training experts with tp > 1 needs sequence parallelism (sp: true)");
@@ -112,6 +138,8 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require(config.activation_offload == 0 || config.recompute.num_layers == 1,
           Paths{"activation_offload", "recompute"},
           "activations of layers that are recomputed together cannot lie on the host");
+  require_recomputation(model, config);
+  require_shards(config);
   layer_ranges(trained_model(model, config).layer_count(), config.parallel);
 }
 

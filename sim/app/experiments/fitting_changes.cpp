@@ -68,7 +68,7 @@ class Changes {
   void recompute_modules() {
     using M = RecomputeModule;
     const Recompute now = config_.recompute.granularity;
-    if (now == Recompute::kFull || now == Recompute::kOperators) return;
+    if (now == Recompute::kFull) return;
     TrainingConfig changed = config_;
     if (now == Recompute::kNone) changed.recompute = Recompute::kSelective;
     if (now == Recompute::kNone && offer(changed, "recompute: selective")) return;

@@ -61,7 +61,8 @@ bool same_transfer_cost(const TransferCost& a, const TransferCost& b) {
 }
 
 bool same_kernel_cost(const KernelCost& a, const KernelCost& b) {
-  return a.duration == b.duration && a.launch == b.launch;
+  return a.duration == b.duration && a.launch == b.launch && a.issue == b.issue &&
+         a.host_waits == b.host_waits;
 }
 
 bool same_event(const LinkEvent& a, const LinkEvent& b) {

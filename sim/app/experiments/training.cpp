@@ -39,6 +39,13 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
           .optional("packed", &E::packed, "samples that are packed into each sequence")
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
           .optional("dropout", &E::dropout, "dropout kernels and masks")
+          .optional("expert_routing", &E::expert_routing,
+                    "how often tokens pick each expert; without it every rank gets the mean "
+                    "number of tokens, as forced balance gives")
+          .optional("expert_capacity", &E::expert_capacity,
+                    "rows of each expert over the mean: fuller ones drop tokens, others are filled "
+                    "up; 0: no token is dropped",
+                    between(0, 1000))
           .optional_reference(
               "software", &E::software, "software",
               "what runs the step: a name of `orrery describe software`, a path, or "
@@ -113,8 +120,18 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.layers_only = layers_only;
   config.flash_attention = flash_attention;
   config.dropout = dropout;
+  if (expert_routing && plan.ep == parallel.ep)
+    config.expert_routing = expert_routing->with_file_read();
+  config.expert_capacity = expert_capacity;
   config.software = std::make_shared<const TrainingSoftware>(software);
   return config;
+}
+
+std::vector<InputFile> TrainingExperiment::input_files() const {
+  std::vector<InputFile> files = ModelExperiment::input_files();
+  if (expert_routing && !expert_routing->loads_file.empty())
+    files.push_back(file_read_now("expert_loads", expert_routing->loads_file.path));
+  return files;
 }
 
 std::vector<MemoryUse> TrainingExperiment::memory(const LlmConfig& llm,

@@ -25,6 +25,8 @@ struct TrainingExperiment final : ModelExperiment {
   bool flash_attention = true;
   bool dropout = false;
   TrainingSoftware software;
+  std::optional<ExpertRoutingConfig> expert_routing;
+  double expert_capacity = 0;
   static const config::Schema<TrainingExperiment>& schema();
 
   /// The step under the plan of the experiment.
@@ -37,6 +39,7 @@ struct TrainingExperiment final : ModelExperiment {
   bool of_machines(const std::string& path) const override;
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
+  std::vector<InputFile> input_files() const override;
   std::string batch_text() const override { return std::to_string(batch.global); }
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;

@@ -66,6 +66,18 @@ KernelCost at_rate(const Kernel& kernel, KernelCost cost) {
   return cost;
 }
 
+/// With the latency of all launches that the kernel stands for, and what the host has to do.
+KernelCost launched(const Kernel& kernel, KernelCost cost) {
+  if (kernel.kind != KernelClass::kGroupedGemm) {
+    const Picoseconds more = cost.launch * (kernel.launches - 1);
+    cost.launch += more;
+    cost.duration += more;
+  }
+  cost.issue = to_picoseconds(kernel.issue);
+  cost.host_waits = kernel.host_waits;
+  return cost;
+}
+
 }  // namespace
 
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
@@ -73,10 +85,9 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
   PricedProgram priced;
   const auto prices = model.on(accelerator);
   for (const Kernel& kernel : program.kernels)
-    priced.costs.kernels.push_back(at_rate(kernel, prices->cost(kernel)));
+    priced.costs.kernels.push_back(launched(kernel, at_rate(kernel, prices->cost(kernel))));
   if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
     launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
-  priced.costs.enqueue = std::max(priced.costs.enqueue, program.issue);
   for (const Transfer& transfer : program.transfers) {
     priced.transfers.push_back(network.price(transfer));
     priced.costs.transfers.push_back(priced.transfers.back().cost);

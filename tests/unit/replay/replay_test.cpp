@@ -52,6 +52,28 @@ TEST(Replay, OperatorsOfAStreamFollowEachOther) {
   EXPECT_EQ(result.roles[0].breakdown.optimizer, 90U);  // 2 * (50 - 5)
 }
 
+TEST(Replay, AKernelWaitsForWhatTheHostTakesToIssueIt) {
+  // Issued at 70 and 170: the second follows the first, which ends at 120.
+  TestProgramBuilder b;
+  const KernelId first = b.kernel(50, 0), second = b.kernel(50, 0);
+  b.costs.kernels[first].issue = 70;
+  b.costs.kernels[second].issue = 100;
+  b.role({b.chain({B::compute(first), B::compute(second)})});
+  EXPECT_EQ(run(b).end, 220U);
+}
+
+TEST(Replay, TheHostIssuesNothingWhileItWaitsForAKernel) {
+  // The first ends at 100; from then the host issues the second, for 30.
+  TestProgramBuilder b;
+  const KernelId counts = b.kernel(100, 0), next = b.kernel(50, 0);
+  b.costs.kernels[counts].host_waits = true;
+  b.costs.kernels[next].issue = 30;
+  b.role({b.chain({B::compute(counts), B::compute(next)})});
+  const ReplayResult result = run(b);
+  EXPECT_EQ(result.end, 180U);
+  EXPECT_EQ(result.roles[0].breakdown.host, 30U);
+}
+
 TEST(Replay, AKernelWaitsUntilTheHostHasEnqueuedIt) {
   // Enqueued at 100, 200, 300 and 400. The first three wait for that; the long third hides it for
   // the fourth.

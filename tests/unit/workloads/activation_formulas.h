@@ -122,8 +122,6 @@ inline double kept_bytes(const LayerTask& task) {
       return kept_without_recompute(task);
     case Recompute::kSelective:
       return kept_without_recompute(task) - square_bytes(task);
-    case Recompute::kOperators:  // recompute_test.cpp
-      break;
     case Recompute::kFull:
       return real(task.work.row_tokens() * task.model.hidden) *
              activation_bytes(task.work.precision);
@@ -138,8 +136,6 @@ inline double recomputed(const LayerTask& task) {
       return 0;
     case Recompute::kSelective:
       return square_bytes(task);
-    case Recompute::kOperators:
-      break;
     case Recompute::kFull:
       return kept_without_recompute(task);
   }

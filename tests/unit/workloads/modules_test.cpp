@@ -16,6 +16,9 @@ TEST(Modules, GradientsBelongWhereTheirForwardKernelsDo) {
   EXPECT_EQ(module_of("qkv wgrad"), "attention");
   EXPECT_EQ(module_of("gate-up dgrad"), "MLP");
   EXPECT_EQ(module_of("shared expert down"), "experts");
+  EXPECT_EQ(module_of("dispatch sort backward"), "experts");
+  EXPECT_EQ(module_of("unpermute"), "experts");
+  EXPECT_EQ(module_of("parallel block addition"), "MLP");
   EXPECT_EQ(module_of("loss backward"), "head and loss");
   EXPECT_EQ(module_of("gradient scale"), "optimizer");
   EXPECT_EQ(module_of("something else"), "other");

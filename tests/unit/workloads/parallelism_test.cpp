@@ -182,7 +182,8 @@ TEST(ParallelConfig, SaysWhatIsNotSupported) {
   EXPECT_EQ(message({.dp = 8, .ep = 4, .etp = 2}), "");
   EXPECT_THAT(message({.dp = 8, .ep = 4, .etp = 4}),
               HasSubstr("parallel.etp: ep * etp must divide"));
-  EXPECT_THAT(message({.zero = 2}), HasSubstr("parallel.zero: unsupported"));
+  EXPECT_THAT(message({.dp = 4, .zero = 3, .dp_shard = 3}),
+              HasSubstr("parallel.dp_shard: dp_shard"));
   EXPECT_THAT(message({.zero = 4}), HasSubstr("parallel.zero: zero must be"));
   EXPECT_THAT(message({.vpp = 2}), HasSubstr("parallel.vpp"));
   EXPECT_THAT(message({.tp = 2, .dp = 2, .ep = 3}), HasSubstr("parallel.ep"));

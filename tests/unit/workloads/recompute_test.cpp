@@ -109,16 +109,6 @@ TEST(Recompute, OfModulesAddsUp) {
   EXPECT_DOUBLE_EQ(kept(model, {}) - kept(model, selective(modules)), bytes);
 }
 
-/// TorchTitan saves queries, values, the first matrix of the MLP, the last and attention.
-TEST(Recompute, OfOperatorsKeepsEverySecondProduct) {
-  const LlmConfig model = small_llama(2);
-  const RecomputeConfig operators = Recompute::kOperators;
-  // Keys, output projection, the second matrix.
-  EXPECT_DOUBLE_EQ(added(model, operators), 2.0 * (64 * 32 + 64 * 64 + 64 * 192));
-  // The input, queries and values, the result with its sums, 192 columns and the output.
-  EXPECT_DOUBLE_EQ(kept(model, operators), (64 + 64 + 32 + 64 + 192 + 64) * 2.0 + 8 * 4);
-}
-
 TEST(Recompute, OfUnitsKeepsOneInputOfEach) {
   const LlmConfig model = small_llama(8);
   const double none = executed(model, config_of({}));
@@ -145,7 +135,6 @@ TEST(Recompute, ProgramsAreSoundAndTheirMemoryIsTheFigure) {
   const std::vector<RecomputeConfig> all = {
       full(RecomputeMethod::kUniform, 2),
       full(RecomputeMethod::kBlock, 1),
-      Recompute::kOperators,
       selective({M::kLayernorm, M::kMlp}),
       selective({M::kLayernorm, M::kMoe}),
       selective({M::kMoeAct, M::kSharedExperts, M::kLayernorm, M::kMlaUpProj}),
@@ -186,7 +175,6 @@ TEST(Recompute, SaysWhatAModelDoesNotHave) {
   EXPECT_THAT(message(small_llama(2), selective({M::kMoe})), HasSubstr("no experts"));
   EXPECT_THAT(message(small_llama(2), selective({M::kMlaUpProj})), HasSubstr("latent attention"));
   EXPECT_THAT(message(small_moe(2), selective({M::kMlp})), HasSubstr("MLP without experts"));
-  EXPECT_THAT(message(small_moe(2), Recompute::kOperators), HasSubstr("gated MLP"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ void build_gpt_oss(FieldReader& reader, LlmConfig& model) {
                       reader.size({"num_local_experts", "num_experts"}, llm_limits::kExperts));
   model.moe.router_bias = true;
   model.moe.expert_bias = true;
+  model.moe.clamped = true;
   const bool bias = reader.flag("attention_bias", true);
   model.attention.qkv_bias = bias;
   model.attention.output_bias = bias;

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharded gradients and weights (parallel.zero 2 and 3): what is moved and what is held.
+#include "workloads/training/sharded_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/config/diagnostics.h"
+#include "sim/graph/verify.h"
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/memory.h"
+#include "workloads/statistics.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TrainingConfig config_of(ParallelConfig parallel, TrainingSoftware software = {}) {
+  TrainingConfig config;
+  config.parallel = parallel;
+  config.micro_batch = 2;
+  config.global_batch = 4L * config.micro_batch * parallel.dp;  // 4 micro-batches
+  config.sequence = 16;
+  config.software = std::make_shared<const TrainingSoftware>(std::move(software));
+  return config;
+}
+
+/// Bytes that one rank of the first stage calls collectives of a kind over replicas with.
+double bytes_of(const LlmConfig& model, const TrainingConfig& config, const char* kind) {
+  const auto transfers = role_statistics(build_training(model, config).program, 0).transfers;
+  const auto found = transfers.find(std::string(kind) + " dp");
+  return found == transfers.end() ? 0 : found->second.bytes.base();
+}
+
+double parameters(const LlmConfig& model) {
+  return static_cast<double>(count_parameters(model).total);
+}
+/// Those of its layers, of 49152 in matrices and two norms of 64.
+double layer_parameters_of(std::int64_t layers) { return static_cast<double>(layers) * 49280; }
+
+TEST(ShardedWeights, AreGatheredBeforeEachPassAndGradientsReducedAfterEachBackwardPass) {
+  const LlmConfig model = small_llama(4);
+  const TrainingConfig config = config_of({.dp = 4, .zero = 3});
+  ASSERT_EQ(layer_parameters_of(4) + 2 * 64 * 96 + 64, parameters(model));
+  // Two bytes each; 4 forward passes of all, 4 backward passes of the layers.
+  EXPECT_EQ(bytes_of(model, config, "all_gather"),
+            2 * 4 * (parameters(model) + layer_parameters_of(4)));
+  EXPECT_EQ(bytes_of(model, config, "reduce_scatter"), 2 * 4 * parameters(model));
+  EXPECT_EQ(bytes_of(model, config, "all_reduce"), 0);
+}
+
+TEST(ShardedWeights, ThatStayAreGatheredOnceAPassOrWithStagesOnceAStep) {
+  TrainingSoftware software;
+  software.reshard_after_forward.value = false;
+  const LlmConfig model = small_llama(4);
+  EXPECT_EQ(bytes_of(model, config_of({.dp = 4, .zero = 3}, software), "all_gather"),
+            2 * 4 * parameters(model));
+  // The first stage has two layers and the embedding.
+  const double stage = layer_parameters_of(2) + 64 * 96;
+  EXPECT_EQ(bytes_of(model, config_of({.pp = 2, .dp = 4, .zero = 3}, software), "all_gather"),
+            2 * stage);
+}
+
+TEST(ShardedGradients, AreReducedEachMicroBatchOrTheLastOne) {
+  const LlmConfig model = small_llama(4);
+  TrainingSoftware software;
+  EXPECT_EQ(bytes_of(model, config_of({.dp = 4, .zero = 2}, software), "reduce_scatter"),
+            2 * 4 * parameters(model));
+  EXPECT_EQ(bytes_of(model, config_of({.dp = 4, .zero = 2}, software), "all_gather"),
+            2 * parameters(model));
+  software.gradient_sync.value = GradientSync::kLast;
+  EXPECT_EQ(bytes_of(model, config_of({.dp = 4, .zero = 2}, software), "reduce_scatter"),
+            2 * parameters(model));
+  software.main_gradients.value = GradientFormat::kFp32;
+  EXPECT_EQ(bytes_of(model, config_of({.dp = 4, .zero = 3}, software), "reduce_scatter"),
+            4 * parameters(model));
+}
+
+TEST(ShardedWeights, OfProductsMayBeGatheredInEightBits) {
+  TrainingSoftware software;
+  software.fp8_weight_gathers.value = true;
+  TrainingConfig config = config_of({.dp = 4, .zero = 3}, software);
+  config.precision = Precision::kFp8;
+  const double norms = 4 * 2 * 64, ends = 2 * 64 * 96 + 64;
+  const double narrow = layer_parameters_of(4) - norms;
+  EXPECT_EQ(bytes_of(small_llama(4), config, "all_gather"),
+            4 * (2 * (narrow + 2 * norms) + 2 * ends));
+}
+
+// Copies of shards are added up over the ranks that hold the same: a share of the gradients.
+TEST(Hsdp, ReducesInsideACopyAndThenAcrossCopies) {
+  const LlmConfig model = small_llama(4);
+  const TrainingConfig config = config_of({.dp = 8, .zero = 3, .dp_shard = 4});
+  EXPECT_EQ(bytes_of(model, config, "reduce_scatter"), 2 * 4 * parameters(model));
+  EXPECT_EQ(bytes_of(model, config, "all_reduce"), 2 * 4 * parameters(model) / 4);
+  for (const Transfer& transfer : build_training(model, config).program.transfers) {
+    const bool across = transfer.kind == TransferKind::kAllReduce;
+    EXPECT_EQ(transfer.groups.size(), across ? 4u : 2u) << transfer.name;
+    EXPECT_EQ(transfer.groups.back(), across ? std::vector({3, 7}) : std::vector({4, 5, 6, 7}));
+  }
+}
+
+TEST(ShardedWeights, AreSoundUnderEveryParallelism) {
+  for (const int zero : {2, 3}) {
+    const ParallelConfig plans[] = {
+        {.tp = 4, .sp = true, .dp = 2, .zero = zero},
+        {.tp = 2, .sp = true, .pp = 4, .dp = 2, .ep = 4, .zero = zero},
+        {.tp = 2, .sp = true, .pp = 2, .vpp = 2, .dp = 4, .ep = 2, .zero = zero, .dp_shard = 2},
+    };
+    for (const ParallelConfig& plan : plans) {
+      for (LlmConfig model : {small_llama(4), small_moe(4)}) {
+        if (!model.has_moe() && plan.ep > 1) continue;
+        for (const bool tied : {false, true}) {
+          for (const bool drops : {false, true}) {
+            TrainingSoftware software;
+            software.reshard_after_forward.value = drops;
+            software.weight_shards.value = WeightShards::kMaster;
+            software.gather_copies.value = software.reduction_copies.value = Fusion::kApart;
+            model.tied_embeddings = tied;
+            EXPECT_THAT(verify(build_training(model, config_of(plan, software)).program),
+                        IsEmpty());
+          }
+        }
+      }
+    }
+  }
+}
+
+// Rajbhandari et al. 2020, figure 1: 7.5 B parameters over 64 ranks.
+TEST(ShardedWeights, StatesAreThoseOfTheZeroPaper) {
+  const LlmConfig model = megatron_gpt(37, 4096, 32);
+  const double billions = parameters(model) / 1e9;
+  ASSERT_NEAR(billions, 7.67, 0.01);
+  const auto states = [&](int zero) {
+    TrainingConfig config = config_of({.dp = 64, .zero = zero});
+    const MemoryUse use = training_memory(model, config).front();
+    return (use.weights + use.gradients + use.optimizer).base() / 1e9 / billions * 7.5;
+  };
+  EXPECT_NEAR(states(0), 120, 0.1);
+  EXPECT_NEAR(states(1), 31.4, 0.1);
+  EXPECT_NEAR(states(2), 16.6, 0.1);
+  EXPECT_NEAR(states(3), 1.88, 0.01);
+}
+
+TEST(ShardedWeights, MasterWeightsAreTheirOwnShards) {
+  const LlmConfig model = small_llama(4);
+  TrainingSoftware software;
+  software.weight_shards.value = WeightShards::kMaster;
+  software.main_gradients.value = GradientFormat::kFp32;
+  const MemoryUse use = training_memory(model, config_of({.dp = 4, .zero = 3}, software)).front();
+  EXPECT_EQ((use.weights + use.gradients + use.optimizer).base(), 16 * parameters(model) / 4);
+}
+
+// Beside its shards a rank holds the ends and two layers, or all where they stay.
+TEST(ShardedWeights, HoldTwoLayersWhereTheyAreDropped) {
+  const LlmConfig model = small_llama(8);
+  const auto whole = [&](bool drops, bool ahead) {
+    TrainingSoftware software;
+    software.reshard_after_forward.value = drops;
+    software.forward_prefetch.value = software.backward_prefetch.value = ahead;
+    return unit_memory(model, config_of({.dp = 4, .zero = 3}, software), 0).weights.base();
+  };
+  const double ends = 2 * 64 * 96 + 64;
+  EXPECT_EQ(whole(true, true), 2 * (ends + layer_parameters_of(2)));
+  EXPECT_EQ(whole(true, false), 2 * (ends + layer_parameters_of(1)));
+  EXPECT_EQ(whole(false, true), 2 * (ends + layer_parameters_of(8)));
+}
+
+TEST(ShardedWeights, SayWhatIsWrong) {
+  const auto message = [](const LlmConfig& model, const TrainingConfig& config) -> std::string {
+    try {
+      require_supported(model, config);
+    } catch (const config::ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const LlmConfig model = small_llama(4);
+  EXPECT_THAT(message(model, config_of({.dp = 8, .zero = 3, .dp_shard = 3})),
+              HasSubstr("parallel.dp_shard"));
+  EXPECT_THAT(message(model, config_of({.dp = 8, .zero = 0, .dp_shard = 4})),
+              HasSubstr("parallel.dp_shard"));
+  EXPECT_THAT(message(small_moe(4), config_of({.dp = 8, .ep = 8, .zero = 3, .dp_shard = 4})),
+              HasSubstr("1 replicas of experts"));
+  TrainingSoftware software;
+  software.selective_recompute.value = SelectiveRecompute::kEverySecondProduct;
+  TrainingConfig config = config_of({}, software);
+  config.recompute = Recompute::kSelective;
+  EXPECT_EQ(message(model, config), "");
+  EXPECT_THAT(message(small_moe(4), config), HasSubstr("every_second_product"));
+}
+
+// Of 49152 elements of products a layer computes keys (64 x 32), outputs (64 x 64) and up (64 x
+// 192) again, in 8 bits all but down.
+TEST(SelectiveRecomputation, ByOperatorRepeatsEverySecondProduct) {
+  TrainingSoftware software;
+  software.selective_recompute.value = SelectiveRecompute::kEverySecondProduct;
+  const LlmConfig model = small_llama(4);
+  const auto flops = [&](Recompute recompute, Precision precision) {
+    TrainingConfig config = config_of({}, software);
+    config.recompute = recompute;
+    config.precision = precision;
+    return program_statistics(build_training(model, config).program).matrix_flops().base();
+  };
+  const double tokens = 8 * 16;
+  for (const auto& [precision, elements] : {std::pair(Precision::kBf16, 64.0 * (32 + 64 + 192)),
+                                            std::pair(Precision::kFp8, 49152.0 - 64 * 192)}) {
+    EXPECT_DOUBLE_EQ(flops(Recompute::kSelective, precision) - flops(Recompute::kNone, precision),
+                     2 * tokens * 4 * elements);
+  }
+}
+
+// The last product of a layer is 64 x 192.
+TEST(FullRecomputation, ThatStopsEarlyLeavesTheLastProductOut) {
+  const LlmConfig model = small_llama(4);
+  const auto flops = [&](bool early) {
+    TrainingSoftware software;
+    software.recompute_stops_early.value = early;
+    TrainingConfig config = config_of({}, software);
+    config.recompute = Recompute::kFull;
+    return program_statistics(build_training(model, config).program).matrix_flops().base();
+  };
+  EXPECT_DOUBLE_EQ(flops(false) - flops(true), 2.0 * 8 * 16 * 4 * 64 * 192);
+}
+
+}  // namespace
+}  // namespace orrery

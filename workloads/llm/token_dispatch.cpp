@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the matrices of experts are split over etp ranks, each of these works on the tokens of all
+// of them, as in Megatron-Core (core/transformer/moe/token_dispatcher.py): with expert parallelism
+// the rows that have arrived are gathered over etp, and the results reduced and scattered before
+// they are sent back (alltoall dispatcher); without it the tokens are gathered before they are
+// copied to the rows of their experts, and reduced once the copies are added up (allgather
+// dispatcher).
+#include "workloads/llm/token_dispatch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "workloads/llm/expert_rows.h"
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
+
+namespace orrery {
+namespace {
+
+/// Decoding sends each copy straight, as kernels for few tokens do; everything else sends a token
+/// once to a rank.
+ExpertRouting routing_of(const LayerTask& task) {
+  const MoeConfig& moe = task.model.moe;
+  const bool decode = task.work.phase == Phase::kDecode;
+  const std::optional<HeaviestRank>& heaviest = task.work.heaviest;
+  const bool in_order = !heaviest || heaviest->in_order;
+  return {.experts = static_cast<int>(heaviest ? heaviest->placed : moe.experts),
+          .top_k = static_cast<int>(moe.experts_per_token),
+          .groups = in_order ? static_cast<int>(moe.groups) : 0,
+          .top_groups = in_order ? static_cast<int>(moe.top_groups) : 0,
+          .mode = decode ? ExpertRouting::Mode::kLowLatency : ExpertRouting::Mode::kNormal,
+          .skew = heaviest ? heaviest->skew : 1,
+          .hook = decode && task.work.takes_turns};
+}
+
+void exchange(StepList& steps, const std::string& name, TransferKind kind, const LayerTask& task,
+              Precision precision) {
+  if (task.work.ep == 1 || all_reduces(task)) return;
+  LayerCollective collective;
+  collective.name = name;
+  collective.kind = kind;
+  collective.scope = Scope::kExpert;
+  collective.bytes = token_bytes(precision, task.model.hidden) * real(sent_rows(task));
+  collective.routing = routing_of(task);
+  steps.then(collective);
+}
+
+/// Rows that the ranks which share each expert's matrices have together.
+std::int64_t shared_rows(const LayerTask& task) {
+  return gathers_tokens(task) ? permuted_tokens(task) : expert_rows(task);
+}
+
+void gather(StepList& steps, const std::string& name, const LayerTask& task, Precision precision) {
+  steps.then(LayerCollective{name + " all-gather", TransferKind::kAllGather, Scope::kExpertTensor,
+                             token_bytes(precision, task.model.hidden) * real(shared_rows(task))});
+}
+
+void reduce(StepList& steps, const std::string& name, const LayerTask& task) {
+  const double element = activation_bytes(task.work.precision);
+  steps.then(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
+                             Scope::kExpertTensor,
+                             Bytes(real(shared_rows(task) * task.model.hidden) * element)});
+}
+
+/// All copies, each to the rank of its expert (NCCL).
+void all_to_all(StepList& steps, const std::string& name, const LayerTask& task,
+                Precision precision) {
+  if (task.work.ep == 1) return;
+  const double rows = real(sent_rows(task)) * skew_of(task);
+  steps.then(LayerCollective{name, TransferKind::kAllToAll, Scope::kExpert,
+                             token_bytes(precision, task.model.hidden) * rows});
+}
+
+TokenDispatcher dispatcher_of(const LayerTask& task) {
+  return trains(task) ? expert_software(task).dispatcher.value : TokenDispatcher::kExchange;
+}
+
+/// Sorts copies that came from all ranks by their expert, or back.
+void sort_copies(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
+  if (local_experts(task) == 1) return;
+  steps.then(stream(name, KernelClass::kElementwise, expert_rows(task), task.model.hidden,
+                    {bytes, bytes, 0}));
+}
+
+/// The rows of experts from the tokens that came to this rank, or their sums.
+/// @param rows_read whether rows are read and added up
+Kernel move_received(const std::string& name, const LayerTask& task, double bytes, bool rows_read) {
+  const double rows = real(expert_rows(task));
+  const double copies = rows / received_tokens(task);
+  const auto tokens = static_cast<std::int64_t>(std::llround(received_tokens(task)));
+  const StreamCost cost =
+      rows_read ? StreamCost{copies * bytes, bytes, copies} : StreamCost{bytes, copies * bytes, 0};
+  return stream(name, KernelClass::kElementwise, tokens, task.model.hidden, cost);
+}
+
+Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_element) {
+  return stream(name, KernelClass::kElementwise, permuted_tokens(task), task.model.hidden,
+                per_element);
+}
+
+double wide_bytes(const LayerTask& task) { return activation_bytes(task.work.precision); }
+
+/// Format of tokens on their way to the experts.
+Precision sent_precision(const LayerTask& task) {
+  const bool wide =
+      trains(task) && expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
+  return wide ? unquantised(task.work.precision) : task.precision(task.layer.feed);
+}
+
+/// What the sum of a token's results, `copies` of them, does to gradients: of each a copy by the
+/// weight of its gate, whose own gradient needs the result.
+StreamCost spread_gradients(const LayerTask& task, double copies) {
+  const double bytes = wide_bytes(task);
+  const bool weighted = expert_software(task).gate_weights.value == GateWeights::kResults;
+  return {bytes + (weighted ? copies * bytes : 0), copies * bytes, weighted ? 2 * copies : 0};
+}
+
+}  // namespace
+
+void dispatch(StepList& steps, const LayerTask& task) {
+  const double bytes = wide_bytes(task);
+  const Precision sent = sent_precision(task);
+  const double payload = std::min(bytes, element_bytes(sent));
+  const std::int64_t hidden = task.model.hidden;
+  if (gathers_tokens(task)) gather(steps, "expert tokens", task, unquantised(task.work.precision));
+  switch (dispatcher_of(task)) {
+    case TokenDispatcher::kExchange:
+      steps.then(permute_tokens(permuted_tokens(task), hidden, copies_of(task), bytes, payload));
+      exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
+      if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
+      return;
+    case TokenDispatcher::kAllToAll:
+      steps.then(permute_tokens(permuted_tokens(task), hidden, copies_of(task), bytes, payload));
+      all_to_all(steps, "dispatch", task, sent);
+      if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
+      sort_copies(steps, "dispatch sort", task, payload);
+      return;
+    case TokenDispatcher::kFlex:
+      exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
+      if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
+      steps.then(move_received("permute", task, payload, false));
+  }
+}
+
+void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
+  const double bytes = wide_bytes(task);
+  const TokenDispatcher dispatcher = dispatcher_of(task);
+  const bool flex = dispatcher == TokenDispatcher::kFlex;
+  if (flex) steps.then(move_received("unpermute", task, bytes, true));
+  if (dispatcher == TokenDispatcher::kAllToAll) sort_copies(steps, "combine sort", task, bytes);
+  if (gathers_rows(task)) reduce(steps, "combine", task);
+  if (dispatcher == TokenDispatcher::kAllToAll) {
+    all_to_all(steps, "combine", task, unquantised(task.work.precision));
+  } else {
+    exchange(steps, "combine", TransferKind::kCombine, task, unquantised(task.work.precision));
+  }
+  const auto add = [&](double more) {
+    return combine_copies(permuted_tokens(task), task.model.hidden, copies_of(task), bytes, more);
+  };
+  if (!flex && !gathers_tokens(task)) {
+    steps.join(add(beside.empty() ? 0 : bytes), beside);
+    return;
+  }
+  if (!flex) steps.then(add(0));
+  if (gathers_tokens(task)) reduce(steps, "combine add", task);
+  if (beside.empty()) return;
+  steps.join(stream("shared expert add", KernelClass::kElementwise, task.work.split_tokens(),
+                    task.model.hidden, {2 * bytes, bytes, 1}),
+             beside);
+}
+
+void combine_backward(StepList& steps, const LayerTask& task) {
+  const Precision wide = unquantised(task.work.precision);
+  const double bytes = wide_bytes(task), copies = real(task.model.moe.experts_per_token);
+  if (gathers_tokens(task)) gather(steps, "combine add backward", task, wide);
+  const TokenDispatcher dispatcher = dispatcher_of(task);
+  if (dispatcher != TokenDispatcher::kFlex)
+    steps.then(move_rows("combine add backward", task, spread_gradients(task, copies)));
+  if (dispatcher == TokenDispatcher::kAllToAll) {
+    all_to_all(steps, "combine backward", task, wide);
+  } else {
+    exchange(steps, "combine backward", TransferKind::kDispatch, task, wide);
+  }
+  if (gathers_rows(task)) gather(steps, "combine backward", task, wide);
+  if (dispatcher == TokenDispatcher::kAllToAll)
+    sort_copies(steps, "combine sort backward", task, bytes);
+  if (dispatcher != TokenDispatcher::kFlex) return;
+  const double each = real(expert_rows(task)) / received_tokens(task);
+  const auto tokens = static_cast<std::int64_t>(std::llround(received_tokens(task)));
+  steps.then(stream("combine add backward", KernelClass::kElementwise, tokens, task.model.hidden,
+                    spread_gradients(task, each)));
+}
+
+void dispatch_backward(StepList& steps, const LayerTask& task) {
+  const Precision wide = unquantised(task.work.precision);
+  const double bytes = wide_bytes(task);
+  const TokenDispatcher dispatcher = dispatcher_of(task);
+  if (dispatcher == TokenDispatcher::kFlex)
+    steps.then(move_received("permute backward", task, bytes, true));
+  if (dispatcher == TokenDispatcher::kAllToAll)
+    sort_copies(steps, "dispatch sort backward", task, bytes);
+  if (gathers_rows(task)) reduce(steps, "dispatch backward", task);
+  if (dispatcher == TokenDispatcher::kAllToAll) {
+    all_to_all(steps, "dispatch backward", task, wide);
+  } else {
+    exchange(steps, "dispatch backward", TransferKind::kCombine, task, wide);
+  }
+}
+
+void permute_backward(StepList& steps, const LayerTask& task) {
+  const double bytes = wide_bytes(task), copies = real(task.model.moe.experts_per_token);
+  if (dispatcher_of(task) != TokenDispatcher::kFlex)
+    steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
+  if (gathers_tokens(task)) reduce(steps, "permute backward", task);
+}
+
+}  // namespace orrery

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of tokens to the rows of their experts and back, by TokenDispatcher.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/step_list.h"
+
+namespace orrery {
+
+/// Tokens to the rows of their experts, wherever these are.
+void dispatch(StepList& steps, const LayerTask& task);
+/// Results back, the copies of each token added up, and to them what the steps `beside` gave.
+void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside);
+/// Gradients of the sums to the rows of experts.
+void combine_backward(StepList& steps, const LayerTask& task);
+/// Gradients of rows back to the ranks of their tokens.
+void dispatch_backward(StepList& steps, const LayerTask& task);
+/// What comes behind that: where rows were made before the dispatch, those of a token added up.
+void permute_backward(StepList& steps, const LayerTask& task);
+
+}  // namespace orrery

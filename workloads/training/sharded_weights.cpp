@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/sharded_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
+#include "workloads/parallelism/stages.h"
+
+namespace orrery {
+namespace {
+
+bool has_replicas(const LlmConfig& model, const TrainingConfig& config) {
+  return config.layers_only == 0 && (config.parallel.replicas() > 1 || model.has_moe());
+}
+
+bool shards_gradients(const TrainingConfig& config) {
+  return config.parallel.zero >= 2 && config.layers_only == 0;
+}
+bool shards_weights(const TrainingConfig& config) {
+  return config.parallel.zero >= 3 && config.layers_only == 0;
+}
+
+/// A kernel of its own that moves `elements` parameters.
+void append_copy(BlockBuilder& block, const std::string& name, double elements, StreamCost cost) {
+  if (elements <= 0) return;
+  StepList steps;
+  steps.then(stream(name, KernelClass::kElementwise, static_cast<std::int64_t>(std::ceil(elements)),
+                    1, cost));
+  block.append("", steps);
+}
+
+/// Units that gathers run ahead of the pass.
+std::size_t lead_of(const TrainingConfig& config, Pass::Kind pass, std::size_t units) {
+  if (!shards_weights(config)) return units;
+  const TrainingSoftware& software = *config.software;
+  const bool ahead = pass == Pass::Kind::kForward ? software.forward_prefetch.value
+                                                  : software.backward_prefetch.value;
+  return ahead ? 1 : 0;
+}
+
+}  // namespace
+
+SyncPasses gathering_passes(const LlmConfig& model, const TrainingConfig& config) {
+  if (!has_replicas(model, config)) return SyncPasses::kNone;
+  if (shards_weights(config)) {
+    const bool drops = config.software->reshard_after_forward.value || config.parallel.pp == 1;
+    return drops ? SyncPasses::kEvery : SyncPasses::kOne;
+  }
+  return config.software->weight_gather_overlap.value ? SyncPasses::kOne : SyncPasses::kNone;
+}
+
+bool gathers_again(const TrainingConfig& config) {
+  return shards_weights(config) && config.software->reshard_after_forward.value;
+}
+
+SyncPasses reducing_passes(const LlmConfig& model, const TrainingConfig& config) {
+  if (!has_replicas(model, config)) return SyncPasses::kNone;
+  if (shards_gradients(config)) {
+    const bool every = config.software->gradient_sync.value == GradientSync::kEvery;
+    return every ? SyncPasses::kEvery : SyncPasses::kOne;
+  }
+  return config.software->gradient_reduction_overlap.value ? SyncPasses::kOne : SyncPasses::kNone;
+}
+
+bool has_fresh_gradients(const TrainingConfig& config) {
+  return shards_gradients(config) && config.software->gradient_sync.value == GradientSync::kEvery;
+}
+
+UnitGathers::UnitGathers(BlockBuilder& block, const ReplicaSync& sync, const TrainingConfig& config,
+                         Pass::Kind pass, std::vector<RankParameters> units)
+    : block_(block),
+      sync_(sync),
+      config_(config),
+      units_(std::move(units)),
+      lead_(lead_of(config, pass, units_.size())) {}
+
+void UnitGathers::next() {
+  const std::size_t until = std::min(units_.size(), next_ + lead_ + 1);
+  while (gathers_.size() < until) gather(gathers_.size());
+  for (const OperatorId gather : gathers_[next_]) block_.need(gather);
+  if (shards_weights(config_) && config_.software->gather_copies.value == Fusion::kApart) {
+    append_copy(block_, "gathered weights copy", real(units_[next_].total()),
+                {kWeightBytes, kWeightBytes, 0});
+  }
+  ++next_;
+}
+
+void UnitGathers::gather(std::size_t unit) {
+  const RankParameters& parameters = units_[unit];
+  if (shards_weights(config_) && config_.software->weight_shards.value == WeightShards::kMaster) {
+    const OptimizerShard shard = shard_of(parameters, config_.parallel);
+    append_copy(block_, "weight shard cast", shard.total(), {4, kWeightBytes, 0});
+  }
+  std::vector<OperatorId>& gathers = gathers_.emplace_back();
+  for (Transfer& transfer : sync_.gather(parameters)) {
+    gathers.push_back(shards_weights(config_) ? block_.beside(std::move(transfer), kDataStream)
+                                              : block_.ahead(std::move(transfer), kDataStream));
+  }
+}
+
+void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
+                    const TrainingConfig& config) {
+  if (!shards_gradients(config) || config.software->reduction_copies.value == Fusion::kFused)
+    return;
+  append_copy(block, "gradient copy", real(parameters.total()),
+              {kGradientBytes, config.software->gradient_bytes(config.precision), 0});
+}
+
+UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  UnitMemory memory;
+  if (!shards_gradients(config)) return memory;
+  const bool drops = gathers_again(config);
+  const Placement placement = placement_of(config);
+  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement);
+  std::int64_t largest = 0;
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
+    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
+      const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
+      largest = std::max(largest, layer_parameters(model, layer, config.parallel).total());
+    }
+  }
+  const RankParameters all = stage_parameters(model, config.parallel, placement, stage);
+  const RankParameters layers =
+      stage_parameters(model, config.parallel, placement, stage, /*with_ends=*/false);
+  const std::int64_t ends = (all - layers).total();
+  const TrainingSoftware& software = *config.software;
+  if (shards_weights(config)) {
+    const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
+    const std::int64_t units = drops ? largest * (two ? 2 : 1) : layers.total();
+    memory.weights = Bytes(real(ends + std::min(units, layers.total())) * kWeightBytes);
+  }
+  if (!has_fresh_gradients(config)) return memory;
+  const bool apart = software.reduction_copies.value == Fusion::kApart;
+  const double bytes = kGradientBytes + (apart ? software.gradient_bytes(config.precision) : 0);
+  memory.gradients = Bytes(real(std::max(largest, ends)) * bytes);
+  return memory;
+}
+
+}  // namespace orrery

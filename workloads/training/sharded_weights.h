@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "workloads/parallelism/program_builder.h"
+#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/training/replica_sync.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+
+/// Which passes of a chunk take part in a collective over replicas.
+enum class SyncPasses : std::uint8_t { kNone, kOne, kEvery };
+
+/// Forward passes that gather weights: the first one where they stay, else every one.
+SyncPasses gathering_passes(const LlmConfig& model, const TrainingConfig& config);
+/// Whether backward passes gather weights again, which were dropped behind forward passes.
+bool gathers_again(const TrainingConfig& config);
+/// Passes with gradients of weights that reduce them beside what follows: the last one, or every
+/// one.
+SyncPasses reducing_passes(const LlmConfig& model, const TrainingConfig& config);
+/// Whether each micro-batch's gradients leave the rank, so that products have nothing to add to.
+bool has_fresh_gradients(const TrainingConfig& config);
+
+/// Gathers the weights of the units of a pass (PyTorch FSDP's word: an end of the model or a layer)
+/// beside the passes through the units before. At most one unit is gathered while another is used,
+/// which is what PyTorch's prefetching and limit_all_gathers come to; the distributed optimizer of
+/// Megatron-LM, whose weights have room, gathers as fast as it can.
+class UnitGathers {
+ public:
+  /// @param units parameters in the order of the pass; none of a unit whose weights are there
+  /// @param block, sync, config outlive it
+  UnitGathers(BlockBuilder& block, const ReplicaSync& sync, const TrainingConfig& config,
+              Pass::Kind pass, std::vector<RankParameters> units);
+
+  /// To be called before the steps of each unit are appended.
+  void next();
+
+ private:
+  void gather(std::size_t unit);
+  void copy(const RankParameters& parameters);
+
+  BlockBuilder& block_;
+  const ReplicaSync& sync_;
+  const TrainingConfig& config_;
+  std::vector<RankParameters> units_;
+  std::size_t lead_ = 0;  ///< units that gathers run ahead
+  std::size_t next_ = 0;
+  std::vector<std::vector<OperatorId>> gathers_;  ///< gathers that were started, by unit
+};
+
+/// Copies the gradients of a unit into the buffer that is reduced, where the software has none in
+/// place.
+void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
+                    const TrainingConfig& config);
+
+/// Memory of the units whose weights a rank holds whole, and of the gradients that wait for their
+/// reduction; zero without sharded weights.
+struct UnitMemory {
+  Bytes weights;
+  Bytes gradients;
+};
+UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int stage);
+
+}  // namespace orrery
