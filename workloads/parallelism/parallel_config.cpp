@@ -16,7 +16,7 @@ struct Rule {
   bool (*holds)(const ParallelConfig&);
 };
 
-constexpr std::array<Rule, 9> kRules{{
+constexpr std::array<Rule, 10> kRules{{
     {"tp", "all degrees must be at least 1",
      [](const ParallelConfig& p) {
        return p.tp >= 1 && p.pp >= 1 && p.vpp >= 1 && p.dp >= 1 && p.cp >= 1 && p.cp_a2a >= 1 &&

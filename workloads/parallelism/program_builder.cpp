@@ -35,9 +35,9 @@ ScopeParts parts_of(Scope scope) {
     case Scope::kContextRings:
       return {"cp p2p", kContextStream};
     case Scope::kHostOut:
-      return {"host out", kHostOutStream};
+      return {"host out", kHostStream};
     case Scope::kHostIn:
-      return {"host in", kHostInStream};
+      return {"host in", kHostStream};
     case Scope::kDecodeContext:
       break;
   }
@@ -76,8 +76,7 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel)
                       "etp",
                       "cp",
                       "dcp",
-                      "host out",
-                      "host in"};
+                      "host"};
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {
@@ -224,8 +223,10 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
 
 OperatorId BlockBuilder::append_beside(std::string_view prefix, const StepList& steps) {
   const std::optional<OperatorId> here = cursor_;
+  std::vector<OperatorId> awaited = std::exchange(ahead_, {});
   append(prefix, steps);
   cursor_ = here;
+  ahead_ = std::move(awaited);
   return static_cast<OperatorId>(graph_.size() - 1);
 }
 

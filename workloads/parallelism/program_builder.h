@@ -28,8 +28,7 @@ enum Stream : StreamId {
   kExpertTensorStream,
   kContextStream,
   kDecodeContextStream,
-  kHostOutStream,
-  kHostInStream,
+  kHostStream,
 };
 
 /// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.

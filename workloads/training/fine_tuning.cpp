@@ -73,6 +73,9 @@ void require_fine_tuning(const LlmConfig& model, const TrainingConfig& config) {
   require(packed.mean == 0 || (config.flash_attention && config.parallel.cp == 1),
           {"packed", "parallel.cp", "flash_attention"},
           "packed samples need flash_attention: true and parallel.cp: 1");
+  require(!config.lora || config.parallel.zero <= 1, {"parallel.zero", "lora"},
+          "adapters of a model whose weights or gradients are sharded (zero 2, 3) are not modelled",
+          {"1", {}});
   if (config.lora) require_adapters(model, config.lora->target_modules);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations that lie in the host's memory from a forward to a backward pass, as Transformer
 // Engine (pytorch/cpu_offload.py) and Megatron-Core (--cpu-offloading, --cpu-offloading-num-layers)
-// have it: behind the forward pass of a layer they are copied out beside what follows, and copied
-// back beside the gradients of the layer behind it.
+// have it: behind the forward pass of a layer they are copied out beside the next one, for which
+// the one after that waits, and copied back beside the gradients of the layer behind it. Copies
+// both ways follow each other.
 #pragma once
 
 #include "workloads/llm/step_list.h"

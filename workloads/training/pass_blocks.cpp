@@ -164,11 +164,14 @@ BlockId PassBlocks::forward_block(ChunkPlace place) {
     block.append("", embedding_forward(model_, work_));
   }
   const LayerRange layers = range(place);
+  std::vector<OperatorId> copies;  // to the host: the last but one has ended before a layer starts
   for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
     gathers.next();
+    if (copies.size() > 1) block.await(copies[copies.size() - 2]);
     block.append(layer_name(i), layer_forward(model_, layer(i), work_of(place, i)));
     if (is_offloaded(config_, layers, i))
-      block.append_beside(layer_name(i), offload_copy(model_, layer(i), work_of(place, i)));
+      copies.push_back(
+          block.append_beside(layer_name(i), offload_copy(model_, layer(i), work_of(place, i))));
   }
   if (has_head(place)) {
     gathers.next();

@@ -76,9 +76,9 @@ TEST(FittingChanges, RecomputeNoMoreLayersThanItTakes) {
              "}";
     };
     EXPECT_TRUE(offers(fitting_changes(model(), config(), {usable, false}), text(layers)));
-    if (layers < 7)
-      EXPECT_TRUE(
-          offers(fitting_changes(model(), config(), {usable - 1_B, false}), text(layers + 1)));
+    if (layers == 7) continue;
+    EXPECT_TRUE(
+        offers(fitting_changes(model(), config(), {usable - 1_B, false}), text(layers + 1)));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/graph/memory_profile.h"
+#include "sim/graph/operator_graph_boost.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/memory.h"
@@ -56,6 +57,29 @@ TEST(Offload, LeavesWhatIsOnItsWay) {
   EXPECT_DOUBLE_EQ(activations(8), 2 * layer);
   for (int layers = 2; layers <= 8; ++layers)
     EXPECT_LE(activations(layers), activations(layers - 1));
+}
+
+/// Gradients wait for what they need: the first kernel of each layer's, for its copy.
+TEST(Offload, GradientsWaitForTheirCopies) {
+  const Program program = build_training(small_llama(4), offloading(4)).program;
+  const auto is_backward = [&](std::size_t i) {
+    return program.block_names[i].starts_with("backward");
+  };
+  std::size_t waits = 0;
+  for (std::size_t i = 0; i < program.blocks.size(); ++i) {
+    if (!is_backward(i)) continue;
+    const OperatorGraph& graph = program.blocks[i];
+    for (OperatorId op = 0; op < graph.size(); ++op) {
+      if (graph[op].kind != OperatorKind::kCompute) continue;
+      for (auto [edge, end] = boost::in_edges(op, graph.graph()); edge != end; ++edge) {
+        const auto earlier = static_cast<OperatorId>(boost::source(*edge, graph.graph()));
+        if (graph[earlier].name.find("activations from host") == std::string::npos) continue;
+        ++waits;
+        EXPECT_EQ(graph[earlier].name.substr(0, 8), graph[op].name.substr(0, 8));  // "layer 3 "
+      }
+    }
+  }
+  EXPECT_EQ(waits, 4U);
 }
 
 TEST(Offload, ProgramsAreSound) {
