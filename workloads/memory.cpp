@@ -16,6 +16,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/optimizer_step.h"
+#include "workloads/training/pieces.h"
 #include "workloads/training/replica_sync.h"
 #include "workloads/training/sharded_weights.h"
 
@@ -26,15 +27,12 @@ namespace {
 class PassMemory {
  public:
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
-      : model_(model),
-        config_(config),
-        work_(layer_work(model, config)),
-        placement_(placement_of(config)),
-        ranges_(layer_ranges(model.layer_count(), config.parallel, placement_)) {
+      : config_(config), work_(layer_work(model, config)), pieces_(model, config) {
     work_.tensors = true;
   }
 
-  /// Over all passes of a stage, in the order of the schedule.
+  /// Over all passes of a stage, in the order of the schedule; of two side by side the forward
+  /// pass counts as the first.
   MemoryProfile of_stage(int stage) {
     std::map<std::pair<int, Pass::Kind>, MemoryProfile> known;
     MemoryProfile all;
@@ -53,31 +51,27 @@ class PassMemory {
     std::map<Pass::Kind, MemoryProfile> passes;
   };
 
-  const MemoryProfile& of_layer(std::int64_t index, Pass::Kind kind) {
-    const LayerConfig& config = model_.layers[static_cast<std::size_t>(index)];
+  const MemoryProfile& of_layer(const Piece& piece, Pass::Kind kind) {
+    const LayerConfig& config = pieces_.layer(piece);
     auto layer = std::find_if(layers_.begin(), layers_.end(),
                               [&](const Layer& other) { return other.config == config; });
     if (layer == layers_.end()) layer = layers_.insert(layer, {config, {}});
     const auto [pass, added] = layer->passes.try_emplace(kind);
-    if (added) {
-      pass->second = kind == Pass::Kind::kForward
-                         ? memory_profile(layer_forward(model_, config, work_))
-                         : of_part(layer_backward(model_, config, work_), kind);
-    }
+    if (added) pass->second = of_piece(piece, kind);
     return pass->second;
   }
 
+  MemoryProfile of_piece(const Piece& piece, Pass::Kind kind) const {
+    return kind == Pass::Kind::kForward ? memory_profile(pieces_.forward(piece, work_))
+                                        : of_part(pieces_.backward(piece, work_), kind);
+  }
+
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind) {
-    const LayerRange range =
-        ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
-    const bool forward = kind == Pass::Kind::kForward;
-    const bool head =
-        config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
+    std::vector<Piece> pieces = pieces_.of(place);
+    if (kind != Pass::Kind::kForward) std::reverse(pieces.begin(), pieces.end());
     MemoryProfile all;
-    if (head && !forward) all.then(of_part(head_backward(model_, work_), kind));
-    for (std::int64_t i = 0; i < range.count; ++i)
-      all.then(of_layer(range.first + (forward ? i : range.count - 1 - i), kind));
-    if (head && forward) all.then(memory_profile(head_forward(model_, work_)));
+    for (const Piece& piece : pieces)
+      all.then(piece.kind == Piece::Kind::kLayer ? of_layer(piece, kind) : of_piece(piece, kind));
     return all;
   }
 
@@ -86,20 +80,18 @@ class PassMemory {
     return memory_profile(backward.part(kind == Pass::Kind::kWeightGradient));
   }
 
-  const LlmConfig& model_;
   const TrainingConfig& config_;
   LayerWork work_;
-  Placement placement_;
-  std::vector<std::vector<LayerRange>> ranges_;
+  Pieces pieces_;
   std::vector<Layer> layers_;
 };
 
 /// Weights, gradients and the state of the optimizer.
 MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const bool with_ends = config.layers_only == 0;
-  const RankParameters p =
-      stage_parameters(model, config.parallel, placement_of(config), stage, with_ends);
-  const double shard = with_ends ? shard_of(p, config.parallel).total() : real(p.total());
+  const RankParameters p = stage_parameters(model, config.parallel, placement_of(config), stage,
+                                            {with_ends, config.mtp});
+  const double shard = with_ends ? shard_of(p, config).total() : real(p.total());
   const bool sharded = with_ends && config.parallel.zero >= 3;
   const bool master = config.software->weight_shards.value == WeightShards::kMaster;
   MemoryUse use;
