@@ -17,6 +17,7 @@
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/offload.h"
 #include "workloads/training/optimizer_step.h"
+#include "workloads/training/pieces.h"
 #include "workloads/training/replica_sync.h"
 #include "workloads/training/sharded_weights.h"
 
@@ -27,15 +28,12 @@ namespace {
 class PassMemory {
  public:
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
-      : model_(model),
-        config_(config),
-        work_(layer_work(model, config)),
-        placement_(placement_of(config)),
-        ranges_(layer_ranges(model.layer_count(), config.parallel, placement_)) {
+      : config_(config), work_(layer_work(model, config)), pieces_(model, config) {
     work_.tensors = true;
   }
 
-  /// Over all passes of a stage, in the order of the schedule.
+  /// Over all passes of a stage, in the order of the schedule; of two side by side the forward
+  /// pass counts as the first.
   struct Step {
     MemoryProfile profile;
     std::string fullest;  ///< see MemoryUse::when
@@ -65,13 +63,11 @@ class PassMemory {
            std::to_string(passes.size()) + " passes";
   }
 
-  /// A part of a pass through a layer.
-  enum class Part : std::uint8_t { kForward, kAgain, kGradients };
   /// Passes through a layer; most layers of a model are alike.
   struct Layer {
     LayerConfig config;
     LayerWork work;
-    std::map<std::pair<Part, Pass::Kind>, MemoryProfile> parts;
+    std::map<std::pair<Piece::Kind, Pass::Kind>, MemoryProfile> parts;
 
     bool is(const LayerConfig& other, const LayerWork& done) const {
       return other == config && done.recompute == work.recompute &&
@@ -79,65 +75,55 @@ class PassMemory {
     }
   };
 
-  const MemoryProfile& of_layer(const RecomputeUnit& unit, std::int64_t index, Part part,
-                                Pass::Kind kind) {
-    const LayerConfig& config = model_.layers[static_cast<std::size_t>(index)];
-    const LayerWork work = unit.work(work_, index);
+  const MemoryProfile& of_layer(const Piece& piece, Pass::Kind kind) {
+    const LayerConfig& config = pieces_.layer(piece);
+    const LayerWork work = pieces_.work(piece, work_);
     auto layer = std::find_if(layers_.begin(), layers_.end(),
                               [&](const Layer& other) { return other.is(config, work); });
     if (layer == layers_.end()) layer = layers_.insert(layer, {config, work, {}});
-    const auto [entry, added] = layer->parts.try_emplace({part, kind});
-    if (added) {
-      entry->second = part == Part::kForward ? memory_profile(layer_forward(model_, config, work))
-                      : part == Part::kAgain ? of_part(layer_again(model_, config, work), kind)
-                                             : of_part(layer_gradients(model_, config, work), kind);
-    }
+    const auto [entry, added] = layer->parts.try_emplace({piece.kind, kind});
+    if (added) entry->second = of_piece(piece, kind);
     return entry->second;
   }
 
   /// What a layer keeps that is copied to the host; nothing of others.
-  Bytes offloaded(const std::vector<RecomputeUnit>& units, LayerRange chunk, std::int64_t layer) {
-    if (layer < chunk.first || !is_offloaded(config_, chunk, layer)) return {};
-    return of_layer(unit_of(units, layer), layer, Part::kForward, Pass::Kind::kForward)
-        .left(TensorRole::kActivation);
+  Bytes offloaded(ChunkPlace place, std::int64_t layer) {
+    const Piece piece{Piece::Kind::kLayer, layer};
+    if (layer < pieces_.layers(place).first || !pieces_.is_offloaded(piece, place)) return {};
+    return of_layer(piece, Pass::Kind::kForward).left(TensorRole::kActivation);
   }
 
-  /// Copies to the host keep up with the layers behind, those from it with the one before.
-  MemoryProfile of_layers(const std::vector<RecomputeUnit>& units, LayerRange chunk,
-                          Pass::Kind kind) {
+  MemoryProfile of_piece(const Piece& piece, Pass::Kind kind) const {
+    return kind == Pass::Kind::kForward ? memory_profile(pieces_.forward(piece, work_))
+                                        : of_part(pieces_.backward(piece, work_), kind);
+  }
+
+  /// A piece with the copies to the host that end beside it, or those from it that begin.
+  MemoryProfile with_copies(const Piece& piece, ChunkPlace place, Pass::Kind kind) {
+    const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
+    if (!layer) return of_piece(piece, kind);
+    const LayerRange chunk = pieces_.layers(place);
+    const bool last = piece.index + 1 == chunk.first + chunk.count;
     MemoryProfile all;
     if (kind == Pass::Kind::kForward) {
-      for (std::int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
-        all.then(of_layer(unit_of(units, i), i, Part::kForward, kind));
-        all.frees(TensorRole::kActivation, offloaded(units, chunk, i - 1));
-      }
-      all.frees(TensorRole::kActivation, offloaded(units, chunk, chunk.first + chunk.count - 1));
+      all.then(of_layer(piece, kind));
+      all.frees(TensorRole::kActivation, offloaded(place, piece.index - 1));
+      if (last) all.frees(TensorRole::kActivation, offloaded(place, piece.index));
       return all;
     }
-    const bool reloads = kind != Pass::Kind::kWeightGradient;
-    const std::int64_t last = chunk.first + chunk.count - 1;
-    if (reloads) all.makes(TensorRole::kActivation, offloaded(units, chunk, last));
-    for (std::int64_t i = last; i >= chunk.first; --i) {
-      const RecomputeUnit& unit = unit_of(units, i);
-      if (reloads) all.makes(TensorRole::kActivation, offloaded(units, chunk, i - 1));
-      for (std::int64_t j = unit.layers.first;
-           i + 1 == unit.layers.first + unit.layers.count && j <= i; ++j)
-        all.then(of_layer(unit, j, Part::kAgain, kind));
-      all.then(of_layer(unit, i, Part::kGradients, kind));
+    if (pieces_.begins_layer(piece) && kind != Pass::Kind::kWeightGradient) {
+      if (last) all.makes(TensorRole::kActivation, offloaded(place, piece.index));
+      all.makes(TensorRole::kActivation, offloaded(place, piece.index - 1));
     }
+    all.then(of_layer(piece, kind));
     return all;
   }
 
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind) {
-    const LayerRange range =
-        ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
-    const bool forward = kind == Pass::Kind::kForward;
-    const bool head =
-        config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
+    const std::vector<Piece> pieces =
+        kind == Pass::Kind::kForward ? pieces_.of(place) : pieces_.backwards(place);
     MemoryProfile all;
-    if (head && !forward) all.then(of_part(head_backward(model_, work_), kind));
-    all.then(of_layers(recompute_units(config_.recompute, range), range, kind));
-    if (head && forward) all.then(memory_profile(head_forward(model_, work_)));
+    for (const Piece& piece : pieces) all.then(with_copies(piece, place, kind));
     return all;
   }
 
@@ -146,20 +132,18 @@ class PassMemory {
     return memory_profile(backward.part(kind == Pass::Kind::kWeightGradient));
   }
 
-  const LlmConfig& model_;
   const TrainingConfig& config_;
   LayerWork work_;
-  Placement placement_;
-  std::vector<std::vector<LayerRange>> ranges_;
+  Pieces pieces_;
   std::vector<Layer> layers_;
 };
 
 /// Weights, gradients and the state of the optimizer.
 MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const bool with_ends = config.layers_only == 0;
-  const RankParameters p =
-      stage_parameters(model, config.parallel, placement_of(config), stage, with_ends);
-  const double shard = with_ends ? shard_of(p, config.parallel).total() : real(p.total());
+  const RankParameters p = stage_parameters(model, config.parallel, placement_of(config), stage,
+                                            {with_ends, config.mtp});
+  const double shard = with_ends ? shard_of(p, config).total() : real(p.total());
   const bool sharded = with_ends && config.parallel.zero >= 3;
   const bool master = config.software->weight_shards.value == WeightShards::kMaster;
   MemoryUse use;
@@ -167,9 +151,9 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   const double adapters = config.lora ? real(trained.total()) : 0;
   use.weights =
       Bytes(((sharded ? (master ? 0 : shard) : real(p.total())) + adapters) * kWeightBytes);
-  use.gradients = Bytes((has_fresh_gradients(config) ? shard_of(trained, config.parallel).total()
-                                                     : real(trained.total())) *
-                        config.software->gradient_bytes(config.precision));
+  use.gradients = Bytes(
+      (has_fresh_gradients(config) ? shard_of(trained, config).total() : real(trained.total())) *
+      config.software->gradient_bytes(config.precision));
   if (with_ends)
     use.optimizer = Bytes(optimizer_shard(model, config, stage).total() * kOptimizerBytes);
   return use;

@@ -36,6 +36,15 @@ Flops sequence_flops(const LlmConfig& model, std::int64_t length) {
   return model_flops_per_token(model, length, true) * static_cast<double>(length);
 }
 
+/// Forward FLOPs of a token in a module of multi-token prediction: projection, a layer like the
+/// last, and the head.
+Flops module_flops_per_token(const LlmConfig& model, std::int64_t sequence) {
+  LlmConfig layer = model;
+  layer.layers = {model.layers.back()};
+  const auto hidden = static_cast<double>(model.hidden);
+  return model_flops_per_token(layer, sequence, true) + Flops(2 * 2 * hidden * hidden);
+}
+
 /// The next tokens of sequences of these lengths, each of which sees all that its window leaves.
 Flops decode_flops(const LlmConfig& model, const std::vector<std::int64_t>& contexts) {
   Flops flops;
@@ -80,6 +89,7 @@ Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
   const LlmConfig trained = trained_model(model, config);
   const std::int64_t seen = config.sequence / config.packed.equal_samples(config.sequence);
   Flops forward = model_flops_per_token(trained, seen, true) * tokens;
+  if (config.mtp > 0) forward += module_flops_per_token(trained, seen) * tokens * config.mtp;
   if (config.layers_only > 0) forward -= head_flops(trained, tokens);
   return forward * (config.lora ? 2 : 3);
 }

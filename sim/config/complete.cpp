@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/config/aliases.h"
 #include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
 #include "sim/config/loader.h"
@@ -24,7 +25,16 @@ class Completer {
   Completer(Diagnostics& diagnostics, const Library& library)
       : diagnostics_(diagnostics), loader_(diagnostics, library) {}
 
-  std::optional<Node> record(const Node& node, const Record& record, const Anchor& anchor) {
+  std::optional<Node> record(const Node& written, const Record& record, const Anchor& anchor) {
+    if (record.aliases().empty()) return keys(written, record, anchor);
+    Node node = written;
+    rename_aliases(node, record, diagnostics_);
+    return keys(node, record, anchor);
+  }
+
+ private:
+  /// A map whose keys have the names of the schema.
+  std::optional<Node> keys(const Node& node, const Record& record, const Anchor& anchor) {
     if (!node.is_map()) {
       error(node, "expected a map with the keys of " + record.name() + ", got " + description(node),
             {}, {allowed(record.keys())});
@@ -52,7 +62,6 @@ class Completer {
     return completed;
   }
 
- private:
   static Anchor anchor_of(const Node& map, const std::string& key) {
     return {map.key_origin(key), static_cast<int>(key.size())};
   }

@@ -77,6 +77,14 @@ Nested nested_records(const Type& type) {
   return nested;
 }
 
+/// " (also num_layers_in_first_pipeline_stage)": other names of a key.
+std::string other_names(const Record& record, const std::string& key) {
+  std::vector<std::string> names;
+  for (const Alias& alias : record.aliases())
+    if (alias.path == key) names.push_back(alias.name);
+  return names.empty() ? "" : " (also " + joined(names) + ")";
+}
+
 void append_keys(const Record& record, const std::string& prefix, std::vector<KeyHelp>& rows) {
   const std::shared_ptr<void> defaults = record.make();
   for (const Field& field : record.fields()) {
@@ -93,11 +101,13 @@ void append_keys(const Record& record, const std::string& prefix, std::vector<Ke
     }
     rows.push_back({path, type,
                     field.required ? "required" : default_text(default_node(field, defaults.get())),
-                    field.help});
+                    field.help + other_names(record, field.key)});
     const Nested nested = nested_records(leaf);
     for (const Record* inner : nested.records) {
       const std::size_t first = rows.size();
       append_keys(*inner, path + nested.steps + ".", rows);
+      for (std::size_t i = first; i < rows.size(); ++i)
+        rows[i].help += other_names(record, rows[i].path.substr(prefix.size()));
       if (nested.records.size() == 1) continue;
       for (std::size_t i = first; i < rows.size(); ++i)
         rows[i].help = inner->name() + ": " + rows[i].help;

@@ -71,6 +71,8 @@ class JsonSchemaWriter {
       }
       properties[field.key] = std::move(schema);
     }
+    for (const Alias& alias : record.aliases())
+      properties[alias.name] = {{"description", "another name of " + alias.path}};
     if (extendable) {
       properties["extends"] = {{"type", "string"},
                                {"description", "file that this one is laid over"}};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/config/aliases.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/loader.h"
@@ -72,7 +73,18 @@ class Override {
     return node.find(key);
   }
 
+  /// The parts of a path with the names of the schema.
+  void use_own_name(const Record& record, std::size_t depth) {
+    const std::string* path = record.path_of(parts_[depth]);
+    if (path == nullptr) return;
+    const auto at = parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(depth));
+    const std::vector<std::string> own = split_path(*path);
+    parts_.insert(at, own.begin(), own.end());
+  }
+
   void into_record(Node& node, const Record& record, std::size_t depth) {
+    rename_aliases(node, record, diagnostics_);
+    use_own_name(record, depth);
     const Field* field = record.find(parts_[depth]);
     if (field == nullptr) {
       return unknown_key(depth, record.name(), record.keys(), record.notes_on(parts_[depth]));
@@ -175,7 +187,7 @@ class Override {
   Loader loader_;
   const Assignment& assignment_;
   const Origin& origin_;
-  const std::vector<std::string> parts_;
+  std::vector<std::string> parts_;
 };
 
 }  // namespace

@@ -36,6 +36,12 @@ const Field* Record::find(std::string_view key) const {
   return found == fields_.end() ? nullptr : &*found;
 }
 
+const std::string* Record::path_of(std::string_view name) const {
+  const auto found = std::find_if(aliases_.begin(), aliases_.end(),
+                                  [&](const Alias& alias) { return alias.name == name; });
+  return found == aliases_.end() ? nullptr : &found->path;
+}
+
 std::vector<std::string> Record::notes_on(const std::string& unknown_key) const {
   std::vector<std::string> notes;
   const std::vector<std::string> owners =
@@ -102,6 +108,13 @@ void Record::add(Check check) {
     throw std::logic_error("schema " + name_ + ": a check points to the unknown key '" + key + "'");
   }
   checks_.push_back(std::move(check));
+}
+
+void Record::add(Alias alias) {
+  if (find(alias.name) != nullptr || path_of(alias.name) != nullptr ||
+      find(alias.path.substr(0, alias.path.find('.'))) == nullptr)
+    throw std::logic_error("schema " + name_ + ": no other name for a key is '" + alias.name + "'");
+  aliases_.push_back(std::move(alias));
 }
 
 }  // namespace orrery::config

@@ -69,6 +69,12 @@ struct Check {
   std::vector<std::string> keys;  ///< keys to point to, see place_of(); at least one
 };
 
+/// Another name for a key of a struct, or for one below it: what other software calls it.
+struct Alias {
+  std::string name;
+  std::string path;  ///< "tp", "layout.first"
+};
+
 /// The description of a struct without its C++ type: what all walkers of configurations work on.
 class Record {
  public:
@@ -78,6 +84,9 @@ class Record {
   const std::string& help() const { return help_; }
   const std::vector<Field>& fields() const { return fields_; }
   const std::vector<Check>& checks() const { return checks_; }
+  const std::vector<Alias>& aliases() const { return aliases_; }
+  /// The path that `name` is another name of; null where it is none.
+  const std::string* path_of(std::string_view name) const;
   /// What is left to do to an object whose fields are read and hold; may be empty.
   const std::function<void(void* object)>& derivation() const { return derivation_; }
   const Field* find(std::string_view key) const;
@@ -100,6 +109,8 @@ class Record {
   void add(Check check);
   void add(std::string_view message, std::function<bool(const void* object)> holds,
            std::initializer_list<const char*> keys);
+  /// @throws std::logic_error for a name that is a key, or a path that begins with none.
+  void add(Alias alias);
   void set_derivation(std::function<void(void*)> derivation) {
     derivation_ = std::move(derivation);
   }
@@ -114,6 +125,7 @@ class Record {
   std::function<std::shared_ptr<void>()> make_;
   std::vector<Field> fields_;
   std::vector<Check> checks_;
+  std::vector<Alias> aliases_;
   std::function<void(void*)> derivation_;
   std::string shorthand_;
   std::function<std::vector<std::string>(const std::string&)> elsewhere_;
@@ -186,6 +198,12 @@ class Schema {
     record_.set_derivation([derivation = std::move(derivation)](void* object) {
       derivation(*static_cast<T*>(object));
     });
+    return *this;
+  }
+
+  /// Another name of the key at `path`, for who knows the one of other software.
+  Schema& alias(std::string_view name, std::string_view path) {
+    record_.add(Alias{std::string(name), std::string(path)});
     return *this;
   }
 

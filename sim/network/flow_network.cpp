@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "sim/network/link_classes.h"
 
@@ -103,12 +104,14 @@ void FlowNetwork::set_route(std::uint32_t transfer, const LinkLoads& given) {
   for (const LinkLoad& load : loads) {
     flow.size = std::max(flow.size, load.bytes);
   }
+  ++routings_;
   for (const LinkLoad& load : loads) {
     const std::uint32_t link = link_of_[load.link];
-    const auto same_link = [link](const LinkWeight& share) { return share.link == link; };
-    if (!merged_ || std::none_of(route_.begin(), route_.end(), same_link)) {
-      route_.push_back({link, load.bytes / flow.size});
+    if (merged_) {
+      if (met_in_.size() <= link) met_in_.resize(link + 1);
+      if (std::exchange(met_in_[link], routings_) == routings_) continue;
     }
+    route_.push_back({link, load.bytes / flow.size});
   }
   if (flow.limit_link != kNoLink && !route_.empty()) {
     route_.push_back({flow.limit_link, 1});

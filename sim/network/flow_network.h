@@ -126,6 +126,9 @@ class FlowNetwork {
   FairShare sharing_;
   DeadlineHeap<Picoseconds> ends_;  ///< ends by transfer
   std::vector<DeadlineHeap<Picoseconds>::Entry> moved_ends_;
+  // Merged links: the call of set_route() in which each was last met.
+  std::vector<std::uint64_t> met_in_;
+  std::uint64_t routings_ = 0;
   std::vector<LinkWeight> route_;
 };
 

@@ -194,6 +194,39 @@ std::string uneven_experts(const std::string& routing) {
          (routing.front() == '{' ? routing : "{" + routing + "}") + "}";
 }
 
+/// Changes of pipelines: schedules, written passes, layers of slices, numbering of ranks.
+std::vector<Change> pipeline_changes(const TextFile& passes) {
+  const std::string batch = ", batch: {global: 8, sequence: 512}";
+  const std::string two = training("dgx_h100", "parallel: {pp: 2}" + batch);
+  const std::string three = training("dgx_h100", "parallel: {pp: 3}" + batch);
+  const std::string single =
+      training("dgx_h100", "parallel: {pp: 2}, batch: {global: 2, sequence: 512}");
+  const std::string folded = training(
+      "dgx_h100",
+      "parallel: {pp: 2, vpp: 2}, batch: {global: 1, sequence: 512}, schedule: {passes: [F0.0 F0.1 "
+      "B0.1 B0.0, F0.0 F0.1 B0.1 B0.0]}");
+  return {
+      {"schedule.name",
+       training("dgx_h100", "parallel: {pp: 4}" + batch),
+       {"schedule=interleaved", "parallel.vpp=2"}},
+      {"schedule.passes", single, {"schedule.passes=[F0 B0 F1 B1, F0 B0 F1 B1]"}},
+      {"schedule.file", single, {"schedule.file=" + passes.path()}},
+      {"schedule.chunks", folded, {"schedule.chunks=folded"}},
+      {"mtp", two, {"mtp=1"}},
+      {"parallel.layout.slices", two, {"parallel.layout=Et*3|t*5L"}},
+      {"parallel.layout.first", two, {"parallel.layout.first=5"}},
+      {"parallel.layout.last", two, {"parallel.layout.last=3"}},
+      {"parallel.layout.embedding", three, {"parallel.layout.embedding=true"}},
+      {"parallel.layout.head",
+       training("dgx_h100", "parallel: {pp: 3, layout: {embedding: true}}" + batch),
+       {"parallel.layout.embedding=false", "parallel.layout.head=true"}},
+      {"parallel.order",
+       training("dgx_h100",
+                "nodes: 2, parallel: {pp: 2, dp: 8}, batch: {global: 16, sequence: 512}"),
+       {"parallel.order=tp-cp-ep-pp-dp"}},
+  };
+}
+
 TEST(Facts, OfModelsPlansAndStepsMoveResults) {
   const TextFile table("orrery_facts_measured.csv",
                        "system,precision,m,n,k,latency_us,source\n"
@@ -204,7 +237,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
   const TextFile even("orrery_facts_even_loads.csv", "load\n1\n" + rest);
   const TextFile uneven("orrery_facts_uneven_loads.csv", "load\n9\n" + rest);
   const std::string loads = uneven_experts("loads: [9, 7, 1, 1, 1, 1, 1, 1]");
-  const std::string pipeline = "parallel: {pp: 4}, batch: {global: 8, sequence: 512}";
+  const TextFile passes("orrery_facts_passes.txt", "F0 B0 F1 B1\n# the last stage\nF0 B0 F1 B1\n");
   std::vector<Probe> probes = {
       {{"fidelity", "contention.units", "contention.memory", "precision", "seed"},
        op("dgx_h100", "kind: gemm, m: 4096, n: 4096, k: 4096")},
@@ -248,7 +281,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "faults: [{link: \"*nvswitch7*\", at: 40 ms, capacity: 0.5}]}"},
   };
   for (Probe& probe : software_probes()) probes.push_back(std::move(probe));
-  const std::vector<Change> changes = {
+  std::vector<Change> changes = {
       {"experiment",
        "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {tp: 8}, batch: "
        "{micro: 1, sequence: 512}}",
@@ -296,7 +329,6 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {"expert_routing.redundant_experts",
        loads,
        {"expert_routing.balancing=eplb", "expert_routing.redundant_experts=4"}},
-      {"schedule", training("dgx_h100", pipeline), {"schedule=interleaved", "parallel.vpp=2"}},
       {"two_batch_overlap", uneven_experts("zipf: 1"), {"two_batch_overlap=true"}},
       {"faults.link",
        "{experiment: collective, system: gb200_nvl72, collective: {kind: all_gather, bytes: 64 "
@@ -304,6 +336,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "faults: [{link: \"*nvswitch7*\", capacity: 0.5}]}",
        {"faults.0.link=system0/node0/accelerator3->nvswitches"}},
   };
+  for (Change& change : pipeline_changes(passes)) changes.push_back(std::move(change));
   expect_that_all_move("", probes, changes);
 }
 

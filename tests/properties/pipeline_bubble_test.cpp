@@ -9,6 +9,7 @@
 
 #include "sim/graph/verify.h"
 #include "sim/replay/replay.h"
+#include "tests/properties/schema_facts.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/training/training.h"
 
@@ -99,6 +100,90 @@ TEST(PipelineBubble, IsThatOfTheClosedFormWithAndWithoutSequenceParallelismAndRe
         expect_closed_form({4, chunks, 8, sequence_parallel, recompute});
     }
   }
+}
+
+/// How long a layer takes in a forward pass, for gradients of activations, and of weights.
+struct PassTimes {
+  Picoseconds forward, inputs, weights;
+};
+
+TrainingConfig scheduled(const std::string& schedule, int stages, int micro_batches) {
+  TrainingConfig config;
+  config.schedule = schedule;
+  config.parallel.pp = stages;
+  config.parallel.vpp = ScheduleRegistry::at("schedule", schedule)->chunks().holds(1) ? 1 : 2;
+  config.global_batch = micro_batches;
+  config.sequence = 16;
+  return config;
+}
+
+/// A step in which one kernel of each layer takes all of the time of its pass.
+ReplayResult step_of(const TrainingConfig& config, const PassTimes& times) {
+  const Program program =
+      build_training(small_llama(kLayersAStage * config.parallel.pp), config).program;
+  EXPECT_THAT(verify(program), testing::IsEmpty());
+  Costs costs;
+  for (const Kernel& kernel : program.kernels) {
+    const Picoseconds time = kernel.name == "qkv"         ? times.forward
+                             : kernel.name == "qkv dgrad" ? times.inputs
+                             : kernel.name == "qkv wgrad" ? times.weights
+                                                          : 0;
+    costs.kernels.push_back({time, 0, Bound::kTensor});
+  }
+  costs.transfers.resize(program.transfers.size());
+  return replay(program, costs);
+}
+
+TEST(PipelineBubble, OfSplitAndSidewaysPassesIsThatOfTheClosedFormWherePassesTakeEquallyLong) {
+  constexpr Picoseconds kPass = 1'000'000;
+  for (const char* name :
+       {"gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe", "dualpipev"}) {
+    for (const int stages : {2, 4, 8}) {
+      for (const int micro_batches : {2 * stages, 4 * stages}) {
+        SCOPED_TRACE(name + std::string(", stages ") + std::to_string(stages));
+        const TrainingConfig config = scheduled(name, stages, micro_batches);
+        const ReplayResult step = step_of(config, {kPass, kPass, kPass});
+        const double share = schedule_of(config).bubble(pipeline_shape(config)).value();
+        for (const RoleResult& role : step.roles) {
+          const auto waits = static_cast<double>(role.breakdown.bubble + role.breakdown.idle);
+          EXPECT_NEAR(waits / static_cast<double>(step.end), share, 1e-9);
+        }
+      }
+    }
+  }
+}
+
+/// (pp - 1) (T_F + T_B - T_W) and (pp / 2 - 1) (F&B + B - 3 W), whatever passes take: Qi et al.
+/// 2023, table 2; DeepSeek-V3, table 2, where nothing overlaps.
+TEST(PipelineBubble, OfZeroBubbleAndDualPipeFollowsTheTimesOfPasses) {
+  constexpr Picoseconds kForward = 1'000'000, kInputs = 1'000'000, kWeights = 700'000;
+  constexpr Picoseconds kBackward = kInputs + kWeights;
+  for (const int stages : {2, 4, 8}) {
+    const auto waits = [&](const char* name) {
+      const ReplayResult step =
+          step_of(scheduled(name, stages, 4 * stages), {kForward, kInputs, kWeights});
+      const TimeBreakdown& b = step.roles[0].breakdown;
+      return b.bubble + b.idle;
+    };
+    EXPECT_EQ(waits("zb_h1"), kLayersAStage * (stages - 1) * (kForward + kInputs - kWeights));
+    EXPECT_EQ(waits("dualpipe"),
+              kLayersAStage * (stages / 2 - 1) * (kForward + 2 * kBackward - 3 * kWeights));
+  }
+}
+
+/// Waits for a stage that has not started to send are bubbles, not communication: 12 equal stages
+/// wait 11 of 48 + 11 passes, and a little more where ends are larger than other stages.
+TEST(PipelineBubble, OfTwelveStagesIsBookedAsBubble) {
+  const LoadedExperiment loaded = facts::load(
+      "{experiment: training, system: dgx_h100, nodes: 12, model: gpt_175b, parallel: {tp: 8, sp: "
+      "true, pp: 12}, batch: {global: 48, micro: 1, sequence: 2048}, recompute: full}",
+      {});
+  const RunRecord record = simulate(loaded);
+  const auto of = [&](const char* name) { return record.find(name)->value; };
+  const double waits = of("breakdown.bubble_s") + of("breakdown.idle_s");
+  EXPECT_GT(waits / of("step_time_s"), 11.0 / 59 - 0.03);
+  EXPECT_LT(waits / of("step_time_s"), 11.0 / 59 + 0.06);
+  EXPECT_LT(of("breakdown.exposed_communication_s"), waits);
 }
 
 }  // namespace

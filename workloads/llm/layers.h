@@ -38,6 +38,11 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work);
 StepList head_forward(const LlmConfig& model, const LayerWork& work);
 StepList head_backward(const LlmConfig& model, const LayerWork& work);
 
+/// A module of multi-token prediction, from hidden states and embeddings to the input of its final
+/// norm and head, which are those of head_forward. Its layer is like the last of the model.
+StepList module_forward(const LlmConfig& model, const LayerWork& work);
+StepList module_backward(const LlmConfig& model, const LayerWork& work);
+
 /// Expert copies that one of `ep` ranks holds: ceil((experts + redundant) / ep). Where ep does not
 /// divide, the slots left over hold copies that balance the load, as DeepSeek's EPLB places them.
 std::int64_t expert_slots(const MoeConfig& moe, int ep);

@@ -38,12 +38,21 @@ std::size_t StepList::join(std::variant<Kernel, LayerCollective> work,
   return cursor_;
 }
 
+namespace {
+
+Tensor named(const std::string& part, Tensor tensor) {
+  tensor.name.insert(0, part);
+  return tensor;
+}
+
+}  // namespace
+
 void StepList::append(const StepList& other, const std::string& part) {
   const std::size_t offset = steps_.size();
   for (Step step : other.steps_) {
     for (std::size_t& earlier : step.after) earlier += offset;
     for (auto* told : {&step.makes, &step.uses, &step.frees})
-      for (TensorId& id : *told) id = tensor_id(other.tensors_[id]);
+      for (TensorId& id : *told) id = tensor_id(named(part, other.tensors_[id]));
     if (step.after.empty() && cursor_ != kStart) step.after.push_back(cursor_);
     step.part.insert(0, part);
     steps_.push_back(std::move(step));

@@ -75,7 +75,7 @@ class StepList {
   /// What follows needs that step.
   void move_to(std::size_t step) { cursor_ = step; }
   /// Appends another list; its first steps use the cursor's value.
-  /// @param part put before what its steps say of themselves
+  /// @param part put before what its steps say of themselves and the names of its tensors
   void append(const StepList& other, const std::string& part = {});
   /// Two lists that share the streams: in turn, each up to its next exchange of tokens with other
   /// experts' ranks, so that the kernels of one are issued behind the exchange of the other. Both

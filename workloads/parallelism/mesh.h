@@ -16,9 +16,10 @@ class Mesh {
  public:
   using Groups = RankGroups;
 
-  /// Megatron's default order, so that a tensor parallel group sits on neighbouring accelerators
-  /// (Megatron-Core, parallel_state.py).
-  /// @throws config::ConfigError as require_consistent does.
+  /// In the order that `parallel` says; Megatron's has a tensor parallel group on neighbouring
+  /// accelerators (Megatron-Core, parallel_state.py).
+  /// @throws config::ConfigError as require_consistent does, and for an order in which the experts
+  /// of a stage are on ranks of another.
   explicit Mesh(const ParallelConfig& parallel);
   /// Any axes and orders that have the same ranks at each coordinate of their axis pp.
   /// @throws std::invalid_argument where they have not, or share another axis
@@ -36,7 +37,10 @@ class Mesh {
   /// hierarchical_context_parallel_sizes).
   /// @throws std::invalid_argument where no grid has all of them
   Groups groups(const std::vector<std::string>& along, int pp) const;
-  Groups pairs(int from_pp, int to_pp) const;  ///< {source, destination} for every rank of a stage
+  /// A rank of each stage, those that differ in nothing but the stage: for two stages {source,
+  /// destination} of messages.
+  Groups across(const std::vector<int>& stages) const;
+  Groups pairs(int from_pp, int to_pp) const { return across({from_pp, to_pp}); }
 
  private:
   ParallelConfig parallel_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/parallelism/parallel_config.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 namespace orrery {
 namespace {
@@ -47,6 +49,38 @@ constexpr std::array<Rule, 10> kRules{{
      [](const ParallelConfig& p) { return !p.sp || p.tp > 1; }},
 }};
 
+/// Each axis of Megatron-Core's default order once, in any order.
+std::string order_fault(const std::string& order) {
+  const auto sorted = [](const std::string& text) {
+    std::vector<std::string> axes(1);
+    for (const char c : text) {
+      if (c == '-') axes.emplace_back();
+      if (c != '-') axes.back() += c;
+    }
+    std::sort(axes.begin(), axes.end());
+    return axes;
+  };
+  if (sorted(order) == sorted(kMegatronOrder)) return {};
+  return "'" + order + "' is no order of tp, cp, ep, dp and pp such as " + kMegatronOrder;
+}
+
+/// Names of Megatron-Core (megatron/core/model_parallel_config.py, transformer_config.py).
+void add_megatron_names(config::Schema<ParallelConfig>& schema) {
+  schema.alias("tensor_model_parallel_size", "tp")
+      .alias("sequence_parallel", "sp")
+      .alias("pipeline_model_parallel_size", "pp")
+      .alias("virtual_pipeline_model_parallel_size", "vpp")
+      .alias("data_parallel_size", "dp")
+      .alias("context_parallel_size", "cp")
+      .alias("expert_model_parallel_size", "ep")
+      .alias("expert_tensor_parallel_size", "etp")
+      .alias("pipeline_model_parallel_layout", "layout.slices")
+      .alias("num_layers_in_first_pipeline_stage", "layout.first")
+      .alias("num_layers_in_last_pipeline_stage", "layout.last")
+      .alias("account_for_embedding_in_pipeline_split", "layout.embedding")
+      .alias("account_for_loss_in_pipeline_split", "layout.head");
+}
+
 }  // namespace
 
 const config::Schema<ParallelConfig>& ParallelConfig::schema() {
@@ -84,7 +118,14 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
         .optional("dp_shard", &P::dp_shard,
                   "ranks of dp that share out one copy, the others hold copies (HSDP; TorchTitan: "
                   "data_parallel_shard_degree); 0: all",
-                  config::between(0, 1 << 20));
+                  config::between(0, 1 << 20))
+        .optional("layout", &P::layout,
+                  "which layers the slices of a pipeline have, where they have not equally many");
+    s.optional("order", &P::order,
+               "axes by which ranks are numbered along the machine, the first fastest; "
+               "Megatron-Core's --use-tp-pp-dp-mapping is tp-cp-ep-pp-dp")
+        .check([](const P& p) { return order_fault(p.order); }, "order");
+    add_megatron_names(s);
     for (const Rule& rule : kRules) s.check(rule.message, rule.holds, rule.key);
     return s;
   }();
@@ -97,6 +138,8 @@ std::string ranks_text(const ParallelConfig& parallel) {
 }
 
 void require_consistent(const ParallelConfig& parallel) {
+  const std::string fault = order_fault(parallel.order);
+  if (!fault.empty()) throw config::KeyError("parallel.order", fault);
   for (const Rule& rule : kRules) {
     if (!rule.holds(parallel)) {
       throw config::KeyError(std::string("parallel.") + rule.key, rule.message);

@@ -4,8 +4,13 @@
 #include <string>
 
 #include "sim/config/schema.h"
+#include "workloads/parallelism/layer_layout.h"
 
 namespace orrery {
+
+/// Megatron-Core's default order of ranks (parallel_state.py, initialize_model_parallel);
+/// --use-tp-pp-dp-mapping is tp-cp-ep-pp-dp.
+inline constexpr const char* kMegatronOrder = "tp-cp-ep-dp-pp";
 
 /// How a model is spread over ranks. Names are those of Megatron-LM.
 struct ParallelConfig {
@@ -24,6 +29,9 @@ struct ParallelConfig {
   int zero = 1;
   int dp_shard =
       0;  ///< ranks of dp that share out one copy; the copies are replicas (HSDP). 0: all
+  LayerLayout layout = {};  ///< which layers the slices of a pipeline have
+  /// Axes by which ranks are numbered, the first fastest.
+  std::string order = kMegatronOrder;
 
   /// Ranks that share out one copy, with those of cp, and copies.
   int shards() const { return (dp_shard > 0 ? dp_shard : dp) * cp; }

@@ -63,7 +63,7 @@ Mesh::Groups ring_neighbours(const Mesh::Groups& groups) {
 
 }  // namespace
 
-ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel) {
+ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel, bool both_ways) : mesh_(parallel) {
   program_.ranks = mesh_.ranks();
   program_.streams = {"compute",
                       "tp",
@@ -77,6 +77,10 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel) : mesh_(parallel)
                       "cp",
                       "dcp",
                       "host"};
+  if (!both_ways) return;
+  for (const char* name : {"pp send forward down", "pp receive forward down",
+                           "pp send backward down", "pp receive backward down"})
+    program_.streams.emplace_back(name);
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {
@@ -174,6 +178,8 @@ Program ProgramBuilder::finish(std::vector<std::vector<BlockId>> calls) {
 OperatorId BlockBuilder::add(const Operator& op) {
   const OperatorId id = graph_.add(op);
   if (cursor_) graph_.depends(id, *cursor_);
+  for (const OperatorId earlier : ahead_) graph_.depends(id, earlier);
+  ahead_.clear();
   return id;
 }
 
@@ -191,21 +197,28 @@ void BlockBuilder::add_tensors(std::string_view prefix, const StepList& steps, c
   }
 }
 
+OperatorId BlockBuilder::add_step(std::string_view prefix, const StepList& steps,
+                                  const Step& step) {
+  Operator op;
+  op.name = std::string(prefix) + step.part + step.name();
+  if (const Kernel* kernel = step.kernel()) {
+    op.work = program_.kernel(*kernel);
+  } else {
+    op.kind = OperatorKind::kCollective;
+    op.category = Category::kCommunication;
+    op.stream = parts_of(step.collective()->scope).stream;
+    op.work = program_.collective(*step.collective(), stage_);
+  }
+  const OperatorId id = graph_.add(op);
+  add_tensors(prefix, steps, step, id);
+  return id;
+}
+
 void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
   const std::optional<OperatorId> entry = cursor_;
   const auto first = static_cast<OperatorId>(graph_.size());
   for (const Step& step : steps.steps()) {
-    Operator op;
-    op.name = std::string(prefix) + step.part + step.name();
-    if (const Kernel* kernel = step.kernel()) {
-      op.work = program_.kernel(*kernel);
-    } else {
-      op.kind = OperatorKind::kCollective;
-      op.category = Category::kCommunication;
-      op.stream = parts_of(step.collective()->scope).stream;
-      op.work = program_.collective(*step.collective(), stage_);
-    }
-    const OperatorId id = graph_.add(op);
+    const OperatorId id = add_step(prefix, steps, step);
     for (const std::size_t earlier : step.after) {
       graph_.depends(id, first + static_cast<OperatorId>(earlier));
     }
@@ -214,7 +227,6 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
       for (const OperatorId earlier : ahead_) graph_.depends(id, earlier);
       ahead_.clear();
     }
-    add_tensors(prefix, steps, step, id);
   }
   if (steps.cursor() != StepList::kStart) {
     cursor_ = first + static_cast<OperatorId>(steps.cursor());
@@ -228,6 +240,30 @@ OperatorId BlockBuilder::append_beside(std::string_view prefix, const StepList& 
   cursor_ = here;
   ahead_ = std::move(awaited);
   return static_cast<OperatorId>(graph_.size() - 1);
+}
+
+void BlockBuilder::append_side_by_side(std::array<Lane, 2>& lanes) {
+  std::array<std::vector<OperatorId>, 2> ids;  // operators of the steps that are there
+  const auto done = [&](std::size_t i) {
+    return ids.at(i).size() == lanes.at(i).steps.steps().size();
+  };
+  while (!done(0) || !done(1)) {
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      for (bool moved = false; !moved && !done(i);) {
+        const Lane& lane = lanes.at(i);
+        const Step& step = lane.steps.steps()[ids.at(i).size()];
+        const OperatorId id = add_step("", lane.steps, step);
+        for (const std::size_t earlier : step.after) graph_.depends(id, ids.at(i)[earlier]);
+        if (step.after.empty() && lane.cursor) graph_.depends(id, *lane.cursor);
+        ids.at(i).push_back(id);
+        moved = step.collective() != nullptr;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const std::size_t end = lanes.at(i).steps.cursor();
+    if (end != StepList::kStart) lanes.at(i).cursor = ids.at(i)[end];
+  }
 }
 
 void BlockBuilder::kernel(const Kernel& kernel, Category category) {

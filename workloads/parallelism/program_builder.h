@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -29,12 +30,19 @@ enum Stream : StreamId {
   kContextStream,
   kDecodeContextStream,
   kHostStream,
+  // Of messages to lower ranks, where those of one direction go both ways: else a message of one
+  // way would wait for a receive of the other, and pipelines that turn would stand still.
+  kSendForwardDownStream,
+  kReceiveForwardDownStream,
+  kSendBackwardDownStream,
+  kReceiveBackwardDownStream,
 };
 
 /// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(const ParallelConfig& parallel);
+  /// @param both_ways whether messages of one direction go to higher and to lower ranks
+  explicit ProgramBuilder(const ParallelConfig& parallel, bool both_ways = false);
 
   const Mesh& mesh() const { return mesh_; }
   KernelId kernel(const Kernel& kernel);
@@ -75,12 +83,24 @@ class BlockBuilder {
  public:
   BlockBuilder(ProgramBuilder& program, int stage) : program_(program), stage_(stage) {}
 
+  /// Steps behind an operator, and the one that gives their value once they are there.
+  struct Lane {
+    StepList steps;
+    std::optional<OperatorId> cursor;
+  };
+
   void append(std::string_view prefix, const StepList& steps);
   /// Steps beside what follows: they wait for what is there, and nothing waits for them.
   /// @return the last of them
   OperatorId append_beside(std::string_view prefix, const StepList& steps);
   /// What is appended next waits for it.
   void await(OperatorId op) { ahead_.push_back(op); }
+  /// Steps of both lanes in turn, each up to its next collective, so that kernels of the one are
+  /// issued behind the collective of the other.
+  void append_side_by_side(std::array<Lane, 2>& lanes);
+  /// What follows waits for that operator alone, or for nothing.
+  void move_to(std::optional<OperatorId> cursor) { cursor_ = cursor; }
+  std::optional<OperatorId> cursor() const { return cursor_; }
   void kernel(const Kernel& kernel, Category category);
   void collective(Transfer transfer, Stream stream);
   /// Waits for all that the block has; nothing of it waits for the collective, unless it is needed.
@@ -101,6 +121,8 @@ class BlockBuilder {
 
  private:
   OperatorId add(const Operator& op);
+  /// A step without what it waits for.
+  OperatorId add_step(std::string_view prefix, const StepList& steps, const Step& step);
   OperatorId add_collective(Transfer transfer, Stream stream);
   /// What a step of `steps` does to its tensors, as those of a piece of that name.
   void add_tensors(std::string_view prefix, const StepList& steps, const Step& step, OperatorId op);

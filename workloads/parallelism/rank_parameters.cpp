@@ -142,20 +142,32 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
   return p;
 }
 
+RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& parallel) {
+  RankParameters p = layer_parameters(model, model.layers.back(), parallel);
+  p.split += 2 * model.hidden * (model.hidden / parallel.tp);
+  p.whole += 3 * norm_size(model);
+  p.sixteen_bit += 3 * norm_size(model);
+  return p;
+}
+
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel,
-                                const Placement& placement, int stage, bool with_ends) {
+                                const Placement& placement, int stage, ModelEnds ends) {
   RankParameters p;
-  const auto ranges = layer_ranges(model.layer_count(), parallel, placement);
+  const auto ranges = layer_ranges(model.layer_count(), parallel, placement, ends.modules);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
       p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel);
     }
   }
-  if (!with_ends) return p;
-  const int first = placement.place(0).rank;
-  const int last = placement.place(placement.slices() - 1).rank;
-  if (stage == first) p += embedding_parameters(model, parallel.tp);
-  if (stage == last) p += head_parameters(model, parallel.tp, first == last);
+  if (!ends.with) return p;
+  const bool first = placement.holds(stage, 0);
+  const bool last = placement.holds(stage, placement.slices() - 1);
+  if (first) p += embedding_parameters(model, parallel.tp);
+  if (last) p += head_parameters(model, parallel.tp, first);
+  if (ends.modules == 0 || !placement.holds(stage, module_slice(parallel, placement))) return p;
+  for (int module = 0; module < ends.modules; ++module) p += module_parameters(model, parallel);
+  const bool has_table = first || (last && model.tied_embeddings);
+  if (!has_table) p += embedding_parameters(model, parallel.tp);
   return p;
 }
 

@@ -32,10 +32,19 @@ RankParameters embedding_parameters(const LlmConfig& model, int tp);
 /// stage.
 RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_as_embedding);
 
-/// All of a rank of pipeline stage `stage`, which holds the slices that `placement` gives it;
-/// embedding and head only `with_ends`.
+/// A module of multi-token prediction: three norms, the projection and a layer like the last.
+RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& parallel);
+
+/// What a model has besides its layers.
+struct ModelEnds {
+  bool with = true;  ///< embedding and head
+  int modules = 0;   ///< modules of multi-token prediction
+};
+
+/// All of a rank of pipeline stage `stage`, which holds the slices that `placement` gives it. A
+/// stage with modules of multi-token prediction has a copy of the embedding.
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel,
-                                const Placement& placement, int stage, bool with_ends = true);
+                                const Placement& placement, int stage, ModelEnds ends = {});
 /// The same, ends included, with slices dealt out in turn.
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage);
 

@@ -21,15 +21,21 @@ struct LayerRange {
   std::int64_t count = 0;
 };
 
-/// Layers of each slice of a model that is cut into pp * vpp of them, in order.
-/// @throws config::ConfigError when vpp > 1 and layers do not divide by pp * vpp.
-std::vector<LayerRange> slice_layers(std::int64_t layers, const ParallelConfig& parallel);
+/// Layers of each slice of a model, in order, as parallel.layout deals them out: equally many,
+/// or what it says.
+/// @param modules of multi-token prediction that the model trains with
+/// @throws config::ConfigError at the keys that do not fit the layers
+std::vector<LayerRange> slice_layers(std::int64_t layers, const ParallelConfig& parallel,
+                                     const Placement& placement, int modules = 0);
+
+/// The slice that has the modules of multi-token prediction: the last where no layout says.
+int module_slice(const ParallelConfig& parallel, const Placement& placement);
 
 /// ranges[stage][chunk] of slices that are placed so.
 /// @throws config::ConfigError as slice_layers does.
 std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const ParallelConfig& parallel,
-                                                  const Placement& placement);
+                                                  const Placement& placement, int modules = 0);
 /// The same with slices dealt out in turn: chunk c of stage p holds slice c * pp + p.
 std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const ParallelConfig& parallel);

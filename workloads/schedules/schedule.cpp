@@ -43,6 +43,8 @@ std::string ChunkLimits::text() const {
 
 std::int64_t PipelineSchedule::micro_batch_multiple(const PipelineShape&) const { return 1; }
 
+std::string PipelineSchedule::fault(const PipelineShape&) const { return {}; }
+
 Placement PipelineSchedule::place(const PipelineShape& shape) const {
   return Placement::round_robin(shape.ranks, shape.chunks);
 }

@@ -54,13 +54,20 @@ class PipelineSchedule {
   virtual ChunkLimits chunks() const = 0;
   /// A number that micro-batches must divide by.
   virtual std::int64_t micro_batch_multiple(const PipelineShape& shape) const;
+  /// What it needs and a shape has not: "an even number of pipeline stages"; empty: nothing.
+  virtual std::string fault(const PipelineShape& shape) const;
+  /// What can be wrong with passes that somebody wrote; others are right for every shape.
+  /// @throws config::ConfigError with the place of what is wrong
+  virtual void check(const PipelineShape&) const {}
   /// Which slice of the model each chunk holds; by default Placement::round_robin.
   virtual Placement place(const PipelineShape& shape) const;
   /// Passes of a rank in order. Each chunk has for each micro-batch a forward pass and either a
-  /// backward pass or an input and a weight gradient.
+  /// backward pass or an input and a weight gradient; where slices have copies, for each
+  /// micro-batch of its copy, and every copy has equally many.
   virtual std::vector<Pass> passes(const PipelineShape& shape, int rank) const = 0;
-  /// Share of a step in which a rank waits for others, where chunks take equally long and messages
-  /// no time; nothing where no closed form is known.
+  /// Share of a step in which a rank waits for others, where chunks take equally long, messages no
+  /// time, and the halves of backward passes, where a schedule has them, each as long as a forward
+  /// pass; nothing where no closed form is known.
   virtual std::optional<double> bubble(const PipelineShape& shape) const;
 };
 

@@ -55,7 +55,8 @@ RankParameters trained_layer(const LlmConfig& model, const LayerConfig& layer,
 RankParameters trained_stage(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const bool with_ends = config.layers_only == 0;
   const Placement placement = placement_of(config);
-  if (!config.lora) return stage_parameters(model, config.parallel, placement, stage, with_ends);
+  if (!config.lora)
+    return stage_parameters(model, config.parallel, placement, stage, {with_ends, config.mtp});
   RankParameters sum;
   const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
@@ -73,6 +74,8 @@ void require_fine_tuning(const LlmConfig& model, const TrainingConfig& config) {
   require(packed.mean == 0 || (config.flash_attention && config.parallel.cp == 1),
           {"packed", "parallel.cp", "flash_attention"},
           "packed samples need flash_attention: true and parallel.cp: 1");
+  require(!config.lora || config.mtp == 0, {"mtp", "lora"},
+          "modules of multi-token prediction beside a frozen model are not modelled", {"0", {}});
   require(!config.lora || config.parallel.zero <= 1, {"parallel.zero", "lora"},
           "adapters of a model whose weights or gradients are sharded (zero 2, 3) are not modelled",
           {"1", {}});

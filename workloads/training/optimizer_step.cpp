@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/training/optimizer_step.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "workloads/llm/kernels.h"
+#include "workloads/parallelism/stages.h"
 #include "workloads/training/replica_sync.h"
 #include "workloads/training/sharded_weights.h"
 
@@ -29,20 +32,32 @@ void reduce_whole(BlockBuilder& block, const Mesh& mesh, const RankParameters& p
       kTensorStream);
 }
 
-/// The stages of the first and of the last slice hold the same table and add up its gradients.
-void reduce_tied_embedding(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
-                           const TrainingConfig& config, int stage) {
+/// Stages that hold copies of the embedding table: that of the first slice, of the last where the
+/// table is the head too, and of modules of multi-token prediction.
+std::vector<int> table_stages(const LlmConfig& model, const TrainingConfig& config) {
   const Placement placement = placement_of(config);
-  const int first = placement.place(0).rank;
-  const int last = placement.place(placement.slices() - 1).rank;
-  if (config.lora || !model.tied_embeddings || first == last || (stage != first && stage != last))
-    return;
+  std::set<int> stages = {placement.place(0).rank};
+  const auto add = [&](int slice) {
+    const int stage = placement.place(slice).rank;
+    if (!placement.holds(stage, 0)) stages.insert(stage);
+  };
+  if (model.tied_embeddings) add(placement.slices() - 1);
+  if (config.mtp > 0) add(module_slice(config.parallel, placement));
+  return {stages.begin(), stages.end()};
+}
+
+/// They add up its gradients.
+void reduce_tables(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
+                   const TrainingConfig& config, int stage) {
+  if (config.lora) return;  // frozen
+  const std::vector<int> stages = table_stages(model, config);
+  if (stages.size() == 1 || std::find(stages.begin(), stages.end(), stage) == stages.end()) return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
   const double kept = has_fresh_gradients(config) ? 1.0 / config.parallel.shards() : 1;
   Transfer transfer = optimizer_transfer(
       "tied embedding all_reduce", "embedding", TransferKind::kAllReduce,
-      table * kept * config.software->gradient_bytes(config.precision), mesh.pairs(first, last));
-  transfer.participants = 2;
+      table * kept * config.software->gradient_bytes(config.precision), mesh.across(stages));
+  transfer.participants = static_cast<int>(stages.size());
   block.collective(std::move(transfer), kDataStream);
 }
 
@@ -65,7 +80,7 @@ std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
 OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const ParallelConfig& parallel = config.parallel;
   const RankParameters p = trained_stage(model, config, stage);
-  if (parallel.zero >= 1) return shard_of(p, parallel);
+  if (parallel.zero >= 1) return shard_of(p, config);
   return {.dense = static_cast<double>(p.dense()), .experts = static_cast<double>(p.experts)};
 }
 
@@ -84,7 +99,7 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
   }
   const double kept = has_fresh_gradients(config) ? gradient / config.parallel.shards() : gradient;
   reduce_whole(block, mesh, parameters, kept, stage);
-  reduce_tied_embedding(block, mesh, model, config, stage);
+  reduce_tables(block, mesh, model, config, stage);
   for (Transfer& transfer : sync.reduction(parameters - reduced))
     block.collective(std::move(transfer), kDataStream);
   const double updated = optimizer_shard(model, config, stage).total();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/training/pass_blocks.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
 #include "workloads/llm/kernels.h"
-#include "workloads/llm/layers.h"
 #include "workloads/llm/linear.h"
 #include "workloads/training/offload.h"
 #include "workloads/training/replica_sync.h"
@@ -14,9 +15,31 @@
 namespace orrery {
 namespace {
 
-std::string layer_name(std::int64_t index) { return "layer " + std::to_string(index) + " "; }
-std::string block_name(ChunkPlace place) {
-  return std::to_string(place.rank) + "." + std::to_string(place.chunk);
+bool is_forward(Pass::Kind kind) { return kind == Pass::Kind::kForward; }
+
+const char* name_of(Pass::Kind kind) {
+  switch (kind) {
+    case Pass::Kind::kForward:
+      return "forward";
+    case Pass::Kind::kBackward:
+      return "backward";
+    case Pass::Kind::kInputGradient:
+      return "input gradient";
+    case Pass::Kind::kWeightGradient:
+      break;
+  }
+  return "weight gradient";
+}
+
+std::string block_name(ChunkPlace place, Pass::Kind kind) {
+  return std::string(name_of(kind)) + " " + std::to_string(place.rank) + "." +
+         std::to_string(place.chunk);
+}
+
+/// Backward steps that belong to a pass.
+StepList part_of(StepList backward, Pass::Kind kind) {
+  if (kind == Pass::Kind::kBackward) return backward;
+  return backward.part(kind == Pass::Kind::kWeightGradient);
 }
 
 }  // namespace
@@ -27,16 +50,15 @@ PassBlocks::PassBlocks(ProgramBuilder& program, const LlmConfig& model,
       model_(model),
       config_(config),
       work_(layer_work(model, config)),
-      placement_(placement_of(config)),
-      ranges_(layer_ranges(model_.layer_count(), config.parallel, placement_)) {
+      pieces_(model, config) {
   work_.tensors = tensors;
 }
 
 BlockId PassBlocks::gathering_forward(ChunkPlace place) {
   gathers_ = true;
-  const BlockId block = forward_block(place);
+  const BlockId gathering = pass_block(place, Pass::Kind::kForward);
   gathers_ = false;
-  return block;
+  return gathering;
 }
 
 BlockId PassBlocks::reducing(ChunkPlace place, Pass::Kind kind) {
@@ -46,11 +68,11 @@ BlockId PassBlocks::reducing(ChunkPlace place, Pass::Kind kind) {
   return reducing;
 }
 
+RankParameters PassBlocks::take_reduced() { return std::exchange(reduced_, {}); }
+
 bool has_weight_gradients(Pass::Kind kind) {
   return kind == Pass::Kind::kBackward || kind == Pass::Kind::kWeightGradient;
 }
-
-RankParameters PassBlocks::take_reduced() { return std::exchange(reduced_, {}); }
 
 /// Reduces the gradients of a bucket beside what follows.
 void PassBlocks::reduce(BlockBuilder& block, Bucket& bucket, int stage) {
@@ -61,34 +83,21 @@ void PassBlocks::reduce(BlockBuilder& block, Bucket& bucket, int stage) {
     block.beside(std::move(transfer), kDataStream);
 }
 
-std::vector<RankParameters> PassBlocks::forward_units(ChunkPlace place) const {
-  std::vector<RankParameters> units;
-  if (has_embedding(place)) units.push_back(embedding_parameters(model_, config_.parallel.tp));
-  const LayerRange layers = range(place);
-  for (std::int64_t i = 0; i < layers.count; ++i) units.push_back(parameters_of(layers.first + i));
-  if (has_head(place)) units.push_back(head_of(place));
-  if (!gathers_) units.assign(units.size(), {});
-  return units;
+std::vector<Piece> PassBlocks::pieces(ChunkPlace place, Pass::Kind kind) const {
+  return is_forward(kind) ? pieces_.of(place) : pieces_.backwards(place);
 }
 
-std::vector<RankParameters> PassBlocks::backward_units(ChunkPlace place, Pass::Kind kind) const {
+std::vector<RankParameters> PassBlocks::units(const std::vector<Piece>& pieces, ChunkPlace place,
+                                              Pass::Kind kind) const {
+  const bool again = gathers_again(config_) && kind != Pass::Kind::kWeightGradient;
   std::vector<RankParameters> units;
-  const LayerRange layers = range(place);
-  // Heads stay from one pass to the other, and gradients of an embedding read no weights.
-  if (has_head(place)) units.emplace_back();
-  for (std::int64_t i = layers.count; i-- > 0;) units.push_back(parameters_of(layers.first + i));
-  if (has_embedding(place)) units.emplace_back();
-  if (!gathers_again(config_) || kind == Pass::Kind::kWeightGradient)
-    units.assign(units.size(), {});
+  for (const Piece& piece : pieces) {
+    // Heads stay from one pass to the other, and gradients of an embedding read no weights.
+    const bool stays = piece.kind == Piece::Kind::kHead || piece.kind == Piece::Kind::kEmbedding;
+    const bool gathers = is_forward(kind) ? gathers_ : again && !stays && !pieces_.is_there(piece);
+    units.push_back(gathers ? pieces_.parameters(piece, place.rank) : RankParameters{});
+  }
   return units;
-}
-
-RankParameters PassBlocks::parameters_of(std::int64_t index) const {
-  return trained_layer(model_, layer(index), config_);
-}
-RankParameters PassBlocks::head_of(ChunkPlace place) const {
-  const bool same = placement_.place(0).rank == place.rank;
-  return head_parameters(model_, config_.parallel.tp, same);
 }
 
 BlockId PassBlocks::block(ChunkPlace place, Pass::Kind kind) {
@@ -100,47 +109,70 @@ BlockId PassBlocks::block(ChunkPlace place, Pass::Kind kind) {
 }
 
 BlockId PassBlocks::pass_block(ChunkPlace place, Pass::Kind kind) {
-  switch (kind) {
-    case Pass::Kind::kForward:
-      return forward_block(place);
-    case Pass::Kind::kBackward:
-      return backward_block(place);
-    case Pass::Kind::kInputGradient:
-      return input_gradient_block(place);
-    case Pass::Kind::kWeightGradient:
-      break;
-  }
-  return weight_gradient_block(place);
+  BlockBuilder block(program_, place.rank);
+  receive(block, place, kind);
+  append_pass(block, place, kind);
+  send(block, place, kind);
+  return block.finish(block_name(place, kind));
 }
 
-std::optional<int> PassBlocks::neighbour(ChunkPlace place, int distance) const {
-  const int slice = placement_.slice(place) + distance;
-  if (slice < 0 || slice >= placement_.slices()) return std::nullopt;
-  const int stage = placement_.place(slice).rank;
-  return stage == place.rank ? std::nullopt : std::optional(stage);
-}
-bool PassBlocks::has_embedding(ChunkPlace place) const {
-  return config_.layers_only == 0 && placement_.slice(place) == 0;
-}
-bool PassBlocks::has_head(ChunkPlace place) const {
-  return config_.layers_only == 0 && placement_.slice(place) == placement_.slices() - 1;
-}
-LayerRange PassBlocks::range(ChunkPlace place) const {
-  return ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
+BlockId PassBlocks::side_by_side(int stage, const Pass& first, const Pass& second) {
+  BlockBuilder block(program_, stage);
+  std::array<BlockBuilder::Lane, 2> lanes;
+  const std::array<const Pass*, 2> passes = {&first, &second};
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const ChunkPlace place{stage, passes.at(i)->chunk};
+    block.move_to(std::nullopt);
+    receive(block, place, passes.at(i)->kind);
+    lanes.at(i) = {steps(place, passes.at(i)->kind), block.cursor()};
+  }
+  block.append_side_by_side(lanes);
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    // As in DeepSeek's, which sends when both passes are done.
+    block.move_to(lanes.at(i).cursor);
+    if (const auto other = lanes.at(1 - i).cursor) block.need(*other);
+    send(block, {stage, passes.at(i)->chunk}, passes.at(i)->kind);
+  }
+  return block.finish(block_name({stage, first.chunk}, first.kind) + " beside " +
+                      block_name({stage, second.chunk}, second.kind));
 }
 
 bool PassBlocks::scatters_messages() const {
   return config_.software->scattered_messages.value && !work_.sp && work_.tp > 1;
 }
 
-TransferId PassBlocks::message(const std::string& direction, int from, int to) {
+TransferId PassBlocks::message(const std::string& direction, ChunkPlace from, ChunkPlace to) {
   const std::int64_t tokens = scatters_messages() ? work_.split_tokens() : work_.row_tokens();
-  const double values = static_cast<double>(tokens * model_.hidden);
-  return program_.message(direction, from, to, Bytes(values * activation_bytes(work_.precision)));
+  const int slice = std::min(pieces_.placement().slice(from), pieces_.placement().slice(to));
+  const double values = static_cast<double>(tokens * model_.hidden) * pieces_.states_behind(slice);
+  return program_.message(direction, from.rank, to.rank,
+                          Bytes(values * activation_bytes(work_.precision)));
 }
 
-void PassBlocks::receive(BlockBuilder& block, TransferId message, Stream stream) {
-  block.receive(message, stream);
+std::optional<ChunkPlace> PassBlocks::source(ChunkPlace place, Pass::Kind kind) const {
+  if (kind == Pass::Kind::kWeightGradient) return std::nullopt;
+  const auto from = pieces_.placement().neighbour(place, is_forward(kind) ? -1 : 1);
+  return from && from->rank != place.rank ? from : std::nullopt;
+}
+
+std::optional<ChunkPlace> PassBlocks::target(ChunkPlace place, Pass::Kind kind) const {
+  if (kind == Pass::Kind::kWeightGradient) return std::nullopt;
+  const auto to = pieces_.placement().neighbour(place, is_forward(kind) ? 1 : -1);
+  return to && to->rank != place.rank ? to : std::nullopt;
+}
+
+/// The stream of messages which go from one chunk to another.
+Stream PassBlocks::stream(Stream stream, ChunkPlace from, ChunkPlace to) const {
+  if (!pieces_.placement().goes_both_ways() || to.rank > from.rank) return stream;
+  return static_cast<Stream>(stream + kSendForwardDownStream - kSendForwardStream);
+}
+
+void PassBlocks::receive(BlockBuilder& block, ChunkPlace place, Pass::Kind kind) {
+  const auto from = source(place, kind);
+  if (!from) return;
+  const bool forward = is_forward(kind);
+  block.receive(message(forward ? "forward" : "backward", *from, place),
+                stream(forward ? kReceiveForwardStream : kReceiveBackwardStream, *from, place));
   if (!scatters_messages()) return;
   StepList gather;
   gather.then(tensor_collective("received parts all-gather", TransferKind::kAllGather, work_,
@@ -148,134 +180,68 @@ void PassBlocks::receive(BlockBuilder& block, TransferId message, Stream stream)
   block.append("", gather);
 }
 
-void PassBlocks::send(BlockBuilder& block, TransferId message, Stream stream) {
-  config_.software->waits_for_messages(config_.parallel.vpp) ? block.send_and_wait(message)
-                                                             : block.send(message, stream);
+void PassBlocks::send(BlockBuilder& block, ChunkPlace place, Pass::Kind kind) {
+  const auto to = target(place, kind);
+  if (!to) return;
+  const bool forward = is_forward(kind);
+  const TransferId sent = message(forward ? "forward" : "backward", place, *to);
+  config_.software->waits_for_messages(config_.parallel.vpp)
+      ? block.send_and_wait(sent)
+      : block.send(sent, stream(forward ? kSendForwardStream : kSendBackwardStream, place, *to));
 }
 
-BlockId PassBlocks::forward_block(ChunkPlace place) {
-  BlockBuilder block(program_, place.rank);
-  if (const auto before = neighbour(place, -1))
-    receive(block, message("forward", *before, place.rank), kReceiveForwardStream);
-  const ReplicaSync sync(program_.mesh(), config_, place.rank);
-  UnitGathers gathers(block, sync, config_, Pass::Kind::kForward, forward_units(place));
-  if (has_embedding(place)) {
-    gathers.next();
-    block.append("", embedding_forward(model_, work_));
-  }
-  const LayerRange layers = range(place);
-  std::vector<OperatorId> copies;  // to the host: the last but one has ended before a layer starts
-  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
-    gathers.next();
-    if (copies.size() > 1) block.await(copies[copies.size() - 2]);
-    block.append(layer_name(i), layer_forward(model_, layer(i), work_of(place, i)));
-    if (is_offloaded(config_, layers, i))
-      copies.push_back(
-          block.append_beside(layer_name(i), offload_copy(model_, layer(i), work_of(place, i))));
-  }
-  if (has_head(place)) {
-    gathers.next();
-    block.append("", head_forward(model_, work_));
-  }
-  if (const auto next = neighbour(place, 1))
-    send(block, message("forward", place.rank, *next), kSendForwardStream);
-  return block.finish("forward " + block_name(place));
+StepList PassBlocks::steps(const Piece& piece, Pass::Kind kind) const {
+  return is_forward(kind) ? pieces_.forward(piece, work_)
+                          : part_of(pieces_.backward(piece, work_), kind);
 }
 
-/// Before the gradients of a layer, its activations have come back; those of the layer before it
-/// are on their way.
-template <class PartOf>
-void PassBlocks::await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t index,
-                               PartOf part) {
-  const LayerRange layers = range(place);
-  const auto reload = [&](std::int64_t i) {
-    const StepList copy = part(reload_copy(model_, layer(i), work_of(place, i)));
-    if (!copy.steps().empty()) reloads_[i] = block.append_beside(layer_name(i), copy);
-  };
-  if (is_offloaded(config_, layers, index) && !reloads_.contains(index)) reload(index);
-  if (const auto own = reloads_.extract(index)) block.await(own.mapped());
-  if (index > layers.first && is_offloaded(config_, layers, index - 1)) reload(index - 1);
+StepList PassBlocks::steps(ChunkPlace place, Pass::Kind kind) const {
+  StepList all;
+  for (const Piece& piece : pieces(place, kind)) all.append(steps(piece, kind), piece.name());
+  return all;
 }
 
-LayerWork PassBlocks::work_of(ChunkPlace place, std::int64_t index) const {
-  return unit_of(recompute_units(config_.recompute, range(place)), index).work(work_, index);
+void PassBlocks::reload(BlockBuilder& block, ChunkPlace place, std::int64_t layer) {
+  if (!is_offloaded(config_, pieces_.layers(place), layer)) return;
+  const Piece piece{Piece::Kind::kLayer, layer};
+  reloads_[layer] = block.append_beside(
+      piece.name(), reload_copy(model_, pieces_.layer(piece), pieces_.work(piece, work_)));
 }
 
-/// Before the gradients of the last layer of a unit, all of it is computed again.
-template <class PartOf>
-void PassBlocks::append_again(BlockBuilder& block, ChunkPlace place, std::int64_t index,
-                              PartOf part) {
-  const auto units = recompute_units(config_.recompute, range(place));
-  const LayerRange unit = unit_of(units, index).layers;
-  if (index + 1 < unit.first + unit.count) return;
-  for (std::int64_t i = unit.first; i <= index; ++i)
-    block.append(layer_name(i), part(layer_again(model_, layer(i), work_of(place, i))));
+/// Before a layer is computed again, or its gradients, its activations have come back; those of the
+/// layer before it are on their way.
+void PassBlocks::await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t layer) {
+  if (!reloads_.contains(layer)) reload(block, place, layer);
+  if (const auto own = reloads_.extract(layer)) block.await(own.mapped());
+  if (layer > pieces_.layers(place).first) reload(block, place, layer - 1);
 }
 
-template <class PartOf>
-void PassBlocks::append_backward(BlockBuilder& block, ChunkPlace place, Pass::Kind kind,
-                                 PartOf part) {
-  Bucket bucket(config_);
-  const auto reduce_full = [&](const RankParameters& more) {
-    if (!reduces_) return;
-    bucket.add(more);
-    if (bucket.is_full()) reduce(block, bucket, place.rank);
-  };
+void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind kind) {
+  const std::vector<Piece> pieces = this->pieces(place, kind);
   const bool sharded = config_.parallel.zero >= 2;
   const ReplicaSync sync(program_.mesh(), config_, place.rank);
-  UnitGathers gathers(block, sync, config_, kind, backward_units(place, kind));
-  if (has_head(place)) {
+  UnitGathers gathers(block, sync, config_, kind, units(pieces, place, kind));
+  Bucket bucket(config_);
+  std::vector<OperatorId> copies;  // to the host: the last but one has ended before a layer starts
+  const bool reloads = !is_forward(kind) && kind != Pass::Kind::kWeightGradient;
+  for (const Piece& piece : pieces) {
     gathers.next();
-    block.append("", part(head_backward(model_, work_)));
-    // A tied table gets gradients at its other end too.
-    if (sharded || !model_.tied_embeddings) reduce_full(head_of(place));
-  }
-  const LayerRange layers = range(place);
-  for (std::int64_t i = layers.first + layers.count; i-- > layers.first;) {
-    gathers.next();
-    await_reloads(block, place, i, part);
-    append_again(block, place, i, part);
-    block.append(layer_name(i), part(layer_gradients(model_, layer(i), work_of(place, i))));
-    reduce_full(parameters_of(i));
-  }
-  if (has_embedding(place)) {
-    gathers.next();
-    block.append("", part(embedding_backward(model_, work_)));
-    if (sharded) reduce_full(embedding_parameters(model_, config_.parallel.tp));
+    if (copies.size() > 1) block.await(copies[copies.size() - 2]);
+    if (reloads && pieces_.begins_layer(piece)) await_reloads(block, place, piece.index);
+    block.append(piece.name(), steps(piece, kind));
+    if (is_forward(kind) && pieces_.is_offloaded(piece, place)) {
+      copies.push_back(block.append_beside(
+          piece.name(), offload_copy(model_, pieces_.layer(piece), pieces_.work(piece, work_))));
+    }
+    if (!reduces_ || is_forward(kind) || piece.kind == Piece::Kind::kLayerAgain) continue;
+    // A tied table gets gradients at its other end too, and that of the embedding comes last.
+    const bool tied = piece.kind == Piece::Kind::kHead && model_.tied_embeddings;
+    if (!sharded && (tied || piece.kind == Piece::Kind::kEmbedding)) continue;
+    bucket.add(pieces_.parameters(piece, place.rank));
+    if (bucket.is_full()) reduce(block, bucket, place.rank);
   }
   // Gradients that leave with their micro-batch leave whole.
-  if (reduces_ && sharded) reduce(block, bucket, place.rank);
-}
-
-template <class PartOf>
-BlockId PassBlocks::gradient_block(ChunkPlace place, Pass::Kind kind, const std::string& name,
-                                   PartOf part) {
-  BlockBuilder block(program_, place.rank);
-  if (const auto next = neighbour(place, 1))
-    receive(block, message("backward", *next, place.rank), kReceiveBackwardStream);
-  append_backward(block, place, kind, part);
-  if (const auto before = neighbour(place, -1))
-    send(block, message("backward", place.rank, *before), kSendBackwardStream);
-  return block.finish(name + block_name(place));
-}
-
-BlockId PassBlocks::backward_block(ChunkPlace place) {
-  return gradient_block(place, Pass::Kind::kBackward, "backward ",
-                        [](StepList steps) { return steps; });
-}
-BlockId PassBlocks::input_gradient_block(ChunkPlace place) {
-  return gradient_block(place, Pass::Kind::kInputGradient, "input gradient ",
-                        [](const StepList& steps) { return steps.part(false); });
-}
-BlockId PassBlocks::weight_gradient_block(ChunkPlace place) {
-  BlockBuilder block(program_, place.rank);
-  append_backward(block, place, Pass::Kind::kWeightGradient,
-                  [](const StepList& steps) { return steps.part(true); });
-  return block.finish("weight gradient " + block_name(place));
-}
-
-const LayerConfig& PassBlocks::layer(std::int64_t index) const {
-  return model_.layers[static_cast<std::size_t>(index)];
+  if (reduces_ && sharded && !is_forward(kind)) reduce(block, bucket, place.rank);
 }
 
 }  // namespace orrery

@@ -9,9 +9,7 @@
 
 #include "workloads/llm/layer_work.h"
 #include "workloads/parallelism/program_builder.h"
-#include "workloads/parallelism/rank_parameters.h"
-#include "workloads/parallelism/stages.h"
-#include "workloads/training/training.h"
+#include "workloads/training/pieces.h"
 
 namespace orrery {
 
@@ -30,6 +28,9 @@ class PassBlocks {
              bool tensors);
 
   BlockId block(ChunkPlace place, Pass::Kind kind);
+  /// Two passes of a stage side by side: steps of both in turn, so that what one moves runs beside
+  /// the kernels of the other.
+  BlockId side_by_side(int stage, const Pass& first, const Pass& second);
   /// A forward pass that gathers the weights of its chunk, layer by layer.
   BlockId gathering_forward(ChunkPlace place);
   /// A pass that reduces the gradients of its chunk, bucket by bucket.
@@ -39,52 +40,39 @@ class PassBlocks {
 
  private:
   void reduce(BlockBuilder& block, Bucket& bucket, int stage);
-  /// What the passes of a chunk gather, in the order in which they need it; of a unit whose weights
-  /// are there nothing.
-  std::vector<RankParameters> forward_units(ChunkPlace place) const;
-  std::vector<RankParameters> backward_units(ChunkPlace place, Pass::Kind kind) const;
-  RankParameters parameters_of(std::int64_t index) const;
-  RankParameters head_of(ChunkPlace place) const;
-
-  /// The stage of the slice `distance` behind that of `place`; nothing where there is none, or it
-  /// is on the same stage.
-  std::optional<int> neighbour(ChunkPlace place, int distance) const;
-  bool has_embedding(ChunkPlace place) const;
-  bool has_head(ChunkPlace place) const;
-  LayerRange range(ChunkPlace place) const;
-  const LayerConfig& layer(std::int64_t index) const;
-  LayerWork work_of(ChunkPlace place, std::int64_t index) const;
+  /// What a pass gathers for its pieces, in their order; nothing for those whose weights are there.
+  std::vector<RankParameters> units(const std::vector<Piece>& pieces, ChunkPlace place,
+                                    Pass::Kind kind) const;
+  /// Pieces in the order of a pass.
+  std::vector<Piece> pieces(ChunkPlace place, Pass::Kind kind) const;
 
   /// Whether tensor parallel ranks send parts of what all of them have.
   bool scatters_messages() const;
-  /// Activations or gradients of a micro-batch; under sequence parallelism every tensor parallel
-  /// rank sends its part.
-  TransferId message(const std::string& direction, int from, int to);
-  void receive(BlockBuilder& block, TransferId message, Stream stream);
-  void send(BlockBuilder& block, TransferId message, Stream stream);
+  /// Activations or gradients of a micro-batch that cross the end of a slice; under sequence
+  /// parallelism every tensor parallel rank sends its part.
+  TransferId message(const std::string& direction, ChunkPlace from, ChunkPlace to);
+  Stream stream(Stream stream, ChunkPlace from, ChunkPlace to) const;
+  void receive(BlockBuilder& block, ChunkPlace place, Pass::Kind kind);
+  void send(BlockBuilder& block, ChunkPlace place, Pass::Kind kind);
+  /// The chunk on another stage that a pass of `place` gets its input from, or gives its output to.
+  std::optional<ChunkPlace> source(ChunkPlace place, Pass::Kind kind) const;
+  std::optional<ChunkPlace> target(ChunkPlace place, Pass::Kind kind) const;
 
+  /// The steps of a piece in a pass of that kind.
+  StepList steps(const Piece& piece, Pass::Kind kind) const;
+  /// All steps of a pass.
+  StepList steps(ChunkPlace place, Pass::Kind kind) const;
   BlockId pass_block(ChunkPlace place, Pass::Kind kind);
-  BlockId forward_block(ChunkPlace place);
-  BlockId backward_block(ChunkPlace place);
-  BlockId input_gradient_block(ChunkPlace place);
-  BlockId weight_gradient_block(ChunkPlace place);
-  /// Appends the backward steps of a chunk for which `part` is asked, last layer first.
-  template <class PartOf>
-  void append_backward(BlockBuilder& block, ChunkPlace place, Pass::Kind kind, PartOf part);
-  template <class PartOf>
-  void await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t index, PartOf part);
-  template <class PartOf>
-  void append_again(BlockBuilder& block, ChunkPlace place, std::int64_t index, PartOf part);
-  /// From the gradients of the slice behind to those of the slice before.
-  template <class PartOf>
-  BlockId gradient_block(ChunkPlace place, Pass::Kind kind, const std::string& name, PartOf part);
+  /// Appends the steps of a pass with what it gathers and reduces.
+  void append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind kind);
+  void reload(BlockBuilder& block, ChunkPlace place, std::int64_t layer);
+  void await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t layer);
 
   ProgramBuilder& program_;
   const LlmConfig& model_;
   const TrainingConfig& config_;
   LayerWork work_;
-  Placement placement_;
-  std::vector<std::vector<LayerRange>> ranges_;
+  Pieces pieces_;
   std::map<std::int64_t, OperatorId> reloads_;  ///< copies from the host by layer, not yet awaited
   bool gathers_ = false;    ///< the block that is built gathers the weights of its chunk
   bool reduces_ = false;    ///< and this one reduces their gradients

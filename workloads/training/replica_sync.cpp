@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/training/replica_sync.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "workloads/llm/kernels.h"
 
 namespace orrery {
 
-int expert_replicas(const ParallelConfig& parallel) {
-  return parallel.tp * parallel.cp * parallel.dp / (parallel.ep * parallel.etp);
+int expert_replicas(const TrainingConfig& config) {
+  const ParallelConfig& p = config.parallel;
+  return p.tp * p.replicas() / (p.ep * p.etp) * placement_of(config).copies();
 }
 
-OptimizerShard shard_of(const RankParameters& parameters, const ParallelConfig& parallel) {
-  const double expert_shards = static_cast<double>(expert_replicas(parallel)) / parallel.copies();
-  return {.dense = static_cast<double>(parameters.dense()) / parallel.shards(),
+OptimizerShard shard_of(const RankParameters& parameters, const TrainingConfig& config) {
+  const ParallelConfig& p = config.parallel;
+  const double expert_shards = static_cast<double>(expert_replicas(config)) / p.copies();
+  return {.dense = static_cast<double>(parameters.dense()) /
+                   (p.shards() * placement_of(config).copies()),
           .experts = static_cast<double>(parameters.experts) / expert_shards};
 }
 
@@ -29,12 +33,17 @@ Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind 
 }
 
 ReplicaSync::ReplicaSync(const Mesh& mesh, const TrainingConfig& config, int stage)
-    : mesh_(mesh), config_(config), stage_(stage) {}
+    : mesh_(mesh), config_(config), stages_(placement_of(config).twins(stage)) {}
 
 /// Replicas follow each other along their axis: runs of `shards` of them share out a copy, and
 /// those at one place of their runs hold the same.
 Mesh::Groups ReplicaSync::groups(const std::vector<std::string>& axes, Among among) const {
-  Mesh::Groups all = mesh_.groups(axes, stage_);
+  Mesh::Groups all = mesh_.groups(axes, stages_.front());
+  for (std::size_t i = 1; i < stages_.size(); ++i) {
+    const Mesh::Groups more = mesh_.groups(axes, stages_[i]);
+    for (std::size_t g = 0; g < all.size(); ++g)
+      all[g].insert(all[g].end(), more[g].begin(), more[g].end());
+  }
   const auto copies = static_cast<std::size_t>(mesh_.parallel().copies());
   if (copies == 1 || among == Among::kAll) return all;
   Mesh::Groups parts;
@@ -53,8 +62,9 @@ Mesh::Groups ReplicaSync::groups(const std::vector<std::string>& axes, Among amo
 std::vector<Transfer> ReplicaSync::over_replicas(const Collective& collective, Bytes dense,
                                                  Bytes experts) const {
   std::vector<Transfer> transfers;
-  const std::string name =
-      collective.what + " " + to_string(collective.kind) + " stage " + std::to_string(stage_);
+  std::string name = collective.what + " " + to_string(collective.kind) + " stage " +
+                     std::to_string(stages_.front());
+  for (std::size_t i = 1; i < stages_.size(); ++i) name += "+" + std::to_string(stages_[i]);
   const auto add = [&](const std::string& prefix, Bytes bytes, const auto& axes) {
     if (bytes.base() <= 0) return;
     Mesh::Groups groups = this->groups(axes, collective.among);
@@ -64,6 +74,7 @@ std::vector<Transfer> ReplicaSync::over_replicas(const Collective& collective, B
   };
   add("", dense, std::vector<std::string>{"cp", "dp"});
   add("expert ", experts, std::vector<std::string>{"edp"});
+  for (Transfer& transfer : transfers) transfer.participants = static_cast<int>(stages_.size());
   return transfers;
 }
 
@@ -77,7 +88,7 @@ std::vector<Transfer> ReplicaSync::reduction(const RankParameters& parameters) c
   std::vector<Transfer> all =
       over_replicas({TransferKind::kReduceScatter, Among::kShards, "gradients"}, dense, experts);
   if (config_.parallel.copies() == 1) return all;
-  const OptimizerShard shard = shard_of(parameters, config_.parallel);
+  const OptimizerShard shard = shard_of(parameters, config_);
   for (Transfer& transfer :
        over_replicas({TransferKind::kAllReduce, Among::kCopies, "gradient shards"},
                      Bytes(shard.dense * element), Bytes(shard.experts * element)))

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-/// Replicas of experts: ranks of a stage that hold the same.
-int expert_replicas(const ParallelConfig& parallel);
+/// Replicas of experts: ranks that hold the same, on all stages that hold the same slices.
+int expert_replicas(const TrainingConfig& config);
 
 /// Parameters that one rank keeps of those that replicas share out.
 struct OptimizerShard {
@@ -21,7 +21,7 @@ struct OptimizerShard {
   double experts = 0;
   double total() const { return dense + experts; }
 };
-OptimizerShard shard_of(const RankParameters& parameters, const ParallelConfig& parallel);
+OptimizerShard shard_of(const RankParameters& parameters, const TrainingConfig& config);
 
 /// A collective of the optimizer.
 Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind kind, double bytes,
@@ -54,7 +54,7 @@ class ReplicaSync {
 
   const Mesh& mesh_;
   const TrainingConfig& config_;
-  int stage_;
+  std::vector<int> stages_;  ///< those that hold the same slices
 };
 
 /// Parameters that are reduced, or gathered, together.

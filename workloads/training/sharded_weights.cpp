@@ -14,7 +14,8 @@ namespace orrery {
 namespace {
 
 bool has_replicas(const LlmConfig& model, const TrainingConfig& config) {
-  return config.layers_only == 0 && (config.parallel.replicas() > 1 || model.has_moe());
+  return config.layers_only == 0 &&
+         (config.parallel.replicas() > 1 || model.has_moe() || placement_of(config).copies() > 1);
 }
 
 bool shards_gradients(const TrainingConfig& config) {
@@ -92,7 +93,7 @@ void UnitGathers::next() {
 void UnitGathers::gather(std::size_t unit) {
   const RankParameters& parameters = units_[unit];
   if (shards_weights(config_) && config_.software->weight_shards.value == WeightShards::kMaster) {
-    const OptimizerShard shard = shard_of(parameters, config_.parallel);
+    const OptimizerShard shard = shard_of(parameters, config_);
     append_copy(block_, "weight shard cast", shard.total(), {4, kWeightBytes, 0});
   }
   std::vector<OperatorId>& gathers = gathers_.emplace_back();
@@ -115,7 +116,7 @@ UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int
   if (!shards_gradients(config)) return memory;
   const bool drops = gathers_again(config);
   const Placement placement = placement_of(config);
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement);
+  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement, config.mtp);
   std::int64_t largest = 0;
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
@@ -123,9 +124,10 @@ UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int
       largest = std::max(largest, layer_parameters(model, layer, config.parallel).total());
     }
   }
-  const RankParameters all = stage_parameters(model, config.parallel, placement, stage);
+  const RankParameters all =
+      stage_parameters(model, config.parallel, placement, stage, {true, config.mtp});
   const RankParameters layers =
-      stage_parameters(model, config.parallel, placement, stage, /*with_ends=*/false);
+      stage_parameters(model, config.parallel, placement, stage, {false, config.mtp});
   const std::int64_t ends = (all - layers).total();
   const TrainingSoftware& software = *config.software;
   if (shards_weights(config)) {

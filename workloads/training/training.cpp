@@ -2,15 +2,16 @@
 #include "workloads/training/training.h"
 
 #include <algorithm>
-#include <array>
+#include <compare>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "workloads/llm/context_training.h"
 #include "workloads/parallelism/program_builder.h"
-#include "workloads/require.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
 #include "workloads/training/sharded_weights.h"
@@ -18,13 +19,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPassKinds = 4;
-/// Blocks of a stage by chunk and Pass::Kind; none for kinds that its schedule does not have.
-using StageBlocks = std::vector<std::array<std::optional<BlockId>, kPassKinds>>;
-
-std::optional<BlockId>& block_of(StageBlocks& blocks, const Pass& pass) {
-  return blocks.at(static_cast<std::size_t>(pass.chunk))[static_cast<std::size_t>(pass.kind)];
-}
+/// What tells the block of a pass, and of the one beside it, among those of a stage.
+struct BlockKey {
+  int chunk = 0;
+  Pass::Kind kind = Pass::Kind::kForward;
+  std::optional<std::pair<int, Pass::Kind>> beside = std::nullopt;
+  auto operator<=>(const BlockKey&) const = default;
+};
 
 /// Builds the blocks of all stages and chunks.
 class TrainingBuilder {
@@ -32,7 +33,7 @@ class TrainingBuilder {
   TrainingBuilder(const LlmConfig& model, const TrainingConfig& config, bool tensors)
       : model_(trained_model(model, config)),
         config_(config),
-        program_(config.parallel),
+        program_(config.parallel, placement_of(config).goes_both_ways()),
         passes_(program_, model_, config, tensors) {}
 
   TrainingProgram build() {
@@ -52,68 +53,80 @@ class TrainingBuilder {
 
  private:
   /// Adds the blocks that the passes of a stage need.
-  /// @returns the block of each pass
-  std::vector<BlockId> add_stage(int stage, const std::vector<Pass>& passes,
-                                 TrainingProgram& result) {
-    StageBlocks blocks = build_blocks(stage, passes);
-    std::vector<BlockId> forward, backward, calls;
-    for (const auto& kinds : blocks) {
-      if (kinds.front()) forward.push_back(*kinds.front());
-      for (std::size_t kind = 1; kind < kPassKinds; ++kind) {
-        if (kinds[kind]) backward.push_back(*kinds[kind]);
+  /// @returns the blocks in the order of the passes
+  std::vector<BlockId> add_stage(int stage, std::vector<Pass> passes, TrainingProgram& result) {
+    const std::vector<std::size_t> gathering = gathering_passes(passes);
+    const std::vector<std::size_t> reducing = reducing_passes(passes);
+    std::map<BlockKey, BlockId> blocks;
+    std::set<BlockId> forward, backward;
+    std::vector<BlockId> calls;
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const Pass& pass = passes[i];
+      const bool beside = pass.with_next && !syncs_every_pass();
+      const ChunkPlace place{stage, pass.chunk};
+      const auto has = [i](const std::vector<std::size_t>& all) {
+        return std::find(all.begin(), all.end(), i) != all.end();
+      };
+      if (has(gathering)) {
+        calls.push_back(passes_.gathering_forward(place));
+      } else if (has(reducing)) {
+        calls.push_back(passes_.reducing(place, pass.kind));
+      } else if (beside) {
+        const Pass& next = passes[++i];
+        const auto [block, added] =
+            blocks.try_emplace({pass.chunk, pass.kind, std::pair(next.chunk, next.kind)});
+        if (added) block->second = passes_.side_by_side(stage, pass, next);
+        calls.push_back(block->second);
+      } else {
+        const auto [block, added] = blocks.try_emplace({pass.chunk, pass.kind});
+        if (added) block->second = passes_.block(place, pass.kind);
+        calls.push_back(block->second);
       }
+      // A pass beside another counts as what it is itself.
+      (pass.kind == Pass::Kind::kForward && !beside ? forward : backward).insert(calls.back());
     }
-    calls.reserve(passes.size() + 1);
-    for (const Pass& pass : passes) calls.push_back(*block_of(blocks, pass));
-    gather_in_first_passes(stage, passes, calls, forward);
-    reduce_in_last_passes(stage, passes, calls, backward);
-    result.forward.push_back(std::move(forward));
-    result.backward.push_back(std::move(backward));
+    result.forward.emplace_back(forward.begin(), forward.end());
+    result.backward.emplace_back(backward.begin(), backward.end());
     return calls;
   }
 
-  /// The first forward pass of each chunk gathers its weights.
-  void gather_in_first_passes(int stage, const std::vector<Pass>& passes,
-                              std::vector<BlockId>& calls, std::vector<BlockId>& forward) {
-    if (gathering_passes(model_, config_) != SyncPasses::kOne) return;
+  /// Passes that gather the weights of their chunk: its first forward. They run alone.
+  std::vector<std::size_t> gathering_passes(std::vector<Pass>& passes) const {
+    std::vector<std::size_t> all;
+    if (orrery::gathering_passes(model_, config_) != SyncPasses::kOne) return all;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       const auto first = std::find_if(passes.begin(), passes.end(), [chunk](const Pass& pass) {
         return pass.kind == Pass::Kind::kForward && pass.chunk == chunk;
       });
-      forward.push_back(passes_.gathering_forward({stage, chunk}));
-      calls[static_cast<std::size_t>(first - passes.begin())] = forward.back();
+      all.push_back(alone(passes, static_cast<std::size_t>(first - passes.begin())));
     }
+    return all;
   }
 
-  /// The last pass of each chunk that ends with gradients of weights reduces them.
-  void reduce_in_last_passes(int stage, const std::vector<Pass>& passes,
-                             std::vector<BlockId>& calls, std::vector<BlockId>& backward) {
-    if (reducing_passes(model_, config_) != SyncPasses::kOne) return;
+  /// Passes that reduce the gradients of their chunk: the last that ends with those of weights.
+  std::vector<std::size_t> reducing_passes(std::vector<Pass>& passes) const {
+    std::vector<std::size_t> all;
+    if (orrery::reducing_passes(model_, config_) != SyncPasses::kOne) return all;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       const auto last = std::find_if(passes.rbegin(), passes.rend(), [chunk](const Pass& pass) {
         return has_weight_gradients(pass.kind) && pass.chunk == chunk;
       });
-      backward.push_back(passes_.reducing({stage, chunk}, last->kind));
-      calls[static_cast<std::size_t>(last.base() - passes.begin()) - 1] = backward.back();
+      all.push_back(alone(passes, static_cast<std::size_t>(last.base() - passes.begin()) - 1));
     }
+    return all;
   }
 
-  StageBlocks build_blocks(int stage, const std::vector<Pass>& passes) {
-    StageBlocks blocks(static_cast<std::size_t>(config_.parallel.vpp));
-    for (const Pass& pass : passes) {
-      require(!pass.with_next, "schedule",
-              "schedule '" + config_.schedule +
-                  "' runs passes side by side (with_next), which is not modelled");
-      block_of(blocks, pass) = BlockId{};
-    }
-    for (std::size_t chunk = 0; chunk < blocks.size(); ++chunk) {
-      for (std::size_t kind = 0; kind < kPassKinds; ++kind) {
-        std::optional<BlockId>& block = blocks[chunk][kind];
-        const ChunkPlace place{stage, static_cast<int>(chunk)};
-        if (block) block = passes_.block(place, static_cast<Pass::Kind>(kind));
-      }
-    }
-    return blocks;
+  /// Takes a pass away from the side of another.
+  static std::size_t alone(std::vector<Pass>& passes, std::size_t pass) {
+    passes[pass].with_next = false;
+    if (pass > 0) passes[pass - 1].with_next = false;
+    return pass;
+  }
+
+  /// Whether passes that gather or reduce, all of them, can run side by side: they run alone.
+  bool syncs_every_pass() const {
+    return orrery::gathering_passes(model_, config_) == SyncPasses::kEvery ||
+           orrery::reducing_passes(model_, config_) == SyncPasses::kEvery;
   }
 
   LlmConfig model_;
@@ -171,6 +184,7 @@ LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config) {
 }
 
 const PipelineSchedule& schedule_of(const TrainingConfig& config) {
+  if (config.written) return *config.written;
   const std::string name = resolved_schedule(config.schedule, config.parallel.vpp);
   return *ScheduleRegistry::at("schedule", name);
 }

@@ -31,6 +31,9 @@ struct TrainingConfig {
   std::optional<TrainingLora> lora;  ///< adapters of a frozen model; none: all is trained
   PackedSamples packed;
   std::string schedule = kAutoSchedule;
+  /// A schedule whose passes are given; null: the one of that name.
+  std::shared_ptr<const PipelineSchedule> written = nullptr;
+  int mtp = 0;                   ///< modules of multi-token prediction that train with the model
   int layers_only = 0;           ///< n > 0: n layers without embedding, head and optimizer
   bool narrow_inputs = false;    ///< products keep their inputs in fp8 for the backward pass
   double fp8_gradient_rate = 1;  ///< see LayerWork::fp8_gradient_rate
@@ -63,8 +66,9 @@ PipelineShape pipeline_shape(const TrainingConfig& config);
 Placement placement_of(const TrainingConfig& config);
 
 /// A step as a program. Roles are the pipeline stages in order, tp and dp folded; forward[stage]
-/// and backward[stage] are the blocks of its passes, chunk by chunk (those of input and weight
-/// gradients are backward too), optimizer[stage] the end of the step (empty with layers_only).
+/// and backward[stage] are the blocks of its passes (those of input and weight gradients, and
+/// forwards beside them, are backward), optimizer[stage] the end of the step (empty with
+/// layers_only).
 struct TrainingProgram {
   Program program;
   std::vector<std::vector<BlockId>> forward;
@@ -72,8 +76,7 @@ struct TrainingProgram {
   std::vector<BlockId> optimizer;
 };
 
-/// @throws config::ConfigError as require_supported does, and at `schedule` for passes side by
-/// side.
+/// @throws config::ConfigError as require_supported does.
 /// @param tensors whether the program names what it keeps for its backward passes
 /// (sim/graph/tensors.h)
 TrainingProgram build_training(const LlmConfig& model, const TrainingConfig& config,

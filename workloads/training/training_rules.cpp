@@ -55,7 +55,7 @@ std::string fitting_schedules(const PipelineSchedule& schedule, int chunks) {
 
 void require_schedule(const TrainingConfig& c) {
   const PipelineSchedule& schedule = schedule_of(c);
-  const std::string name = resolved_schedule(c.schedule, c.parallel.vpp);
+  const std::string name = c.written ? "passes" : resolved_schedule(c.schedule, c.parallel.vpp);
   require(schedule.chunks().holds(c.parallel.vpp), Paths{"schedule", "parallel.vpp"},
           "schedule " + name + " has " + schedule.chunks().text() +
               " of layers per stage, got parallel.vpp = " + std::to_string(c.parallel.vpp),
@@ -68,6 +68,11 @@ void require_schedule(const TrainingConfig& c) {
       {{},
        {"batch.global: " +
         nearest_multiple(c.global_batch, c.micro_batch * c.parallel.dp * multiple) + " would do"}});
+  const std::string fault = schedule.fault(pipeline_shape(c));
+  require(fault.empty(), Paths{"schedule", "parallel.pp", "batch.global"},
+          "schedule " + name + " needs " + fault + ", got pp = " + std::to_string(c.parallel.pp) +
+              " and " + std::to_string(c.micro_batches()) + " micro-batches");
+  schedule.check(pipeline_shape(c));
 }
 
 void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
@@ -90,10 +95,27 @@ void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
 }
 
 void require_shards(const TrainingConfig& c) {
-  const int replicas = expert_replicas(c.parallel);
+  const int replicas = expert_replicas(c);
   require(replicas % c.parallel.copies() == 0, Paths{"parallel.dp_shard", "parallel.ep"},
           std::to_string(replicas) + " replicas of experts do not divide by the " +
               std::to_string(c.parallel.copies()) + " copies that dp / dp_shard leaves");
+  require(placement_of(c).copies() == 1 || (c.parallel.zero <= 1 && c.parallel.copies() == 1),
+          Paths{"schedule", "parallel.zero", "parallel.dp_shard"},
+          "unsupported: sharded gradients or weights where stages hold the same slices (dualpipe)",
+          {{}, {"parallel.zero: 1"}});
+}
+
+void require_modules(const TrainingConfig& c) {
+  require(c.mtp >= 0, "mtp", "a number of modules is at least 0");
+  require(c.mtp == 0 || c.layers_only == 0, std::vector<std::string>{"mtp", "layers_only"},
+          "layers alone have no modules of multi-token prediction");
+}
+
+void require_offload(const TrainingConfig& c) {
+  if (c.activation_offload == 0) return;
+  for (const Pass& pass : schedule_of(c).passes(pipeline_shape(c), 0))
+    require(!pass.with_next, Paths{"activation_offload", "schedule"},
+            "activations on the host are not modelled where passes run side by side", {"0", {}});
 }
 
 void require_precision(const TrainingConfig& c) {
@@ -131,6 +153,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_batch(model, config);
   require_schedule(config);
   require_layers_only(model, config);
+  require_modules(config);
   require_experts(model, config);
   require_precision(config);
   require_recompute(model, config.recompute);
@@ -138,9 +161,11 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require(config.activation_offload == 0 || config.recompute.num_layers == 1,
           Paths{"activation_offload", "recompute"},
           "activations of layers that are recomputed together cannot lie on the host");
+  require_offload(config);
   require_recomputation(model, config);
   require_shards(config);
-  layer_ranges(trained_model(model, config).layer_count(), config.parallel);
+  layer_ranges(trained_model(model, config).layer_count(), config.parallel, placement_of(config),
+               config.mtp);
 }
 
 }  // namespace orrery

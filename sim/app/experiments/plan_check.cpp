@@ -14,7 +14,6 @@ namespace {
 struct GroupKind {
   const char* key;
   const char* name;
-  int extent;  ///< ranks from the first of a group to behind its last
 };
 
 bool lies_on_one(const std::vector<int>& group, int system_ranks) {
@@ -37,17 +36,19 @@ std::string fitting_extents(int extent, int system_ranks) {
 
 void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
                         config::Diagnostics& diagnostics) {
-  const ParallelConfig& p = e.parallel;
-  const Mesh mesh(p);
+  const Mesh mesh(e.parallel);
   const int system_ranks = e.system.ranks();
-  const GroupKind kinds[] = {{"tp", "tensor parallel", p.tp},
-                             {"cp", "context parallel", p.tp * p.cp},
-                             {"ep", "expert parallel", p.ep * p.etp},
-                             {"etp", "expert tensor parallel", p.etp}};
+  const GroupKind kinds[] = {{"tp", "tensor parallel"},
+                             {"cp", "context parallel"},
+                             {"ep", "expert parallel"},
+                             {"etp", "expert tensor parallel"}};
   for (const GroupKind& kind : kinds) {
-    if (kind.extent > system_ranks || system_ranks % kind.extent == 0) continue;
+    const std::vector<int> first = mesh.groups({kind.key}, 0).front();
+    const auto size = static_cast<int>(first.size());
+    const int extent = size > 1 ? (first[1] - first[0]) * size : 1;
+    if (extent > system_ranks || system_ranks % extent == 0) continue;
     std::size_t all = 0, straddling = 0;
-    for (int stage = 0; stage < p.pp; ++stage) {
+    for (int stage = 0; stage < e.parallel.pp; ++stage) {
       const Mesh::Groups groups = mesh.groups({kind.key}, stage);
       all += groups.size();
       straddling += static_cast<std::size_t>(std::count_if(
@@ -61,7 +62,7 @@ void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
                            " groups lie on two systems of " + std::to_string(system_ranks) +
                            " ranks, though each would fit into one",
                        {{},
-                        {"groups of " + fitting_extents(kind.extent, system_ranks) +
+                        {"groups of " + fitting_extents(extent, system_ranks) +
                          " ranks stay inside; the step waits for the network between systems"}}),
                    node, diagnostics, config::Diagnostic::Severity::kWarning);
   }

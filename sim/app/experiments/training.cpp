@@ -19,10 +19,13 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
   using E = TrainingExperiment;
   static const config::Schema<E> schema =
       model_schema<E>("training", "one training step of a language model")
-          .optional(
-              "schedule", &E::schedule,
-              "pipeline schedule, a name of `orrery describe schedules`, or auto: interleaved with "
-              "vpp > 1, else 1f1b")
+          .optional("schedule", &E::schedule,
+                    "order in which the stages of a pipeline work: a name, or passes")
+          .optional("mtp", &E::mtp,
+                    "modules of multi-token prediction that train with the model, each a "
+                    "projection, a layer like the last, and the loss once more (DeepSeek-V3); 0: "
+                    "none",
+                    between(0, 64))
           .optional("layers_only", &E::layers_only,
                     "n layers without embedding, head and optimizer; 0: the whole model",
                     between(0, 10000))
@@ -116,7 +119,9 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.activation_offload = activation_offload;
   config.lora = lora;
   config.packed = packed;
-  config.schedule = schedule;
+  config.schedule = schedule.name;
+  config.written = schedule.written();
+  config.mtp = mtp;
   config.layers_only = layers_only;
   config.flash_attention = flash_attention;
   config.dropout = dropout;
@@ -131,6 +136,7 @@ std::vector<InputFile> TrainingExperiment::input_files() const {
   std::vector<InputFile> files = ModelExperiment::input_files();
   if (expert_routing && !expert_routing->loads_file.empty())
     files.push_back(file_read_now("expert_loads", expert_routing->loads_file.path));
+  if (!schedule.file.empty()) files.push_back(file_read_now("schedule", schedule.file.path));
   return files;
 }
 
@@ -172,6 +178,7 @@ void TrainingExperiment::check(const config::Node& node, config::Diagnostics& di
 void TrainingExperiment::strip_names(nlohmann::ordered_json& configuration) const {
   ModelExperiment::strip_names(configuration);
   erase_keys(configuration["software"], {"software", "name"});
+  erase_keys(configuration["schedule"], {"file"});
 }
 
 void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) const {

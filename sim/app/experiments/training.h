@@ -7,6 +7,7 @@
 
 #include "sim/app/experiments/model_experiment.h"
 #include "workloads/operators/cache_format.h"
+#include "workloads/schedules/written.h"
 #include "workloads/training/training.h"
 
 namespace orrery {
@@ -15,7 +16,8 @@ namespace orrery {
 struct TrainingExperiment final : ModelExperiment {
   TrainingExperiment() { kind = "training"; }
 
-  std::string schedule = kAutoSchedule;
+  ScheduleConfig schedule;
+  int mtp = 0;
   int layers_only = 0;
   std::optional<CacheFormat> activation_precision;  ///< none: as the software keeps them
   RecomputeConfig recompute;

@@ -25,7 +25,8 @@ PowerTrace::PowerTrace(std::vector<Joules> kernels, std::vector<Joules> transfer
       transfers_(std::move(transfers)),
       bins_(roles),
       window_(to_picoseconds(window)),
-      width_(std::max<Picoseconds>(1, window_ / kBinsOfWindow)) {}
+      width_(std::max<Picoseconds>(1, window_ / kBinsOfWindow)),
+      per_width_(1 / static_cast<double>(width_)) {}
 
 void PowerTrace::kernel_ran(std::uint32_t role, KernelId kernel, Picoseconds begin,
                             Picoseconds end) {
@@ -40,6 +41,7 @@ void PowerTrace::transfer_ran(std::uint32_t role, TransferId transfer, Picosecon
 /// Twice as wide bins for all roles.
 void PowerTrace::widen() {
   width_ *= 2;
+  per_width_ = 1 / static_cast<double>(width_);
   for (std::vector<double>& bins : bins_) {
     for (std::size_t i = 0; 2 * i < bins.size(); ++i)
       bins[i] = bins[2 * i] + (2 * i + 1 < bins.size() ? bins[2 * i + 1] : 0);
@@ -47,20 +49,29 @@ void PowerTrace::widen() {
   }
 }
 
+/// time / width_, which a product with 1 / width_ misses by one at most.
+std::size_t PowerTrace::bin_at(Picoseconds time) const {
+  auto bin = static_cast<Picoseconds>(static_cast<double>(time) * per_width_);
+  if (bin * width_ > time) --bin;
+  if ((bin + 1) * width_ <= time) ++bin;
+  return static_cast<std::size_t>(bin);
+}
+
 void PowerTrace::add(std::uint32_t role, Joules energy, Picoseconds begin, Picoseconds end) {
   if (!(energy > Joules(0))) return;
-  while (end / width_ >= kMostBins) widen();
+  while (end >= kMostBins * width_) widen();
   std::vector<double>& bins = bins_[role];
-  const auto last = static_cast<std::size_t>(end / width_);
+  const std::size_t first = bin_at(begin), last = bin_at(end);
   if (bins.size() <= last) bins.resize(last + 1);
-  if (begin / width_ == end / width_) {
+  if (first == last) {
     bins[last] += energy.base();
     return;
   }
   const double per_time = energy.base() / static_cast<double>(end - begin);
-  for (Picoseconds at = begin; at < end;) {
-    const Picoseconds next = std::min(end, (at / width_ + 1) * width_);
-    bins[static_cast<std::size_t>(at / width_)] += per_time * static_cast<double>(next - at);
+  Picoseconds at = begin;
+  for (std::size_t bin = first; at < end; ++bin) {
+    const Picoseconds next = std::min(end, static_cast<Picoseconds>(bin + 1) * width_);
+    bins[bin] += per_time * static_cast<double>(next - at);
     at = next;
   }
 }
@@ -73,7 +84,10 @@ double PowerTrace::most_in(const std::vector<double>& bins, Picoseconds end,
   // From anywhere in a bin; over the end of the run, where a bin is cut, one more.
   const auto touched = static_cast<std::size_t>((window + width_ - 1) / width_) + 1;
   if (touched + 1 >= count) return sum(bins);
-  const auto bin = [&](std::size_t i) { return i % count < bins.size() ? bins[i % count] : 0; };
+  const auto bin = [&](std::size_t i) {  // the run starts anew behind its end
+    const std::size_t at = i < count ? i : i - count;
+    return at < bins.size() ? bins[at] : 0;
+  };
   double inside = 0;
   for (std::size_t i = 0; i < touched; ++i) inside += bin(i);
   double most = 0;

@@ -32,6 +32,7 @@ class PowerTrace final : public UseObserver {
 
  private:
   void add(std::uint32_t role, Joules energy, Picoseconds begin, Picoseconds end);
+  std::size_t bin_at(Picoseconds time) const;
   void widen();
   double most_in(const std::vector<double>& bins, Picoseconds end, Picoseconds window) const;
 
@@ -39,6 +40,7 @@ class PowerTrace final : public UseObserver {
   std::vector<std::vector<double>> bins_;  ///< J, by role
   Picoseconds window_;
   Picoseconds width_;  ///< width of a bin in ps
+  double per_width_;   ///< 1 / width_
 };
 
 /// The most energy that highest() would find in a window, of a run of `period`, repeated, that uses

@@ -115,6 +115,30 @@ TEST(Override, AValueOfAnotherFileKeepsItsOrigin) {
             "cooling, budget, layers, trace, extra\n");
 }
 
+TEST(Alias, IsAnotherNameForAKey) {
+  const Outcome outcome =
+      with({}, "chip: alpha\naccelerators: 3\ncooling_power: 2 kW\ncooling: {liquid: false}\n");
+  EXPECT_EQ(outcome.messages, "");
+  EXPECT_EQ(outcome.rack.chips, 3);
+  EXPECT_EQ(outcome.rack.cooling->power, Watts(2000));
+  EXPECT_FALSE(outcome.rack.cooling->liquid);
+  EXPECT_EQ(outcome.completed.find("accelerators"), nullptr);
+}
+
+TEST(Alias, IsOverriddenByItsKeyAndTheOtherWayRound) {
+  EXPECT_EQ(with({"chips=5"}, "chip: alpha\naccelerators: 3\n").rack.chips, 5);
+  EXPECT_EQ(with({"accelerators=5"}, "chip: alpha\nchips: 3\n").rack.chips, 5);
+  EXPECT_EQ(with({"cooling_power=3 kW"}).rack.cooling->power, Watts(3000));
+}
+
+TEST(Alias, BesideItsKeyIsAnError) {
+  EXPECT_THAT(with({}, "chip: alpha\nchips: 2\naccelerators: 3\n").messages,
+              HasSubstr("rack.yaml:3:1: error: 'accelerators' is another name of 'chips', which is "
+                        "given too"));
+  EXPECT_THAT(with({}, "chip: alpha\ncooling: 2 kW\ncooling_power: 3 kW\n").messages,
+              HasSubstr("'cooling_power' is another name of 'cooling.power', which is given too"));
+}
+
 struct BadOverride {
   const char* name;
   const char* assignment;

@@ -122,6 +122,8 @@ inline const config::Schema<Rack>& Rack::schema() {
           .optional("layers", &Rack::layers, "layers")
           .optional("trace", &Rack::trace, "request trace")
           .optional("extra", &Rack::extra, "anything")
+          .alias("accelerators", "chips")
+          .alias("cooling_power", "cooling.power")
           .check(
               "chips must be a multiple of dies",
               [](const Rack& r) { return r.chips % r.chip.dies == 0; }, "chips");

@@ -46,7 +46,8 @@ TEST(FineTuning, OfAdaptersHasNoWeightGradientsOfTheModel) {
                    2 * tokens * (matrices - 3 * 2 * kAdapter));
   EXPECT_DOUBLE_EQ(model_flops(model, config).base() * 3, model_flops(model, full).base() * 2);
   // Shared by tensor parallel ranks: those with whole matrices compute them each.
-  for (const ParallelConfig plan : {ParallelConfig{.tp = 2}, ParallelConfig{.tp = 2, .sp = true}}) {
+  for (const ParallelConfig& plan :
+       {ParallelConfig{.tp = 2}, ParallelConfig{.tp = 2, .sp = true}}) {
     const Program program = build_training(model, adapted(plan), true).program;
     EXPECT_THAT(verify(program), IsEmpty());
     EXPECT_THAT(verify_tensors(program), IsEmpty());

@@ -24,7 +24,7 @@ TEST(Modules, GradientsBelongWhereTheirForwardKernelsDo) {
   EXPECT_EQ(module_of("something else"), "other");
 }
 
-/// By the software that fuses least.
+/// Steps of the software that fuses least.
 TrainingConfig step() {
   TrainingConfig config;
   config.sequence = 512;

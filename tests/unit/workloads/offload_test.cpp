@@ -83,7 +83,7 @@ TEST(Offload, GradientsWaitForTheirCopies) {
 }
 
 TEST(Offload, ProgramsAreSound) {
-  for (const ParallelConfig plan :
+  for (const ParallelConfig& plan :
        {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .pp = 2, .vpp = 2, .dp = 2}}) {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
       TrainingConfig config = offloading(2, plan);

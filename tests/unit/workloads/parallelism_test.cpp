@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -232,6 +233,93 @@ TEST(LayerRanges, ChunksGoRoundTheStages) {
   EXPECT_EQ(ranges[1][1].first, 6);
   EXPECT_EQ(ranges[1][1].count, 2);
   EXPECT_THROW(layer_ranges(10, {.pp = 2, .vpp = 2}), config::ConfigError);
+}
+
+std::vector<std::int64_t> counts_of(std::int64_t layers, const ParallelConfig& parallel,
+                                    int modules = 0) {
+  std::vector<std::int64_t> counts;
+  std::int64_t next = 0;
+  const Placement placement = Placement::round_robin(parallel.pp, parallel.vpp);
+  for (const LayerRange& range : slice_layers(layers, parallel, placement, modules)) {
+    EXPECT_EQ(range.first, next);
+    next += range.count;
+    counts.push_back(range.count);
+  }
+  EXPECT_EQ(next, layers);
+  return counts;
+}
+
+TEST(LayerLayout, CountsEndsAsLayers) {
+  // Llama 3 405B: 126 layers, embedding and head in 128 slots (arXiv 2407.21783, section 3.3.2).
+  std::vector<std::int64_t> counts =
+      counts_of(126, {.pp = 16, .vpp = 8, .layout = {.embedding = true, .head = true}});
+  ASSERT_EQ(counts.size(), 128U);
+  EXPECT_EQ(counts.front(), 0);
+  EXPECT_EQ(counts.back(), 0);
+  EXPECT_EQ(std::count(counts.begin(), counts.end(), 1), 126);
+  EXPECT_THAT(counts_of(7, {.pp = 2, .vpp = 2, .layout = {.head = true}}), ElementsAre(2, 2, 2, 1));
+  EXPECT_THROW(counts_of(126, {.pp = 16, .vpp = 8, .layout = {.head = true}}), config::ConfigError);
+}
+
+TEST(LayerLayout, GivesStagesAtTheEndsTheirOwnNumberOfLayers) {
+  // Qwen3-235B: 94 layers on 16 stages.
+  const std::vector<std::int64_t> counts =
+      counts_of(94, {.pp = 16, .layout = {.first = 5, .last = 5}});
+  EXPECT_EQ(counts.front(), 5);
+  EXPECT_EQ(std::count(counts.begin(), counts.end(), 6), 14);
+  EXPECT_THAT(counts_of(10, {.pp = 3, .vpp = 2, .layout = {.first = 2}}),
+              ElementsAre(1, 2, 2, 1, 2, 2));
+  EXPECT_THROW(counts_of(94, {.pp = 16, .layout = {.first = 4, .last = 5}}), config::ConfigError);
+  EXPECT_THROW(counts_of(10, {.pp = 3, .vpp = 2, .layout = {.first = 3}}), config::ConfigError);
+}
+
+TEST(LayerLayout, IsReadAsMegatronWritesIt) {
+  const std::vector<SliceContents> slices = written_slices("Et*3|(tt|)*29,m|L");
+  ASSERT_EQ(slices.size(), 32U);
+  EXPECT_EQ(slices[0], (SliceContents{3, 0}));
+  EXPECT_EQ(slices[29], (SliceContents{2, 0}));
+  EXPECT_EQ(slices[30], (SliceContents{0, 1}));
+  EXPECT_EQ(slices[31], (SliceContents{0, 0}));
+  const ParallelConfig deepseek{.pp = 16, .vpp = 2, .layout = {.slices = "Et*3|(tt|)*29,m|L"}};
+  EXPECT_EQ(counts_of(61, deepseek, 1)[0], 3);
+  EXPECT_EQ(module_slice(deepseek, Placement::round_robin(16, 2)), 30);
+  for (const char* wrong : {"", "tt|L", "Et|tE|L", "Et|t", "Et(t|L", "Et)|L", "Et*|L", "Ex|L",
+                            "Em|t|L", "Em|m|L", "Et*999999999999999999999|L"})
+    EXPECT_THROW(written_slices(wrong), std::invalid_argument) << wrong;
+}
+
+TEST(LayerLayout, SaysWhatDoesNotFit) {
+  const auto message = [](std::int64_t layers, const ParallelConfig& parallel, int modules) {
+    try {
+      counts_of(layers, parallel, modules);
+    } catch (const config::KeyError& error) {
+      return error.paths().front() + ": " + error.message();
+    }
+    return std::string();
+  };
+  const ParallelConfig two{.pp = 2, .layout = {.slices = "Ett|ttL"}};
+  EXPECT_EQ(message(4, two, 0), "");
+  EXPECT_EQ(message(5, two, 0), "parallel.layout.slices: the layout has 4 layers (t), the model 5");
+  EXPECT_EQ(message(4, two, 1),
+            "parallel.layout.slices: the layout has 0 modules of multi-token "
+            "prediction (m), the step 1");
+  EXPECT_EQ(message(4, {.pp = 4, .layout = two.layout}, 0),
+            "parallel.layout.slices: the layout has 2 slices, the pipeline 4 (pp = 4, vpp = 1)");
+}
+
+TEST(Mesh, TakesOtherOrders) {
+  const Mesh mesh({.tp = 2, .pp = 2, .dp = 2, .order = "tp-cp-ep-pp-dp"});
+  EXPECT_THAT(mesh.stage(0), ElementsAre(0, 1, 4, 5));
+  EXPECT_THAT(mesh.groups({"dp"}, 1), ElementsAre(ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(mesh.pairs(0, 1), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6),
+                                            ElementsAre(5, 7)));
+  const Mesh last({.tp = 2, .pp = 2, .dp = 2, .order = "dp-pp-tp-cp-ep"});
+  EXPECT_THAT(last.groups({"tp"}, 0), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5)));
+  // Stages between the experts and their copies: as in Megatron-Core, ep * etp = tp * cp.
+  EXPECT_NO_THROW(Mesh({.tp = 2, .pp = 2, .dp = 2, .ep = 2, .order = "tp-cp-ep-pp-dp"}));
+  EXPECT_THROW(Mesh({.tp = 2, .pp = 2, .dp = 2, .ep = 4, .order = "tp-cp-ep-pp-dp"}),
+               config::KeyError);
+  EXPECT_THROW(Mesh({.order = "tp-dp-pp"}), config::KeyError);
 }
 
 /// What the ranks of a stage hold together, every copy counted once.

@@ -141,7 +141,7 @@ TEST(Recompute, ProgramsAreSoundAndTheirMemoryIsTheFigure) {
   };
   for (LlmConfig model : {small_llama(8), small_moe(8), latent_moe(8)}) {
     for (const RecomputeConfig& recompute : all) {
-      for (const ParallelConfig parallel :
+      for (const ParallelConfig& parallel :
            {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .pp = 2, .vpp = 2},
             ParallelConfig{.cp = 2}}) {
         const TrainingConfig config = config_of(recompute, parallel);

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -15,6 +13,8 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/schedules/order_check.h"
+#include "workloads/schedules/written.h"
 #include "workloads/statistics.h"
 #include "workloads/training/training.h"
 
@@ -50,7 +50,7 @@ class FoldedAndSplit final : public PipelineSchedule {
 const ScheduleRegistry::Register folded("folded and split", "of a test",
                                         std::make_shared<FoldedAndSplit>());
 
-/// Two passes at once, which is what cannot be built.
+/// The first two passes at once.
 class SideBySide final : public PipelineSchedule {
  public:
   ChunkLimits chunks() const override { return {1, 1}; }
@@ -96,11 +96,12 @@ TEST(Interleaved, IsTheOrderOfMegatron) {
             "F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a");
 }
 
-/// The most passes whose backward is still to come.
+/// The most passes whose gradients of weights are still to come.
 std::int64_t peak_in_flight(const std::vector<Pass>& passes) {
   std::int64_t now = 0, peak = 0;
   for (const Pass& pass : passes) {
-    now += pass.kind == Kind::kForward ? 1 : -1;
+    if (pass.kind == Kind::kForward) ++now;
+    if (pass.kind == Kind::kBackward || pass.kind == Kind::kWeightGradient) --now;
     peak = std::max(peak, now);
   }
   return peak;
@@ -114,60 +115,17 @@ TEST(Schedules, HoldAsManyPassesInFlightAsThePapersSay) {
   // section 4.2.3.
   EXPECT_EQ(peak_in_flight(passes_of("interleaved", {8, 3, 64}, 0)), 3 * 8 + 8 - 1);
   EXPECT_EQ(peak_in_flight(passes_of("1f1b", {8, 1, 4}, 0)), 4);
+  // Qi et al. 2023, table 2 and section 6: p, 2 p - 1, and 2 p halves of a stage; DeepSeek-V3,
+  // table 2: pp + 1; DualPipeV: 2 pp + 1 halves.
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(peak_in_flight(passes_of("gpipe", {8, 1, 32}, rank)), 32);
+    EXPECT_EQ(peak_in_flight(passes_of("zb_h1", {8, 1, 32}, rank)), 8);
+    EXPECT_EQ(peak_in_flight(passes_of("zb_h2", {8, 1, 32}, rank)), 15);
+    EXPECT_EQ(peak_in_flight(passes_of("zb_v", {8, 2, 32}, rank)), 16);
+    EXPECT_EQ(peak_in_flight(passes_of("dualpipe", {8, 2, 32}, rank)), 9);
+    EXPECT_EQ(peak_in_flight(passes_of("dualpipev", {8, 2, 32}, rank)), 17);
+  }
 }
-
-/// Runs the passes of all ranks as their inputs come; messages of one direction between two ranks
-/// arrive in the order in which they were sent, as the k-th receive meets the k-th send.
-class Wires {
- public:
-  Wires(const PipelineSchedule& schedule, const PipelineShape& shape)
-      : placement_(schedule.place(shape)) {
-    for (int rank = 0; rank < shape.ranks; ++rank) {
-      const std::vector<Pass> passes = schedule.passes(shape, rank);
-      queues_.emplace_back(passes.begin(), passes.end());
-    }
-  }
-
-  void expect_all_run() {
-    bool moved = true;
-    while (std::exchange(moved, false)) {
-      for (int rank = 0; rank < static_cast<int>(queues_.size()); ++rank) moved |= run_next(rank);
-    }
-    for (const auto& queue : queues_) EXPECT_TRUE(queue.empty()) << "stuck";
-  }
-
- private:
-  using Message = std::pair<int, std::int64_t>;  ///< slice that sends, micro-batch
-
-  std::optional<int> neighbour(int slice, int rank, int distance) const {
-    const int other = slice + distance;
-    if (other < 0 || other >= placement_.slices()) return std::nullopt;
-    return placement_.place(other).rank == rank ? std::nullopt : std::optional(other);
-  }
-
-  bool run_next(int rank) {
-    auto& queue = queues_[static_cast<std::size_t>(rank)];
-    if (queue.empty()) return false;
-    const Pass pass = queue.front();
-    const int slice = placement_.slice({rank, pass.chunk});
-    const int way = pass.kind == Kind::kForward ? 1 : -1;
-    const bool sends = pass.kind != Kind::kWeightGradient;
-    if (const auto from = neighbour(slice, rank, -way); from && sends) {
-      auto& wire = wires_[{placement_.place(*from).rank, rank, way}];
-      if (wire.empty()) return false;
-      EXPECT_EQ(wire.front(), Message(*from, pass.micro_batch)) << "rank " << rank;
-      wire.pop_front();
-    }
-    if (const auto to = neighbour(slice, rank, way); to && sends)
-      wires_[{rank, placement_.place(*to).rank, way}].push_back({slice, pass.micro_batch});
-    queue.pop_front();
-    return true;
-  }
-
-  Placement placement_;
-  std::vector<std::deque<Pass>> queues_;
-  std::map<std::tuple<int, int, int>, std::deque<Message>> wires_;
-};
 
 /// Every registered schedule in shapes that it takes.
 template <class Visit>
@@ -177,59 +135,13 @@ void each_shape(Visit visit) {
     for (const int ranks : {2, 3, 4, 8}) {
       for (const int chunks : {1, 2, 3}) {
         for (const int groups : {1, 2, 5}) {
-          if (item.entry->chunks().holds(chunks))
-            visit(*item.entry, PipelineShape{ranks, chunks, groups * ranks});
+          const PipelineShape shape{ranks, chunks, groups * ranks};
+          if (item.entry->chunks().holds(chunks) && item.entry->fault(shape).empty())
+            visit(*item.entry, shape);
         }
       }
     }
   }
-}
-
-TEST(Schedules, CompleteWithMessagesInOrder) {
-  each_shape([](const PipelineSchedule& schedule, const PipelineShape& shape) {
-    Wires(schedule, shape).expect_all_run();
-  });
-  Wires(*ScheduleRegistry::at("schedule", "1f1b"), {4, 1, 3}).expect_all_run();
-}
-
-/// Counted with kWeightGradient for the gradients of weights, whole backward passes as both halves.
-TEST(Schedules, RunEveryPassOnce) {
-  each_shape([](const PipelineSchedule& schedule, const PipelineShape& shape) {
-    for (int rank = 0; rank < shape.ranks; ++rank) {
-      std::set<std::tuple<Kind, int, std::int64_t>> seen;
-      std::size_t runs = 0;
-      const auto add = [&](Kind kind, const Pass& pass) {
-        seen.insert({kind, pass.chunk, pass.micro_batch});
-        ++runs;
-      };
-      for (const Pass& pass : schedule.passes(shape, rank)) {
-        if (pass.kind != Kind::kBackward) add(pass.kind, pass);
-        if (pass.kind == Kind::kBackward) add(Kind::kInputGradient, pass);
-        if (pass.kind == Kind::kBackward) add(Kind::kWeightGradient, pass);
-      }
-      EXPECT_EQ(runs, static_cast<std::size_t>(3 * shape.chunks * shape.micro_batches));
-      EXPECT_EQ(seen.size(), runs);
-    }
-  });
-}
-
-TEST(Schedules, AreInterleavedWithSeveralChunksWhereNobodyChooses) {
-  TrainingConfig config;
-  EXPECT_EQ(config.schedule, "auto");
-  EXPECT_EQ(&schedule_of(config), ScheduleRegistry::at("schedule", "1f1b").get());
-  config.parallel.vpp = 2;
-  EXPECT_EQ(&schedule_of(config), ScheduleRegistry::at("schedule", "interleaved").get());
-  config.schedule = "1f1b";  // what is written decides, and is refused with two chunks
-  EXPECT_EQ(&schedule_of(config), ScheduleRegistry::at("schedule", "1f1b").get());
-}
-
-TEST(Placement, RefusesSlicesThatAreMissingOrThereTwice) {
-  EXPECT_THROW(Placement({{0, 1}, {1, 2}}), std::invalid_argument);
-  EXPECT_THROW(Placement({{0}, {2}}), std::invalid_argument);
-  const Placement folded_two({{0, 3}, {1, 2}});
-  EXPECT_EQ(folded_two.place(3), (ChunkPlace{0, 1}));
-  EXPECT_EQ(folded_two.slice({1, 1}), 2);
-  EXPECT_EQ(Placement::round_robin(2, 2).slice({1, 1}), 3);
 }
 
 TrainingConfig plan(const std::string& schedule, ParallelConfig parallel) {
@@ -250,9 +162,104 @@ std::string refusal(const TrainingConfig& config) {
   return "";
 }
 
-TEST(Schedules, ThatRunPassesSideBySideAreRefusedByName) {
-  EXPECT_THAT(refusal(plan("side by side", {.pp = 2})),
-              HasSubstr("schedule 'side by side' runs passes side by side"));
+/// What is wrong with the passes of a schedule; "" for nothing.
+std::string fault_of(const PipelineSchedule& schedule, const PipelineShape& shape) {
+  std::vector<std::vector<Pass>> passes;
+  for (int rank = 0; rank < shape.ranks; ++rank) passes.push_back(schedule.passes(shape, rank));
+  const auto fault = first_fault(schedule.place(shape), shape, passes);
+  return fault ? "rank " + std::to_string(fault->rank) + ": " + fault->message : "";
+}
+
+TEST(Schedules, CompleteWithMessagesInOrder) {
+  int shapes = 0;
+  each_shape([&](const PipelineSchedule& schedule, const PipelineShape& shape) {
+    EXPECT_EQ(fault_of(schedule, shape), "") << shape.ranks << " ranks, " << shape.micro_batches;
+    ++shapes;
+  });
+  EXPECT_GT(shapes, 80);
+  for (const char* name : {"1f1b", "gpipe", "zb_h1", "zb_h2"})
+    EXPECT_EQ(fault_of(*ScheduleRegistry::at("schedule", name), {4, 1, 3}), "") << name;
+  EXPECT_EQ(fault_of(*ScheduleRegistry::at("schedule", "zb_v"), {4, 2, 3}), "");
+}
+
+/// Counted with kWeightGradient for the gradients of weights, whole backward passes as both halves.
+/// Copies of a slice share its micro-batches.
+TEST(Schedules, RunEveryPassOnce) {
+  each_shape([](const PipelineSchedule& schedule, const PipelineShape& shape) {
+    const Placement placement = schedule.place(shape);
+    std::set<std::tuple<Kind, int, std::int64_t>> seen;  // slices
+    std::size_t runs = 0;
+    for (int rank = 0; rank < shape.ranks; ++rank) {
+      for (const Pass& pass : schedule.passes(shape, rank)) {
+        const auto add = [&](Kind kind) {
+          seen.insert({kind, placement.slice({rank, pass.chunk}), pass.micro_batch});
+          ++runs;
+        };
+        if (pass.kind != Kind::kBackward) add(pass.kind);
+        if (pass.kind == Kind::kBackward) add(Kind::kInputGradient);
+        if (pass.kind == Kind::kBackward) add(Kind::kWeightGradient);
+      }
+    }
+    EXPECT_EQ(runs, static_cast<std::size_t>(3 * placement.slices() * shape.micro_batches));
+    EXPECT_EQ(seen.size(), runs);
+  });
+}
+
+TEST(ZeroBubble, IsTheOrderOfThePaper) {
+  const auto order = [](const char* name, int rank) {
+    std::string line;
+    for (const Pass& pass : passes_of(name, {3, 1, 5}, rank))
+      line += (line.empty() ? "" : " ") + to_string(pass).substr(0, 2);
+    return line;
+  };
+  EXPECT_EQ(order("zb_h1", 0), "F0 F1 F2 B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4");
+  EXPECT_EQ(order("zb_h1", 2), "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 F4 B4 W2 W3 W4");
+  EXPECT_EQ(order("zb_h2", 0), "F0 F1 F2 F3 F4 B0 W0 B1 W1 B2 W2 B3 W3 B4 W4");
+}
+
+TEST(Schedules, RefuseShapesThatTheyCannotRun) {
+  EXPECT_THAT(refusal(plan("dualpipe", {.pp = 3, .vpp = 2})),
+              HasSubstr("dualpipe needs an even number of pipeline stages, got pp = 3"));
+  EXPECT_THAT(refusal(plan("dualpipev", {.pp = 8, .vpp = 2})),
+              HasSubstr("dualpipev needs at least 2 * pp micro-batches, got pp = 8 and 8"));
+}
+
+TEST(Schedules, AreInterleavedWithSeveralChunksWhereNobodyChooses) {
+  TrainingConfig config;
+  EXPECT_EQ(config.schedule, "auto");
+  EXPECT_EQ(&schedule_of(config), ScheduleRegistry::at("schedule", "1f1b").get());
+  config.parallel.vpp = 2;
+  EXPECT_EQ(&schedule_of(config), ScheduleRegistry::at("schedule", "interleaved").get());
+  config.schedule = "1f1b";  // what is written decides, and is refused with two chunks
+  EXPECT_EQ(&schedule_of(config), ScheduleRegistry::at("schedule", "1f1b").get());
+}
+
+TEST(Placement, RefusesSlicesThatAreMissingOrThereTwice) {
+  using Slices = std::vector<std::vector<int>>;
+  EXPECT_THROW(Placement(Slices{{0, 1}, {1, 2}}), std::invalid_argument);
+  EXPECT_THROW(Placement(Slices{{0}, {2}}), std::invalid_argument);
+  const Placement folded_two(Slices{{0, 3}, {1, 2}});
+  EXPECT_EQ(folded_two.place(3), (ChunkPlace{0, 1}));
+  EXPECT_EQ(folded_two.slice({1, 1}), 2);
+  EXPECT_EQ(Placement::round_robin(2, 2).slice({1, 1}), 3);
+  // Two copies: chunks of one number are one of them.
+  const Placement mirrored = Placement::mirrored(4);
+  EXPECT_EQ(mirrored.slices(), 4);
+  EXPECT_EQ(mirrored.place(3, 1), (ChunkPlace{0, 1}));
+  EXPECT_EQ(mirrored.neighbour({1, 1}, 1), (ChunkPlace{0, 1}));
+  EXPECT_EQ(mirrored.neighbour({0, 1}, 1), std::nullopt);
+  EXPECT_EQ(mirrored.twins(1), (std::vector<int>{1, 2}));
+  EXPECT_TRUE(mirrored.holds(0, 3));
+  EXPECT_EQ(Placement::folded(2).neighbour({1, 0}, 1), (ChunkPlace{1, 1}));
+}
+
+TEST(Schedules, ThatRunPassesSideBySideDoTheSameWorkInOneBlock) {
+  const TrainingProgram training = build_training(small_llama(4), plan("side by side", {.pp = 2}));
+  const TrainingProgram apart = build_training(small_llama(4), plan("1f1b", {.pp = 2}));
+  EXPECT_THAT(verify(training.program), IsEmpty());
+  EXPECT_EQ(training.program.roles[0].calls.size() + 1, apart.program.roles[0].calls.size());
+  EXPECT_EQ(program_statistics(training.program).matrix_flops(),
+            program_statistics(apart.program).matrix_flops());
 }
 
 TEST(Schedules, SayHowManyChunksTheyTake) {
@@ -319,6 +326,54 @@ TEST(Schedules, LeaveToWeightGradientsWhatOnlyWeightsNeed) {
   for (const std::string& name : names("input gradient 1.0"))
     EXPECT_THAT(name, ::testing::Not(HasSubstr("wgrad")));
   EXPECT_TRUE(names("weight gradient 0.0").contains("embedding backward"));
+}
+
+/// A plan of two stages whose passes are written.
+TrainingConfig written(std::vector<std::string> passes) {
+  ScheduleConfig schedule;
+  schedule.passes = std::move(passes);
+  TrainingConfig config = plan("auto", {.pp = 2});
+  config.global_batch = 2;
+  config.written = schedule.written();
+  return config;
+}
+
+std::string refusal_of_passes(const std::vector<std::string>& passes) {
+  try {
+    build_training(small_llama(4), written(passes));
+  } catch (const config::KeyError& error) {
+    return error.paths().front() + ": " + error.message();
+  }
+  return "";
+}
+
+TEST(WrittenSchedule, IsRunAsItStands) {
+  const TrainingConfig config = written({"F0 F1 B0 B1", "F0 B0 F1 B1"});
+  EXPECT_EQ(schedule_of(config).passes(pipeline_shape(config), 1), passes_of("1f1b", {2, 1, 2}, 1));
+  const Program program = build_training(small_llama(4), config).program;
+  EXPECT_THAT(verify(program), IsEmpty());
+  const TrainingConfig split = written({"F0 F1 B0 W0 B1 W1", "F0+B0 F1 B1 W1"});
+  EXPECT_EQ(schedule_of(split).passes(pipeline_shape(split), 0)[2].kind, Kind::kInputGradient);
+}
+
+TEST(WrittenSchedule, IsRefusedWhereItCannotComeToItsEnd) {
+  EXPECT_EQ(refusal_of_passes({"F0 F1 B0 B1", "F0 B0 F1 B1", "F0 F1 B0 B1"}),
+            "schedule.passes: the schedule has passes of 3 stages, the pipeline has pp = 2");
+  EXPECT_EQ(refusal_of_passes({"F0 F1 B0", "F0 B0 F1 B1"}),
+            "schedule.passes.0: stage 0: B1.0 is missing");
+  EXPECT_EQ(refusal_of_passes({"F0 F1 B0 B1", "F0 B0 F1 B1 B1"}),
+            "schedule.passes.1: stage 1: B1.0 is there twice");
+  EXPECT_EQ(refusal_of_passes({"F0 F1 B0 B1", "B0 F0 F1 B1"}),
+            "schedule.passes.1: stage 1: B0.0 stands before its forward pass");
+  EXPECT_EQ(refusal_of_passes({"F0 B0 F1 B1", "F0 F1 B0 B1"}),
+            "schedule.passes.0: stage 0: B0.0 never starts: what it needs comes from a rank that "
+            "waits itself");
+  EXPECT_EQ(refusal_of_passes({"F0 F1 B0 B1", "F1 B1 F0 B0"}),
+            "schedule.passes.1: stage 1: F1.0 gets the input of micro-batch 0, which rank 0 sends "
+            "first");
+  EXPECT_EQ(refusal_of_passes({"F0 F2 B0 B2", "F0 B0 F1 B1"}),
+            "schedule.passes.0: stage 0: F2.0: there are 2 micro-batches, counted from 0");
+  EXPECT_THROW(written({"F0 X1", ""}), config::KeyError);
 }
 
 }  // namespace

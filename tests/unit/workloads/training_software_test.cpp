@@ -343,7 +343,7 @@ TEST(CallDelays, LieBetweenMeasuredSizesAndAreNoneOutside) {
 }
 
 TEST(ReplicaOverlap, ReducesAndGathersTheSameBytesInBucketsBesideThePasses) {
-  for (const ParallelConfig plan :
+  for (const ParallelConfig& plan :
        {ParallelConfig{.dp = 4}, ParallelConfig{.tp = 2, .pp = 2, .dp = 2},
         ParallelConfig{.pp = 2, .vpp = 2, .dp = 2}}) {
     const LlmConfig model = small_llama(4);

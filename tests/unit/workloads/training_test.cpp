@@ -7,6 +7,8 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/closed_forms.h"
+#include "workloads/parallelism/rank_parameters.h"
 #include "workloads/statistics.h"
 
 namespace orrery {
@@ -48,8 +50,8 @@ TEST(BuildTraining, IsSoundUnderEveryParallelism) {
 }
 
 TEST(BuildTraining, ExecutesSixFlopsPerParameterAndTokenPlusAttention) {
-  for (const ParallelConfig plan : {ParallelConfig{}, ParallelConfig{.tp = 4, .sp = true},
-                                    ParallelConfig{.tp = 2, .pp = 4, .dp = 2}}) {
+  for (const ParallelConfig& plan : {ParallelConfig{}, ParallelConfig{.tp = 4, .sp = true},
+                                     ParallelConfig{.tp = 2, .pp = 4, .dp = 2}}) {
     const LlmConfig model = small_llama(4);
     const TrainingConfig config = small_config(plan);
     const double tokens = static_cast<double>(config.global_batch * config.sequence);
@@ -152,6 +154,71 @@ TEST(BuildTraining, TiesTheEmbeddingsOfFirstAndLastStage) {
   EXPECT_EQ(tie->bytes.base(), 2.0 * 96 / 2 * 64);
   EXPECT_THAT(tie->groups,
               ::testing::ElementsAre(::testing::ElementsAre(0, 6), ::testing::ElementsAre(1, 7)));
+}
+
+/// A projection of two hidden states to one, a layer, and the head once more (DeepSeek-V3, arXiv
+/// 2412.19437, section 2.2), three times as many FLOPs with the backward pass.
+TEST(BuildTraining, ModulesOfMultiTokenPredictionAreALayerAProjectionAndTheHead) {
+  const LlmConfig model = small_llama(4);
+  TrainingConfig config;
+  config.parallel = {.tp = 2, .sp = true, .pp = 2};
+  config.global_batch = 4;
+  config.sequence = 64;
+  const Program without = build_training(model, config).program;
+  const double flops = model_flops(model, config).base();
+  config.mtp = 2;
+  const Program with = build_training(model, config).program;
+  EXPECT_THAT(verify(with), IsEmpty());
+  const auto hidden = static_cast<double>(model.hidden);
+  LlmConfig layer = small_llama(1);
+  const double tokens = 4 * 64;
+  const double module =
+      3 * tokens * (model_flops_per_token(layer, 64, true).base() + 4 * hidden * hidden);
+  EXPECT_DOUBLE_EQ(model_flops(model, config).base() - flops, 2 * module);
+  const auto ran = [](const Program& program) {
+    return program_statistics(program).matrix_flops().base();
+  };
+  config.mtp = 0;
+  const double two_layers = ran(build_training(small_llama(6), config).program) - ran(without);
+  const double head = 3 * tokens * 2 * hidden * static_cast<double>(model.vocabulary);
+  EXPECT_DOUBLE_EQ(ran(with) - ran(without),
+                   two_layers + 2 * (3 * tokens * 4 * hidden * hidden + head));
+  EXPECT_GT(role_statistics(with, 1).matrix_flops(), role_statistics(without, 1).matrix_flops());
+  EXPECT_EQ(role_statistics(with, 0).matrix_flops(), role_statistics(without, 0).matrix_flops());
+}
+
+TEST(BuildTraining, ModulesHoldAProjectionALayerThreeNormsAndACopyOfTheEmbedding) {
+  const LlmConfig model = small_llama(4);
+  const ParallelConfig plan{.tp = 2, .sp = true, .pp = 2};
+  const Placement placement = Placement::round_robin(2, 1);
+  const RankParameters one = stage_parameters(model, plan, placement, 1, {true, 1}) -
+                             stage_parameters(model, plan, placement, 1);
+  RankParameters expected = layer_parameters(model, model.layers[0], plan);
+  expected += embedding_parameters(model, 2);
+  EXPECT_EQ(one.split, expected.split + 2 * model.hidden * model.hidden / 2);
+  EXPECT_EQ(one.whole, expected.whole + 3 * model.hidden);
+}
+
+/// Behind a slice of modules, hidden states of each of them go on to the head.
+TEST(BuildTraining, ModulesOnAStageOfTheirOwnSendTheirStatesToTheHead) {
+  const LlmConfig model = small_llama(4);
+  TrainingConfig config;
+  config.parallel = {.pp = 4, .layout = {.slices = "Ett|tt|m|L"}};
+  config.global_batch = 8;
+  config.sequence = 64;
+  config.mtp = 1;
+  const Program program = build_training(model, config).program;
+  EXPECT_THAT(verify(program), IsEmpty());
+  const auto bytes_of = [&](const std::string& name) {
+    for (const Transfer& transfer : program.transfers)
+      if (transfer.name == name) return transfer.bytes.base();
+    return 0.0;
+  };
+  EXPECT_EQ(bytes_of("forward 2->3"), 2 * bytes_of("forward 1->2"));
+  EXPECT_EQ(bytes_of("backward 3->2"), 2 * bytes_of("backward 2->1"));
+  EXPECT_EQ(bytes_of("tied embedding all_reduce"),
+            static_cast<double>(embedding_parameters(model, 1).split) *
+                config.software->gradient_bytes(config.precision));
 }
 
 TEST(BuildTraining, LayersOnlyHasNothingElse) {

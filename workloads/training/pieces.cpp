@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/pieces.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "workloads/llm/layers.h"
+#include "workloads/training/offload.h"
+
+namespace orrery {
+
+std::string Piece::name() const {
+  switch (kind) {
+    case Kind::kLayer:
+    case Kind::kLayerAgain:
+      return "layer " + std::to_string(index) + " ";
+    case Kind::kModule:
+    case Kind::kModuleHead:
+      return "mtp " + std::to_string(index) + " ";
+    case Kind::kEmbedding:
+    case Kind::kHead:
+      break;
+  }
+  return "";
+}
+
+Pieces::Pieces(const LlmConfig& model, const TrainingConfig& config)
+    : model_(model),
+      config_(config),
+      placement_(placement_of(config)),
+      ranges_(layer_ranges(model.layer_count(), config.parallel, placement_, config.mtp)),
+      again_by_products_(layer_work(config).recomputes_products()) {
+  std::vector<LayerRange> chunks;
+  for (const auto& of_stage : ranges_)
+    chunks.insert(chunks.end(), of_stage.begin(), of_stage.end());
+  std::sort(chunks.begin(), chunks.end(),
+            [](const LayerRange& a, const LayerRange& b) { return a.first < b.first; });
+  for (const LayerRange& chunk : chunks) {
+    const auto units = recompute_units(config.recompute, chunk);
+    units_.insert(units_.end(), units.begin(), units.end());
+  }
+}
+
+LayerRange Pieces::layers(ChunkPlace place) const {
+  return ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
+}
+
+const RecomputeUnit& Pieces::unit(std::int64_t layer) const { return unit_of(units_, layer); }
+
+bool Pieces::is_again(std::int64_t layer) const {
+  return again_by_products_ || unit(layer).recompute == Recompute::kFull;
+}
+
+LayerWork Pieces::work(const Piece& layer, LayerWork of_all) const {
+  return unit(layer.index).work(std::move(of_all), layer.index);
+}
+
+bool Pieces::begins_layer(const Piece& piece) const {
+  return piece.kind == Piece::Kind::kLayerAgain ||
+         (piece.kind == Piece::Kind::kLayer && !is_again(piece.index));
+}
+
+bool Pieces::is_there(const Piece& piece) const {
+  return piece.kind == Piece::Kind::kLayer && is_again(piece.index);
+}
+
+bool Pieces::is_offloaded(const Piece& piece, ChunkPlace place) const {
+  return piece.kind == Piece::Kind::kLayer &&
+         orrery::is_offloaded(config_, layers(place), piece.index);
+}
+
+std::vector<Piece> Pieces::backwards(ChunkPlace place) const {
+  std::vector<Piece> all;
+  const std::vector<Piece> forward = of(place);
+  for (auto piece = forward.rbegin(); piece != forward.rend(); ++piece) {
+    if (piece->kind == Piece::Kind::kLayer && is_again(piece->index)) {
+      const LayerRange unit = this->unit(piece->index).layers;
+      const bool last = piece->index + 1 == unit.first + unit.count;
+      for (std::int64_t i = unit.first; last && i <= piece->index; ++i)
+        all.push_back({Piece::Kind::kLayerAgain, i});
+    }
+    all.push_back(*piece);
+  }
+  return all;
+}
+
+std::vector<Piece> Pieces::of(ChunkPlace place) const {
+  const int slice = placement_.slice(place);
+  const bool ends = config_.layers_only == 0;
+  const bool head = ends && slice == placement_.slices() - 1;
+  const LayerRange layers = this->layers(place);
+  std::vector<Piece> pieces;
+  if (ends && slice == 0) pieces.push_back({Piece::Kind::kEmbedding});
+  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i)
+    pieces.push_back({Piece::Kind::kLayer, i});
+  if (ends && slice == module_slice(config_.parallel, placement_))
+    for (int i = 0; i < config_.mtp; ++i) pieces.push_back({Piece::Kind::kModule, i});
+  if (!head) return pieces;
+  pieces.push_back({Piece::Kind::kHead});
+  for (int i = 0; i < config_.mtp; ++i) pieces.push_back({Piece::Kind::kModuleHead, i});
+  return pieces;
+}
+
+StepList Pieces::forward(const Piece& piece, const LayerWork& work) const {
+  switch (piece.kind) {
+    case Piece::Kind::kEmbedding:
+      return embedding_forward(model_, work);
+    case Piece::Kind::kLayer:
+      return layer_forward(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kLayerAgain:
+      return layer_again(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kModule:
+      return module_forward(model_, work);
+    case Piece::Kind::kHead:
+    case Piece::Kind::kModuleHead:
+      break;
+  }
+  return head_forward(model_, work);
+}
+
+StepList Pieces::backward(const Piece& piece, const LayerWork& work) const {
+  switch (piece.kind) {
+    case Piece::Kind::kEmbedding:
+      return embedding_backward(model_, work);
+    case Piece::Kind::kLayer:
+      return layer_gradients(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kLayerAgain:
+      return layer_again(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kModule:
+      return module_backward(model_, work);
+    case Piece::Kind::kHead:
+    case Piece::Kind::kModuleHead:
+      break;
+  }
+  return head_backward(model_, work);
+}
+
+RankParameters Pieces::parameters(const Piece& piece, int rank) const {
+  switch (piece.kind) {
+    case Piece::Kind::kEmbedding:
+      return embedding_parameters(model_, config_.parallel.tp);
+    case Piece::Kind::kLayer:
+    case Piece::Kind::kLayerAgain:
+      return trained_layer(model_, layer(piece), config_);
+    case Piece::Kind::kModule:
+      return module_parameters(model_, config_.parallel);
+    case Piece::Kind::kHead:
+      return head_parameters(model_, config_.parallel.tp, placement_.holds(rank, 0));
+    case Piece::Kind::kModuleHead:
+      break;
+  }
+  return {};
+}
+
+const LayerConfig& Pieces::layer(const Piece& piece) const {
+  return model_.layers[static_cast<std::size_t>(piece.index)];
+}
+
+int Pieces::states_behind(int slice) const {
+  const bool behind = config_.mtp > 0 && slice >= module_slice(config_.parallel, placement_);
+  return behind ? 1 + config_.mtp : 1;
+}
+
+}  // namespace orrery
