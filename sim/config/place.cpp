@@ -23,10 +23,24 @@ struct Written {
   Writer writer = Writer::kLibrary;
 };
 
+/// The word that a map was written as, which its one key then has; null for other maps.
+const Node* short_form_of(const Node& map) {
+  for (const Node::Entry& entry : map.entries()) {
+    const Origin& of_value = entry.value.origin();
+    if (entry.value.is_scalar() && of_value.kind == map.origin().kind &&
+        entry.value.where() == map.where() && entry.key_origin.line == of_value.line &&
+        entry.key_origin.column == of_value.column)
+      return &entry.value;
+  }
+  return nullptr;
+}
+
 /// The value at a path, or none where nobody wrote it.
 std::optional<Written> written_at(const Node& root, std::string_view path) {
   const Node* node = root.at_path(path);
   if (node == nullptr || node->origin().kind == Origin::Kind::kDefault) return {};
+  if (const Node* word = node->is_map() ? short_form_of(*node) : nullptr)
+    return Written{{word->where(), word->length(), true}, writer_of(word->origin())};
   const std::size_t dot = path.rfind('.');
   const Node* parent = dot == std::string_view::npos ? &root : root.at_path(path.substr(0, dot));
   const std::string_view key = dot == std::string_view::npos ? path : path.substr(dot + 1);

@@ -14,7 +14,8 @@ namespace {
 /// from.
 bool is_left_out(const std::string& path) {
   for (const char* prefix : {"energy.scale_", "energy.multiply_add.", "energy.shared", "scale_up.",
-                             "scale_out.", "partition.", "power.response"})
+                             "scale_out.", "partition.", "power.response", "power.spread",
+                             "compute.full_accumulation"})
     if (path.starts_with(prefix)) return true;
   return false;
 }
