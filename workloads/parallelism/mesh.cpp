@@ -100,8 +100,8 @@ Mesh::Mesh(const ParallelConfig& parallel)
     : Mesh(with_experts_in_stages(consistent(parallel)), token_grid(parallel),
            expert_grid(parallel)) {}
 
-Mesh::Mesh(const ParallelConfig& parallel, RankGrid all, RankGrid experts)
-    : parallel_(parallel), all_(std::move(all)), experts_(std::move(experts)) {
+Mesh::Mesh(ParallelConfig parallel, RankGrid all, RankGrid experts)
+    : parallel_(std::move(parallel)), all_(std::move(all)), experts_(std::move(experts)) {
   if (!same_stages(all_, experts_))
     throw std::invalid_argument("experts are on other ranks than the rest of a stage");
 }

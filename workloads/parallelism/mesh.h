@@ -23,7 +23,7 @@ class Mesh {
   explicit Mesh(const ParallelConfig& parallel);
   /// Any axes and orders that have the same ranks at each coordinate of their axis pp.
   /// @throws std::invalid_argument where they have not, or share another axis
-  Mesh(const ParallelConfig& parallel, RankGrid all, RankGrid experts);
+  Mesh(ParallelConfig parallel, RankGrid all, RankGrid experts);
 
   const ParallelConfig& parallel() const { return parallel_; }
   int ranks() const { return all_.ranks(); }

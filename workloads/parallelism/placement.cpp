@@ -41,12 +41,14 @@ Placement Placement::round_robin(int ranks, int chunks) {
 
 Placement Placement::folded(int ranks) {
   std::vector<std::vector<int>> slices;
+  slices.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) slices.push_back({rank, 2 * ranks - 1 - rank});
   return Placement(std::move(slices));
 }
 
 Placement Placement::mirrored(int ranks) {
   std::vector<std::vector<int>> slices;
+  slices.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) slices.push_back({rank, ranks - 1 - rank});
   return Placement(std::move(slices), 2);
 }
@@ -77,6 +79,7 @@ bool Placement::goes_both_ways() const {
 
 std::vector<int> Placement::twins(int rank) const {
   std::vector<int> twins;
+  twins.reserve(static_cast<std::size_t>(copies()));
   for (int copy = 0; copy < copies(); ++copy) twins.push_back(place(slice({rank, 0}), copy).rank);
   std::sort(twins.begin(), twins.end());
   return twins;

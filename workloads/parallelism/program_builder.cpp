@@ -123,7 +123,7 @@ TransferId ProgramBuilder::collective(const LayerCollective& collective, int sta
   return once(std::move(transfer), [&] {
     if (is_host_copy(collective.scope)) return alone(mesh_.stage(stage));
     const Mesh::Groups groups = mesh_.groups({parts.axis}, stage);
-    return transfer.kind == TransferKind::kSendReceive ? ring_neighbours(groups) : groups;
+    return collective.kind == TransferKind::kSendReceive ? ring_neighbours(groups) : groups;
   });
 }
 

@@ -15,7 +15,7 @@ class DualPipe final : public PipelineSchedule {
   std::int64_t micro_batch_multiple(const PipelineShape&) const override { return 2; }
   std::string fault(const PipelineShape& shape) const override {
     if (shape.ranks % 2 != 0) return "an even number of pipeline stages";
-    if (shape.micro_batches < 2 * shape.ranks) return "at least 2 * pp micro-batches";
+    if (shape.micro_batches < std::int64_t{2} * shape.ranks) return "at least 2 * pp micro-batches";
     return {};
   }
   Placement place(const PipelineShape& shape) const override {

@@ -12,7 +12,8 @@ class DualPipeV final : public PipelineSchedule {
  public:
   ChunkLimits chunks() const override { return {2, 2}; }
   std::string fault(const PipelineShape& shape) const override {
-    return shape.micro_batches < 2 * shape.ranks ? "at least 2 * pp micro-batches" : "";
+    return shape.micro_batches < std::int64_t{2} * shape.ranks ? "at least 2 * pp micro-batches"
+                                                               : "";
   }
   Placement place(const PipelineShape& shape) const override {
     return Placement::folded(shape.ranks);

@@ -168,6 +168,7 @@ std::shared_ptr<const PipelineSchedule> ScheduleConfig::written() const {
     lines = lines_of(source.text);
   }
   std::vector<WrittenRank> ranks;
+  ranks.reserve(lines.size());
   for (const auto& [line, number] : lines)
     ranks.push_back(parse_rank(line, source, ranks.size(), number));
   return std::make_shared<WrittenSchedule>(std::move(ranks), std::move(source), chunks);

@@ -72,15 +72,16 @@ bool Pieces::is_offloaded(const Piece& piece, ChunkPlace place) const {
 
 std::vector<Piece> Pieces::backwards(ChunkPlace place) const {
   std::vector<Piece> all;
-  const std::vector<Piece> forward = of(place);
-  for (auto piece = forward.rbegin(); piece != forward.rend(); ++piece) {
-    if (piece->kind == Piece::Kind::kLayer && is_again(piece->index)) {
-      const LayerRange unit = this->unit(piece->index).layers;
-      const bool last = piece->index + 1 == unit.first + unit.count;
-      for (std::int64_t i = unit.first; last && i <= piece->index; ++i)
+  std::vector<Piece> last_first = of(place);
+  std::reverse(last_first.begin(), last_first.end());
+  for (const Piece& piece : last_first) {
+    if (piece.kind == Piece::Kind::kLayer && is_again(piece.index)) {
+      const LayerRange unit = this->unit(piece.index).layers;
+      const bool last = piece.index + 1 == unit.first + unit.count;
+      for (std::int64_t i = unit.first; last && i <= piece.index; ++i)
         all.push_back({Piece::Kind::kLayerAgain, i});
     }
-    all.push_back(*piece);
+    all.push_back(piece);
   }
   return all;
 }

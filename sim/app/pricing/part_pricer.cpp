@@ -74,9 +74,9 @@ StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelCho
   return made;
 }
 
-PartPricer::PartPricer(StepMachine machine, const ParallelConfig& parallel, Bytes reuse)
+PartPricer::PartPricer(StepMachine machine, ParallelConfig parallel, Bytes reuse)
     : machine_(std::move(machine)),
-      parallel_(parallel),
+      parallel_(std::move(parallel)),
       reuse_(reuse),
       priced_on_(priced_accelerator(machine_.accelerator(), machine_.power)) {}
 

@@ -41,7 +41,7 @@ StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelCho
 class PartPricer {
  public:
   /// @param reuse of all kernels (Kernel::reuse): what a step touches at least
-  PartPricer(StepMachine machine, const ParallelConfig& parallel, Bytes reuse);
+  PartPricer(StepMachine machine, ParallelConfig parallel, Bytes reuse);
 
   /// @param taken what transfers beside all of it take of the device: one of load()
   StepPrice price(const StepList& steps, const DeviceLoad& taken = {}) const;

@@ -69,7 +69,7 @@ KernelCost at_rate(const Kernel& kernel, KernelCost cost) {
 /// With the latency of all launches that the kernel stands for, and what the host has to do.
 KernelCost launched(const Kernel& kernel, KernelCost cost) {
   if (kernel.kind != KernelClass::kGroupedGemm) {
-    const Picoseconds more = cost.launch * (kernel.launches - 1);
+    const Picoseconds more = cost.launch * static_cast<Picoseconds>(kernel.launches - 1);
     cost.launch += more;
     cost.duration += more;
   }
