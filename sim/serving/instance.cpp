@@ -225,16 +225,16 @@ std::optional<Instance::Begun> Instance::begin(Picoseconds now) {
     const Flight& flight = flights_[lane];
     const bool prepared = host_.overlapped && flight.last_end == now && now > 0;
     let_wait(lane, prepared ? flight.asked : now);
-    Work todo = work(lane);
-    if (todo.sequences == 0 && has_come(lane)) {  // nothing ran beside which to prepare another
+    Work chosen = work(lane);
+    if (chosen.sequences == 0 && has_come(lane)) {  // nothing ran beside which to prepare another
       let_wait(lane, now);
-      todo = work(lane);
+      chosen = work(lane);
     }
-    if (todo.sequences == 0) {
-      if (todo.stuck != nullptr) stuck = todo.stuck;
+    if (chosen.sequences == 0) {
+      if (chosen.stuck != nullptr) stuck = chosen.stuck;
       continue;
     }
-    fly(lane, todo, now);
+    fly(lane, chosen, now);
     next_lane_ = (lane + 1) % flights_.size();
     look();
     return Begun{lane, flights_[lane].begin, flights_[lane].end};
