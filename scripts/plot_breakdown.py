@@ -13,7 +13,7 @@ Bars are seconds of the pipeline stage that ends last, as its `breakdown` says; 
 import argparse
 import os
 
-from plots import colors, fail, pyplot, read_json, save
+from plots import colors, fail, legend_below, pyplot, read_json, save
 
 HINT = "write it with: orrery run EXPERIMENT --json"
 WAITS = [("contention_s", "slowed by transfers"), ("exposed_communication_s", "waiting for transfers"),
@@ -71,10 +71,7 @@ def main():
     results = [parts_of(path) for path in options.results]
     figure, axes = pyplot().subplots(figsize=(10, 1.2 + 0.55 * len(results)))
     draw(axes, results, [label_of(path) for path in options.results], options.share)
-    from matplotlib.transforms import ScaledTranslation
-    below = ScaledTranslation(0, -0.5, figure.dpi_scale_trans)  # inches
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=axes.transAxes + below, ncol=5, fontsize=8,
-                frameon=False)
+    legend_below(axes, columns=5, frameon=False)
     save(figure, options.output)
 
 

@@ -13,7 +13,7 @@ are narrower than a pixel are joined with their neighbours of the same colour. N
 import argparse
 import re
 
-from plots import fail, pyplot, save
+from plots import fail, legend_below, pyplot, save
 from timelines import Timeline
 
 KERNELS = {"forward": "C0", "backward": "C2", "optimizer": "C4"}
@@ -88,10 +88,7 @@ def main():
     lanes = lanes_of(timeline, options.begin, end)
     figure, axes = pyplot().subplots(figsize=(12, 1.2 + 0.55 * len(lanes)))
     draw(axes, lanes, options.begin, end)
-    from matplotlib.transforms import ScaledTranslation
-    below = ScaledTranslation(0, -0.45, figure.dpi_scale_trans)  # inches
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=axes.transAxes + below, ncol=6, fontsize=8,
-                frameon=False)
+    legend_below(axes, columns=6, frameon=False)
     save(figure, options.output)
 
 
