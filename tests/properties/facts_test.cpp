@@ -111,6 +111,7 @@ TEST(Facts, OfOperatorsMoveResults) {
         "kind: attention_decode, batch: 16, kv_length: 4096, heads: 32, kv_heads: 8, head_dim: 128",
         "kind: attention_decode, kv_lengths: [512, 4096], heads: 8",
         "kind: attention_prefill, batch: 2, query: 4096, heads: 32, kv_heads: 8, head_dim: 128",
+        "kind: attention_prefill, query: 512, heads: 8, fused: false, dropout: true",
         "kind: copy_device_to_device, bytes: 1 GiB, copies: 4",
         "kind: cross_entropy, tokens: 4096, vocabulary: 8192",
         "kind: embedding, tokens: 4096, hidden: 8192",

@@ -118,7 +118,10 @@ inline constexpr double kSoftmax = 5;  ///< maximum, difference, exponential, su
 inline constexpr double kGelu = 8;     ///< tanh form
 inline constexpr double kSilu = 4;     ///< negation, exponential, sum, quotient
 inline constexpr double kRotary = 3;   ///< two products and a sum
-inline constexpr double kDropout = 3;  ///< draw, compare, scale
+/// Draw, compare, scale. PyTorch draws by Philox4x32-10 (Salmon et al., SC'11, table 2): four
+/// numbers in ten rounds of two wide products (two issue slots each), two additions and two
+/// exclusive ors of three operands, 80 slots; a slot could have been a multiply-add, two FLOPs.
+inline constexpr double kDropout = 42;
 }  // namespace vector_cost
 
 }  // namespace orrery

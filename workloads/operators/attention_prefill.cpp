@@ -11,11 +11,11 @@ struct AttentionPrefill final : OperatorConfig {
   AttentionPrefill() { kind = "attention_prefill"; }
 
   std::vector<Kernel> kernels(Precision precision) const override {
-    const KernelGraph graph = stored_attention(core(precision));
+    const KernelGraph graph = stored_attention(core(precision), dropout);
     return kernels_of(fused ? fuse(graph) : graph);
   }
   std::vector<Kernel> unfused_kernels(Precision precision) const override {
-    return kernels_of(stored_attention(core(precision)));
+    return kernels_of(stored_attention(core(precision), dropout));
   }
 
   AttentionCore core(Precision precision) const {
@@ -35,7 +35,7 @@ struct AttentionPrefill final : OperatorConfig {
 
   std::int64_t batch = 1, query = 0, prefix = 0;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 128, window = 0;
-  bool causal = true, fused = true;
+  bool causal = true, fused = true, dropout = false;
   CacheFormat kv_precision = CacheFormat::kByPrecision;
 
   static const config::Schema<AttentionPrefill>& schema();
@@ -65,12 +65,17 @@ const config::Schema<AttentionPrefill>& AttentionPrefill::schema() {
               "fused", &A::fused,
               "one kernel (FlashAttention); false: scores and probabilities in memory, masked "
               "pairs computed")
+          .optional("dropout", &A::dropout,
+                    "probabilities are dropped at random, by a kernel of their own")
           .check(
               "kv_heads must divide heads",
               [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; }, "kv_heads")
           .check(
               "a window goes with a causal mask",
-              [](const A& a) { return a.causal || a.window == 0; }, "window");
+              [](const A& a) { return a.causal || a.window == 0; }, "window")
+          .check(
+              "dropout goes with fused: false", [](const A& a) { return !(a.dropout && a.fused); },
+              "dropout");
   return schema;
 }
 
