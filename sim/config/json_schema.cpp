@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -17,37 +18,59 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// How much of a struct is to be written down.
+enum class Form {
+  kWhole,    ///< all that is required
+  kFile,     ///< all that is required, or `extends` and what differs
+  kOverlay,  ///< what differs from another one: nothing is required
+};
+
 /// Writes JSON Schema draft-07, the newest that the YAML language server understands. Each struct
-/// is one definition.
+/// is one definition for each form.
 class JsonSchemaWriter {
  public:
   Json document(const Record& record) {
     Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                    {"title", record.name()}};
-    schema["allOf"] = Json::array({record_reference(record, true)});
+    schema["allOf"] = Json::array({record_reference(record, Form::kFile)});
+    schema["definitions"] = std::move(definitions_);
+    return schema;
+  }
+
+  Json list_document(const Record& record) {
+    cells_ = true;
+    Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                   {"title", record.name() + "s"},
+                   {"type", "array"}};
+    schema["items"] = record_reference(record, Form::kWhole);
     schema["definitions"] = std::move(definitions_);
     return schema;
   }
 
   Json document(const Choices& choices, const std::string& title) {
     Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
-    schema["allOf"] = Json::array({choice_schema(choices, true)});
+    schema["allOf"] = Json::array({choice_schema(choices, Form::kFile)});
     schema["definitions"] = std::move(definitions_);
     return schema;
   }
 
  private:
-  /// A struct that may have `extends`, which provides the required keys, is another definition than
-  /// one that may not.
-  Json record_reference(const Record& record, bool extendable) {
-    const auto [known, added] = names_.try_emplace({&record, extendable});
+  Json record_reference(const Record& record, Form form) {
+    const auto [known, added] = names_.try_emplace({&record, form});
     if (added) {
-      known->second = unused_name(record.name() + (extendable ? "_file" : ""));
+      constexpr std::array<const char*, 3> kEndings = {"", "_file", "_overlay"};
+      known->second = unused_name(record.name() + kEndings[static_cast<std::size_t>(form)]);
       const std::string name = known->second;
       definitions_[name] = Json::object();  // holds the place in the order of first use
-      definitions_[name] = record_schema(record, extendable);
+      definitions_[name] = form == Form::kFile ? file_schema(record) : record_schema(record, form);
     }
-    return {{"$ref", "#/definitions/" + names_.at({&record, extendable})}};
+    return {{"$ref", "#/definitions/" + names_.at({&record, form})}};
+  }
+
+  Json file_schema(const Record& record) {
+    return {{"if", {{"required", Json::array({"extends"})}}},
+            {"then", record_reference(record, Form::kOverlay)},
+            {"else", record_reference(record, Form::kWhole)}};
   }
 
   std::string unused_name(std::string name) {
@@ -57,12 +80,12 @@ class JsonSchemaWriter {
     return name;
   }
 
-  Json record_schema(const Record& record, bool extendable) {
+  Json record_schema(const Record& record, Form form) {
     Json properties = Json::object();
     Json required = Json::array();
     const std::shared_ptr<void> defaults = record.make();
     for (const Field& field : record.fields()) {
-      Json schema = field_schema(field);
+      Json schema = field_schema(field, form);
       schema["description"] = field.help;
       if (field.required) {
         required.push_back(field.key);
@@ -73,20 +96,14 @@ class JsonSchemaWriter {
     }
     for (const Alias& alias : record.aliases())
       properties[alias.name] = {{"description", "another name of " + alias.path}};
-    if (extendable) {
+    if (form == Form::kOverlay) {
       properties["extends"] = {{"type", "string"},
                                {"description", "file that this one is laid over"}};
     }
     Json schema = {{"type", "object"}, {"description", record.help()}};
     schema["properties"] = std::move(properties);
     schema["additionalProperties"] = false;
-    if (extendable && !required.empty()) {
-      schema["if"] = {{"required", Json::array({"extends"})}};
-      schema["then"] = true;
-      schema["else"] = {{"required", std::move(required)}};
-    } else if (!required.empty()) {
-      schema["required"] = std::move(required);
-    }
+    if (form != Form::kOverlay && !required.empty()) schema["required"] = std::move(required);
     return schema;
   }
 
@@ -96,14 +113,15 @@ class JsonSchemaWriter {
     return std::visit([](const auto& value) { return Json(value); }, parse_leaf(node, type));
   }
 
-  Json field_schema(const Field& field) {
-    if (field.library.empty()) return type_schema(*field.type, field.bounds);
+  Json field_schema(const Field& field, Form form) {
+    if (field.library.empty()) return type_schema(*field.type, field.bounds, form);
     const Type& record = field.type->element != nullptr ? *field.type->element : *field.type;
+    const Form of_file = form == Form::kWhole ? Form::kFile : form;
     return {
-        {"anyOf", Json::array({{{"type", "string"}}, record_reference(record.record(), true)})}};
+        {"anyOf", Json::array({{{"type", "string"}}, record_reference(record.record(), of_file)})}};
   }
 
-  Json type_schema(const Type& type, const Bounds& bounds) {
+  Json type_schema(const Type& type, const Bounds& bounds, Form form) {
     switch (type.kind) {
       case TypeKind::kQuantity:
         return quantity_schema(type.dimension);
@@ -123,26 +141,26 @@ class JsonSchemaWriter {
       case TypeKind::kNode:
         return Json::object();
       case TypeKind::kRecord:
-        return record_or_shorthand(type.record());
+        return record_or_shorthand(type.record(), form);
       case TypeKind::kChoice:
-        return choice_schema(type.choices(), false);
+        return choice_schema(type.choices(), form);
       case TypeKind::kList:
-        return {{"type", "array"}, {"items", type_schema(*type.element, bounds)}};
+        return {{"type", "array"}, {"items", type_schema(*type.element, bounds, Form::kWhole)}};
       case TypeKind::kMap:
-        return map_schema(type, bounds);
+        return map_schema(type, bounds, form);
       case TypeKind::kFact:
-        return fact_schema(type, bounds);
+        return fact_schema(type, bounds, form);
       case TypeKind::kOptional:
         break;
     }
-    return {{"anyOf", Json::array({type_schema(*type.element, bounds), {{"type", "null"}}})}};
+    return {{"anyOf", Json::array({type_schema(*type.element, bounds, form), {{"type", "null"}}})}};
   }
 
-  Json record_or_shorthand(const Record& record) {
-    Json map = record_reference(record, false);
+  Json record_or_shorthand(const Record& record, Form form) {
+    Json map = record_reference(record, form);
     if (record.shorthand().empty()) return map;
     const Field& field = *record.find(record.shorthand());
-    return {{"anyOf", Json::array({std::move(map), type_schema(*field.type, field.bounds)})}};
+    return {{"anyOf", Json::array({std::move(map), type_schema(*field.type, field.bounds, form)})}};
   }
 
   /// A map of that name has its tag, or another key that tells it.
@@ -158,13 +176,12 @@ class JsonSchemaWriter {
     }
   }
 
-  Json choice_schema(const Choices& choices, bool extendable) {
+  Json choice_schema(const Choices& choices, Form form) {
     Json any = Json::array();
     for (const auto& [name, record] : choices.records) {
       Json says = {{"properties", {{choices.tag, {{"const", name}}}}}};
-      if (name != choices.fallback && !extendable) require_tag(choices, name, says);
-      any.push_back(
-          {{"allOf", Json::array({record_reference(record(), extendable), std::move(says)})}});
+      if (name != choices.fallback && form == Form::kWhole) require_tag(choices, name, says);
+      any.push_back({{"allOf", Json::array({record_reference(record(), form), std::move(says)})}});
     }
     return {{"anyOf", std::move(any)}};
   }
@@ -180,23 +197,25 @@ class JsonSchemaWriter {
     return {{"anyOf", Json::array({quantity, {{"const", 0}}})}};
   }
 
-  static Json number_schema(const char* type, const Bounds& bounds) {
+  Json number_schema(const char* type, const Bounds& bounds) const {
     Json schema = {{"type", type}};
     if (!std::isinf(bounds.low))
       schema[bounds.above_low ? "exclusiveMinimum" : "minimum"] = bounds.low;
     if (!std::isinf(bounds.high)) schema["maximum"] = bounds.high;
-    return schema;
+    if (!cells_) return schema;
+    const Json cell = {{"type", "string"}, {"pattern", "^\\{[^{}]+\\}$"}};
+    return {{"anyOf", Json::array({std::move(schema), cell})}};
   }
 
-  Json map_schema(const Type& type, const Bounds& bounds) {
+  Json map_schema(const Type& type, const Bounds& bounds, Form form) {
     Json schema = {{"type", "object"}};
-    schema["additionalProperties"] = type_schema(*type.element, bounds);
+    schema["additionalProperties"] = type_schema(*type.element, bounds, form);
     if (type.names != nullptr) schema["propertyNames"] = {{"enum", names_of(*type.names)}};
     return schema;
   }
 
-  Json fact_schema(const Type& type, const Bounds& bounds) {
-    const Json value = type_schema(*type.element, bounds);
+  Json fact_schema(const Type& type, const Bounds& bounds, Form form) {
+    const Json value = type_schema(*type.element, bounds, form);
     Json properties = Json::object();
     for (const std::string_view key : kFactKeys) {
       const bool is_value = key == "value" || key == "nameplate";
@@ -209,7 +228,8 @@ class JsonSchemaWriter {
     return {{"anyOf", Json::array({value, std::move(map)})}};
   }
 
-  std::map<std::pair<const Record*, bool>, std::string> names_;  // looked up, never iterated
+  bool cells_ = false;  ///< numbers may be columns of a table: "{seconds}"
+  std::map<std::pair<const Record*, Form>, std::string> names_;  // looked up, never iterated
   std::set<std::string> taken_;
   Json definitions_ = Json::object();
 };
@@ -218,6 +238,10 @@ class JsonSchemaWriter {
 
 nlohmann::ordered_json json_schema(const Record& record) {
   return JsonSchemaWriter().document(record);
+}
+
+nlohmann::ordered_json json_schema_of_list(const Record& record) {
+  return JsonSchemaWriter().list_document(record);
 }
 
 nlohmann::ordered_json json_schema(const Choices& choices, const std::string& title) {

@@ -30,6 +30,9 @@ nlohmann::ordered_json canonical(const Node& completed, const Record& record);
 
 /// A JSON Schema (draft-07) of the YAML files, for editors.
 nlohmann::ordered_json json_schema(const Record& record);
+/// The JSON Schema of files that are a list of such structs. Its entries may have `rows`, a table in
+/// CSV, and texts with columns of it in braces in place of any value.
+nlohmann::ordered_json json_schema_of_list(const Record& record);
 /// The JSON Schema of files that are one of several structs.
 nlohmann::ordered_json json_schema(const Choices& choices, const std::string& title);
 

@@ -2,11 +2,13 @@
 #include "validation/checks/published.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/settings.h"
 #include "sim/config/csv.h"
 #include "sim/config/load.h"
+#include "sim/config/output.h"
 #include "sim/results/metric_table.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
@@ -150,17 +152,17 @@ std::vector<PublishedPoint> load_published(const std::string& path,
 
 namespace {
 
-const RegisterFileKind registered_published("published", {"a list of published rows",
-                                                          "validate published",
-                                                          {},
-                                                          [](const config::Node& own) {
-                                                            return own.is_sequence() ? 100 : 0;
-                                                          },
-                                                          [](const std::string& path) {
-                                                            load_published(path);
-                                                            return std::string();
-                                                          },
-                                                          {}});
+const RegisterFileKind registered_published(
+    "published", {"a list of published rows",
+                  "validate published",
+                  {},
+                  [](const config::Node& own) { return own.is_sequence() ? 100 : 0; },
+                  [](const std::string& path) {
+                    load_published(path);
+                    return std::string();
+                  },
+                  {},
+                  [] { return config::json_schema_of_list(PublishedRow::schema().record()); }});
 
 }  // namespace
 

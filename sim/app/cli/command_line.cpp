@@ -91,13 +91,6 @@ Verb verb_of(const Question& question) {
           }};
 }
 
-/// Verbs and questions by name.
-Verbs all_verbs() {
-  Verbs all = registry();
-  for (const auto& [name, question] : questions()) all.emplace(name, verb_of(question));
-  return all;
-}
-
 /// Adds the verbs to the parser, groups before what is in them: "validate" sorts before "validate
 /// operators". Each sets `chosen` when it is the one that was parsed.
 void add_verbs(CLI::App& app, Command& chosen) {
@@ -155,6 +148,12 @@ std::optional<ExitCode> parse(std::vector<std::string> words, Command& chosen) {
 void register_verb(const std::string& name, Verb verb) {
   if (!registry().emplace(name, std::move(verb)).second)
     throw std::logic_error("verb registered twice: " + name);
+}
+
+std::map<std::string, Verb> all_verbs() {
+  Verbs all = registry();
+  for (const auto& [name, question] : questions()) all.emplace(name, verb_of(question));
+  return all;
 }
 
 ExitCode run_command_line(std::vector<std::string> words) {

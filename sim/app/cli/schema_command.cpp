@@ -2,64 +2,51 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "models/collectives/user_algorithm.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/sweeps/sweep_config.h"
-#include "sim/config/output.h"
-#include "sim/machine/calibration.h"
-#include "validation/checks/published.h"
-#include "workloads/llm/model_config.h"
-#include "workloads/llm/training_software.h"
+#include "sim/app/experiments/file_kind.h"
+#include "sim/config/leaf.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
 
 struct SchemaArguments {
   std::string kind = "experiment";
+  std::vector<std::string> files;
   bool json = true;  ///< there is no other form
 
   void take(Options& options);
   ExitCode run() const;
 };
 
-constexpr const char* kExperiment = "experiment";
-
-const std::vector<std::pair<std::string, const config::Record*>>& records() {
-  static const std::vector<std::pair<std::string, const config::Record*>> all = {
-      {"sweep", &SweepConfig::schema().record()},
-      {"published", &PublishedRow::schema().record()},
-      {"system", &SystemConfig::schema().record()},
-      {"accelerator", &AcceleratorConfig::schema().record()},
-      {"model", &ModelConfig::schema().record()},
-      {"software", &TrainingSoftware::schema().record()},
-      {"calibration", &Calibration::schema().record()},
-      {"algorithm", &UserAlgorithm::schema().record()}};
+/// Names of the kinds of files that have a schema.
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const auto& [name, kind] : file_kinds())
+    if (kind.schema) all.push_back(name);
   return all;
 }
 
 }  // namespace
 
 void SchemaArguments::take(Options& options) {
-  options.optional_positional(
-      "KIND", kind, "experiment (default), sweep, published, system, accelerator or model");
-  options.flag("--json", json, "accepted; JSON is the only form");
+  options.optional_positional("KIND", kind, "experiment (default), or " + config::joined(names()));
+  options.options("--of", files, "print the kinds of these files instead, one a line");
+  options.flag("--json", json, "accepted; JSON is the only form of a schema");
 }
 
 ExitCode SchemaArguments::run() const {
-  if (kind == kExperiment) {
-    std::cout << config::json_schema(Experiment::choices(), kExperiment).dump(2) << "\n";
-    return ExitCode::kOk;
+  for (const std::string& file : files) std::cout << file_kind(file) << "\t" << file << "\n";
+  if (!files.empty()) return ExitCode::kOk;
+  const auto found = file_kinds().find(kind);
+  if (found == file_kinds().end() || !found->second.schema) {
+    const std::string near = nearest_name(kind, names());
+    throw UsageError("no schema '" + kind + "'" +
+                     (near.empty() ? "" : "; did you mean " + near + "?") +
+                     "; there are: " + config::joined(names()));
   }
-  for (const auto& [name, record] : records()) {
-    if (name == kind) {
-      std::cout << config::json_schema(*record).dump(2) << "\n";
-      return ExitCode::kOk;
-    }
-  }
-  std::string known = kExperiment;
-  for (const auto& [name, record] : records()) known += ", " + name;
-  throw UsageError("no schema '" + kind + "'; there are: " + known);
+  std::cout << found->second.schema().dump(2) << "\n";
+  return ExitCode::kOk;
 }
 
 namespace {

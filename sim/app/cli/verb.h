@@ -22,6 +22,8 @@ struct Verb {
 };
 /// @param name "run", "validate operators"
 void register_verb(const std::string& name, Verb verb);
+/// Verbs, groups of them and questions, by name.
+std::map<std::string, Verb> all_verbs();
 
 /// A file adds a verb with one such object. `Arguments` has `void take(Options&)` and
 /// `ExitCode run() const`.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/plan_check.h"
+#include "sim/config/output.h"
 
 namespace orrery {
 namespace {
@@ -25,7 +28,9 @@ std::string check(const std::string& file) {
 }
 
 const RegisterFileKind registered_experiment_file(
-    "experiment", {"an experiment", "run", {"experiment"}, certainty, check, {}});
+    "experiment", {"an experiment", "run", {"experiment"}, certainty, check, {}, [] {
+                     return config::json_schema(Experiment::choices(), "experiment");
+                   }});
 
 }  // namespace
 }  // namespace orrery

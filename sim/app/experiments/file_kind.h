@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct FileKind {
   /// @throws config::ConfigError with everything that is wrong
   std::function<std::string(const std::string& path)> check;
   std::string ending;  ///< ".json": whatever is in it; may be empty
+  /// The JSON Schema of such files, for editors; none given where the form is not ours.
+  std::function<nlohmann::ordered_json()> schema = {};
 };
 
 /// All kinds by name: "experiment", "sweep", ...

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that experiments rest on: machines, models, what was fitted and what was measured.
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 
 #include "models/collectives/user_algorithm.h"
 #include "models/kernels/calibrated_model.h"
 #include "models/transfers/flow_model.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/config/load.h"
+#include "sim/config/output.h"
 #include "sim/machine/network_calibration.h"
 #include "sim/machine/system_config.h"
 #include "workloads/llm/huggingface.h"
@@ -74,7 +76,8 @@ const RegisterFileKind registered_system(
                                                                                               : 15;
      },
      check_system,
-     {}});
+     {},
+     [] { return config::json_schema(SystemConfig::schema().record()); }});
 
 const RegisterFileKind registered_accelerator(
     "accelerator", {"an accelerator",
@@ -89,7 +92,8 @@ const RegisterFileKind registered_accelerator(
                                                       "accelerators");
                       return std::string();
                     },
-                    {}});
+                    {},
+                    [] { return config::json_schema(AcceleratorConfig::schema().record()); }});
 
 const RegisterFileKind registered_model(
     "model", {"a model",
@@ -103,7 +107,8 @@ const RegisterFileKind registered_model(
                 return warnings_of(
                     config::load<ModelConfig>(file, config::default_library(), "models").build());
               },
-              {}});
+              {},
+              [] { return config::json_schema(ModelConfig::schema().record()); }});
 
 const RegisterFileKind registered_huggingface("huggingface",
                                               {"a model",
@@ -126,7 +131,8 @@ const RegisterFileKind registered_calibration(
                       const CalibratedModel model(load_calibration(file));
                       return std::string();
                     },
-                    {}});
+                    {},
+                    [] { return config::json_schema(Calibration::schema().record()); }});
 
 const RegisterFileKind registered_network_calibration(
     "network_calibration",
@@ -138,7 +144,8 @@ const RegisterFileKind registered_network_calibration(
        load_network_calibration(file);
        return std::string();
      },
-     {}});
+     {},
+     [] { return config::json_schema(NetworkCalibration::schema().record()); }});
 
 const RegisterFileKind registered_protocols(
     "protocols", {"protocols of a collective library",
@@ -149,19 +156,20 @@ const RegisterFileKind registered_protocols(
                     config::load<ProtocolsConfig>(file, config::default_library(), "protocols");
                     return std::string();
                   },
-                  {}});
+                  {},
+                  [] { return config::json_schema(ProtocolsConfig::schema().record()); }});
 
-const RegisterFileKind registered_software("software", {"software of training runs",
-                                                        "describe software",
-                                                        {"software"},
-                                                        is_software,
-                                                        [](const std::string& file) {
-                                                          config::load<TrainingSoftware>(
-                                                              file, config::default_library(),
-                                                              "software");
-                                                          return std::string();
-                                                        },
-                                                        {}});
+const RegisterFileKind registered_software(
+    "software", {"software of training runs",
+                 "describe software",
+                 {"software"},
+                 is_software,
+                 [](const std::string& file) {
+                   config::load<TrainingSoftware>(file, config::default_library(), "software");
+                   return std::string();
+                 },
+                 {},
+                 [] { return config::json_schema(TrainingSoftware::schema().record()); }});
 
 const RegisterFileKind registered_algorithm(
     "algorithm", {"a collective algorithm",
@@ -174,7 +182,8 @@ const RegisterFileKind registered_algorithm(
                     find_algorithm(file);
                     return std::string();
                   },
-                  {}});
+                  {},
+                  [] { return config::json_schema(UserAlgorithm::schema().record()); }});
 
 }  // namespace
 }  // namespace orrery

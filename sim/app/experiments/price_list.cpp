@@ -2,9 +2,11 @@
 #include "sim/app/experiments/price_list.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/file_kind.h"
 #include "sim/config/load.h"
+#include "sim/config/output.h"
 
 namespace orrery {
 
@@ -51,7 +53,8 @@ const RegisterFileKind registered_prices(
                  config::load<PriceList>(file, config::default_library(), "prices");
                  return std::string();
                },
-               {}});
+               {},
+               [] { return config::json_schema(PriceList::schema().record()); }});
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweeps/sweep_config.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -160,17 +161,17 @@ Sweep load_sweep(const std::string& path, const config::Library& library) {
 
 namespace {
 
-const RegisterFileKind registered_sweep("sweep", {"a sweep",
-                                                  "sweep run",
-                                                  {"sweep"},
-                                                  [](const config::Node& own) {
-                                                    return own.find("sweep") != nullptr ? 60 : 0;
-                                                  },
-                                                  [](const std::string& path) {
-                                                    load_sweep(path);
-                                                    return std::string();
-                                                  },
-                                                  {}});
+const RegisterFileKind registered_sweep(
+    "sweep", {"a sweep",
+              "sweep run",
+              {"sweep"},
+              [](const config::Node& own) { return own.find("sweep") != nullptr ? 60 : 0; },
+              [](const std::string& path) {
+                load_sweep(path);
+                return std::string();
+              },
+              {},
+              [] { return config::json_schema(SweepConfig::schema().record()); }});
 
 }  // namespace
 

@@ -110,10 +110,15 @@ TEST(Describe, NamesEveryKeyWithTypeAndDefault) {
 TEST(JsonSchema, DescribesTheFilesForEditors) {
   const Json schema = config::json_schema(record());
   EXPECT_EQ(schema["$schema"], "http://json-schema.org/draft-07/schema#");
-  const Json& rack = schema["definitions"]["rack_file"];
+  const Json& file = schema["definitions"]["rack_file"];
+  EXPECT_EQ(file["if"]["required"], Json::array({"extends"}));
+  EXPECT_EQ(file["then"]["$ref"], "#/definitions/rack_overlay");
+  EXPECT_EQ(file["else"]["$ref"], "#/definitions/rack");
+  const Json& rack = schema["definitions"]["rack"];
   EXPECT_EQ(rack["type"], "object");
   EXPECT_EQ(rack["additionalProperties"], false);
-  EXPECT_EQ(rack["else"]["required"], Json::array({"chip"}));
+  EXPECT_EQ(rack["required"], Json::array({"chip"}));
+  EXPECT_FALSE(rack["properties"].contains("extends"));
   EXPECT_EQ(rack["properties"]["chips"], Json::parse(R"({"type": "integer", "minimum": 1.0,
       "description": "accelerators", "default": 8})"));
   EXPECT_EQ(rack["properties"]["format"]["enum"], Json::array({"bf16", "fp8", "int8"}));
@@ -122,9 +127,20 @@ TEST(JsonSchema, DescribesTheFilesForEditors) {
   EXPECT_EQ(schema["definitions"]["memory"]["required"], Json::array({"capacity", "bandwidth"}));
 }
 
+TEST(JsonSchema, WhatALaidOverFileHasIsNotAskedOfTheOneOverIt) {
+  const Json schema = config::json_schema(record());
+  for (const auto& [name, definition] : schema["definitions"].items()) {
+    const bool overlay = name.ends_with("_overlay");
+    EXPECT_FALSE(overlay && definition.contains("required")) << name;
+    EXPECT_EQ(definition.value("properties", Json::object()).contains("extends"), overlay) << name;
+  }
+  const Json& chip = schema["definitions"]["rack_overlay"]["properties"]["chip"];
+  EXPECT_EQ(chip["anyOf"][1]["$ref"], "#/definitions/chip_overlay");
+}
+
 TEST(JsonSchema, ThePatternOfAQuantityAcceptsItsExamples) {
   const Json schema = config::json_schema(record());
-  const Json& budget = schema["definitions"]["rack_file"]["properties"]["budget"];
+  const Json& budget = schema["definitions"]["rack"]["properties"]["budget"];
   const Json& quantity = budget["anyOf"][0]["anyOf"][0];
   const std::regex pattern(quantity["pattern"].get<std::string>());
   ASSERT_FALSE(quantity["examples"].empty());
