@@ -16,6 +16,15 @@ constexpr const char* kOld = "old_";
 constexpr const char* kOldTables[] = {"metrics",    "classes", "links",
                                       "parameters", "runs",    "points"};
 
+constexpr std::int64_t kFirstWithRows = 5;
+/// Runs of versions 4 and 5, of which the last one of a failure has its exit code.
+constexpr const char* kRunsToAttempts = R"sql(
+INSERT INTO attempts (point, n, started, host, wall_s, exit_code, signal, stderr)
+  SELECT point, row_number() OVER (PARTITION BY point ORDER BY started, host) - 1, started, host,
+    wall_s, exit_code, 0, '' FROM runs JOIN points USING (point);
+DROP TABLE runs;
+)sql";
+
 void set_version(Database& database) {
   database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
 }
@@ -32,7 +41,7 @@ void copy_points(Database& database) {
     if (!record) continue;
     const std::int64_t point =
         writer.insert(*record, result_digest(*record), {reader.engine_version(*next), true, 0});
-    for (const RunTimes& times : reader.times(*next)) writer.insert_run(point, times);
+    for (const RunTimes& times : reader.times(*next)) writer.insert_attempt(point, times);
   }
 }
 
@@ -42,6 +51,8 @@ void create_tables(Database& database) {
   database.execute(kStoreSchema);
   database.execute(kRowSchema);
   database.execute(kTileSchema);
+  database.execute(kAttemptSchema);
+  database.execute(kStatusIndex);
   set_version(database);
   database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
 }
@@ -49,8 +60,11 @@ void create_tables(Database& database) {
 void update_tables(Database& database) {
   const std::int64_t version = database.integer("PRAGMA user_version");
   if (version >= kStoreVersion) return;
-  database.execute(kRowSchema);
   if (version >= kReadableStoreVersion) {
+    if (version < kFirstWithRows) database.execute(kRowSchema);
+    database.execute(kAttemptSchema);
+    database.execute(kRunsToAttempts);
+    database.execute(kStatusIndex);
     set_version(database);
     return;
   }
@@ -59,7 +73,11 @@ void update_tables(Database& database) {
     if (!has_table(database, table)) continue;
     database.execute((std::string("ALTER TABLE ") + table + " RENAME TO " + kOld + table).c_str());
   }
+  // Only now: a table that refers to another follows it when that is renamed.
   database.execute(kStoreSchema);
+  database.execute(kRowSchema);
+  database.execute(kAttemptSchema);
+  database.execute(kStatusIndex);
   if (!has_table(database, "tiles")) database.execute(kTileSchema);
   copy_points(database);
   for (const char* table : kOldTables)

@@ -135,12 +135,16 @@ std::optional<std::string> RecordReader::next_identity(std::string_view identity
 
 std::shared_ptr<const Configuration> RecordReader::configuration(std::int64_t base) {
   std::shared_ptr<const Configuration>& known = configurations_[base];
-  if (known) return known;
-  Statement select = database_.prepare("SELECT json FROM configurations WHERE base = ?");
+  if (!known) known = read_configuration(database_, base);
+  return known;
+}
+
+std::shared_ptr<const Configuration> read_configuration(const Database& database,
+                                                        std::int64_t base) {
+  Statement select = database.prepare("SELECT json FROM configurations WHERE base = ?");
   select.bind(1, base);
   select.step();
-  known = std::make_shared<const Configuration>(configuration_of(select.text(0)));
-  return known;
+  return std::make_shared<const Configuration>(configuration_of(select.text(0)));
 }
 
 RecordReader::Values& RecordReader::values(const std::string& experiment, std::int64_t layout) {

@@ -51,4 +51,8 @@ class RecordReader {
   std::map<std::pair<std::string, std::int64_t>, Values> values_;
 };
 
+/// A row of `configurations`.
+std::shared_ptr<const Configuration> read_configuration(const Database& database,
+                                                        std::int64_t base);
+
 }  // namespace orrery

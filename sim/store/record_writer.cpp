@@ -108,8 +108,13 @@ RecordWriter::RecordWriter(Database& database)
                               "bytes) VALUES (?, ?, ?, ?, ?, ?, ?)")),
       link_(database.prepare("INSERT INTO links (point, scope, position, name, links, bytes, "
                              "busy_share, peak_share) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
-      run_(database.prepare(
-          "INSERT OR IGNORE INTO runs (point, started, wall_s, host) VALUES (?, ?, ?, ?)")) {}
+      attempt_(database.prepare(
+          "INSERT INTO attempts (point, n, started, host, wall_s, user_s, system_s, peak_bytes, "
+          "exit_code, signal, stderr) "
+          "SELECT ?1, (SELECT count(*) FROM attempts WHERE point = ?1), ?2, ?3, ?4, ?5, ?6, ?7, "
+          "?8, "
+          "?9, ?10 WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE point = ?1 AND started = ?2 AND "
+          "host = ?3)")) {}
 
 std::optional<RecordWriter::Stored> RecordWriter::find(std::string_view identity) {
   find_.reset();
@@ -290,9 +295,38 @@ void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
   }
 }
 
-void RecordWriter::insert_run(std::int64_t point, const RunTimes& times) {
-  run_.bind(1, point).bind(2, times.started).bind(3, times.wall_s).bind(4, times.host);
-  run_.run();
+void RecordWriter::insert_attempt(std::int64_t point, const RunTimes& times) {
+  attempt_.bind(1, point).bind(2, times.started).bind(3, times.host).bind(4, times.wall_s);
+  attempt_.bind(5, times.user_s).bind(6, times.system_s);
+  if (times.peak_bytes > 0) {
+    attempt_.bind(7, times.peak_bytes);
+  } else {
+    attempt_.bind(7, std::nullopt);
+  }
+  attempt_.bind(8, std::int64_t{times.exit_code}).bind(9, std::int64_t{times.signal});
+  attempt_.bind(10, times.stderr_tail);
+  attempt_.run();
+}
+
+std::vector<RunTimes> RecordWriter::remove(std::int64_t point) {
+  std::vector<RunTimes> attempts = read_attempts(database_, point);
+  database_.prepare("DELETE FROM points WHERE point = ?").bind(1, point).run();
+  return attempts;
+}
+
+std::vector<RunTimes> read_attempts(const Database& database, std::int64_t point) {
+  std::vector<RunTimes> attempts;
+  Statement select = database.prepare(
+      "SELECT started, wall_s, host, exit_code, signal, user_s, system_s, peak_bytes, stderr "
+      "FROM attempts WHERE point = ? ORDER BY n");
+  select.bind(1, point);
+  while (select.step()) {
+    attempts.push_back({select.text(0), select.real(1), select.text(2),
+                        static_cast<int>(select.integer(3)), static_cast<int>(select.integer(4)),
+                        select.optional_real(5), select.optional_real(6), select.integer(7),
+                        select.text(8)});
+  }
+  return attempts;
 }
 
 void RecordWriter::forget() {

@@ -37,8 +37,10 @@ class RecordWriter {
   std::optional<Stored> find(std::string_view identity);
   /// Adds the rows of a record that is not there yet; returns its point.
   std::int64_t insert(const RunRecord& record, const std::string& digest, const Source& source);
-  /// Adds a row to `runs`, unless the same run is there.
-  void insert_run(std::int64_t point, const RunTimes& times);
+  /// Adds an execution, unless the same one is there.
+  void insert_attempt(std::int64_t point, const RunTimes& times);
+  /// Drops a point with its rows. @return its executions
+  std::vector<RunTimes> remove(std::int64_t point);
   /// To be called where a transaction was rolled back: what it had added is not there.
   void forget();
 
@@ -64,10 +66,13 @@ class RecordWriter {
   void insert_links(std::int64_t point, const char* scope, const std::vector<LinkUse>& links);
 
   Database& database_;
-  Statement find_, point_, varied_, interval_, class_, link_, run_;
+  Statement find_, point_, varied_, interval_, class_, link_, attempt_;
   std::map<std::string, std::vector<Base>> bases_;  ///< last few of records, by kind
   std::map<std::string, Values> values_;            ///< values by kind and layout
 };
+
+/// Executions of a point, the first one first.
+std::vector<RunTimes> read_attempts(const Database& database, std::int64_t point);
 
 /// A name such as "metrics_training".
 std::string metrics_table(const std::string& experiment);

@@ -105,9 +105,10 @@ SaveOutcome ResultStore::Batch::save(const RunRecord& record, const RunTimes& ti
   const std::string digest = result_digest(record);
   std::optional<RecordWriter::Stored> stored = store_.writer_->find(record.identity);
   SaveOutcome outcome = SaveOutcome::kAdded;
+  std::vector<RunTimes> earlier;
   if (stored && stored->digest != digest) {
     if (stored->status == RunStatus::kFailed) {
-      database.prepare("DELETE FROM points WHERE point = ?").bind(1, stored->point).run();
+      earlier = store_.writer_->remove(stored->point);
       stored.reset();
       outcome = SaveOutcome::kReplacedFailure;
     } else if (record.status != RunStatus::kFailed) {
@@ -118,7 +119,8 @@ SaveOutcome ResultStore::Batch::save(const RunRecord& record, const RunTimes& ti
   const std::int64_t point =
       stored ? stored->point
              : store_.writer_->insert(record, digest, {kEngineVersion, false, times.exit_code});
-  store_.writer_->insert_run(point, times);
+  for (const RunTimes& attempt : earlier) store_.writer_->insert_attempt(point, attempt);
+  store_.writer_->insert_attempt(point, times);
   insert_tiles(database, tiles);
   return outcome;
 }
@@ -164,10 +166,15 @@ std::optional<RunRecord> ResultStore::find(std::string_view identity) const {
 std::vector<RunTimes> ResultStore::times(std::string_view identity) const {
   std::vector<RunTimes> times;
   if (!database_) return times;
+  constexpr std::int64_t kFirstWithAttempts = 6;
+  const bool attempts = database_->integer("PRAGMA user_version") >= kFirstWithAttempts;
   Statement select = database_->prepare(
-      "SELECT started, wall_s, host FROM runs JOIN points USING (point) WHERE identity = ? "
-      "ORDER BY started, host");
+      attempts ? "SELECT point FROM points WHERE identity = ?"
+               : "SELECT started, wall_s, host FROM runs JOIN points USING (point) "
+                 "WHERE identity = ? ORDER BY started, host");
   select.bind(1, identity);
+  if (attempts)
+    return select.step() ? read_attempts(*database_, select.integer(0)) : std::vector<RunTimes>{};
   while (select.step()) times.push_back({select.text(0), select.real(1), select.text(2)});
   return times;
 }

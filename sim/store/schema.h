@@ -8,7 +8,7 @@ namespace orrery {
 /// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
 inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 /// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
-inline constexpr std::int64_t kStoreVersion = 5;
+inline constexpr std::int64_t kStoreVersion = 6;
 /// The first version whose points are read as they are: later ones only added tables.
 inline constexpr std::int64_t kReadableStoreVersion = 4;
 
@@ -52,9 +52,32 @@ CREATE TABLE samples (                  -- an instance at the end of some of its
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+/// Executions of points, those that failed too; since version 6, before it `runs` with their times.
+inline constexpr const char* kAttemptSchema = R"sql(
+CREATE TABLE attempts (
+  point      INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
+  n          INTEGER NOT NULL,          -- 0: the first
+  started    TEXT NOT NULL,             -- UTC
+  host       TEXT NOT NULL,
+  wall_s     REAL NOT NULL,
+  user_s     REAL, system_s REAL,       -- CPU; of a process that died with the point: all that it took
+  peak_bytes INTEGER,                   -- largest resident memory of the process until then
+  exit_code  INTEGER NOT NULL,          -- as the program would have returned it; 0: there was a result
+  signal     INTEGER NOT NULL,          -- that ended the process; 0: none
+  stderr     TEXT NOT NULL,             -- end of what a process said before it died
+  PRIMARY KEY (point, n)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+/// Questions of how many points there are, and which of them count, are answered from it alone.
+inline constexpr const char* kStatusIndex =
+    "CREATE INDEX points_by_status ON points (status, experiment, engine_version, base)";
+
 /// The tables of a result store. A point is one resolved experiment, a run one execution of it. For
 /// each kind of experiment there is a table `metrics_<kind>` with a column for each metric and
-/// label that a result of it had (record_writer.cpp adds them). Views for people: views.h.
+/// label that a result of it had (record_writer.cpp adds them). The key's columns come first in
+/// tables without row ids: SQLite 3.40 checks the integrity of others wrongly. Views for people:
+/// views.h.
 inline constexpr const char* kStoreSchema = R"sql(
 CREATE TABLE configurations (
   base INTEGER PRIMARY KEY,
@@ -123,14 +146,6 @@ CREATE TABLE links (                    -- what links carried
   busy_share REAL NOT NULL,             -- of the run, at full rate; mean of the links
   peak_share REAL NOT NULL,             -- of the busiest link
   PRIMARY KEY (point, scope, position)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE runs (
-  point   INTEGER NOT NULL REFERENCES points ON DELETE CASCADE,
-  started TEXT NOT NULL,                -- UTC
-  host    TEXT NOT NULL,                -- before wall_s: SQLite 3.40 checks the integrity of such
-  wall_s  REAL NOT NULL,                -- tables rightly only where the key's columns come first
-  PRIMARY KEY (point, started, host)
 ) STRICT, WITHOUT ROWID;
 )sql";
 

@@ -57,9 +57,36 @@ std::string view_of_runs(const Database& database) {
     if (places != found.end()) found.erase(places);
   }
   for (const auto& [name, places] : found) add(name, places);
-  sql += ", (SELECT min(wall_s) FROM runs WHERE runs.point = points.point) AS wall_time_s";
-  return sql + " FROM points" + joins;
+  // Once a point, and left out by SQLite where nobody asks for it.
+  return sql + ", attempts.wall_s AS wall_time_s FROM points" + joins +
+         " LEFT JOIN attempts ON attempts.point = points.point AND attempts.n = 0";
 }
+
+/// The best result of each kind by each metric that has a better end: times are best where they are
+/// least, rates where they are most. Asked for one metric, SQLite looks at that alone.
+std::string view_of_best(const Database& database) {
+  std::string sql;
+  for (const std::string& table : metrics_tables(database)) {
+    for (const std::string& column : columns_of(database, table)) {
+      const MetricInfo* metric = find_metric(column);
+      if (metric == nullptr || metric->follows == Follows::kNothing) continue;
+      const bool least = metric->follows == Follows::kTime;
+      const std::string best = std::string(least ? "min(" : "max(") + sql_name(column) + ")";
+      sql += sql.empty() ? "CREATE VIEW v_best AS " : " UNION ALL ";
+      sql += "SELECT '" + column + "' AS metric, '" + (least ? "least" : "most") + "' AS best, " +
+             best + " AS value, '" + metric->unit + "' AS unit, experiment, name, identity FROM " +
+             sql_name(table) + " JOIN points USING (point) WHERE status = 'ok' HAVING " + best +
+             " IS NOT NULL";
+    }
+  }
+  return sql.empty() ? "CREATE VIEW v_best AS SELECT NULL AS metric WHERE 0" : sql;
+}
+
+/// Failures with their last attempt: the other columns of a group are those of the row with max(n).
+constexpr const char* kFailures = R"sql(CREATE VIEW v_failures AS
+SELECT identity, experiment, name, reason, count(*) AS attempts, max(n) AS last, started, host,
+  wall_s, user_s, system_s, peak_bytes, attempts.exit_code, signal, stderr, engine_version
+FROM points JOIN attempts USING (point) WHERE status = 'failed' GROUP BY points.point)sql";
 
 void update_view(Database& database, const std::string& name, const std::string& sql) {
   if (database.text("SELECT sql FROM sqlite_schema WHERE name = '" + name + "'") == sql) return;
@@ -71,15 +98,24 @@ void update_view(Database& database, const std::string& name, const std::string&
 
 std::vector<std::string> columns_of(const Database& database, const std::string& table) {
   std::vector<std::string> columns;
-  Statement select = database.prepare("SELECT name FROM pragma_table_info(?)");
+  for (auto& [name, type] : column_types(database, table)) columns.push_back(std::move(name));
+  return columns;
+}
+
+std::vector<std::pair<std::string, std::string>> column_types(const Database& database,
+                                                              const std::string& table) {
+  std::vector<std::pair<std::string, std::string>> columns;
+  Statement select = database.prepare("SELECT name, type FROM pragma_table_info(?)");
   select.bind(1, table);
-  while (select.step()) columns.push_back(select.text(0));
+  while (select.step()) columns.emplace_back(select.text(0), select.text(1));
   return columns;
 }
 
 void update_views(Database& database) {
   update_view(database, "v_runs", view_of_runs(database));
   update_view(database, "v_parameters", kParameters);
+  update_view(database, "v_best", view_of_best(database));
+  update_view(database, "v_failures", kFailures);
 }
 
 }  // namespace orrery

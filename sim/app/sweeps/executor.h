@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,10 +17,21 @@ struct PointRange {
   std::size_t last = 0;
 };
 
+/// What a point took of the process that it ran in.
+struct PointUse {
+  double wall_s = 0;
+  double user_s = 0,
+         system_s = 0;           ///< CPU; where the process died with the point: all that it took
+  std::int64_t peak_bytes = 0;   ///< largest resident memory of the process until then
+  int signal = 0;                ///< signal that ended the process; 0: none
+  std::string stderr_tail = {};  ///< end of what the process said of a point that it died with
+};
+
 /// What became of one point: what its work returned, or why it returned nothing.
 struct PointOutcome {
   std::size_t point = 0;
   std::variant<std::string, Failure> result;
+  PointUse use = {};
 };
 
 /// Runs points elsewhere than in this process. A crash costs the point that it happened in.

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/app/sweeps/worker_stderr.h"
+
 namespace orrery {
 namespace {
 
@@ -38,7 +41,29 @@ struct FrameHead {
   std::uint64_t point = 0;
   std::uint64_t code = 0;  ///< exit code of a failure, whose message the text is; 0: none
   std::uint64_t size = 0;
+  double wall_s = 0, user_s = 0, system_s = 0;
+  std::int64_t peak_bytes = 0;
 };
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
+}
+
+PointUse use_of(const rusage& usage) {
+  constexpr std::int64_t kUnit = 1024;  // of ru_maxrss (getrusage(2))
+  return {0, seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_maxrss * kUnit};
+}
+
+PointUse own_use() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return use_of(usage);
+}
 
 [[noreturn]] void fail(const char* what) {
   throw ResourceError(std::string(what) + ": " + std::strerror(errno));
@@ -68,11 +93,21 @@ bool receive_all(int file, void* data, std::size_t size) {
   return true;
 }
 
+/// The point that a worker is on, in memory that both processes have.
+struct Current {
+  std::atomic<std::uint64_t> point{0};
+  std::atomic<std::int64_t> begin_ns{0};  ///< when it began, on the machine's steady clock
+
+  void set(std::size_t to) {
+    begin_ns.store(now_ns());
+    point.store(to);
+  }
+};
+
 /// What runs in a worker.
 class WorkerLoop {
  public:
-  WorkerLoop(int file, std::atomic<std::uint64_t>& current,
-             const std::function<std::string(std::size_t)>& work)
+  WorkerLoop(int file, Current& current, const std::function<std::string(std::size_t)>& work)
       : file_(file), current_(current), work_(work) {}
 
   /// Until there is nothing more to do, or nobody who wants it done.
@@ -89,8 +124,11 @@ class WorkerLoop {
 
  private:
   void one(std::size_t point) {
-    current_.store(point);
-    FrameHead head{point, 0, 0};
+    WorkerStderr::begin_point();
+    current_.set(point);
+    const PointUse before = own_use();
+    FrameHead head;
+    head.point = point;
     std::string text;
     try {
       text = work_(point);
@@ -100,6 +138,11 @@ class WorkerLoop {
       text = failure.message;
     }
     head.size = text.size();
+    const PointUse after = own_use();
+    head.wall_s = 1e-9 * static_cast<double>(now_ns() - current_.begin_ns.load());
+    head.user_s = after.user_s - before.user_s;
+    head.system_s = after.system_s - before.system_s;
+    head.peak_bytes = after.peak_bytes;
     told_texts_.append(reinterpret_cast<const char*>(&head), sizeof head).append(text);
   }
 
@@ -111,7 +154,7 @@ class WorkerLoop {
   }
 
   int file_;
-  std::atomic<std::uint64_t>& current_;
+  Current& current_;
   const std::function<std::string(std::size_t)>& work_;
   std::string told_texts_;  ///< outcomes that the parent does not know yet
   Clock::time_point told_ = Clock::now();
@@ -133,27 +176,30 @@ Failure failure_of(int status) {
 class LocalWorkers::CurrentPoint {
  public:
   CurrentPoint()
-      : page_(::mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+      : page_(::mmap(nullptr, sizeof(Current), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                     -1, 0)) {
     if (page_ == MAP_FAILED) fail("cannot share memory with a worker");
-    point_ = new (page_) std::atomic<std::uint64_t>(0);
+    new (page_) Current;
   }
-  ~CurrentPoint() { ::munmap(page_, sizeof(std::atomic<std::uint64_t>)); }
+  ~CurrentPoint() { ::munmap(page_, sizeof(Current)); }
   CurrentPoint(const CurrentPoint&) = delete;
   CurrentPoint& operator=(const CurrentPoint&) = delete;
 
-  std::atomic<std::uint64_t>& place() { return *point_; }
-  std::size_t get() const { return static_cast<std::size_t>(point_->load()); }
+  Current& place() { return *static_cast<Current*>(page_); }
+  std::size_t get() { return static_cast<std::size_t>(place().point.load()); }
+  double seconds_since_begin() {
+    return 1e-9 * static_cast<double>(now_ns() - place().begin_ns.load());
+  }
 
  private:
   void* page_;
-  std::atomic<std::uint64_t>* point_;
 };
 
 struct LocalWorkers::Worker {
   pid_t process = 0;  ///< 0: none
   int file = -1;
   CurrentPoint current;
+  WorkerStderr said;
   std::vector<std::size_t> given;  ///< points without outcome yet, in order
   std::string received;            ///< the beginning of an outcome
 };
@@ -200,6 +246,7 @@ void LocalWorkers::start(Worker& worker) {
     ::close(ends[0]);
     for (const auto& other : workers_)
       if (other->file >= 0) ::close(other->file);
+    worker.said.redirect();
     WorkerLoop(ends[1], worker.current.place(), work_).run();
     std::fflush(nullptr);
     ::_exit(0);  // without the parent's exit handlers
@@ -219,7 +266,7 @@ void LocalWorkers::feed(Worker& worker) {
   next.first = part.last;
   if (next.first == next.last) ranges_.pop_front();
   for (std::size_t point = part.first; point < part.last; ++point) worker.given.push_back(point);
-  worker.current.place().store(part.first);
+  worker.current.place().set(part.first);
   send_all(worker.file, reinterpret_cast<const char*>(&part), sizeof part);  // else it is buried
 }
 
@@ -260,11 +307,12 @@ void LocalWorkers::receive(Worker& worker, std::vector<PointOutcome>& outcomes) 
     std::string text(rest.substr(sizeof head, static_cast<std::size_t>(head.size)));
     rest.remove_prefix(sizeof head + static_cast<std::size_t>(head.size));
     worker.given.erase(worker.given.begin());
+    const PointUse use{head.wall_s, head.user_s, head.system_s, head.peak_bytes};
     if (head.code == 0) {
-      outcomes.push_back({static_cast<std::size_t>(head.point), std::move(text)});
+      outcomes.push_back({static_cast<std::size_t>(head.point), std::move(text), use});
     } else {
-      outcomes.push_back({static_cast<std::size_t>(head.point),
-                          Failure{static_cast<ExitCode>(head.code), std::move(text)}});
+      const Failure failure{static_cast<ExitCode>(head.code), std::move(text)};
+      outcomes.push_back({static_cast<std::size_t>(head.point), failure, use});
     }
   }
   worker.received.erase(0, worker.received.size() - rest.size());
@@ -273,13 +321,18 @@ void LocalWorkers::receive(Worker& worker, std::vector<PointOutcome>& outcomes) 
 /// The point that a dead worker was on has failed; what it was given besides is done by another.
 void LocalWorkers::bury(Worker& worker, std::vector<PointOutcome>& outcomes) {
   int status = 0;
-  while (::waitpid(worker.process, &status, 0) < 0 && errno == EINTR) {
+  rusage usage{};
+  while (::wait4(worker.process, &status, 0, &usage) < 0 && errno == EINTR) {
   }
   ::close(worker.file);
+  PointUse use = use_of(usage);
+  use.wall_s = worker.current.seconds_since_begin();
+  use.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  use.stderr_tail = worker.said.take();
   const std::size_t current = worker.current.get();
   for (const std::size_t point : worker.given) {
     if (point == current) {
-      outcomes.push_back({point, failure_of(status)});
+      outcomes.push_back({point, failure_of(status), use});
     } else {
       ranges_.push_front({point, point + 1});
     }

@@ -109,7 +109,7 @@ class SweepRun {
     });
     workers.submit({0, missing.size()});
     for (auto outcomes = workers.poll(); !outcomes.empty(); outcomes = workers.poll()) {
-      for (PointOutcome& outcome : outcomes) take(missing[outcome.point], outcome.result);
+      for (PointOutcome& outcome : outcomes) take(missing[outcome.point], outcome);
       if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
     }
     save();
@@ -123,7 +123,8 @@ class SweepRun {
     return record;
   }
 
-  void take(std::size_t i, const std::variant<std::string, Failure>& result) {
+  void take(std::size_t i, const PointOutcome& outcome) {
+    const auto& result = outcome.result;
     const SweepPoint& point = sweep_.points[i];
     const PointGroup& group = *sweep_.groups[point.group];
     const auto* failure = std::get_if<Failure>(&result);
@@ -137,7 +138,13 @@ class SweepRun {
       run.record = without_result(i, RunStatus::kFailed, failure->message);
       run.times = times_now();
       run.times.exit_code = static_cast<int>(failure->code);
+      run.times.wall_s = outcome.use.wall_s;
     }
+    run.times.signal = outcome.use.signal;
+    run.times.user_s = outcome.use.user_s;
+    run.times.system_s = outcome.use.system_s;
+    run.times.peak_bytes = outcome.use.peak_bytes;
+    run.times.stderr_tail = outcome.use.stderr_tail;
     run.record.base = group.configuration();
     run.record.varied = group.varied(point.settings);
     run.record.experiment = group.kind();

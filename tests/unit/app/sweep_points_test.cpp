@@ -200,6 +200,39 @@ TEST(Workers, ADeathCostsThePointItHappenedInAndNoOther) {
   }
 }
 
+TEST(Workers, ADeathKeepsItsSignalWhatItTookAndItsLastWords) {
+  LocalWorkers workers(1, [](std::size_t i) -> std::string {
+    std::fprintf(stderr, "words of %zu\n", i);
+    if (i != 2) return "done";
+    const std::string many(10000, 'x');
+    std::fputs(many.c_str(), stderr);
+    std::vector<char> memory(64'000'000, 'm');
+    volatile char last = 0;
+    for (int round = 0; round < 5; ++round)
+      for (const char c : memory) last = static_cast<char>(last + c);
+    std::fputs("the last words \xc3\xa4\x1b\n", stderr);
+    ::raise(SIGKILL);
+    return "";
+  });
+  workers.submit({0, 4});
+  std::vector<PointOutcome> all;
+  for (auto some = workers.poll(); !some.empty(); some = workers.poll())
+    for (PointOutcome& outcome : some) all.push_back(std::move(outcome));
+  ASSERT_EQ(all.size(), 4U);
+  for (const PointOutcome& outcome : all) {
+    const bool died = outcome.point == 2;
+    EXPECT_EQ(outcome.use.signal, died ? SIGKILL : 0);
+    EXPECT_EQ(outcome.use.stderr_tail.empty(), !died);
+    EXPECT_GT(outcome.use.peak_bytes, died ? 60'000'000 : 1'000'000);
+    if (!died) continue;
+    EXPECT_GT(outcome.use.user_s, 0.01);
+    EXPECT_GE(outcome.use.wall_s, 0.01);
+    EXPECT_EQ(outcome.use.stderr_tail.size(), 4096U + 3) << "a control character is four";
+    EXPECT_TRUE(outcome.use.stderr_tail.ends_with("xthe last words ??\\x1b\n"));
+    EXPECT_THAT(outcome.use.stderr_tail, testing::Not(testing::HasSubstr("words of 1")));
+  }
+}
+
 TEST(Workers, RunManyPointsInOneProcess) {
   LocalWorkers workers(2, [](std::size_t) { return std::to_string(::getpid()); });
   workers.submit({0, 200});

@@ -274,9 +274,10 @@ TEST(ResultStore, NoticesAChangedTileResult) {
 }
 
 /// A store as older programs wrote it.
-void make_old_store(const std::filesystem::path& path, const std::string& changes = "") {
+void make_old_store(const std::filesystem::path& path, const std::string& changes = "",
+                    const std::string& version = "3") {
   Database old(path, Database::Mode::kCreate);
-  old.execute(content(ORRERY_SOURCE_DIR "/tests/unit/store/versions/3.sql").c_str());
+  old.execute(content(ORRERY_SOURCE_DIR "/tests/unit/store/versions/" + version + ".sql").c_str());
   old.execute(changes.c_str());
 }
 
@@ -307,24 +308,54 @@ TEST(ResultStore, AStoreOfVersionThreeIsMigratedAndServesNoPointOfToday) {
   EXPECT_EQ(store.database()->integer(
                 "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old_%' OR name = 'metrics'"),
             0);
+  store.save(example_record("new"), example_times());
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("PRAGMA foreign_keys = ON; DELETE FROM points");
+  EXPECT_TRUE(store.all().empty());
+  store.verify();
 }
 
-TEST(ResultStore, AStoreOfVersionFourIsReadAsItIsAndGetsTheTablesOfRows) {
-  const TemporaryFolder folder;
-  {
+TEST(ResultStore, StoresOfVersionsFourAndFiveAreReadAsTheyAreAndServeTheirPoints) {
+  const std::string four = "DROP TABLE requests; DROP TABLE samples; PRAGMA user_version = 4";
+  for (const std::string& changes : {std::string(), four}) {
+    const TemporaryFolder folder;
+    make_old_store(folder / "r.db", changes, "5");
+    const ResultStore before = ResultStore::open_read_only(folder / "r.db");
+    const std::vector<RunRecord> old = before.all();
+    ASSERT_EQ(old.size(), 2U);
+    EXPECT_TRUE(before.contains(old[0].identity));
+    const std::vector<RunTimes> times = before.times(old[0].identity);
+    ASSERT_EQ(times.size(), 1U);
     ResultStore store = ResultStore::open(folder / "r.db");
-    store.save(example_record(), example_times());
+    store.save(example_record("new"), example_times());
+    EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+    EXPECT_EQ(to_json(*store.find(old[0].identity)).dump(), to_json(old[0]).dump()) << "to the bit";
+    EXPECT_EQ(store.times(old[0].identity).at(0).started, times[0].started);
+    EXPECT_EQ(store.database()->integer("SELECT count(*) FROM requests"), 0);
+    EXPECT_EQ(store.database()->integer("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'"),
+              0);
+    EXPECT_EQ(store.database()->integer("SELECT count(*) FROM v_runs WHERE wall_time_s > 0"), 3);
+    store.verify();
   }
-  Database(folder / "r.db", Database::Mode::kWrite)
-      .execute("DROP TABLE requests; DROP TABLE samples; PRAGMA user_version = 4");
-  const std::string identity = example_record().identity;
-  EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").contains(identity));
+}
+
+TEST(ResultStore, RunsOfOlderVersionsAreTheAttemptsOfPointsInTheirOrder) {
+  const TemporaryFolder folder;
+  make_old_store(folder / "r.db",
+                 "UPDATE points SET status = 'failed', exit_code = 6 WHERE point = 1;"
+                 "UPDATE runs SET started = '2026-01-02' WHERE point = 1;"
+                 "INSERT INTO runs VALUES (1, '2026-01-01', 'other', 0.5)",
+                 "5");
   ResultStore store = ResultStore::open(folder / "r.db");
   store.save(example_record("new"), example_times());
-  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
-  EXPECT_TRUE(store.contains(identity));
-  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM requests"), 0);
-  store.verify();
+  Statement failure = store.database()->prepare(
+      "SELECT attempts, last, started, exit_code, signal FROM v_failures");
+  ASSERT_TRUE(failure.step());
+  EXPECT_EQ(failure.integer(0), 2);
+  EXPECT_EQ(failure.integer(1), 1);
+  EXPECT_EQ(failure.text(2), "2026-01-02");
+  EXPECT_EQ(failure.integer(3), 6);
+  EXPECT_EQ(failure.integer(4), 0);
 }
 
 TEST(ResultStore, RowsComeBackToTheBitAndCountInTheDigest) {
@@ -440,6 +471,41 @@ TEST(ResultStore, AFailureKeepsItsExitCode) {
   EXPECT_EQ(store.database()->integer("SELECT exit_code FROM points"), 6);
 }
 
+TEST(ResultStore, AttemptsOfAFailureStayWithTheResultThatReplacesIt) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  RunRecord failed = example_record();
+  failed.status = RunStatus::kFailed;
+  failed.reason = "killed";
+  RunTimes killed = {"2025-11-03T09:12:44.120Z", 1.5, "node1", 6, 9};
+  killed.user_s = 1.25;
+  killed.system_s = 0.25;
+  killed.peak_bytes = 1 << 20;
+  killed.stderr_tail = "the last words";
+  store.save(failed, killed);
+  Statement failure = store.database()->prepare(
+      "SELECT reason, attempts, signal, user_s, system_s, peak_bytes, stderr FROM v_failures");
+  ASSERT_TRUE(failure.step());
+  EXPECT_EQ(failure.text(0), "killed");
+  EXPECT_EQ(failure.integer(1), 1);
+  EXPECT_EQ(failure.integer(2), 9);
+  EXPECT_EQ(failure.real(3), 1.25);
+  EXPECT_EQ(failure.real(4), 0.25);
+  EXPECT_EQ(failure.integer(5), 1 << 20);
+  EXPECT_EQ(failure.text(6), "the last words");
+  failure.reset();
+  EXPECT_EQ(store.save(example_record(), {"2025-11-04T09:12:44.120Z", 2.5, "node2"}),
+            SaveOutcome::kReplacedFailure);
+  const std::vector<RunTimes> attempts = store.times("id");
+  ASSERT_EQ(attempts.size(), 2U);
+  EXPECT_EQ(attempts[0].signal, 9);
+  EXPECT_EQ(attempts[0].stderr_tail, "the last words");
+  EXPECT_EQ(attempts[1].host, "node2");
+  EXPECT_EQ(attempts[1].signal, 0);
+  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM v_failures"), 0);
+  store.verify();
+}
+
 TEST(ResultStore, NoticesAChangedLink) {
   const TemporaryFolder folder;
   { ResultStore::open(folder / "r.db").save(example_record("r"), example_times()); }
@@ -481,6 +547,32 @@ TEST(ResultStore, AnswersOneLineQuestions) {
   EXPECT_TRUE(best.is_null(5));
 }
 
+const DeclaredMetric kStep{{"step_time_s", "s", "a step", "training", Follows::kTime}};
+const DeclaredMetric kTokens{{"tokens_per_s", "tokens/s", "a rate", "training", Follows::kRate}};
+
+TEST(ResultStore, ShowsTheBestOfEachMetricThatHasABetterEnd) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  for (const auto& [identity, time] :
+       {std::pair{"slow", 2.0}, std::pair{"fast", 1.0}, std::pair{"wrong", 0.5}}) {
+    RunRecord record = example_record(identity, time);
+    record.metrics.push_back({"tokens_per_s", 8 / time, "tokens/s"});
+    if (identity == std::string("wrong")) record.status = RunStatus::kInfeasible;
+    store.save(record, example_times());
+  }
+  Statement best =
+      store.database()->prepare("SELECT metric, best, value, identity FROM v_best ORDER BY metric");
+  for (const auto& [metric, end, value] :
+       {std::tuple{"step_time_s", "least", 1.0}, std::tuple{"tokens_per_s", "most", 8.0}}) {
+    ASSERT_TRUE(best.step());
+    EXPECT_EQ(best.text(0), metric);
+    EXPECT_EQ(best.text(1), end);
+    EXPECT_EQ(best.real(2), value);
+    EXPECT_EQ(best.text(3), "fast");
+  }
+  EXPECT_FALSE(best.step());
+}
+
 TEST(ResultStore, QuestionsUseIndexes) {
   const TemporaryFolder folder;
   ResultStore store = ResultStore::open(folder / "r.db");
@@ -497,6 +589,13 @@ TEST(ResultStore, QuestionsUseIndexes) {
   EXPECT_THAT(plan("SELECT * FROM metrics_training WHERE point = 1"),
               HasSubstr("USING INTEGER PRIMARY KEY"));
   EXPECT_THAT(plan("SELECT step_time_s FROM v_runs WHERE identity = 'x'"), Not(HasSubstr("SCAN")));
+  EXPECT_THAT(plan("SELECT wall_time_s FROM v_runs"), Not(HasSubstr("CORRELATED")));
+  EXPECT_THAT(plan("SELECT step_time_s FROM v_runs"), Not(HasSubstr("attempts")))
+      << "not asked for";
+  EXPECT_THAT(
+      plan("SELECT status, experiment, engine_version, count(*) FROM points GROUP BY 1, 2, 3"),
+      HasSubstr("USING COVERING INDEX points_by_status"));
+  EXPECT_THAT(plan("SELECT * FROM v_failures"), HasSubstr("SEARCH points USING INDEX"));
 }
 
 }  // namespace
