@@ -27,6 +27,7 @@ PublishedComparison compare(const PublishedPoint& point) {
     c.predicted = metric->value;
     if (record.status == RunStatus::kInfeasible) c.misfit = record.reason;
     c.error = c.predicted / point.measured - 1;
+    c.interval = metric->interval;
     c.provenance = record.provenance;
   } catch (const PointFailure& failure) {
     c.reason = failure.what();
@@ -37,6 +38,10 @@ PublishedComparison compare(const PublishedPoint& point) {
 }  // namespace
 
 bool PublishedComparison::ok() const { return reason.empty() && std::abs(error) <= row.tolerance; }
+
+bool PublishedComparison::inside() const {
+  return interval && interval->first <= measured && measured <= interval->second;
+}
 
 std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files,
                                                    const RowDone& done) {
@@ -54,17 +59,30 @@ std::vector<PublishedComparison> compare_published(const std::vector<std::string
 
 PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons) {
   PublishedSummary summary;
+  std::vector<double> spreads;
   for (const PublishedComparison& c : comparisons) {
     ++summary.rows;
     if (!c.ok()) ++summary.off;
     if (!c.reason.empty()) continue;
     ++summary.predicted;
     summary.mean_absolute += std::abs(c.error);
+    summary.bias += c.error;
+    if (c.inside()) ++summary.inside;
+    if (c.interval) spreads.push_back(c.interval->second / c.interval->first);
     if (!summary.worst_id.empty() && std::abs(c.error) <= std::abs(summary.worst)) continue;
     summary.worst = c.error;
     summary.worst_id = c.row.id;
   }
-  if (summary.predicted > 0) summary.mean_absolute /= static_cast<double>(summary.predicted);
+  if (summary.predicted > 0) {
+    summary.mean_absolute /= static_cast<double>(summary.predicted);
+    summary.bias /= static_cast<double>(summary.predicted);
+  }
+  summary.intervals = spreads.size();
+  if (!spreads.empty()) {
+    const auto middle = spreads.begin() + static_cast<std::ptrdiff_t>(spreads.size() / 2);
+    std::nth_element(spreads.begin(), middle, spreads.end());
+    summary.spread = *middle;
+  }
   return summary;
 }
 

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "validation/checks/published.h"
@@ -18,10 +20,13 @@ struct PublishedComparison {
   std::string reason;   ///< why there is no prediction
   std::string misfit;   ///< the prediction is of a step that is said not to fit: by how much
   double predicted = 0;
-  double error = 0;  ///< predicted / measured - 1
+  double error = 0;                                   ///< predicted / measured - 1
+  std::optional<std::pair<double, double>> interval;  ///< p10, p90 of the prediction
   nlohmann::ordered_json provenance = nullptr;
 
   bool ok() const;
+  /// Whether the measured value is in the interval, which four of five should be.
+  bool inside() const;
 };
 
 /// Hears of each row that is done, and of how many there are.
@@ -37,10 +42,14 @@ struct PublishedSummary {
   std::string source;  ///< document that all of them are from; empty: several
   std::size_t rows = 0;
   std::size_t predicted = 0;
-  double mean_absolute = 0;  ///< error of those with a prediction
-  double worst = 0;          ///< worst signed error
-  std::string worst_id;      ///< empty: none has a prediction
-  std::size_t off = 0;       ///< rows outside their tolerance, or without a prediction
+  double mean_absolute = 0;   ///< error of those with a prediction
+  double bias = 0;            ///< mean signed error of those with a prediction
+  double worst = 0;           ///< worst signed error
+  std::string worst_id;       ///< empty: none has a prediction
+  std::size_t off = 0;        ///< rows outside their tolerance, or without a prediction
+  std::size_t intervals = 0;  ///< predictions with an interval
+  std::size_t inside = 0;     ///< those whose interval has the measured value
+  double spread = 0;          ///< median p90 over p10
 };
 
 PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons);

@@ -21,11 +21,15 @@ void print_sources(const std::vector<PublishedSummary>& sources) {
   Table table({{"source"},
                {"n", Table::Align::kRight},
                {"mean absolute error", Table::Align::kRight},
-               {"worst", Table::Align::kRight}});
+               {"bias", Table::Align::kRight},
+               {"worst", Table::Align::kRight},
+               {"in p10 to p90", Table::Align::kRight}});
   for (const PublishedSummary& s : sources) {
     const bool any = s.predicted > 0;
-    table.add_row({s.source, std::to_string(s.rows), any ? format_percent(s.mean_absolute) : "-",
-                   any ? format_difference(s.worst) : "-"});
+    table.add_row(
+        {s.source, std::to_string(s.rows), any ? format_percent(s.mean_absolute) : "-",
+         any ? format_difference(s.bias) : "-", any ? format_difference(s.worst) : "-",
+         s.intervals > 0 ? std::to_string(s.inside) + " of " + std::to_string(s.intervals) : "-"});
   }
   print(table, std::cout);
 }

@@ -28,19 +28,27 @@ std::string note_of(const PublishedComparison& c) {
   return off + (off.empty() || misfit.empty() ? "" : "; ") + misfit;
 }
 
+/// The interval of a prediction, and whether the measured value is in it.
+std::string interval_of(const PublishedComparison& c, const std::string& unit) {
+  if (!c.interval) return "-";
+  return format_si(c.interval->first, unit) + " to " + format_si(c.interval->second, unit) +
+         (c.inside() ? ", in" : "");
+}
+
 void print_rows(const std::vector<PublishedComparison>& comparisons) {
   Table table({{"id"},
                {"metric"},
                {"predicted", Align::kRight},
                {"measured", Align::kRight},
                {"error", Align::kRight},
+               {"p10 to p90"},
                {"note"}});
   for (const PublishedComparison& c : comparisons) {
     const std::string unit = find_metric(c.row.metric)->unit;
     const bool has = c.reason.empty();
     table.add_row({c.row.id, c.row.metric, has ? format_si(c.predicted, unit) : "-",
                    format_si(c.measured, unit), has ? format_difference(c.error) : "-",
-                   has ? note_of(c) : c.reason});
+                   has ? interval_of(c, unit) : "-", has ? note_of(c) : c.reason});
   }
   print(table, std::cout);
 }
@@ -57,7 +65,12 @@ void print(const std::vector<PublishedComparison>& comparisons, const PublishedS
             << format_percent(summary.mean_absolute);
   if (!summary.worst_id.empty())
     std::cout << ", worst " << format_difference(summary.worst) << " (" << summary.worst_id << ")";
-  std::cout << ", " << summary.off << " outside their tolerance\n";
+  std::cout << ", " << summary.off << " outside their tolerance";
+  if (summary.intervals > 0)
+    std::cout << ", " << summary.inside << " of " << summary.intervals
+              << " in p10 to p90, which are " << format_percent(summary.spread - 1)
+              << " apart in the median";
+  std::cout << "\n";
 }
 
 nlohmann::ordered_json report(const std::vector<PublishedComparison>& comparisons,
@@ -71,6 +84,8 @@ nlohmann::ordered_json report(const std::vector<PublishedComparison>& comparison
                        {"predicted", has ? nlohmann::ordered_json(c.predicted) : nullptr},
                        {"measured", c.measured},
                        {"error", has ? nlohmann::ordered_json(c.error) : nullptr},
+                       {"p10", c.interval ? nlohmann::ordered_json(c.interval->first) : nullptr},
+                       {"p90", c.interval ? nlohmann::ordered_json(c.interval->second) : nullptr},
                        {"provenance", c.provenance},
                        {"source", c.row.source},
                        {"reason", c.reason},
