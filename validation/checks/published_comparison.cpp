@@ -4,34 +4,32 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
 namespace {
 
-PublishedComparison compare(const PublishedPoint& point) {
+PublishedComparison compare(const PublishedPoint& point, const PointOutcome& outcome) {
   PublishedComparison c;
   c.row = point.row;
   c.measured = point.measured;
-  try {
-    SimulateOptions options;
-    options.beyond_memory = true;
-    const RunRecord record = simulate_isolated(point.loaded, options).record;
-    const Metric* metric = record.find(point.row.metric);
-    if (metric == nullptr) {
-      c.reason = record.reason.empty() ? "the experiment has no metric " + point.row.metric
-                                       : record.reason;
-      return c;
-    }
-    c.predicted = metric->value;
-    if (record.status == RunStatus::kInfeasible) c.misfit = record.reason;
-    c.error = c.predicted / point.measured - 1;
-    c.interval = metric->interval;
-    c.provenance = record.provenance;
-  } catch (const PointFailure& failure) {
-    c.reason = failure.what();
+  if (const auto* failure = std::get_if<Failure>(&outcome.result)) {
+    c.reason = failure->message;
+    return c;
   }
+  const RunRecord record = timed_record(std::get<std::string>(outcome.result)).record;
+  const Metric* metric = record.find(point.row.metric);
+  if (metric == nullptr) {
+    c.reason =
+        record.reason.empty() ? "the experiment has no metric " + point.row.metric : record.reason;
+    return c;
+  }
+  c.predicted = metric->value;
+  if (record.status == RunStatus::kInfeasible) c.misfit = record.reason;
+  c.error = c.predicted / point.measured - 1;
+  c.interval = metric->interval;
+  c.provenance = record.provenance;
   return c;
 }
 
@@ -44,15 +42,24 @@ bool PublishedComparison::inside() const {
 }
 
 std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files,
-                                                   const RowDone& done) {
+                                                   const RowDone& done, std::size_t jobs) {
   std::vector<PublishedPoint> points;
   for (const std::string& file : files) {
     for (PublishedPoint& point : load_published(file)) points.push_back(std::move(point));
   }
-  std::vector<PublishedComparison> comparisons;
-  for (const PublishedPoint& point : points) {
-    comparisons.push_back(compare(point));
-    if (done) done(points.size(), point.row.id);
+  LocalWorkers workers(jobs, [&points](std::size_t place) {
+    SimulateOptions options;
+    options.beyond_memory = true;
+    return to_bytes(simulate_timed(points[place].loaded, options));
+  });
+  workers.submit({0, points.size()});
+  std::vector<PublishedComparison> comparisons(points.size());
+  for (auto outcomes = workers.poll(); !outcomes.empty(); outcomes = workers.poll()) {
+    for (const PointOutcome& outcome : outcomes) {
+      const PublishedPoint& point = points[outcome.point];
+      comparisons[outcome.point] = compare(point, outcome);
+      if (done) done(points.size(), point.row.id);
+    }
   }
   return comparisons;
 }

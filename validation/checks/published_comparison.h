@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/app/sweeps/local_workers.h"
 #include "validation/checks/published.h"
 
 namespace orrery {
@@ -32,10 +33,12 @@ struct PublishedComparison {
 /// Hears of each row that is done, and of how many there are.
 using RowDone = std::function<void(std::size_t rows, const std::string& id)>;
 
-/// Runs the experiments of files of published rows.
+/// Runs the experiments of files of published rows, `jobs` at a time, in other processes: a crash
+/// costs one row.
 /// @throws config::ConfigError with everything that is wrong
 std::vector<PublishedComparison> compare_published(const std::vector<std::string>& files,
-                                                   const RowDone& done = nullptr);
+                                                   const RowDone& done = nullptr,
+                                                   std::size_t jobs = available_processors());
 
 /// Errors of several rows.
 struct PublishedSummary {
