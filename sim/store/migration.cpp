@@ -7,6 +7,7 @@
 #include "sim/store/old_records.h"
 #include "sim/store/record_writer.h"
 #include "sim/store/schema.h"
+#include "sim/store/seal.h"
 
 namespace orrery {
 namespace {
@@ -65,6 +66,8 @@ void update_tables(Database& database) {
     database.execute(kAttemptSchema);
     database.execute(kRunsToAttempts);
     database.execute(kStatusIndex);
+    database.execute("ALTER TABLE points ADD COLUMN seal TEXT NOT NULL DEFAULT ''");
+    Seal(database).put_all(database);
     set_version(database);
     return;
   }

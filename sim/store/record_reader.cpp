@@ -8,6 +8,7 @@
 
 #include "sim/results/record_bytes.h"
 #include "sim/store/record_writer.h"
+#include "sim/units/sha256.h"
 
 namespace orrery {
 namespace {
@@ -49,8 +50,10 @@ RecordReader::RecordReader(Database& database)
                                 "WHERE point = ? ORDER BY position")),
       links_(database.prepare("SELECT name, links, bytes, busy_share, peak_share FROM links "
                               "WHERE point = ? AND scope = ? ORDER BY position")) {
-  constexpr std::int64_t kFirstWithRows = 5;
-  if (database.integer("PRAGMA user_version") < kFirstWithRows) return;
+  constexpr std::int64_t kFirstWithRows = 5, kFirstWithSeals = 6;
+  const std::int64_t version = database.integer("PRAGMA user_version");
+  if (version >= kFirstWithSeals) seal_.emplace(database);
+  if (version < kFirstWithRows) return;
   for (const RowTableKind& kind : kRowTables) {
     std::string names;
     for (std::size_t i = 0; i < kind.width; ++i)
@@ -64,7 +67,11 @@ std::optional<RunStatus> RecordReader::status(std::string_view identity) {
   status_.reset();
   status_.bind(1, identity);
   std::optional<RunStatus> status;
-  if (status_.step()) status = run_status_from(status_.text(0));
+  try {
+    if (status_.step()) status = run_status_from(status_.text(0));
+  } catch (const std::logic_error& error) {
+    throw StoreError(StoreFault::kCorrupt, "result " + std::string(identity) + ": " + error.what());
+  }
   status_.reset();
   return status;
 }
@@ -79,6 +86,7 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   record.name = point_.text(3);
   record.reason = point_.text(5);
   const std::string digest = point_.text(9);
+  const bool sealed = !seal_ || seal_->holds(point_.integer(0), identity);
   try {
     record.status = run_status_from(point_.text(4));
     record.provenance = ordered_json::parse(point_.text(8));
@@ -90,7 +98,7 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   }
   // Only now: all reads of a connection see the state that its first open statement saw.
   point_.reset();
-  if (result_digest(record) != digest) {
+  if (!sealed || result_digest(record) != digest) {
     throw StoreError(StoreFault::kCorrupt, "result " + record.identity + " (" + record.name +
                                                ") does not match its digest");
   }
@@ -141,9 +149,10 @@ std::shared_ptr<const Configuration> RecordReader::configuration(std::int64_t ba
 
 std::shared_ptr<const Configuration> read_configuration(const Database& database,
                                                         std::int64_t base) {
-  Statement select = database.prepare("SELECT json FROM configurations WHERE base = ?");
+  Statement select = database.prepare("SELECT json, hash FROM configurations WHERE base = ?");
   select.bind(1, base);
-  select.step();
+  if (!select.step() || sha256_hex(select.text(0)) != select.text(1))
+    throw StoreError(StoreFault::kCorrupt, "a configuration does not match its hash");
   return std::make_shared<const Configuration>(configuration_of(select.text(0)));
 }
 

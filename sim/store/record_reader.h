@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/results/run_record.h"
+#include "sim/store/seal.h"
 #include "sim/store/sqlite.h"
 
 namespace orrery {
@@ -45,6 +46,7 @@ class RecordReader {
   Values& values(const std::string& experiment, std::int64_t layout);
 
   Database& database_;
+  std::optional<Seal> seal_;  ///< none: the file has no seals
   Statement status_, point_, next_, intervals_, varied_, classes_, links_;
   std::vector<Statement> rows_;  ///< statements by kRowTables; empty: the file has none
   std::map<std::int64_t, std::shared_ptr<const Configuration>> configurations_;

@@ -94,6 +94,7 @@ std::string sql_name(const std::string& name) {
 
 RecordWriter::RecordWriter(Database& database)
     : database_(database),
+      seal_(database),
       find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ? "
                              "AND old_identity IS NULL")),
       point_(database.prepare("INSERT INTO points (identity, experiment, name, status, reason, "
@@ -154,6 +155,7 @@ std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& di
   insert_links(point, "class", record.link_classes);
   insert_links(point, "link", record.links);
   for (const ResultRows& rows : record.rows) insert_rows(point, rows);
+  seal_.put(point);
   return point;
 }
 

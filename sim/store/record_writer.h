@@ -11,6 +11,7 @@
 
 #include "sim/results/run_record.h"
 #include "sim/store/result_store.h"
+#include "sim/store/seal.h"
 #include "sim/store/sqlite.h"
 
 namespace orrery {
@@ -66,6 +67,7 @@ class RecordWriter {
   void insert_links(std::int64_t point, const char* scope, const std::vector<LinkUse>& links);
 
   Database& database_;
+  Seal seal_;
   Statement find_, point_, varied_, interval_, class_, link_, attempt_;
   std::map<std::string, std::vector<Base>> bases_;  ///< last few of records, by kind
   std::map<std::string, Values> values_;            ///< values by kind and layout

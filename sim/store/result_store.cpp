@@ -99,6 +99,13 @@ void ResultStore::Batch::commit() {
 
 SaveOutcome ResultStore::Batch::save(const RunRecord& record, const RunTimes& times,
                                      const std::vector<TileRow>& tiles) {
+  const SaveOutcome outcome = save({record, {times}, kEngineVersion});
+  insert_tiles(*store_.database_, tiles);
+  return outcome;
+}
+
+SaveOutcome ResultStore::Batch::save(const StoredPoint& stored_elsewhere) {
+  const auto& [record, attempts, engine_version] = stored_elsewhere;
   require_valid(record);
   if (record.identity.empty()) throw std::logic_error("a result without identity");
   Database& database = *store_.database_;
@@ -118,10 +125,11 @@ SaveOutcome ResultStore::Batch::save(const RunRecord& record, const RunTimes& ti
   if (stored) outcome = SaveOutcome::kAlreadyThere;
   const std::int64_t point =
       stored ? stored->point
-             : store_.writer_->insert(record, digest, {kEngineVersion, false, times.exit_code});
+             : store_.writer_->insert(
+                   record, digest,
+                   {engine_version, false, attempts.empty() ? 0 : attempts.back().exit_code});
   for (const RunTimes& attempt : earlier) store_.writer_->insert_attempt(point, attempt);
-  store_.writer_->insert_attempt(point, times);
-  insert_tiles(database, tiles);
+  for (const RunTimes& attempt : attempts) store_.writer_->insert_attempt(point, attempt);
   return outcome;
 }
 
@@ -161,6 +169,19 @@ std::optional<RunRecord> ResultStore::find(std::string_view identity) const {
     reader_.reset();  // with what it had open
     throw;
   }
+}
+
+std::optional<StoredPoint> ResultStore::point(std::string_view identity) const {
+  std::optional<RunRecord> record = find(identity);
+  if (!record) return std::nullopt;
+  Statement version = database_->prepare("SELECT engine_version FROM points WHERE identity = ?");
+  version.bind(1, identity).step();
+  return StoredPoint{std::move(*record), times(identity), version.text(0)};
+}
+
+std::optional<std::string> ResultStore::next_identity(std::string_view identity) const {
+  if (!database_ || is_old()) return std::nullopt;
+  return reader().next_identity(identity);
 }
 
 std::vector<RunTimes> ResultStore::times(std::string_view identity) const {

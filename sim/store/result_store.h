@@ -35,6 +35,13 @@ struct RunTimes {
   std::string stderr_tail = {};  ///< end of what the process said before it died
 };
 
+/// A point as a store has it: its result, its executions, and the engine that gave it.
+struct StoredPoint {
+  RunRecord record;
+  std::vector<RunTimes> attempts;
+  std::string engine_version;
+};
+
 enum class SaveOutcome { kAdded, kReplacedFailure, kAlreadyThere };
 
 class RecordReader;
@@ -57,6 +64,8 @@ class ResultStore {
     /// @throws DeterminismError when another result is stored for the identity.
     SaveOutcome save(const RunRecord& record, const RunTimes& times,
                      const std::vector<TileRow>& tiles = {});
+    /// A point of another store with all its executions, likewise.
+    SaveOutcome save(const StoredPoint& point);
     /// After it the results survive the end of this process, however it ends.
     void commit();
 
@@ -92,6 +101,9 @@ class ResultStore {
   std::optional<RunStatus> status(std::string_view identity) const;
   std::optional<RunRecord> find(std::string_view identity) const;
   std::vector<RunTimes> times(std::string_view identity) const;
+  std::optional<StoredPoint> point(std::string_view identity) const;
+  /// The first identity after this one, in order; "" comes before all.
+  std::optional<std::string> next_identity(std::string_view identity) const;
 
   /// In order of identity, one record in memory at a time.
   void for_each(const std::function<void(const RunRecord&)>& visit) const;

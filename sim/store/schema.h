@@ -103,6 +103,7 @@ CREATE TABLE points (
   provenance     TEXT NOT NULL CHECK (json_valid(provenance)),
   engine_version TEXT NOT NULL,
   digest         TEXT NOT NULL,         -- SHA-256 of the results: equal points must agree in it
+  seal           TEXT NOT NULL DEFAULT '',  -- SHA-256 of what else is said of it (seal.h)
   old_identity   TEXT                   -- of points that an older store had: they are kept, and
                                         -- never taken for a point of today
 ) STRICT;
