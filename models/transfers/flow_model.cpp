@@ -11,7 +11,6 @@
 #include "models/collectives/user_algorithm.h"
 #include "models/transfers/flow_record.h"
 #include "models/transfers/group_forms.h"
-#include "models/transfers/host_copy.h"
 #include "models/transfers/load_sink.h"
 #include "models/transfers/payload_capacities.h"
 #include "sim/config/diagnostics.h"
@@ -169,18 +168,17 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer);
-  if (transfer.host) {
-    if (!has_hosts_)
-      throw config::ConfigError("transfer " + transfer.name +
-                                " goes to a host, whose links are not part of the network: "
-                                "host.links");
-    return host_copy(transfer, {*fabric_, capacities_, copy_start_});
-  }
+  if (transfer.host && !has_hosts_)
+    throw config::ConfigError("transfer " + transfer.name +
+                              " goes to a host, whose links are not part of the network: "
+                              "host.links");
+  if (transfer.host) return host_price(transfer);
   for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
     for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
       auto priced = best(transfer, algorithm, protocol);
       if (!priced) continue;
       priced->cost.device = device_load(transfer, *priced);
+      priced->cost.image = image_size(transfer, *priced);
       return *std::move(priced);
     }
   }
@@ -204,9 +202,11 @@ DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer
 
 PricedTransfer FlowModel::price_as(const Transfer& transfer, const PricedTransfer& taken) const {
   check_groups(transfer);
-  if (transfer.host) return host_copy(transfer, {*fabric_, capacities_, copy_start_});
-  if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol)))
+  if (transfer.host) return host_price(transfer);
+  if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol))) {
+    priced->cost.image = image_size(transfer, *priced);
     return *std::move(priced);
+  }
   throw std::logic_error("transfer " + transfer.name + " was never carried by " + taken.algorithm);
 }
 

@@ -14,10 +14,12 @@
 #include "models/transfers/expert_exchange.h"
 #include "models/transfers/group_forms.h"
 #include "models/transfers/protocols.h"
+#include "sim/graph/images.h"
 #include "sim/machine/network.h"
 
 namespace orrery {
 
+class GroupSink;
 class LoadSink;
 
 /// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
@@ -51,6 +53,10 @@ class FlowModel final : public Network {
   /// The price with the algorithm and protocol that were taken on another state of these links.
   /// @throws as price()
   PricedTransfer price_as(const Transfer& transfer, const PricedTransfer& taken) const;
+
+  /// What each image of a transfer loads that has this price: of all together, its loads.
+  std::vector<LinkLoads> image_loads(const Transfer& transfer, const TransferImages& images,
+                                     const PricedTransfer& priced) const;
 
   /// How a transfer is carried out. Empty where the fabric has no protocols.
   /// @throws as price()
@@ -96,6 +102,10 @@ class FlowModel final : public Network {
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
               const GroupForms& groups) const;
   void check_groups(const Transfer& transfer) const;
+  void send_group(const Transfer& transfer, std::span<const int> group,
+                  const CollectiveAlgorithm* algorithm, GroupSink& sink) const;
+  double image_size(const Transfer& transfer, const PricedTransfer& priced) const;
+  PricedTransfer host_price(const Transfer& transfer) const;
 
   std::string forced_algorithm_;
   std::optional<ExpertExchangePrice> expert_exchange_;

@@ -42,6 +42,13 @@ class EventQueue {
     return occupied_ == 0 ? kNever : earliest_[static_cast<unsigned>(std::countr_zero(occupied_))];
   }
 
+  /// The event that will be popped after `others` others, if it is known to be due as soon as they
+  /// are; null else.
+  const Event* due(std::size_t others) const {
+    const std::vector<Event>& due = buckets_[0];
+    return head_ + others < due.size() ? &due[head_ + others] : nullptr;
+  }
+
   /// @throws std::overflow_error for a time beyond kMaxTime, std::logic_error for one before the
   /// last pop.
   void push(const Event& event) {

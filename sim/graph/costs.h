@@ -84,10 +84,13 @@ struct DeviceLoad {
 struct TransferCost {
   Picoseconds latency = 0;
   LinkLoads loads;
-  /// The most that a protocol, or a copy engine, carries on the most loaded link; 0: no limit. What
+  /// The most that a protocol, or a copy engine, carries on the most loaded link (of an image); 0: no limit. What
   /// the transfer leaves of a link goes to the others.
   BytesPerSecond rate_limit{};
   DeviceLoad device = {};  ///< whole numbers, so that loads add up and cancel exactly
+  /// Bytes on the most loaded link of one of its images, where it stands for several: each takes the
+  /// share of a flow of the links that they have in common. 0: all of it is one flow.
+  double image = 0;
 };
 
 /// From `time` on the link carries `capacity`; 0: it is down.
@@ -98,7 +101,8 @@ struct LinkEvent {
   /// Transfers that take another way from then on, whether in flight or later.
   struct Reroute {
     std::uint32_t transfer = 0;
-    LinkLoads loads;  ///< loads of the whole transfer
+    LinkLoads loads;   ///< loads of the whole transfer
+    double image = 0;  ///< as TransferCost::image
   };
   std::vector<Reroute> reroutes;
 };

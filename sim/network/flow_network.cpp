@@ -42,7 +42,7 @@ FlowNetwork::FlowNetwork(const Costs& costs, Links links, Resolve resolve)
   merge_links(class_of_link);
   for (const TransferCost& transfer : costs.transfers) {
     const std::uint32_t id = add_flow();
-    set_route(id, transfer.loads);
+    set_route(id, transfer.loads, transfer.image);
     set_limit(id, transfer.rate_limit);
   }
 }
@@ -78,7 +78,7 @@ std::uint32_t FlowNetwork::add(const TransferCost& cost) {
     throw std::logic_error("transfers can be added to separate links only");
   }
   const std::uint32_t id = add_flow();
-  set_route(id, cost.loads);
+  set_route(id, cost.loads, cost.image);
   set_limit(id, cost.rate_limit);
   return id;
 }
@@ -96,7 +96,7 @@ void FlowNetwork::remove(std::uint32_t transfer) {
 }
 
 /// Not in flight: what it loads, without the link of its limit.
-void FlowNetwork::set_route(std::uint32_t transfer, const LinkLoads& given) {
+void FlowNetwork::set_route(std::uint32_t transfer, const LinkLoads& given, double image) {
   Flow& flow = flows_[transfer];
   flow.size = 0;
   route_.clear();
@@ -104,6 +104,7 @@ void FlowNetwork::set_route(std::uint32_t transfer, const LinkLoads& given) {
   for (const LinkLoad& load : loads) {
     flow.size = std::max(flow.size, load.bytes);
   }
+  if (image > 0) flow.size = image;
   ++routings_;
   for (const LinkLoad& load : loads) {
     const std::uint32_t link = link_of_[load.link];
@@ -239,13 +240,14 @@ void FlowNetwork::set_capacity(std::uint32_t link, BytesPerSecond capacity) {
   ++epoch_;
 }
 
-void FlowNetwork::reroute(std::uint32_t transfer, const LinkLoads& loads, Picoseconds now) {
+void FlowNetwork::reroute(const LinkEvent::Reroute& way, Picoseconds now) {
+  const std::uint32_t transfer = way.transfer;
   if (merged_) {
     throw std::logic_error("transfers can be rerouted over separate links only");
   }
   Flow& flow = flows_[transfer];
   if (!flow.in_flight) {
-    set_route(transfer, loads);
+    set_route(transfer, way.loads, way.image);
     return;
   }
   const double part = remaining(transfer, now).base() / flow.size;
@@ -253,7 +255,7 @@ void FlowNetwork::reroute(std::uint32_t transfer, const LinkLoads& loads, Picose
   if (ends_.contains(transfer)) {
     ends_.erase(transfer);
   }
-  set_route(transfer, loads);
+  set_route(transfer, way.loads, way.image);
   if (flow.shares == 0) {
     throw std::logic_error("a transfer with bytes left is rerouted over no link");
   }

@@ -18,7 +18,8 @@ namespace orrery {
 /// Links shared by the transfers in flight, as fluids, max-min fairly.
 ///
 /// A transfer that carries `x` bytes/s on its most loaded link carries x * load / (highest load) on
-/// each of its links. Rates rise together until a link is full; the transfers on it stay there and
+/// each of its links, or x * load / TransferCost::image where it stands for several images, which are
+/// a flow each. Rates rise together until a link is full; the transfers on it stay there and
 /// the others rise on (progressive filling: Bertsekas and Gallager, Data Networks, 6.5.2). So each
 /// transfer counts as one flow on its most loaded link, and has a full link on which no other
 /// transfer is faster.
@@ -64,10 +65,10 @@ class FlowNetwork {
   /// @throws std::logic_error for an unknown link, or a capacity that is negative or not finite.
   void set_capacity(std::uint32_t link, BytesPerSecond capacity);
   BytesPerSecond capacity(std::uint32_t link) const { return BytesPerSecond(capacities_[link]); }
-  /// The transfer goes on over other links: `loads` are those of the whole transfer; the part that
-  /// was left at `now` is left to do. Keeps its rate limit.
+  /// The transfer `way.transfer` goes on over other links; the part that was left at `now` is left
+  /// to do. Keeps its rate limit.
   /// @throws std::logic_error as add() does, and if bytes are left but the new loads have none.
-  void reroute(std::uint32_t transfer, const LinkLoads& loads, Picoseconds now);
+  void reroute(const LinkEvent::Reroute& way, Picoseconds now);
 
   /// Rate on its most loaded link; 0 when not in flight.
   BytesPerSecond rate(std::uint32_t transfer) const {
@@ -94,7 +95,7 @@ class FlowNetwork {
 
  private:
   struct Flow {
-    double size = 0;       ///< bytes on the most loaded link
+    double size = 0;       ///< bytes on the most loaded link, of one image
     double remaining = 0;  ///< bytes left at `since`
     Picoseconds since = 0;
     double alone = 0;               ///< rate without competition
@@ -107,7 +108,7 @@ class FlowNetwork {
 
   void merge_links(const std::vector<std::uint32_t>& class_of_link);
   std::uint32_t add_flow();
-  void set_route(std::uint32_t transfer, const LinkLoads& loads);
+  void set_route(std::uint32_t transfer, const LinkLoads& loads, double image);
   void set_limit(std::uint32_t transfer, BytesPerSecond limit);
   void attach(std::uint32_t transfer, Picoseconds now);
   void find_rate_alone(std::uint32_t transfer);

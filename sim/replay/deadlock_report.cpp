@@ -19,17 +19,17 @@ class DeadlockReport {
   using CursorIndex = std::uint32_t;
 
   void find_users();
-  std::string role_name(std::uint32_t role) const;
+  std::string name_of(std::uint32_t actor) const;
   std::string where(CursorIndex cursor) const;
   std::string reason(CursorIndex cursor) const;
   std::string names_of_roles(const std::vector<CursorIndex>& cursors) const;
   std::vector<CursorIndex> waits_for(CursorIndex cursor) const;
-  std::vector<CursorIndex> missing(std::uint32_t transfer) const;
-  std::vector<CursorIndex> posted(std::uint32_t transfer) const;
+  std::vector<CursorIndex> missing(std::uint32_t meeting) const;
+  std::vector<CursorIndex> posted(std::uint32_t meeting) const;
   std::vector<CursorIndex> cycle() const;
 
   const Replayer& replayer_;
-  std::vector<std::vector<CursorIndex>> users_;  ///< streams that use a transfer, by transfer
+  std::vector<std::vector<CursorIndex>> users_;  ///< streams that come to a meeting, by it
 };
 
 DeadlockReport::DeadlockReport(const Replayer& replayer)
@@ -39,7 +39,8 @@ DeadlockReport::DeadlockReport(const Replayer& replayer)
 
 void DeadlockReport::find_users() {
   const Program& program = replayer_.program_;
-  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
+  for (std::uint32_t actor = 0; actor < replayer_.actors_.size(); ++actor) {
+    const auto [role, rank] = replayer_.actors_[actor];
     std::vector<BlockId> blocks = program.roles[role].calls;
     std::sort(blocks.begin(), blocks.end());
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
@@ -47,7 +48,9 @@ void DeadlockReport::find_users() {
       for (const FrozenOperator& op : replayer_.blocks_[block].operators) {
         if (op.kind == OperatorKind::kCompute) continue;
         const StreamId stream = program.blocks[block][op.id].stream;
-        users_[op.work].push_back(role * replayer_.streams_ + stream);
+        const std::uint32_t meeting =
+            replayer_.images_ == nullptr ? op.work : replayer_.images_->of(op.work, rank);
+        users_[meeting].push_back(actor * replayer_.streams_ + stream);
       }
     }
   }
@@ -75,20 +78,22 @@ std::string DeadlockReport::text() const {
   return out.str();
 }
 
-std::string DeadlockReport::role_name(std::uint32_t role) const {
-  return "role '" + replayer_.program_.roles[role].name + "'";
+std::string DeadlockReport::name_of(std::uint32_t actor) const {
+  const auto [role, rank] = replayer_.actors_[actor];
+  const std::string name = "role '" + replayer_.program_.roles[role].name + "'";
+  return rank < 0 ? name : name + " rank " + std::to_string(rank);
 }
 
 /// "role 'pp 0', stream 'compute', call 2 (block 'forward'): operator 'send'"
 std::string DeadlockReport::where(CursorIndex index) const {
   const Program& program = replayer_.program_;
   const Replayer::Cursor& cursor = replayer_.cursors_[index];
-  std::string text = role_name(cursor.role) + ", stream '" + program.streams[cursor.stream] + "'";
+  std::string text = name_of(cursor.actor) + ", stream '" + program.streams[cursor.stream] + "'";
   if (cursor.position == Replayer::kEnd) {
     return text + ": at its end";
   }
   const std::uint64_t call = cursor.position >> 32;
-  const BlockId block = program.roles[cursor.role].calls[call];
+  const BlockId block = replayer_.block_of(cursor);
   if (block < program.block_names.size()) {
     text += ", call " + std::to_string(call) + " (block '" + program.block_names[block] + "')";
   }
@@ -100,31 +105,31 @@ std::string DeadlockReport::reason(CursorIndex index) const {
   if (cursor.state == Replayer::State::kBlocked) {
     return "waits for stream '" + replayer_.program_.streams[cursor.awaits] + "' of its role";
   }
-  const std::uint32_t transfer = cursor.head->work;
-  return "waits in transfer '" + replayer_.program_.transfers[transfer].name + "' (" +
-         std::to_string(replayer_.meetings_[transfer].participants) + " participants), posted by " +
-         names_of_roles(posted(transfer)) + ", not by " + names_of_roles(missing(transfer));
+  const std::uint32_t meeting = replayer_.meeting_of(cursor);
+  return "waits in transfer '" + replayer_.program_.transfers[cursor.head->work].name + "' (" +
+         std::to_string(replayer_.meetings_[meeting].participants) + " participants), posted by " +
+         names_of_roles(posted(meeting)) + ", not by " + names_of_roles(missing(meeting));
 }
 
 std::string DeadlockReport::names_of_roles(const std::vector<CursorIndex>& cursors) const {
   std::string text;
   for (const CursorIndex c : cursors) {
-    text += (text.empty() ? "" : " and ") + role_name(replayer_.cursors_[c].role);
+    text += (text.empty() ? "" : " and ") + name_of(replayer_.cursors_[c].actor);
   }
   return text.empty() ? "any other role of the program" : text;
 }
 
-std::vector<DeadlockReport::CursorIndex> DeadlockReport::posted(std::uint32_t transfer) const {
-  const Replayer::Meeting& meeting = replayer_.meetings_[transfer];
+std::vector<DeadlockReport::CursorIndex> DeadlockReport::posted(std::uint32_t id) const {
+  const Replayer::Meeting& meeting = replayer_.meetings_[id];
   const auto begin = replayer_.posts_.begin() + meeting.first_post;
   return {begin, begin + meeting.posted};
 }
 
 /// The streams that use the transfer and have not posted it.
-std::vector<DeadlockReport::CursorIndex> DeadlockReport::missing(std::uint32_t transfer) const {
-  const std::vector<CursorIndex> here = posted(transfer);
+std::vector<DeadlockReport::CursorIndex> DeadlockReport::missing(std::uint32_t meeting) const {
+  const std::vector<CursorIndex> here = posted(meeting);
   std::vector<CursorIndex> result;
-  for (const CursorIndex user : users_[transfer]) {
+  for (const CursorIndex user : users_[meeting]) {
     if (std::find(here.begin(), here.end(), user) == here.end()) {
       result.push_back(user);
     }
@@ -138,9 +143,9 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::waits_for(CursorIndex i
     return {};
   }
   if (cursor.state != Replayer::State::kBlocked) {
-    return missing(cursor.head->work);
+    return missing(replayer_.meeting_of(cursor));
   }
-  return {cursor.role * replayer_.streams_ + cursor.awaits};
+  return {cursor.actor * replayer_.streams_ + cursor.awaits};
 }
 
 /// A cycle of waits, found by depth-first search from the lowest cursor; empty if there is none.
@@ -184,7 +189,7 @@ std::string Replayer::stall_report(const Topology* topology) const {
     return "";
   }
   const Seconds since = to_seconds(link_schedule_.last_change(stall->link));
-  return "transfer '" + program_.transfers[stall->transfer].name + "' stands still: link " +
+  return "transfer '" + program_.transfers[transfer_of(stall->transfer)].name + "' stands still: link " +
          (topology != nullptr ? topology->bundle_name(stall->link) : std::to_string(stall->link)) +
          " is down from " + format_si(since.base(), "s") + " on, and the transfer has no other way";
 }

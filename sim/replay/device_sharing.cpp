@@ -7,26 +7,27 @@
 
 namespace orrery {
 
-DeviceSharing::DeviceSharing(const Program& program, const Costs& costs, SlowdownModel& slowdowns,
+DeviceSharing::DeviceSharing(std::size_t actors, std::uint32_t streams, SlowdownModel& slowdowns,
                              EventQueue& queue, std::uint16_t ends_kind)
-    : costs_(costs),
-      model_(slowdowns),
+    : model_(slowdowns),
       queue_(queue),
       ends_kind_(ends_kind),
-      streams_(static_cast<std::uint32_t>(program.streams.size())),
-      devices_(program.roles.size()),
-      work_(program.roles.size() * program.streams.size()),
+      streams_(streams),
+      devices_(actors),
+      work_(actors * streams),
       levels_{{DeviceLoad(), kFree}},
-      slowdowns_{std::vector<double>(costs.kernels.size(), 1.0)} {}
+      slowdowns_(1) {}
 
-void DeviceSharing::begin(std::uint32_t stream, KernelId kernel, Picoseconds begin) {
+void DeviceSharing::begin(std::uint32_t stream, KernelId kernel, Picoseconds begin,
+                          Picoseconds duration) {
   Work& work = work_[stream];
   Device& device = devices_[stream / streams_];
   ++device.kernels;
   work.kernel = kernel;
   work.active = true;
   work.begun = work.since = begin;
-  work.left = static_cast<double>(costs_.kernels[kernel].duration);
+  work.duration = duration;
+  work.left = static_cast<double>(duration);
   work.slowdown = slowdown(device, kernel);
   work.end = end_of(work);
   queue_end(stream);
@@ -46,11 +47,11 @@ bool DeviceSharing::ends(const Event& event) {
 
 Picoseconds DeviceSharing::longer(std::uint32_t stream) const {
   const Work& work = work_[stream];
-  return work.end - work.begun - costs_.kernels[work.kernel].duration;
+  return work.end - work.begun - work.duration;
 }
 
-void DeviceSharing::load(std::uint32_t role, const DeviceLoad& load, bool begins, Picoseconds now) {
-  Device& device = devices_[role];
+void DeviceSharing::load(std::uint32_t actor, const DeviceLoad& load, bool begins, Picoseconds now) {
+  Device& device = devices_[actor];
   if (begins) {
     device.load += load;
   } else {
@@ -58,7 +59,7 @@ void DeviceSharing::load(std::uint32_t role, const DeviceLoad& load, bool begins
   }
   device.level = device.load.none() ? kFree : kUnknown;
   if (device.kernels == 0) return;
-  for (std::uint32_t stream = role * streams_; stream < (role + 1) * streams_; ++stream) {
+  for (std::uint32_t stream = actor * streams_; stream < (actor + 1) * streams_; ++stream) {
     if (work_[stream].active) change_speed(stream, slowdown(device, work_[stream].kernel), now);
   }
 }
@@ -66,14 +67,16 @@ void DeviceSharing::load(std::uint32_t role, const DeviceLoad& load, bool begins
 std::uint32_t DeviceSharing::level_of(const DeviceLoad& load) {
   const auto [entry, is_new] =
       levels_.try_emplace(load, static_cast<std::uint32_t>(slowdowns_.size()));
-  if (is_new) slowdowns_.emplace_back(costs_.kernels.size(), 0.0);
+  if (is_new) slowdowns_.emplace_back();
   return entry->second;
 }
 
 double DeviceSharing::slowdown(Device& device, KernelId kernel) {
   if (device.level == kFree) return 1;
   if (device.level == kUnknown) device.level = level_of(device.load);
-  double& known = slowdowns_[device.level][kernel];
+  std::vector<double>& factors = slowdowns_[device.level];
+  if (factors.size() <= kernel) factors.resize(kernel + std::size_t{1});
+  double& known = factors[kernel];
   if (known == 0) {
     known = model_.slowdown(kernel, device.load);
     if (!(known >= 1)) throw std::logic_error("a transfer that makes a kernel faster");
@@ -83,7 +86,7 @@ double DeviceSharing::slowdown(Device& device, KernelId kernel) {
 
 /// A kernel that was never slowed ends to the picosecond as it would alone, and none ends earlier.
 Picoseconds DeviceSharing::end_of(const Work& work) const {
-  const Picoseconds alone = work.begun + costs_.kernels[work.kernel].duration;
+  const Picoseconds alone = work.begun + work.duration;
   if (work.slowdown == 1 && work.since == work.begun) return alone;
   const double left = work.left * work.slowdown;
   if (!(left < static_cast<double>(kMaxTime))) {

@@ -36,7 +36,7 @@ class LinkSchedule {
       for (const LinkEvent::Reroute& reroute : event.reroutes) {
         change_route(reroute, network.part_done(reroute.transfer, now),
                      static_cast<double>(completed(reroute.transfer)));
-        network.reroute(reroute.transfer, reroute.loads, now);
+        network.reroute(reroute, now);
       }
     }
   }

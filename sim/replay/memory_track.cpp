@@ -20,32 +20,30 @@ std::vector<std::uint32_t> first_events(const OperatorGraph& block,
 
 }  // namespace
 
-MemoryTrack::MemoryTrack(const Program& program, Timeline& timeline)
-    : program_(program),
-      timeline_(timeline),
-      alive_(program.roles.size()),
-      held_(program.roles.size()) {
+MemoryTrack::MemoryTrack(const Program& program, const std::vector<Actor>& actors,
+                         Timeline& timeline)
+    : program_(program), timeline_(timeline), alive_(actors.size()), held_(actors.size()) {
   for (std::size_t block = 0; block < program.tensor_events.size(); ++block)
     first_event_.push_back(first_events(program.blocks[block], program.tensor_events[block]));
   if (first_event_.empty()) return;
-  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
-    for (const HeldMemory& held : program.roles[role].held) {
-      timeline.counter(role, counter_name(held.what), 0, held.bytes.base());
-      held_[role] += held.bytes;
+  for (std::uint32_t actor = 0; actor < actors.size(); ++actor) {
+    for (const HeldMemory& held : program.roles[actors[actor].role].held) {
+      timeline.counter(actor, counter_name(held.what), 0, held.bytes.base());
+      held_[actor] += held.bytes;
     }
-    for (std::size_t i = 0; i < kTensorRoles; ++i) write(role, static_cast<TensorRole>(i), 0);
+    for (std::size_t i = 0; i < kTensorRoles; ++i) write(actor, static_cast<TensorRole>(i), 0);
   }
 }
 
-void MemoryTrack::starts(std::uint32_t role, BlockId block, OperatorId op, Picoseconds now) {
-  apply(role, block, op, false, now);
+void MemoryTrack::starts(std::uint32_t actor, BlockId block, OperatorId op, Picoseconds now) {
+  apply(actor, block, op, false, now);
 }
 
-void MemoryTrack::ends(std::uint32_t role, BlockId block, OperatorId op, Picoseconds now) {
-  apply(role, block, op, true, now);
+void MemoryTrack::ends(std::uint32_t actor, BlockId block, OperatorId op, Picoseconds now) {
+  apply(actor, block, op, true, now);
 }
 
-void MemoryTrack::apply(std::uint32_t role, BlockId block, OperatorId op, bool ends,
+void MemoryTrack::apply(std::uint32_t actor, BlockId block, OperatorId op, bool ends,
                         Picoseconds now) {
   if (first_event_.empty()) return;
   const std::vector<std::uint32_t>& first = first_event_[block];
@@ -56,20 +54,20 @@ void MemoryTrack::apply(std::uint32_t role, BlockId block, OperatorId op, bool e
     if (event.what != wanted) continue;
     const Tensor& tensor = program_.tensors[event.tensor];
     const auto at = static_cast<std::size_t>(tensor.role);
-    Bytes& alive = alive_[role][at];
+    Bytes& alive = alive_[actor][at];
     alive = ends ? alive - tensor.bytes : alive + tensor.bytes;
     changed[at] = true;
   }
   for (std::size_t i = 0; i < kTensorRoles; ++i)
-    if (changed[i]) write(role, static_cast<TensorRole>(i), now);
+    if (changed[i]) write(actor, static_cast<TensorRole>(i), now);
 }
 
-void MemoryTrack::write(std::uint32_t role, TensorRole tensors, Picoseconds now) {
+void MemoryTrack::write(std::uint32_t actor, TensorRole tensors, Picoseconds now) {
   const auto at = static_cast<std::size_t>(tensors);
-  timeline_.counter(role, counter_name(to_string(tensors)), now, alive_[role][at].base());
-  Bytes all = held_[role];
-  for (const Bytes& alive : alive_[role]) all += alive;
-  timeline_.counter(role, counter_name("all"), now, all.base());
+  timeline_.counter(actor, counter_name(to_string(tensors)), now, alive_[actor][at].base());
+  Bytes all = held_[actor];
+  for (const Bytes& alive : alive_[actor]) all += alive;
+  timeline_.counter(actor, counter_name("all"), now, all.base());
 }
 
 }  // namespace orrery

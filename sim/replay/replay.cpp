@@ -4,19 +4,25 @@
 #include <string>
 
 #include "sim/events/simulation.h"
+#include "sim/replay/actors.h"
 #include "sim/replay/replayer.h"
 #include "sim/trace/timeline.h"
 
 namespace orrery {
 namespace {
 
-void name_tracks(const Program& program, Timeline& timeline) {
-  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
-    const std::size_t folded = program.roles[role].ranks.size();
-    const std::string fold = folded > 1 ? " x" + std::to_string(folded) : "";
-    timeline.process(role, program.roles[role].name + fold);
+void name_tracks(const Program& program, const std::vector<Actor>& actors, Timeline& timeline) {
+  for (std::uint32_t actor = 0; actor < actors.size(); ++actor) {
+    const Role& role = program.roles[actors[actor].role];
+    std::string name = role.name;
+    if (actors[actor].rank >= 0) {
+      name += " rank " + std::to_string(actors[actor].rank);
+    } else if (role.ranks.size() > 1) {
+      name += " x" + std::to_string(role.ranks.size());
+    }
+    timeline.process(actor, name);
     for (std::uint32_t stream = 0; stream < program.streams.size(); ++stream) {
-      timeline.thread(role, stream, program.streams[stream]);
+      timeline.thread(actor, stream, program.streams[stream]);
     }
   }
 }
@@ -25,7 +31,7 @@ void name_tracks(const Program& program, Timeline& timeline) {
 
 ReplayResult replay(const Program& program, const Costs& costs, const ReplayOptions& options) {
   if (options.timeline != nullptr) {
-    name_tracks(program, *options.timeline);
+    name_tracks(program, actors_of(program, options.images != nullptr), *options.timeline);
   }
   Replayer replayer(program, costs, options);
   Simulation::instance().run(replayer);

@@ -12,6 +12,7 @@
 
 namespace orrery {
 
+class Images;    // sim/graph/images.h
 class Timeline;  // sim/trace/timeline.h
 class Topology;  // sim/graph/topology.h
 
@@ -28,12 +29,21 @@ class SlowdownModel {
 class UseObserver {
  public:
   virtual ~UseObserver() = default;
-  /// A kernel of the role ran from `begin`, launch included, to `end`.
+  /// A kernel of the role, or rank where ranks are replayed, ran from `begin`, launch included, to `end`.
   virtual void kernel_ran(std::uint32_t role, KernelId kernel, Picoseconds begin,
                           Picoseconds end) = 0;
   /// A transfer ran from when the last of its roles had posted it.
   virtual void transfer_ran(std::uint32_t role, TransferId transfer, Picoseconds begin,
                             Picoseconds end) = 0;
+};
+
+/// Kernels that take other times on some ranks, or at some times, than their costs say.
+class KernelVariation {
+ public:
+  virtual ~KernelVariation() = default;
+  /// Time of one run of a kernel on a rank, launch included, over that of its cost: above 0.
+  /// @param run tells the runs of a rank apart: call of a block << 32, its stream and place below
+  virtual double factor(int rank, KernelId kernel, std::uint64_t run) const = 0;
 };
 
 /// Where the time of a role went; the parts add up to the end of the run, to the picosecond.
@@ -53,6 +63,11 @@ struct RoleResult {
   /// Time of the compute stream by block of the program: kernels, launches and waits for bytes
   /// before them; no bubbles.
   std::vector<Picoseconds> block_time;
+
+  /// Time in which it has work of its own.
+  Picoseconds busy() const {
+    return breakdown.compute + breakdown.contention + breakdown.optimizer + breakdown.host;
+  }
 };
 
 struct ReplayResult {
@@ -60,7 +75,10 @@ struct ReplayResult {
   int last_role = 0;  ///< the role that ends last (the lowest index of those)
   std::uint64_t events = 0;
   std::uint64_t operators = 0;
+  /// Results by role; of the rank that ends last (the first of those), where ranks are replayed.
   std::vector<RoleResult> roles;
+  int last_rank = -1;  ///< the rank that ends last of all, where ranks are replayed
+  std::vector<Picoseconds> rank_busy;  ///< RoleResult::busy() by rank, where ranks are replayed
   std::vector<double> link_bytes;    ///< LinkLoad::bytes of all that was carried, by link
   std::vector<double> link_payload;  ///< and LinkLoad::payload
   std::vector<double> link_busy_s;   ///< time that it took, had the link carried nothing else
@@ -71,6 +89,10 @@ struct ReplayOptions {
   SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
   const Topology* topology = nullptr;  ///< names links in errors; null: they are numbered
   UseObserver* observer = nullptr;     ///< is told of all that ends, if given
+  /// Every rank of every role is replayed on its own, and costs of transfers are those of their
+  /// images; null: a role stands for its ranks. Outlives the replay.
+  const Images* images = nullptr;
+  const KernelVariation* variation = nullptr;  ///< null: kernels take what their costs say
 };
 
 /// Operators are left and none can start. what() names each waiting role and operator and what it

@@ -38,32 +38,32 @@ const char* to_string(Category category) {
 
 /// An operator of the compute stream has ended.
 void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
-  TimeBreakdown& breakdown = accounts_[cursor.role].breakdown;
+  TimeBreakdown& breakdown = accounts_[cursor.actor].breakdown;
   const FrozenOperator& op = *cursor.head;
   if (op.kind == OperatorKind::kCompute) {
-    const KernelCost& cost = costs_.kernels[op.work];
-    const Picoseconds launch = std::min(cost.launch, cost.duration);
+    const Picoseconds duration = duration_of(cursor);
+    const Picoseconds launch = std::min(costs_.kernels[op.work].launch, duration);
     const Picoseconds longer = sharing_ ? sharing_->longer(index_of(cursor)) : 0;
     breakdown.contention += longer;
     // And waits for the host.
-    breakdown.host += now - cursor.begun - longer - (cost.duration - launch);
-    kernel_part(breakdown, op.category) += cost.duration - launch;
-    block_time(cursor) += now - cursor.begun;
+    breakdown.host += now - cursor.begun - longer - (duration - launch);
+    kernel_part(breakdown, op.category) += duration - launch;
+    accounts_[cursor.actor].in_call += now - cursor.begun;
   } else {
-    const Picoseconds started = meetings_[op.work].started;
+    const Picoseconds started = meetings_[meeting_of(cursor)].started;
     breakdown.bubble += started - cursor.begun;
     breakdown.exposed_communication += now - started;
-    block_time(cursor) += now - started;
+    accounts_[cursor.actor].in_call += now - started;
   }
 }
 
-/// Books the gap of the compute stream of a role, if it is in one, up to now. Called before the
+/// Books the gap of the compute stream of an actor, if it is in one, up to now. Called before the
 /// state of any of its streams changes, so that each stretch of a gap counts as its own cause: a
 /// peer that has not come (bubble), bytes in flight, or a kernel of another stream.
-void Replayer::settle_gap(std::uint32_t role, Picoseconds now) {
-  const Cursor& compute = cursors_[std::size_t{role} * streams_];
+void Replayer::settle_gap(std::uint32_t actor, Picoseconds now) {
+  const Cursor& compute = cursors_[std::size_t{actor} * streams_];
   if (compute.state != State::kBlocked) return;
-  Account& account = accounts_[role];
+  Account& account = accounts_[actor];
   const Picoseconds waited = now - account.gap_settled;
   if (waited == 0) return;
   account.gap_settled = now;
@@ -75,7 +75,7 @@ void Replayer::settle_gap(std::uint32_t role, Picoseconds now) {
   const bool kernel = cause.state == State::kComputing;
   kernel_part(account.breakdown, kernel ? cause.head->category : Category::kCommunication) +=
       waited;
-  if (compute.position != kEnd) block_time(compute) += waited;
+  if (compute.position != kEnd) account.in_call += waited;
 }
 
 /// Along streams that wait for each other, the one that waits for none.
@@ -85,26 +85,28 @@ const Replayer::Cursor& Replayer::cause_of(const Cursor& blocked) const {
   return *cause;
 }
 
-/// The time of the block that the compute stream of a role is in.
-Picoseconds& Replayer::block_time(const Cursor& compute) {
-  const BlockId block = program_.roles[compute.role].calls[compute.position >> 32];
-  std::vector<Picoseconds>& times = accounts_[compute.role].block_time;
-  if (times.empty()) times.resize(program_.blocks.size());
-  return times[block];
+/// The compute stream of an actor leaves the call of a block.
+void Replayer::end_call(const Cursor& compute) {
+  Picoseconds& spent = accounts_[compute.actor].in_call;
+  if (spent == 0) return;
+  const BlockId block = block_of(compute);
+  std::vector<Picoseconds>& times = block_times_[compute.actor];
+  if (times.size() <= block) times.resize(block + std::size_t{1});
+  times[block] += std::exchange(spent, 0);
 }
 
 void Replayer::record_span(const Cursor& cursor, Picoseconds now) const {
   const FrozenOperator& op = *cursor.head;
-  const BlockId block = program_.roles[cursor.role].calls[cursor.position >> 32];
+  const BlockId block = block_of(cursor);
   const bool compute = op.kind == OperatorKind::kCompute;
-  timeline_->span(cursor.role, cursor.stream, program_.blocks[block][op.id].name,
+  timeline_->span(cursor.actor, cursor.stream, program_.blocks[block][op.id].name,
                   to_string(compute ? op.category : Category::kCommunication), cursor.begun, now);
 }
 
-void Replayer::record_load(std::uint32_t role, Picoseconds now) const {
-  const DeviceLoad& load = sharing_->load_of(role);
-  timeline_->counter(role, "SMs taken by transfers", now, static_cast<double>(load.units));
-  timeline_->counter(role, "GB/s of memory taken by transfers", now,
+void Replayer::record_load(std::uint32_t actor, Picoseconds now) const {
+  const DeviceLoad& load = sharing_->load_of(actor);
+  timeline_->counter(actor, "SMs taken by transfers", now, static_cast<double>(load.units));
+  timeline_->counter(actor, "GB/s of memory taken by transfers", now,
                      static_cast<double>(load.memory) / 1e9);
 }
 
@@ -113,10 +115,9 @@ void Replayer::observe(const Cursor& cursor, Picoseconds now) const {
   const FrozenOperator& op = *cursor.head;
   if (op.kind == OperatorKind::kCompute) {
     const Picoseconds longer = sharing_ ? sharing_->longer(index_of(cursor)) : 0;
-    observer_->kernel_ran(cursor.role, op.work, now - longer - costs_.kernels[op.work].duration,
-                          now);
+    observer_->kernel_ran(cursor.actor, op.work, now - longer - duration_of(cursor), now);
   } else {
-    observer_->transfer_ran(cursor.role, op.work, meetings_[op.work].started, now);
+    observer_->transfer_ran(cursor.actor, op.work, meetings_[meeting_of(cursor)].started, now);
   }
 }
 
@@ -124,13 +125,22 @@ ReplayResult Replayer::result() const {
   ReplayResult result;
   result.events = events_;
   result.operators = operators_;
-  for (std::size_t role = 0; role < accounts_.size(); ++role) {
-    result.roles.push_back(
-        {accounts_[role].end, accounts_[role].breakdown, accounts_[role].block_time});
-    result.roles.back().block_time.resize(program_.blocks.size());
-    if (accounts_[role].end > result.end) {
-      result.end = accounts_[role].end;
+  result.roles.resize(program_.roles.size());
+  if (images_ != nullptr) result.rank_busy.resize(static_cast<std::size_t>(program_.ranks));
+  for (std::size_t actor = 0; actor < accounts_.size(); ++actor) {
+    const Account& account = accounts_[actor];
+    const auto [role, rank] = actors_[actor];
+    RoleResult& of_role = result.roles[role];
+    if (of_role.block_time.empty() || account.end > of_role.end)
+      of_role = {account.end, account.breakdown, block_times_[actor]};
+    of_role.block_time.resize(program_.blocks.size());
+    if (images_ != nullptr)
+      result.rank_busy[static_cast<std::size_t>(rank)] =
+          RoleResult{account.end, account.breakdown, {}}.busy();
+    if (account.end > result.end) {
+      result.end = account.end;
       result.last_role = static_cast<int>(role);
+      result.last_rank = rank;
     }
   }
   for (RoleResult& role : result.roles) {

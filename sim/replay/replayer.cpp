@@ -2,10 +2,17 @@
 #include "sim/replay/replayer.h"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 namespace orrery {
 namespace {
+
+/// Events between a prefetch and its use.
+constexpr std::size_t kPrefetched = 8;
+
+/// Where the stream stands in the number of a run, above its places.
+constexpr int kStreamBit = 26;
 
 /// Merged links are equal only as long as nothing is rerouted.
 FlowNetwork::Links links_for(const Costs& costs) {
@@ -19,32 +26,29 @@ Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptio
       costs_(costs),
       timeline_(options.timeline),
       observer_(options.observer),
+      images_(options.images),
+      variation_(options.variation),
+      actors_(actors_of(program, images_ != nullptr)),
       streams_(static_cast<std::uint32_t>(program.streams.size())),
-      accounts_(program.roles.size()),
+      accounts_(actors_.size()),
+      block_times_(actors_.size()),
       network_(costs, links_for(costs)),
       link_schedule_(costs) {
   check_costs();
   freeze_blocks();
-  meetings_.resize(program.transfers.size());
-  std::uint32_t posts = 0;
-  for (std::size_t t = 0; t < meetings_.size(); ++t) {
-    meetings_[t].first_post = posts;
-    meetings_[t].participants = static_cast<std::uint32_t>(program.transfers[t].participants);
-    posts += meetings_[t].participants;
-  }
-  posts_.resize(posts);
+  set_meetings();
   if (options.slowdowns != nullptr) {
-    sharing_ =
-        std::make_unique<DeviceSharing>(program, costs, *options.slowdowns, queue_, kComputeEnd);
+    sharing_ = std::make_unique<DeviceSharing>(actors_.size(), streams_, *options.slowdowns, queue_,
+                                               kComputeEnd);
   }
-  if (timeline_ != nullptr) memory_ = std::make_unique<MemoryTrack>(program, *timeline_);
+  if (timeline_ != nullptr) memory_ = std::make_unique<MemoryTrack>(program, actors_, *timeline_);
   place_cursors();
   start_all();
 }
 
 void Replayer::check_costs() const {
-  if (costs_.kernels.size() != program_.kernels.size() ||
-      costs_.transfers.size() != program_.transfers.size()) {
+  const std::size_t meetings = images_ == nullptr ? program_.transfers.size() : images_->size();
+  if (costs_.kernels.size() != program_.kernels.size() || costs_.transfers.size() != meetings) {
     throw std::logic_error("costs belong to another program");
   }
   const auto too_long = [](Picoseconds duration) { return duration > kMaxTime; };
@@ -53,14 +57,30 @@ void Replayer::check_costs() const {
       throw std::overflow_error("a kernel takes more than 2^63 ps");
     }
   }
-  for (std::size_t t = 0; t < costs_.transfers.size(); ++t) {
-    if (too_long(costs_.transfers[t].latency)) {
+  for (const TransferCost& cost : costs_.transfers) {
+    if (too_long(cost.latency)) {
       throw std::overflow_error("a latency of more than 2^63 ps");
     }
-    if (program_.transfers[t].participants < 1) {
+  }
+  for (const Transfer& transfer : program_.transfers) {
+    if (transfer.participants < 1) {
       throw std::logic_error("a transfer without participants");
     }
   }
+  if (streams_ > 16) throw std::logic_error("more than 16 streams");
+}
+
+void Replayer::set_meetings() {
+  meetings_.resize(costs_.transfers.size());
+  std::uint32_t posts = 0;
+  for (std::uint32_t m = 0; m < meetings_.size(); ++m) {
+    meetings_[m].first_post = posts;
+    meetings_[m].participants =
+        images_ == nullptr ? static_cast<std::uint32_t>(program_.transfers[m].participants)
+                           : images_->participants(m);
+    posts += meetings_[m].participants;
+  }
+  posts_.resize(posts);
 }
 
 void Replayer::freeze_blocks() {
@@ -81,16 +101,18 @@ void Replayer::check_operator(const FrozenOperator& op) const {
 }
 
 void Replayer::place_cursors() {
-  cursors_.resize(program_.roles.size() * streams_);
-  for (std::size_t i = 0; i < cursors_.size(); ++i) {
-    Cursor& cursor = cursors_[i];
-    cursor.role = static_cast<std::uint32_t>(i / streams_);
-    cursor.stream = static_cast<StreamId>(i % streams_);
-    for (const BlockId block : program_.roles[cursor.role].calls) {
+  for (const Role& role : program_.roles) {
+    for (const BlockId block : role.calls) {
       if (block >= blocks_.size()) {
         throw std::logic_error("a role calls an unknown block");
       }
     }
+  }
+  cursors_.resize(actors_.size() * streams_);
+  for (std::size_t i = 0; i < cursors_.size(); ++i) {
+    Cursor& cursor = cursors_[i];
+    cursor.actor = static_cast<std::uint32_t>(i / streams_);
+    cursor.stream = static_cast<StreamId>(i % streams_);
     enter_call(cursor, 0);
     streams_left_ += cursor.position != kEnd ? 1 : 0;
   }
@@ -120,6 +142,7 @@ void Replayer::execute(Picoseconds now) {
     while (queue_.top_time() <= now) {
       ++events_;
       const Event event = queue_.pop();
+      if (const Event* later = queue_.due(kPrefetched)) prefetch(*later);
       if (event.kind == kComputeEnd) {
         if (!sharing_ || sharing_->ends(event)) finish(event.target, now);
       } else {
@@ -129,6 +152,17 @@ void Replayer::execute(Picoseconds now) {
     // Once for all that starts and ends at this time.
     network_.settle(now);
   } while (next_time() <= now);
+}
+
+/// What an event will touch: with 100,000 ranks none of it is in a cache.
+void Replayer::prefetch(const Event& event) const {
+  if (event.kind != kComputeEnd) {
+    __builtin_prefetch(&meetings_[event.target]);
+    return;
+  }
+  __builtin_prefetch(&cursors_[event.target]);
+  __builtin_prefetch(&accounts_[event.target / streams_]);
+  if (sharing_) sharing_->prefetch(event.target);
 }
 
 /// Starts the operator at the head of a stream, unless it has to wait for another stream.
@@ -143,17 +177,17 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
     return;
   }
   cursor.begun = now;
-  if (memory_) memory_->starts(cursor.role, block_of(cursor), cursor.head->id, now);
+  if (memory_) memory_->starts(cursor.actor, block_of(cursor), cursor.head->id, now);
   if (cursor.head->kind == OperatorKind::kCompute) {
     cursor.state = State::kComputing;
     const KernelId kernel = cursor.head->work;
-    Picoseconds& enqueued = accounts_[cursor.role].enqueued;
+    Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
     enqueued = checked_add(enqueued, std::max(costs_.enqueue, costs_.kernels[kernel].issue));
     const Picoseconds begin = std::max(now, enqueued);
     if (sharing_) {
-      sharing_->begin(index, kernel, begin);
+      sharing_->begin(index, kernel, begin, duration_of(cursor));
     } else {
-      queue_.push({begin + costs_.kernels[kernel].duration, index, kComputeEnd, 0});
+      queue_.push({begin + duration_of(cursor), index, kComputeEnd, 0});
     }
   } else {
     cursor.state = State::kPosted;
@@ -161,14 +195,25 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
   }
 }
 
-/// A transfer, posted by all, begins or ends to take its share of the devices of its roles.
-void Replayer::load_devices(std::uint32_t transfer, Picoseconds now, bool begins) {
-  if (costs_.transfers[transfer].device.none()) return;
-  const Meeting& meeting = meetings_[transfer];
+/// Of the kernel at the head of a stream, alone on its device.
+Picoseconds Replayer::duration_of(const Cursor& cursor) const {
+  const KernelId kernel = cursor.head->work;
+  const Picoseconds duration = costs_.kernels[kernel].duration;
+  if (variation_ == nullptr) return duration;
+  const Actor& actor = actors_[cursor.actor];
+  const std::uint64_t run = cursor.position + (std::uint64_t{cursor.stream} << kStreamBit);
+  const double factor = variation_->factor(actor.rank, kernel, run);
+  return to_picoseconds(to_seconds(duration) * factor);
+}
+
+/// A transfer, posted by all, begins or ends to take its share of the devices of its actors.
+void Replayer::load_devices(std::uint32_t id, Picoseconds now, bool begins) {
+  if (costs_.transfers[id].device.none()) return;
+  const Meeting& meeting = meetings_[id];
   for (std::uint32_t i = 0; i < meeting.participants; ++i) {
-    const std::uint32_t role = cursors_[posts_[meeting.first_post + i]].role;
-    sharing_->load(role, costs_.transfers[transfer].device, begins, now);
-    if (timeline_ != nullptr) record_load(role, now);
+    const std::uint32_t actor = cursors_[posts_[meeting.first_post + i]].actor;
+    sharing_->load(actor, costs_.transfers[id].device, begins, now);
+    if (timeline_ != nullptr) record_load(actor, now);
   }
 }
 
@@ -198,50 +243,51 @@ void Replayer::await(Cursor& cursor, StreamId stream, std::uint64_t awaited, Pic
   cursor.state = State::kBlocked;
   cursor.awaits = stream;
   cursor.awaited = awaited;
-  if (cursor.stream == 0) accounts_[cursor.role].gap_settled = now;
+  sibling(cursor, stream).waiting |= static_cast<std::uint16_t>(1U << cursor.stream);
+  if (cursor.stream == 0) accounts_[cursor.actor].gap_settled = now;
 }
 
 void Replayer::post(std::uint32_t cursor, Picoseconds now) {
-  const std::uint32_t transfer = cursors_[cursor].head->work;
-  Meeting& meeting = meetings_[transfer];
+  const std::uint32_t id = meeting_of(cursors_[cursor]);
+  Meeting& meeting = meetings_[id];
   if (meeting.in_flight) {
     throw std::logic_error("a transfer is used on two streams of a role; verify() names it");
   }
   posts_[meeting.first_post + meeting.posted] = cursor;
-  if (++meeting.posted == meeting.participants) begin_transfer(transfer, now);
+  if (++meeting.posted == meeting.participants) begin_transfer(id, now);
 }
 
 /// All have posted.
-void Replayer::begin_transfer(std::uint32_t transfer, Picoseconds now) {
-  Meeting& meeting = meetings_[transfer];
+void Replayer::begin_transfer(std::uint32_t id, Picoseconds now) {
+  Meeting& meeting = meetings_[id];
   for (std::uint32_t i = 0; i < meeting.participants; ++i) {
     Cursor& cursor = cursors_[posts_[meeting.first_post + i]];
-    settle_gap(cursor.role, now);
+    settle_gap(cursor.actor, now);
     cursor.state = State::kInFlight;
   }
   meeting.in_flight = true;
   meeting.started = now;
-  if (sharing_) load_devices(transfer, now, true);
-  const Picoseconds latency = costs_.transfers[transfer].latency;
+  if (sharing_) load_devices(id, now, true);
+  const Picoseconds latency = costs_.transfers[id].latency;
   // Without latency too: then all that starts at this time enters the network together.
-  queue_.push({now + latency, transfer, kLatencyEnd, 0});
+  queue_.push({now + latency, id, kLatencyEnd, 0});
 }
 
-void Replayer::begin_bytes(std::uint32_t transfer, Picoseconds now) {
-  if (network_.carries_bytes(transfer)) {
-    network_.start(transfer, now);
+void Replayer::begin_bytes(std::uint32_t id, Picoseconds now) {
+  if (network_.carries_bytes(id)) {
+    network_.start(id, now);
   } else {
-    end_transfer(transfer, now);
+    end_transfer(id, now);
   }
 }
 
-void Replayer::end_transfer(std::uint32_t transfer, Picoseconds now) {
-  Meeting& meeting = meetings_[transfer];
-  if (sharing_) load_devices(transfer, now, false);
+void Replayer::end_transfer(std::uint32_t id, Picoseconds now) {
+  Meeting& meeting = meetings_[id];
+  if (sharing_) load_devices(id, now, false);
   meeting.in_flight = false;
   meeting.posted = 0;
   ++meeting.completed;
-  // A role that is released here may post the same transfer again at once. That overwrites only
+  // An actor that is released here may post the same transfer again at once. That overwrites only
   // posts that were released before: there are never more new posts than released ones.
   for (std::uint32_t i = 0; i < meeting.participants; ++i) {
     finish(posts_[meeting.first_post + i], now);
@@ -251,26 +297,26 @@ void Replayer::end_transfer(std::uint32_t transfer, Picoseconds now) {
 void Replayer::finish(std::uint32_t index, Picoseconds now) {
   Cursor& cursor = cursors_[index];
   ++operators_;
-  settle_gap(cursor.role, now);
+  settle_gap(cursor.actor, now);
   if (cursor.stream == 0) {
     account_operator(cursor, now);
   }
   if (cursor.head->kind == OperatorKind::kCompute && costs_.kernels[cursor.head->work].host_waits) {
-    Picoseconds& enqueued = accounts_[cursor.role].enqueued;
+    Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
     enqueued = std::max(enqueued, now);
   }
   if (timeline_ != nullptr) {
     record_span(cursor, now);
-    memory_->ends(cursor.role, block_of(cursor), cursor.head->id, now);
+    memory_->ends(cursor.actor, block_of(cursor), cursor.head->id, now);
   }
   if (observer_ != nullptr) observe(cursor, now);
   advance(cursor);
   if (cursor.position == kEnd) {
     --streams_left_;
-    accounts_[cursor.role].end = now;
+    accounts_[cursor.actor].end = now;
   }
   start(index, now);
-  wake_waiting(cursor.role, cursor.stream, now);
+  if (cursor.waiting != 0) wake_waiting(cursor, now);
 }
 
 void Replayer::advance(Cursor& cursor) {
@@ -279,12 +325,13 @@ void Replayer::advance(Cursor& cursor) {
     ++cursor.position;
     return;
   }
+  if (cursor.stream == 0) end_call(cursor);
   enter_call(cursor, (cursor.position >> 32) + 1);
 }
 
 /// Goes to the first operator of the stream in this call or a later one.
 void Replayer::enter_call(Cursor& cursor, std::uint64_t call) {
-  const std::vector<BlockId>& calls = program_.roles[cursor.role].calls;
+  const std::vector<BlockId>& calls = calls_of(cursor);
   for (; call < calls.size(); ++call) {
     const FrozenBlock& block = blocks_[calls[call]];
     if (block.size(cursor.stream) > 0) {
@@ -299,15 +346,14 @@ void Replayer::enter_call(Cursor& cursor, std::uint64_t call) {
   cursor.position = kEnd;
 }
 
-void Replayer::wake_waiting(std::uint32_t role, StreamId stream, Picoseconds now) {
-  const std::uint32_t first = role * streams_;
-  const Cursor& awaited = cursors_[first + stream];
-  for (std::uint32_t index = first; index < first + streams_; ++index) {
-    const Cursor& cursor = cursors_[index];
-    if (cursor.state == State::kBlocked && cursor.awaits == stream &&
-        awaited.position >= cursor.awaited) {
-      start(index, now);
-    }
+/// Starts what waits for a stream that has come far enough; what waits for more stays noted.
+void Replayer::wake_waiting(Cursor& awaited, Picoseconds now) {
+  for (unsigned left = awaited.waiting; left != 0; left &= left - 1) {
+    const auto stream = static_cast<std::uint32_t>(std::countr_zero(left));
+    const Cursor& cursor = sibling(awaited, stream);
+    if (awaited.position < cursor.awaited) continue;
+    awaited.waiting &= static_cast<std::uint16_t>(~(1U << stream));
+    start(index_of(cursor), now);
   }
 }
 

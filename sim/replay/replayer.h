@@ -8,7 +8,9 @@
 
 #include "sim/events/simulation.h"
 #include "sim/graph/frozen_block.h"
+#include "sim/graph/images.h"
 #include "sim/network/flow_network.h"
+#include "sim/replay/actors.h"
 #include "sim/replay/device_sharing.h"
 #include "sim/replay/link_schedule.h"
 #include "sim/replay/memory_track.h"
@@ -18,7 +20,8 @@ namespace orrery {
 
 /// The state of one replay: what replay() puts on the SystemC kernel.
 ///
-/// Programs are templates, so a role keeps only where each of its in-order streams stands. What
+/// Programs are templates, so an actor (a role, or one of its ranks) keeps only where each of its
+/// in-order streams stands. What
 /// happens at one time happens in a fixed order: ends of transfers by id, then link events as
 /// listed, then events as they were pushed.
 class Replayer final : public Agenda {
@@ -43,7 +46,7 @@ class Replayer final : public Agenda {
  private:
   friend class DeadlockReport;
 
-  /// kBlocked: waits for another stream of its role; kPosted: for the other roles of its transfer.
+  /// kBlocked: waits for another stream of its actor; kPosted: for the others of its transfer.
   enum class State : std::uint8_t { kBlocked, kComputing, kPosted, kInFlight, kDone };
   enum EventKind : std::uint16_t { kComputeEnd, kLatencyEnd };
 
@@ -53,31 +56,33 @@ class Replayer final : public Agenda {
   }
   static constexpr std::uint64_t kEnd = ~std::uint64_t{0};
 
-  /// An in-order stream of a role.
-  struct Cursor {
+  /// An in-order stream of an actor: one line of a cache.
+  struct alignas(64) Cursor {
     const FrozenOperator* head = nullptr;       ///< the operator that runs or starts next
     const FrozenOperator* block_end = nullptr;  ///< end of this stream in the current block
     const StreamWait* waits = nullptr;          ///< waits of the current block
     std::uint64_t position = 0;                 ///< position of `head`; kEnd after the last
     std::uint64_t awaited = 0;  ///< kBlocked: the position that stream `awaits` has to reach
     Picoseconds begun = 0;      ///< when the operator started or was posted
-    std::uint32_t role = 0;
+    std::uint32_t actor = 0;
+    std::uint16_t waiting = 0;  ///< streams of the actor that wait for this one, a bit each
     StreamId stream = 0;
     StreamId awaits = 0;
     std::uint8_t waits_met = 0;
     State state = State::kBlocked;
   };
+  static_assert(sizeof(Cursor) == 64);
 
-  /// Where the time of the compute stream of a role goes.
-  struct Account {
-    TimeBreakdown breakdown;
-    Picoseconds end = 0;
+  /// Where the time of the compute stream of an actor goes.
+  struct alignas(128) Account {
     Picoseconds enqueued = 0;     ///< when the host has handed over the last kernel that started
     Picoseconds gap_settled = 0;  ///< until when the gap that the stream is in is booked
-    std::vector<Picoseconds> block_time;
+    Picoseconds in_call = 0;      ///< time of the call that it is in, for block_times_
+    TimeBreakdown breakdown;
+    Picoseconds end = 0;
   };
 
-  /// A transfer and its posts; it serves one rendezvous after the other.
+  /// A transfer, or an image of one, and its posts; it serves one rendezvous after the other.
   struct Meeting {
     std::uint32_t first_post = 0;  ///< index in posts_ of the first one
     std::uint32_t participants = 0;
@@ -88,7 +93,10 @@ class Replayer final : public Agenda {
   };
 
   const Cursor& sibling(const Cursor& cursor, std::uint32_t stream) const {
-    return cursors_[cursor.role * streams_ + stream];
+    return cursors_[cursor.actor * streams_ + stream];
+  }
+  Cursor& sibling(const Cursor& cursor, std::uint32_t stream) {
+    return cursors_[cursor.actor * streams_ + stream];
   }
 
   std::uint32_t index_of(const Cursor& cursor) const {
@@ -96,13 +104,26 @@ class Replayer final : public Agenda {
   }
 
   BlockId block_of(const Cursor& cursor) const {
-    return program_.roles[cursor.role].calls[cursor.position >> 32];
+    return calls_of(cursor)[cursor.position >> 32];
   }
+  const std::vector<BlockId>& calls_of(const Cursor& cursor) const {
+    return program_.roles[actors_[cursor.actor].role].calls;
+  }
+  /// The meeting of the transfer at the head of a stream.
+  std::uint32_t meeting_of(const Cursor& cursor) const {
+    const std::uint32_t transfer = cursor.head->work;
+    return images_ == nullptr ? transfer : images_->of(transfer, actors_[cursor.actor].rank);
+  }
+  TransferId transfer_of(std::uint32_t meeting) const {
+    return images_ == nullptr ? meeting : images_->transfer(meeting);
+  }
+  Picoseconds duration_of(const Cursor& cursor) const;
 
   void check_costs() const;
   void freeze_blocks();
   void check_operator(const FrozenOperator& op) const;
   void place_cursors();
+  void set_meetings();
 
   void start_all();
   void start(std::uint32_t cursor, Picoseconds now);
@@ -110,21 +131,22 @@ class Replayer final : public Agenda {
   bool end_blocked(Cursor& cursor, Picoseconds now);
   void await(Cursor& cursor, StreamId stream, std::uint64_t position, Picoseconds now);
   void post(std::uint32_t cursor, Picoseconds now);
-  void begin_transfer(std::uint32_t transfer, Picoseconds now);
-  void load_devices(std::uint32_t transfer, Picoseconds now, bool begins);
-  void begin_bytes(std::uint32_t transfer, Picoseconds now);
-  void end_transfer(std::uint32_t transfer, Picoseconds now);
+  void begin_transfer(std::uint32_t meeting, Picoseconds now);
+  void load_devices(std::uint32_t meeting, Picoseconds now, bool begins);
+  void begin_bytes(std::uint32_t meeting, Picoseconds now);
+  void end_transfer(std::uint32_t meeting, Picoseconds now);
   void finish(std::uint32_t cursor, Picoseconds now);
   void advance(Cursor& cursor);
   void enter_call(Cursor& cursor, std::uint64_t call);
-  void wake_waiting(std::uint32_t role, StreamId stream, Picoseconds now);
+  void wake_waiting(Cursor& awaited, Picoseconds now);
 
   void account_operator(const Cursor& cursor, Picoseconds now);
-  void settle_gap(std::uint32_t role, Picoseconds now);
+  void settle_gap(std::uint32_t actor, Picoseconds now);
   const Cursor& cause_of(const Cursor& blocked) const;
-  Picoseconds& block_time(const Cursor& compute);
+  void end_call(const Cursor& compute);
+  void prefetch(const Event& event) const;
   void record_span(const Cursor& cursor, Picoseconds now) const;
-  void record_load(std::uint32_t role, Picoseconds now) const;
+  void record_load(std::uint32_t actor, Picoseconds now) const;
   void observe(const Cursor& cursor, Picoseconds now) const;
 
   const Program& program_;
@@ -132,12 +154,17 @@ class Replayer final : public Agenda {
   Timeline* timeline_;
   std::unique_ptr<MemoryTrack> memory_;  ///< null: without timeline
   UseObserver* observer_;
-  std::uint32_t streams_;  ///< streams per role
+  const Images* images_;                ///< null: actors are roles
+  const KernelVariation* variation_;    ///< null: all runs of a kernel are alike
+  std::vector<Actor> actors_;
+  std::uint32_t streams_;  ///< streams per actor
   std::vector<FrozenBlock> blocks_;
-  std::vector<Cursor> cursors_;  ///< cursors by role, then stream
-  std::vector<Account> accounts_;
-  std::vector<Meeting> meetings_;     ///< meetings by transfer
-  std::vector<std::uint32_t> posts_;  ///< cursors that wait for a transfer, grouped by transfer
+  std::vector<Cursor> cursors_;  ///< cursors by actor, then stream
+  std::vector<Account> accounts_;     ///< accounts by actor
+  /// Time of the compute stream by block, as far as it has been in one; by actor.
+  std::vector<std::vector<Picoseconds>> block_times_;
+  std::vector<Meeting> meetings_;     ///< meetings by transfer, or image
+  std::vector<std::uint32_t> posts_;  ///< cursors that wait, grouped by meeting
   FlowNetwork network_;
   LinkSchedule link_schedule_;
   EventQueue queue_;

@@ -56,10 +56,11 @@ std::vector<ComponentUse> component_use(const Topology& topology, const Program&
                                         const ReplayResult& replay) {
   NodeCounts nodes = count_nodes(topology);
   for (std::size_t role = 0; role < program.roles.size(); ++role) {
-    const TimeBreakdown& time = replay.roles[role].breakdown;
-    for (const int rank : program.roles[role].ranks) {
-      nodes.busy[nodes.node_of_rank[static_cast<std::size_t>(rank)]] +=
-          time.compute + time.contention + time.optimizer + time.host;
+    const Picoseconds busy = replay.roles[role].busy();
+    for (const int number : program.roles[role].ranks) {
+      const auto rank = static_cast<std::size_t>(number);
+      nodes.busy[nodes.node_of_rank[rank]] +=
+          replay.rank_busy.empty() ? busy : replay.rank_busy[rank];
     }
   }
   count_sent(topology, replay, nodes);

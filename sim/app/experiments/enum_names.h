@@ -15,6 +15,9 @@ namespace orrery {
 /// What of the links a result has: their classes, or each link that carried something as well.
 enum class Recorded : std::uint8_t { kClasses, kLinks };
 
+/// Whether ranks that do the same are replayed as one.
+enum class Folding : std::uint8_t { kAuto, kOff };
+
 }  // namespace orrery
 
 /// The names of the enumerations of experiments in YAML.
@@ -24,6 +27,12 @@ template <>
 struct EnumNames<Recorded> {
   static constexpr std::pair<Recorded, const char*> values[] = {{Recorded::kClasses, "classes"},
                                                                 {Recorded::kLinks, "links"}};
+};
+
+template <>
+struct EnumNames<Folding> {
+  static constexpr std::pair<Folding, const char*> values[] = {{Folding::kAuto, "auto"},
+                                                               {Folding::kOff, "off"}};
 };
 
 template <>

@@ -57,7 +57,7 @@ bool same_loads(const LinkLoads& a, const LinkLoads& b) {
 
 bool same_transfer_cost(const TransferCost& a, const TransferCost& b) {
   return a.latency == b.latency && a.rate_limit == b.rate_limit && a.device == b.device &&
-         same_loads(a.loads, b.loads);
+         a.image == b.image && same_loads(a.loads, b.loads);
 }
 
 bool same_kernel_cost(const KernelCost& a, const KernelCost& b) {
@@ -69,7 +69,7 @@ bool same_event(const LinkEvent& a, const LinkEvent& b) {
   return a.time == b.time && a.link == b.link && a.capacity == b.capacity &&
          std::equal(a.reroutes.begin(), a.reroutes.end(), b.reroutes.begin(), b.reroutes.end(),
                     [](const LinkEvent::Reroute& x, const LinkEvent::Reroute& y) {
-                      return x.transfer == y.transfer && same_loads(x.loads, y.loads);
+                      return x.transfer == y.transfer && x.image == y.image && same_loads(x.loads, y.loads);
                     });
 }
 
@@ -118,6 +118,7 @@ ReplayOutcome KnownReplay::replay(const ReplayInputs& inputs, const Replayer& re
   loaded_ = loaded_links(costs_);
   nodes_ = nodes_of(inputs.topology);
   power_ = inputs.power;
+  ranks_ = inputs.ranks;
   has_slowdowns_ = inputs.slowdowns != nullptr;
   begun_ = true;
   std::optional<Recorder> recorder;
@@ -143,7 +144,7 @@ bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
 
 bool KnownReplay::same(const ReplayInputs& inputs) const {
   const Costs& costs = inputs.costs;
-  if (power_ != inputs.power || has_slowdowns_ != (inputs.slowdowns != nullptr) ||
+  if (power_ != inputs.power || ranks_ != inputs.ranks || has_slowdowns_ != (inputs.slowdowns != nullptr) ||
       costs_.enqueue != costs.enqueue || costs_.links.size() != costs.links.size() ||
       !same_program(program_, inputs.program) ||
       !std::equal(costs_.kernels.begin(), costs_.kernels.end(), costs.kernels.begin(),

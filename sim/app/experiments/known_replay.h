@@ -40,7 +40,7 @@ class KnownReplay final : public ReplayStandIn {
   std::vector<std::string> nodes_;  ///< nodes that the ranks are on
   std::vector<Slowdown> slowdowns_;
   bool has_slowdowns_ = false;
-  std::vector<double> power_;
+  std::vector<double> power_, ranks_;
   ReplayOutcome outcome_;
   bool begun_ = false, ended_ = false;
 };

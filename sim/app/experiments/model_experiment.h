@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/enum_names.h"
 #include "sim/app/experiments/link_keys.h"
+#include "sim/app/experiments/rank_noise.h"
 #include "workloads/llm/enum_names.h"
 #include "workloads/llm/model_config.h"
 #include "workloads/memory.h"
@@ -39,11 +41,16 @@ struct ModelExperiment : MachineExperiment, LinkKeys {
   Fidelity fidelity = Fidelity::kAuto;
   std::vector<FilePath> measured;  ///< operator tables whose times override the model
   StepContention contention;
+  Folding fold = Folding::kAuto;
+  NoiseConfig noise;
+  int steps = 1;                ///< steps that are replayed with noise
   double memory_reserve = 0.1;  ///< share of the device memory that the job cannot use
 
   int ranks() const { return parallel.ranks(); }
   /// Accelerators that the step uses (a rank is a die).
   double accelerators() const { return static_cast<double>(ranks()) / system.accelerator.dies; }
+  /// Whether every rank is replayed on its own: noise leaves no two alike.
+  bool unfolds() const { return fold == Folding::kOff || noise.any(); }
   Bytes usable_memory() const { return machine().usable_memory(memory_reserve); }
 
   /// What the ranks of each stage need, under another plan.
@@ -103,6 +110,16 @@ config::Schema<T> model_schema(const std::string& kind, const std::string& help)
           "time")
       .optional("contention", static_cast<StepContention T::*>(&M::contention),
                 "what runs beside kernels and what it leaves to them")
+      .optional("fold", static_cast<Folding T::*>(&M::fold),
+                "auto: ranks that do the same at the same time are replayed as one; off: each on "
+                "its own")
+      .optional("noise", static_cast<NoiseConfig T::*>(&M::noise),
+                "what makes kernels differ by rank and by run; none by default. With it every rank "
+                "is replayed on its own")
+      .optional("steps", static_cast<int T::*>(&M::steps),
+                "steps that are replayed, each with draws of its own for noise.kernels; the result "
+                "is that of the step with the median time, and quantiles over all",
+                config::between(1, 100000))
       .optional("memory_reserve", static_cast<double T::*>(&M::memory_reserve),
                 "share of device memory left to contexts, communication buffers and fragmentation; "
                 "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",

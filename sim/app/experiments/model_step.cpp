@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/rank_replay.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/executions.h"
@@ -203,7 +204,9 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   StepOutcome outcome;
   const AcceleratorConfig& accelerator = experiment.machine().accelerator();
   const PowerState state = experiment.machine().power_state(PowerState::kSteady);
-  const AcceleratorConfig capped = slowest_of(accelerator, experiment.accelerators());
+  // Where accelerators differ one by one, steps wait for the slowest of them, not of their mean.
+  const AcceleratorConfig capped =
+      slowest_of(accelerator, experiment.noise.ranks > 0 ? 1 : experiment.accelerators());
   outcome.priced = price(program, priced_accelerator(accelerator, state), model, network);
   if (repricing) repricing(outcome.priced);
   states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
@@ -214,20 +217,28 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
   const ReplayInputs inputs{network.topology(), program, outcome.priced.costs,
                             experiment.contention.transfers ? &slowdowns : nullptr,
-                            power_figures(capped, state, program, outcome.priced)};
+                            power_figures(capped, state, program, outcome.priced),
+                            rank_figures(experiment)};
   const Replayer replayer = [&](SlowdownModel* slowed) {
     ReplayOptions options;
-    options.timeline = timeline.get();
+    if (!experiment.unfolds()) options.timeline = timeline.get();
     options.slowdowns = slowed;
     options.topology = &network.topology();
     ReplayOutcome played;
     played.power = replay_under_cap(capped, state, program, options, outcome.priced, played.replay);
+    if (experiment.unfolds()) {
+      options.timeline = timeline.get();
+      RankSteps steps = replay_ranks(experiment, program, outcome.priced, states, options);
+      played.replay = std::move(steps.middle);
+      played.steps = std::move(steps.times);
+    }
     played.kernels = outcome.priced.costs.kernels;
     return played;
   };
   Played played = play(inputs, replayer, simulate_options.stand_in);
   outcome.replay = std::move(played.outcome.replay);
   outcome.power = played.outcome.power;
+  outcome.steps = std::move(played.outcome.steps);
   outcome.priced.costs.kernels = std::move(played.outcome.kernels);
   outcome.components = std::move(played.components);
   outcome.links = link_use(network.topology(), outcome.replay, experiment.recorded);
@@ -254,6 +265,7 @@ void report_step(const ModelExperiment& experiment, const ModelStep& step,
   add_metric(record, kHardwareFlopsUtilization,
              executed_matrix_flops(step.program).base() / seconds / peak);
   add_breakdown(step.program, outcome.replay, record);
+  report_ranks(experiment, {outcome.replay, outcome.steps}, record);
   add_metric(record, kEnergy, energy.total().base());
   add_metric(record, kAveragePower, energy.total().base() / seconds);
   add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());

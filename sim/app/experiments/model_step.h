@@ -29,6 +29,7 @@ struct StepOutcome {
   PowerUse power;
   std::vector<ComponentUse> components;
   MachineLinkUse links;
+  std::vector<Picoseconds> steps;  ///< times of all steps, where ranks are not folded
 };
 
 /// Adds peak_memory_bytes and its components; marks the record infeasible, with the shortfall, if

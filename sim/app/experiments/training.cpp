@@ -199,6 +199,7 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   };
   StepOutcome outcome = replay_step(*this, *kernels, whole.program, options, repricing);
   add_overhead(outcome.replay, software.step_overhead.value);
+  for (Picoseconds& time : outcome.steps) time += to_picoseconds(software.step_overhead.value);
   report_step(*this, whole, outcome, record);
 
   const auto stage = static_cast<std::size_t>(outcome.replay.last_role);

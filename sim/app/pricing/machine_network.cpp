@@ -47,16 +47,32 @@ void add_dead_links(const FlowModel& start, bool links_change, Costs& costs) {
   }
 }
 
-/// The ways of the transfers that are others than before, which they become.
-std::vector<LinkEvent::Reroute> reroutes(const FlowModel& network, const Program& program,
-                                         const std::vector<PricedTransfer>& taken,
-                                         std::vector<LinkLoads>& ways) {
+/// Ways of all transfers, or images, as `network` has them for transfers priced as `taken`.
+std::vector<LinkEvent::Reroute> ways_on(const FlowModel& network, const Program& program,
+                                        const std::vector<PricedTransfer>& taken,
+                                        const Images* images) {
+  std::vector<LinkEvent::Reroute> ways;
+  for (TransferId id = 0; id < program.transfers.size(); ++id) {
+    PricedTransfer priced = network.price_as(program.transfers[id], taken[id]);
+    if (images == nullptr) {
+      ways.push_back({id, std::move(priced.cost.loads), priced.cost.image});
+      continue;
+    }
+    std::uint32_t image = images->first(id);
+    for (LinkLoads& loads : network.image_loads(program.transfers[id], images->at(id), priced))
+      ways.push_back({image++, std::move(loads)});
+  }
+  return ways;
+}
+
+/// The ways that are others than before, which they become.
+std::vector<LinkEvent::Reroute> reroutes(std::vector<LinkEvent::Reroute> ways,
+                                         std::vector<LinkLoads>& before) {
   std::vector<LinkEvent::Reroute> changed;
-  for (std::uint32_t id = 0; id < ways.size(); ++id) {
-    LinkLoads way = network.price_as(program.transfers[id], taken[id]).cost.loads;
-    if (same_loads(way, ways[id])) continue;
-    changed.push_back({id, way});
-    ways[id] = std::move(way);
+  for (LinkEvent::Reroute& way : ways) {
+    if (same_loads(way.loads, before[way.transfer])) continue;
+    before[way.transfer] = way.loads;
+    changed.push_back(std::move(way));
   }
   return changed;
 }
@@ -97,7 +113,7 @@ MachineNetwork::MachineNetwork(const Machine& machine, const std::vector<FaultCo
 
 void MachineNetwork::add_link_events(const Program& program,
                                      const std::vector<PricedTransfer>& priced,
-                                     Costs& costs) const {
+                                     Costs& costs, const Images* images) const {
   add_dead_links(*start_, states_.size() > 1, costs);
   if (states_.size() == 1) return;
   std::vector<LinkLoads> ways;
@@ -112,7 +128,7 @@ void MachineNetwork::add_link_events(const Program& program,
       costs.link_events.push_back({states_[i].time, link, after[link], {}});
     }
     if (costs.link_events.size() == first) continue;  // nothing happens
-    costs.link_events.back().reroutes = reroutes(network, program, priced, ways);
+    costs.link_events.back().reroutes = reroutes(ways_on(network, program, priced, images), ways);
     before = after;
   }
 }

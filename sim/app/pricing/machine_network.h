@@ -8,6 +8,7 @@
 #include "models/transfers/flow_model.h"
 #include "sim/app/pricing/machine.h"
 #include "sim/config/schema.h"
+#include "sim/graph/images.h"
 #include "sim/graph/program.h"
 
 namespace orrery {
@@ -41,8 +42,9 @@ class MachineNetwork {
   /// Adds what happens to links during the run to the costs of a program that was priced with
   /// start(): their capacities, and the ways of the transfers that change theirs. Algorithms,
   /// protocols and latencies stay those of the start.
+  /// @param images the costs of transfers are by image; null: by transfer
   void add_link_events(const Program& program, const std::vector<PricedTransfer>& priced,
-                       Costs& costs) const;
+                       Costs& costs, const Images* images = nullptr) const;
 
  private:
   /// From `time` to that of the next state.

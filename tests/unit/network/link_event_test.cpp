@@ -96,7 +96,7 @@ TEST(LinkEvent, ARerouteKeepsThePartThatIsLeft) {
   network.start(0, 0);
   network.settle(0);
   network.set_capacity(0, BytesPerSecond(0.0));
-  network.reroute(0, {{1, 8e6}}, 2 * kMillisecond);
+  network.reroute({0, {{1, 8e6}}}, 2 * kMillisecond);
   network.settle(2 * kMillisecond);
   EXPECT_FALSE(network.stall().has_value());
   EXPECT_EQ(network.next_end(), 6 * kMillisecond);
@@ -108,13 +108,13 @@ TEST(LinkEvent, AReroutedTransferFreesItsOldLinks) {
   network.start(0, 0);
   network.start(1, 0);
   network.settle(0);
-  network.reroute(0, {{1, 4e6}}, 0);
+  network.reroute({0, {{1, 4e6}}}, 0);
   network.settle(0);
   EXPECT_DOUBLE_EQ(network.rate(0).base(), 1e9);
   EXPECT_DOUBLE_EQ(network.rate(1).base(), 1e9);
-  EXPECT_THROW(network.reroute(0, {}, 0), std::logic_error);
+  EXPECT_THROW(network.reroute({0, {}}, 0), std::logic_error);
   FlowNetwork merged(make_costs({1_GBps, 1_GBps}, {{{0, 4e6}}}));
-  EXPECT_THROW(merged.reroute(0, {{1, 4e6}}, 0), std::logic_error);
+  EXPECT_THROW(merged.reroute({0, {{1, 4e6}}}, 0), std::logic_error);
 }
 
 TEST(LinkEvent, BytesAreConservedWhateverTheLinksDo) {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each image of a transfer loads: the price of the whole, image by image.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "models/collectives/user_algorithm.h"
+#include "models/transfers/flow_model.h"
+#include "models/transfers/group_sink.h"
+#include "models/transfers/host_copy.h"
+
+namespace orrery {
+namespace {
+
+/// Larger groups are counted by the fabric, in a place for all bundles.
+constexpr std::size_t kFewRanks = 64;
+
+/// What bytes of payload take of links, inside systems and between them, as a price has it.
+class LoadFactors {
+ public:
+  LoadFactors(const LinkLoads& priced, const std::vector<Bundle>& bundles)
+      : priced_(priced), bundles_(bundles) {}
+
+  double of(BundleId bundle) {
+    std::optional<double>& factor = factors_.at(side(bundle));
+    for (auto load = priced_.begin(); !factor && load != priced_.end(); ++load) {
+      const LinkLoad first = *load;
+      if (side(first.link) == side(bundle) && first.payload > 0)
+        factor = first.bytes / first.payload;
+    }
+    return factor.value_or(1);
+  }
+
+ private:
+  std::size_t side(BundleId bundle) const {
+    return bundles_[bundle].kind == LinkKind::kScaleOut ? 1 : 0;
+  }
+
+  const LinkLoads& priced_;
+  const std::vector<Bundle>& bundles_;
+  std::array<std::optional<double>, 2> factors_;
+};
+
+/// The transfer with the groups of its first image alone.
+Transfer first_image(const Transfer& transfer) {
+  Transfer first;
+  first.kind = transfer.kind;
+  first.bytes = transfer.bytes;
+  first.routing = transfer.routing;
+  first.pair_bytes = transfer.pair_bytes;
+  first.host = transfer.host;
+  // Of other transfers each group is an image.
+  const bool messages = transfer.kind == TransferKind::kSendReceive && !transfer.host;
+  if (!messages) {
+    first.groups.push_back(transfer.groups.front());
+    return first;
+  }
+  const TransferImages images(transfer);
+  const std::uint32_t image = images.of(transfer.groups.front().front());
+  for (const std::vector<int>& group : transfer.groups)
+    if (images.of(group.front()) == image) first.groups.push_back(group);
+  return first;
+}
+
+}  // namespace
+
+void GroupSink::exchange(std::span<const int> group, Bytes bytes) {
+  if (group.size() <= kFewRanks) {
+    FlowSink::exchange(group, bytes);
+    return;
+  }
+  std::vector<double> all(bundles_);
+  fabric_.add_exchange(group, bytes.base(), all);
+  for (BundleId bundle = 0; bundle < all.size(); ++bundle)
+    if (all[bundle] > 0) loads_.emplace_back(bundle, all[bundle]);
+}
+
+std::vector<std::pair<BundleId, double>> GroupSink::take() {
+  std::stable_sort(loads_.begin(), loads_.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::pair<BundleId, double>> sums;
+  for (const auto& [bundle, bytes] : loads_) {
+    if (sums.empty() || sums.back().first != bundle) sums.emplace_back(bundle, 0);
+    sums.back().second += bytes;
+  }
+  loads_.clear();
+  return sums;
+}
+
+void FlowModel::send_group(const Transfer& transfer, std::span<const int> group,
+                           const CollectiveAlgorithm* algorithm, GroupSink& sink) const {
+  if (transfer.host) {
+    Route route;
+    fabric_->append_host_route(group.front(), transfer.host->end, transfer.host->outward, route);
+    sink.add_route(route, transfer.bytes);
+  } else if (group.size() > 1) {
+    algorithm->run(collective(transfer, group), sink);
+  }
+}
+
+PricedTransfer FlowModel::host_price(const Transfer& transfer) const {
+  PricedTransfer priced = host_copy(transfer, {*fabric_, capacities_, copy_start_});
+  priced.cost.image = image_size(transfer, priced);
+  return priced;
+}
+
+std::vector<LinkLoads> FlowModel::image_loads(const Transfer& transfer,
+                                              const TransferImages& images,
+                                              const PricedTransfer& priced) const {
+  const auto algorithm = transfer.host ? nullptr : find_algorithm(priced.algorithm);
+  std::vector<std::vector<std::size_t>> groups(images.size());
+  for (std::size_t i = 0; i < transfer.groups.size(); ++i)
+    groups[images.of(transfer.groups[i].front())].push_back(i);
+  LoadFactors factors(priced.cost.loads, topology_.bundles());
+  GroupSink sink(*fabric_, capacities_.size());
+  std::vector<LinkLoads> loads;
+  loads.reserve(images.size());
+  for (const std::vector<std::size_t>& of_image : groups) {
+    for (const std::size_t i : of_image)
+      send_group(transfer, transfer.groups[i], algorithm.get(), sink);
+    LinkLoads& image = loads.emplace_back();
+    for (const auto& [bundle, payload] : sink.take())
+      image.push_back({bundle, payload * factors.of(bundle), payload});
+  }
+  return loads;
+}
+
+/// Images are taken to be alike: the first one speaks for all.
+double FlowModel::image_size(const Transfer& transfer, const PricedTransfer& priced) const {
+  if (transfer.groups.size() < 2 || priced.cost.loads.empty()) return 0;
+  const Transfer first = first_image(transfer);
+  if (first.groups.size() == transfer.groups.size()) return 0;
+  const std::vector<LinkLoads> loads = image_loads(first, TransferImages(first), priced);
+  double most = 0;
+  for (const LinkLoad& load : loads.front()) most = std::max(most, load.bytes);
+  return most;
+}
+
+}  // namespace orrery
