@@ -45,7 +45,7 @@ class GroupSink final : public FlowSink {
   const Fabric& fabric_;
   std::size_t bundles_;
   Route route_;
-  std::vector<std::pair<BundleId, double>> loads_;  ///< as they came
+  std::vector<std::pair<BundleId, double>> loads_;  ///< loads as they came
 };
 
 }  // namespace orrery

@@ -84,12 +84,12 @@ struct DeviceLoad {
 struct TransferCost {
   Picoseconds latency = 0;
   LinkLoads loads;
-  /// The most that a protocol, or a copy engine, carries on the most loaded link (of an image); 0: no limit. What
-  /// the transfer leaves of a link goes to the others.
+  /// The most that a protocol, or a copy engine, carries on the most loaded link (of an image); 0:
+  /// no limit. What the transfer leaves of a link goes to the others.
   BytesPerSecond rate_limit{};
   DeviceLoad device = {};  ///< whole numbers, so that loads add up and cancel exactly
-  /// Bytes on the most loaded link of one of its images, where it stands for several: each takes the
-  /// share of a flow of the links that they have in common. 0: all of it is one flow.
+  /// Bytes on the most loaded link of one of its images, where it stands for several: each takes
+  /// the share of a flow of the links that they have in common. 0: all of it is one flow.
   double image = 0;
 };
 
@@ -102,7 +102,7 @@ struct LinkEvent {
   struct Reroute {
     std::uint32_t transfer = 0;
     LinkLoads loads;   ///< loads of the whole transfer
-    double image = 0;  ///< as TransferCost::image
+    double image = 0;  ///< bytes of an image, see TransferCost::image
   };
   std::vector<Reroute> reroutes;
 };

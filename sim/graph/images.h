@@ -47,7 +47,7 @@ class Images {
   }
 
  private:
-  std::vector<TransferImages> images_;  ///< by transfer
+  std::vector<TransferImages> images_;  ///< images by transfer
   std::vector<std::uint32_t> first_;    ///< numbers of first images by transfer
   std::vector<TransferId> transfers_;   ///< transfers by image
 };

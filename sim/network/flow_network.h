@@ -18,8 +18,8 @@ namespace orrery {
 /// Links shared by the transfers in flight, as fluids, max-min fairly.
 ///
 /// A transfer that carries `x` bytes/s on its most loaded link carries x * load / (highest load) on
-/// each of its links, or x * load / TransferCost::image where it stands for several images, which are
-/// a flow each. Rates rise together until a link is full; the transfers on it stay there and
+/// each of its links, or x * load / TransferCost::image where it stands for several images, which
+/// are a flow each. Rates rise together until a link is full; the transfers on it stay there and
 /// the others rise on (progressive filling: Bertsekas and Gallager, Data Networks, 6.5.2). So each
 /// transfer counts as one flow on its most loaded link, and has a full link on which no other
 /// transfer is faster.

@@ -189,7 +189,8 @@ std::string Replayer::stall_report(const Topology* topology) const {
     return "";
   }
   const Seconds since = to_seconds(link_schedule_.last_change(stall->link));
-  return "transfer '" + program_.transfers[transfer_of(stall->transfer)].name + "' stands still: link " +
+  return "transfer '" + program_.transfers[transfer_of(stall->transfer)].name +
+         "' stands still: link " +
          (topology != nullptr ? topology->bundle_name(stall->link) : std::to_string(stall->link)) +
          " is down from " + format_si(since.base(), "s") + " on, and the transfer has no other way";
 }

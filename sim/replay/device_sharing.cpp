@@ -50,7 +50,8 @@ Picoseconds DeviceSharing::longer(std::uint32_t stream) const {
   return work.end - work.begun - work.duration;
 }
 
-void DeviceSharing::load(std::uint32_t actor, const DeviceLoad& load, bool begins, Picoseconds now) {
+void DeviceSharing::load(std::uint32_t actor, const DeviceLoad& load, bool begins,
+                         Picoseconds now) {
   Device& device = devices_[actor];
   if (begins) {
     device.load += load;

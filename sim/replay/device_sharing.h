@@ -57,10 +57,10 @@ class DeviceSharing {
     std::uint16_t event = 0;  ///< argument of the event that counts (65,536 ones later it recurs)
     Picoseconds begun = 0;
     Picoseconds duration = 0;  ///< time alone
-    Picoseconds since = 0;   ///< `left` is as of then
-    Picoseconds end = 0;     ///< if nothing changes
-    Picoseconds queued = 0;  ///< time of the event that counts
-    double left = 0;         ///< time alone that is left, in ps
+    Picoseconds since = 0;     ///< `left` is as of then
+    Picoseconds end = 0;       ///< if nothing changes
+    Picoseconds queued = 0;    ///< time of the event that counts
+    double left = 0;           ///< time alone that is left, in ps
     double slowdown = 1;
   };
 

@@ -15,9 +15,9 @@ namespace orrery {
 
 class Timeline;
 
-/// Writes the memory of each role, or rank, over time into a timeline, as counters in bytes: what it holds
-/// all the time (Role::held), and the tensors that its operators make and free, by TensorRole.
-/// Nothing of programs that name no tensors.
+/// Writes the memory of each role, or rank, over time into a timeline, as counters in bytes: what
+/// it holds all the time (Role::held), and the tensors that its operators make and free, by
+/// TensorRole. Nothing of programs that name no tensors.
 class MemoryTrack {
  public:
   /// @param program, timeline outlive it

@@ -29,7 +29,8 @@ class SlowdownModel {
 class UseObserver {
  public:
   virtual ~UseObserver() = default;
-  /// A kernel of the role, or rank where ranks are replayed, ran from `begin`, launch included, to `end`.
+  /// A kernel of the role, or rank where ranks are replayed, ran from `begin`, launch included, to
+  /// `end`.
   virtual void kernel_ran(std::uint32_t role, KernelId kernel, Picoseconds begin,
                           Picoseconds end) = 0;
   /// A transfer ran from when the last of its roles had posted it.
@@ -77,11 +78,11 @@ struct ReplayResult {
   std::uint64_t operators = 0;
   /// Results by role; of the rank that ends last (the first of those), where ranks are replayed.
   std::vector<RoleResult> roles;
-  int last_rank = -1;  ///< the rank that ends last of all, where ranks are replayed
+  int last_rank = -1;                  ///< the rank that ends last of all, where ranks are replayed
   std::vector<Picoseconds> rank_busy;  ///< RoleResult::busy() by rank, where ranks are replayed
-  std::vector<double> link_bytes;    ///< LinkLoad::bytes of all that was carried, by link
-  std::vector<double> link_payload;  ///< and LinkLoad::payload
-  std::vector<double> link_busy_s;   ///< time that it took, had the link carried nothing else
+  std::vector<double> link_bytes;      ///< LinkLoad::bytes of all that was carried, by link
+  std::vector<double> link_payload;    ///< and LinkLoad::payload
+  std::vector<double> link_busy_s;     ///< time that it took, had the link carried nothing else
 };
 
 struct ReplayOptions {

@@ -75,9 +75,9 @@ void Replayer::set_meetings() {
   std::uint32_t posts = 0;
   for (std::uint32_t m = 0; m < meetings_.size(); ++m) {
     meetings_[m].first_post = posts;
-    meetings_[m].participants =
-        images_ == nullptr ? static_cast<std::uint32_t>(program_.transfers[m].participants)
-                           : images_->participants(m);
+    meetings_[m].participants = images_ == nullptr
+                                    ? static_cast<std::uint32_t>(program_.transfers[m].participants)
+                                    : images_->participants(m);
     posts += meetings_[m].participants;
   }
   posts_.resize(posts);
@@ -195,7 +195,7 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
   }
 }
 
-/// Of the kernel at the head of a stream, alone on its device.
+/// Time of the kernel at the head of a stream, alone on its device.
 Picoseconds Replayer::duration_of(const Cursor& cursor) const {
   const KernelId kernel = cursor.head->work;
   const Picoseconds duration = costs_.kernels[kernel].duration;

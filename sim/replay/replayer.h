@@ -103,9 +103,7 @@ class Replayer final : public Agenda {
     return static_cast<std::uint32_t>(&cursor - cursors_.data());
   }
 
-  BlockId block_of(const Cursor& cursor) const {
-    return calls_of(cursor)[cursor.position >> 32];
-  }
+  BlockId block_of(const Cursor& cursor) const { return calls_of(cursor)[cursor.position >> 32]; }
   const std::vector<BlockId>& calls_of(const Cursor& cursor) const {
     return program_.roles[actors_[cursor.actor].role].calls;
   }
@@ -154,13 +152,13 @@ class Replayer final : public Agenda {
   Timeline* timeline_;
   std::unique_ptr<MemoryTrack> memory_;  ///< null: without timeline
   UseObserver* observer_;
-  const Images* images_;                ///< null: actors are roles
-  const KernelVariation* variation_;    ///< null: all runs of a kernel are alike
+  const Images* images_;              ///< null: actors are roles
+  const KernelVariation* variation_;  ///< null: all runs of a kernel are alike
   std::vector<Actor> actors_;
   std::uint32_t streams_;  ///< streams per actor
   std::vector<FrozenBlock> blocks_;
-  std::vector<Cursor> cursors_;  ///< cursors by actor, then stream
-  std::vector<Account> accounts_;     ///< accounts by actor
+  std::vector<Cursor> cursors_;    ///< cursors by actor, then stream
+  std::vector<Account> accounts_;  ///< accounts by actor
   /// Time of the compute stream by block, as far as it has been in one; by actor.
   std::vector<std::vector<Picoseconds>> block_times_;
   std::vector<Meeting> meetings_;     ///< meetings by transfer, or image

@@ -15,7 +15,7 @@ void add_flow_contest();
 void add_prediction_contest();
 /// T1 to T3: thread blocks as events, and a model's step priced by them.
 void add_tile_contest();
-/// N1 to N3: collectives of whole clusters.
+/// N1 to N7: collectives of whole clusters, and steps on them.
 void add_network_contest();
 /// S1 to S3: steps of inference priced without a graph.
 void add_step_contest();

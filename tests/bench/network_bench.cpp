@@ -69,6 +69,28 @@ std::string training_on(int nodes) {
          "}\nbatch: {global: " + std::to_string(nodes) + ", micro: 1, sequence: 4096}\n";
 }
 
+/// A step of 16 micro-batches on 98,304 accelerators.
+std::string ranks_step(const std::string& fold) {
+  return "experiment: training\nsystem: dgx_h100\nnodes: 12288\nmodel: llama_3_1_405b\n"
+         "parallel: {tp: 8, sp: true, pp: 16, dp: 768, zero: 1}\n"
+         "batch: {global: 12288, micro: 1, sequence: 8192}\nrecompute: full\nfold: " +
+         fold + "\n";
+}
+
+/// Folded, and with every rank replayed on its own.
+void add_ranks() {
+  const std::string folded = "ranks/98k/folded", alone = "ranks/98k/unfolded";
+  add_contestant(folded, [] { return simulate_nodes(ranks_step("auto")); });
+  add_contestant(alone, [] { return simulate_nodes(ranks_step("off")); });
+  const std::string step = "405B step on 98,304 ranks, ";
+  add_comparison(
+      {"N6", step + "folded [s]", folded, "", Quantity::kSeconds, Limit::kAtMost, 1, false});
+  add_comparison({"N7", step + "unfolded: 640 M operators [s]", alone, "", Quantity::kSeconds,
+                  Limit::kAtMost, 60, false});
+  add_comparison({"N7", step + "unfolded, memory [B]", alone, "", Quantity::kBytes, Limit::kAtMost,
+                  4.0 * (1ULL << 30), false});
+}
+
 /// 10,000 and 100,000 nodes side by side: ten times as many may take fifteen times as much.
 void add_nodes(const char* id, const std::string& what, std::string (*text)(int)) {
   const std::string small = "nodes/" + what + "/10k", large = "nodes/" + what + "/100k";
@@ -103,6 +125,7 @@ void add_network_contest() {
   add("N3", TransferKind::kAllReduce, 98304, "auto", 1);
   add_nodes("N4", "all_reduce", collective_on);
   add_nodes("N5", "training", training_on);
+  add_ranks();
 }
 
 }  // namespace orrery::bench

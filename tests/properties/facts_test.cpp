@@ -154,6 +154,23 @@ std::string experts_of(const std::string& model, const std::string& switches) {
          switches + "}}}";
 }
 
+std::vector<Change> noise_changes() {
+  const std::string two = "parallel: {dp: 2}, batch: {global: 2, sequence: 512}";
+  const std::string plain = training("dgx_h100", two);
+  const std::string noisy = training("dgx_h100", two + ", noise: {kernels: 0.02}");
+  const std::string slow = training("dgx_h100", two + ", noise: {stragglers: {slowdown: 1.3}}");
+  const std::string one =
+      training("dgx_h100", two + ", noise: {stragglers: {ranks: [1], slowdown: 1.3}}");
+  return {{"fold", plain, {"fold=off"}},
+          {"steps", noisy, {"steps=5"}},
+          {"noise.kernels", plain, {"noise.kernels=0.02"}},
+          {"noise.ranks", plain, {"noise.ranks=0.02"}},
+          {"noise.seed", noisy, {"noise.seed=2"}},
+          {"noise.stragglers.fraction", slow, {"noise.stragglers.fraction=1"}},
+          {"noise.stragglers.ranks", slow, {"noise.stragglers.ranks=[1]"}},
+          {"noise.stragglers.slowdown", one, {"noise.stragglers.slowdown=1.5"}}};
+}
+
 /// Training steps that each move switches of their software.
 std::vector<Probe> software_probes() {
   return {
@@ -338,6 +355,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "faults: [{link: \"*nvswitch7*\", capacity: 0.5}]}",
        {"faults.0.link=system0/node0/accelerator3->nvswitches"}},
   };
+  for (Change& change : noise_changes()) changes.push_back(std::move(change));
   for (Change& change : pipeline_changes(passes)) changes.push_back(std::move(change));
   expect_that_all_move("", probes, changes);
 }

@@ -69,7 +69,8 @@ bool same_event(const LinkEvent& a, const LinkEvent& b) {
   return a.time == b.time && a.link == b.link && a.capacity == b.capacity &&
          std::equal(a.reroutes.begin(), a.reroutes.end(), b.reroutes.begin(), b.reroutes.end(),
                     [](const LinkEvent::Reroute& x, const LinkEvent::Reroute& y) {
-                      return x.transfer == y.transfer && x.image == y.image && same_loads(x.loads, y.loads);
+                      return x.transfer == y.transfer && x.image == y.image &&
+                             same_loads(x.loads, y.loads);
                     });
 }
 
@@ -144,9 +145,9 @@ bool KnownReplay::same_classes(const ReplayInputs& inputs) const {
 
 bool KnownReplay::same(const ReplayInputs& inputs) const {
   const Costs& costs = inputs.costs;
-  if (power_ != inputs.power || ranks_ != inputs.ranks || has_slowdowns_ != (inputs.slowdowns != nullptr) ||
-      costs_.enqueue != costs.enqueue || costs_.links.size() != costs.links.size() ||
-      !same_program(program_, inputs.program) ||
+  if (power_ != inputs.power || ranks_ != inputs.ranks ||
+      has_slowdowns_ != (inputs.slowdowns != nullptr) || costs_.enqueue != costs.enqueue ||
+      costs_.links.size() != costs.links.size() || !same_program(program_, inputs.program) ||
       !std::equal(costs_.kernels.begin(), costs_.kernels.end(), costs.kernels.begin(),
                   costs.kernels.end(), same_kernel_cost) ||
       !std::equal(costs_.transfers.begin(), costs_.transfers.end(), costs.transfers.begin(),

@@ -98,6 +98,7 @@ void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagn
   if (!has_batch()) {
     complain(diagnostics, node, {"batch"}, "batch.global or batch.micro must be given");
   }
+  check_noise(*this, node, diagnostics);
 }
 
 void ModelExperiment::check_machine(const config::Node& node,

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/enum_names.h"
+#include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/link_keys.h"
 #include "sim/app/experiments/rank_noise.h"
 #include "workloads/llm/enum_names.h"

@@ -215,7 +215,9 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);
-  const ReplayInputs inputs{network.topology(), program, outcome.priced.costs,
+  const ReplayInputs inputs{network.topology(),
+                            program,
+                            outcome.priced.costs,
                             experiment.contention.transfers ? &slowdowns : nullptr,
                             power_figures(capped, state, program, outcome.priced),
                             rank_figures(experiment)};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/config/load.h"
+#include "sim/config/place.h"
 #include "sim/results/table.h"
 #include "workloads/parallelism/mesh.h"
 
@@ -33,6 +34,23 @@ std::string fitting_extents(int extent, int system_ranks) {
 }
 
 }  // namespace
+
+void check_noise(const ModelExperiment& e, const config::Node& node,
+                 config::Diagnostics& diagnostics) {
+  for (const int rank : e.noise.stragglers.ranks) {
+    if (rank >= 0 && rank < e.ranks()) continue;
+    const config::Place place = config::place_of(node, {"noise.stragglers.ranks"});
+    diagnostics.error(place.where, place.length,
+                      "there is no rank " + std::to_string(rank) + ": the plan has " +
+                          std::to_string(e.ranks()) + ", from 0");
+  }
+  const config::Node* fold = node.find("fold");
+  const bool asked = fold != nullptr && fold->origin().kind != config::Origin::Kind::kDefault;
+  if (!asked || e.fold != Folding::kAuto || !e.noise.any()) return;
+  diagnostics.warning(fold->where(), fold->length(),
+                      "with noise no two ranks are alike: none are folded, and " +
+                          std::to_string(e.ranks()) + " are replayed");
+}
 
 void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
                         config::Diagnostics& diagnostics) {

@@ -18,6 +18,11 @@ std::string check_plan(const LoadedExperiment& loaded);
 /// @throws config::ConfigError with the place of what cannot be
 void check_network(const LoadedExperiment& loaded);
 
+/// Complains about stragglers that the plan has not; warns where ranks were to be folded that noise
+/// makes differ.
+void check_noise(const ModelExperiment& experiment, const config::Node& node,
+                 config::Diagnostics& diagnostics);
+
 /// Warns of groups that fit into one system and lie on two, where every message pays the network
 /// between.
 void warn_of_straddling(const ModelExperiment& experiment, const config::Node& node,

@@ -20,13 +20,13 @@ struct ReplayInputs {
   const Costs& costs;  ///< costs of kernels before the power cap slows them, and of transfers
   SlowdownModel* slowdowns = nullptr;  ///< null: kernels take no notice of transfers
   std::vector<double> power = {};      ///< power_figures(); none where no cap acts
-  std::vector<double> ranks = {};  ///< rank_figures(); none where ranks are folded
+  std::vector<double> ranks = {};      ///< rank_figures(); none where ranks are folded
 };
 
 struct ReplayOutcome {
   ReplayResult replay;
   PowerUse power;
-  std::vector<KernelCost> kernels;  ///< costs of kernels at the clock that keeps the cap
+  std::vector<KernelCost> kernels;      ///< costs of kernels at the clock that keeps the cap
   std::vector<Picoseconds> steps = {};  ///< times of all steps, where ranks are not folded
 };
 

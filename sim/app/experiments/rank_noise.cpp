@@ -15,8 +15,8 @@ enum class Purpose : std::uint64_t { kKernel = 1, kRank, kStraggler };
 
 /// Uniform in (0, 1), the same for the same numbers.
 double uniform(std::int64_t seed, Purpose purpose, std::initializer_list<std::uint64_t> numbers) {
-  std::uint64_t state = static_cast<std::uint64_t>(seed) ^
-                        (static_cast<std::uint64_t>(purpose) << 60);
+  std::uint64_t state =
+      static_cast<std::uint64_t>(seed) ^ (static_cast<std::uint64_t>(purpose) << 60);
   for (const std::uint64_t number : numbers) state = next_random(state) ^ number;
   return next_uniform(state);
 }
@@ -41,7 +41,7 @@ const config::Schema<StragglerConfig>& StragglerConfig::schema() {
           .optional("ranks", &StragglerConfig::ranks, "ranks that are slow besides")
           .optional("slowdown", &StragglerConfig::slowdown,
                     "time of kernels there over that elsewhere; 1.1 in MegaScale's cluster (arXiv "
-                    "2402.15627, section 5.1)",
+                    "2402.15627, section 6.3)",
                     config::between(1, 1000));
   return schema;
 }
@@ -56,8 +56,7 @@ const config::Schema<NoiseConfig>& NoiseConfig::schema() {
           .optional("ranks", &NoiseConfig::ranks,
                     "standard deviation of the time of accelerators of a kind for the same kernel, "
                     "over its mean, instead of the mean effect of power.spread; 0: all are alike. "
-                    "Of compute-bound work on large clusters the fastest and the slowest differ by "
-                    "8 % on average (arXiv 2208.11035)",
+                    "Five clusters varied by 8 % on average, 22 % at most (arXiv 2208.11035)",
                     config::between(0, 1))
           .optional("stragglers", &NoiseConfig::stragglers, "host boards that are slower")
           .optional("seed", &NoiseConfig::seed, "number of the draw", config::between(0, 1e15));
@@ -76,15 +75,15 @@ RankNoise::RankNoise(const NoiseConfig& config, const RankLayout& layout, int ra
       factor *= config.stragglers.slowdown;
   }
   for (const int rank : config.stragglers.ranks)
-    if (rank < ranks) ranks_[static_cast<std::size_t>(rank)] *= config.stragglers.slowdown;
+    ranks_.at(static_cast<std::size_t>(rank)) *= config.stragglers.slowdown;
 }
 
 double RankNoise::factor(int rank, KernelId /*kernel*/, std::uint64_t run) const {
   const double own = factor(rank);
   if (config_.kernels == 0) return own;
   const auto number = static_cast<std::uint64_t>(rank);
-  return own * spread(config_.kernels,
-                      uniform(config_.seed, Purpose::kKernel, {number, step_, run}));
+  return own *
+         spread(config_.kernels, uniform(config_.seed, Purpose::kKernel, {number, step_, run}));
 }
 
 }  // namespace orrery

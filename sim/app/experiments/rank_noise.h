@@ -12,9 +12,9 @@ namespace orrery {
 
 /// Host boards whose accelerators are slower than others, for as long as the run lasts.
 struct StragglerConfig {
-  double fraction = 0;      ///< share of the host boards, each drawn on its own
-  std::vector<int> ranks;   ///< ranks that are slow besides
-  double slowdown = 1;      ///< time of a kernel there over that elsewhere
+  double fraction = 0;     ///< share of the host boards, each drawn on its own
+  std::vector<int> ranks;  ///< ranks that are slow besides
+  double slowdown = 1;     ///< time of a kernel there over that elsewhere
   static const config::Schema<StragglerConfig>& schema();
 
   bool any() const { return slowdown > 1 && (fraction > 0 || !ranks.empty()); }
@@ -33,8 +33,8 @@ struct NoiseConfig {
 };
 
 /// Draws of a NoiseConfig. A draw depends on the seed, the rank and the run alone, and grows with
-/// its amplitude by one power: factors are lognormal with mean 1, exp(s z - s^2 / 2) with a standard
-/// normal z and s^2 = ln(1 + sd^2).
+/// its amplitude by one power: factors are lognormal with mean 1, exp(s z - s^2 / 2) with a
+/// standard normal z and s^2 = ln(1 + sd^2).
 class RankNoise final : public KernelVariation {
  public:
   RankNoise(const NoiseConfig& config, const RankLayout& layout, int ranks);

@@ -13,18 +13,17 @@
 namespace orrery {
 namespace {
 
-const DeclaredMetric kReplayedRanks{{"replayed_ranks", "1",
-                                     "ranks that were replayed, each on its own",
-                                     "training, inference"}};
+const DeclaredMetric kReplayedRanks{
+    {"replayed_ranks", "1", "ranks that were replayed, each on its own", "training, inference"}};
 const DeclaredMetric kReplayedOperators{{"replayed_operators", "1",
                                          "operators of all ranks of one step, each replayed",
                                          "training, inference"}};
 const DeclaredMetric kFolding{
     {"folding", "", "why ranks were replayed one by one", "training, inference"}};
 const DeclaredMetric kMeanStep{{"step_time_mean_s", "s", "mean time of the steps with noise",
-                            "training, inference", Follows::kTime}};
+                                "training, inference", Follows::kTime}};
 const DeclaredMetric kWorstStep{{"step_time_worst_s", "s", "time of the slowest step with noise",
-                             "training, inference", Follows::kTime}};
+                                 "training, inference", Follows::kTime}};
 
 const DeclaredMetric kP10{{"step_time_p10_s", "s", "time that 10 % of the steps with noise keep",
                            "training, inference", Follows::kTime}};

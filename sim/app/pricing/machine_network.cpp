@@ -112,8 +112,8 @@ MachineNetwork::MachineNetwork(const Machine& machine, const std::vector<FaultCo
 }
 
 void MachineNetwork::add_link_events(const Program& program,
-                                     const std::vector<PricedTransfer>& priced,
-                                     Costs& costs, const Images* images) const {
+                                     const std::vector<PricedTransfer>& priced, Costs& costs,
+                                     const Images* images) const {
   add_dead_links(*start_, states_.size() > 1, costs);
   if (states_.size() == 1) return;
   std::vector<LinkLoads> ways;

@@ -13,8 +13,8 @@ RankPrices rank_prices(const Program& program, const PricedProgram& priced,
   costs.enqueue = priced.costs.enqueue;
   for (TransferId id = 0; id < program.transfers.size(); ++id) {
     const TransferCost& whole = priced.costs.transfers[id];
-    for (LinkLoads& loads : network.start().image_loads(
-             program.transfers[id], prices.images.at(id), priced.transfers[id])) {
+    for (LinkLoads& loads : network.start().image_loads(program.transfers[id], prices.images.at(id),
+                                                        priced.transfers[id])) {
       costs.transfers.push_back({whole.latency, std::move(loads), whole.rate_limit, whole.device});
     }
   }
