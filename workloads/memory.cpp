@@ -12,6 +12,7 @@
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layers.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
@@ -165,16 +166,16 @@ double inference_working(const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   const double hidden = real(task.model.hidden);
-  const CoreShape c = core_shape(task);
-  const double attention = real((c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim));
+  const Mixer* mixer = mixer_of(task.model, task.layer);
   const double columns = task.model.mlp.gated ? 2.0 : 1.0;
-  double widest = real(w.tokens()) * (hidden + attention);
+  double widest = real(w.tokens()) * (hidden + (mixer ? real(mixer->widest(task)) : 0));
+  if (!task.layer.feeds) return (widest + real(w.tokens()) * hidden) * bytes;
   if (task.layer.moe) {
     const double skew = w.heaviest ? w.heaviest->skew : 1;
     const double rows =
         std::round(real(w.split_tokens() * task.model.moe.experts_per_token) * w.etp * skew);
     const double width = real(task.model.moe.intermediate) / w.etp;
-    widest = std::max(widest, rows * (hidden + columns * width));
+    widest = std::max(widest, rows * (real(task.model.expert_columns()) + columns * width));
   } else {
     const double width = real(task.model.mlp.intermediate) / w.tp;
     widest = std::max(widest, real(w.tokens()) * (hidden + columns * width));
@@ -185,7 +186,7 @@ double inference_working(const LayerTask& task) {
 /// Keys and values of prompts of one layer that cp ranks gather, expanded where they are latents.
 double gathered_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
-  if (w.cp == 1) return 0;
+  if (w.cp == 1 || task.layer.mixer != MixerKind::kAttention) return 0;
   const CoreShape c = core_shape(task);
   std::int64_t keys = 0;
   for (const AttentionPart& part : w.attention_parts())
@@ -196,20 +197,21 @@ double gathered_bytes(const LayerTask& task) {
 /// What lies on ranks in turn is as much on each, to a token a sequence.
 double cache_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const AttentionConfig& a = task.model.attention;
+  const Mixer* mixer = mixer_of(task.model, task.layer);
+  if (mixer == nullptr) return 0;
   const std::int64_t window = task.layer.window;
   const auto kept = [window](std::int64_t context) {
     return window > 0 ? std::min(window, context) : context;
   };
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0, sequences = 0;
   for (const AttentionPart& part : w.attention_parts()) {
+    sequences += part.sequences;
     if (part.contexts.empty()) tokens += part.sequences * kept(part.context);
     for (const std::int64_t context : part.contexts) tokens += kept(context);
   }
-  const std::int64_t elements = a.kind == AttentionKind::kLatent
-                                    ? a.kv_elements_per_token()
-                                    : 2 * local_kv_heads(a, w.tp) * a.head_dim;
-  return real(tokens * elements) * element_bytes(w.kv_precision) / (w.cp * w.dcp);
+  const SequenceCache cache = mixer->cache(task.model, w.tp);
+  return real(tokens * cache.token_elements) * element_bytes(w.kv_precision) / (w.cp * w.dcp) +
+         real(sequences) * cache.state_bytes;
 }
 
 LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, int stage) {

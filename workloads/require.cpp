@@ -21,4 +21,11 @@ config::Advice divisors_near(std::int64_t size, std::int64_t ways) {
   return {std::to_string(nearest), {"divisors of " + std::to_string(size) + ": " + all}};
 }
 
+void require_divides(std::int64_t size, int ways, const char* key, const std::string& what) {
+  require(
+      size % ways == 0, (std::string("parallel.") + key).c_str(),
+      std::to_string(size) + " " + what + " do not divide by " + key + " = " + std::to_string(ways),
+      divisors_near(size, ways));
+}
+
 }  // namespace orrery

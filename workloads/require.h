@@ -26,4 +26,8 @@ inline void require(bool holds, const char* path, const std::string& message,
 /// and all of them.
 config::Advice divisors_near(std::int64_t size, std::int64_t ways);
 
+/// That `ways` ranks can share `size` of `what`.
+/// @param key the ranks, below `parallel`
+void require_divides(std::int64_t size, int ways, const char* key, const std::string& what);
+
 }  // namespace orrery

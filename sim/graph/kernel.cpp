@@ -81,6 +81,8 @@ const char* to_string(KernelClass kind) {
       return "quantize";
     case KernelClass::kCopy:
       return "copy";
+    case KernelClass::kScan:
+      return "scan";
     case KernelClass::kLora:
       return "lora";
   }

@@ -113,6 +113,7 @@ struct EnumNames<KernelClass> {
       {KernelClass::kOptimizer, "optimizer"},
       {KernelClass::kQuantize, "quantize"},
       {KernelClass::kCopy, "copy"},
+      {KernelClass::kScan, "scan"},
       {KernelClass::kLora, "lora"},
   };
 };

@@ -90,6 +90,9 @@ Kernel merge_batches(const LlmConfig& model, const LayerWork& work) {
 
 void require_two_batches(const LlmConfig& model, const InferenceConfig& config) {
   require(model.has_moe(), "two_batch_overlap", "model '" + model.name + "' has no experts");
+  require(!model.has(MixerKind::kNone), "two_batch_overlap",
+          "batches that take turns are known of layers with attention and experts: model '" +
+              model.name + "' has layers of experts alone");
   require(!config.lora, "lora", "two_batch_overlap knows no adapters");
   const ParallelConfig& p = config.parallel;
   require(p.cp == 1, {"parallel.cp", "parallel"}, "two_batch_overlap knows no context parallelism",

@@ -4,6 +4,9 @@
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/mixer.h"
+#include "workloads/llm/real.h"
+#include "workloads/require.h"
 
 namespace orrery {
 namespace {
@@ -68,7 +71,56 @@ std::vector<Linear> attention_linears(const LayerTask& task) {
   return {qkv_of(task), output_of(task)};
 }
 
-void grouped_attention_forward(StepList& steps, const LayerTask& task) {
+namespace {
+
+class GroupedAttention final : public Mixer {
+ public:
+  std::string name() const override { return "attention"; }
+  PartParameters parameters(const LlmConfig& model, int tp) const override;
+  SequenceCache cache(const LlmConfig& model, int tp) const override {
+    const AttentionConfig& a = model.attention;
+    return {2 * local_kv_heads(a, tp) * a.head_dim, 0};
+  }
+  double multiply_adds(const LlmConfig& model, double keys) const override {
+    return real(2 * model.attention.heads * model.attention.head_dim) * keys;
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    const CoreShape c = core_shape(task);
+    return (c.query_heads + 2 * c.kv_heads) * c.qk_dim;
+  }
+  void require_split(const LlmConfig& model, int tp) const override;
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override;
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    context_core_forward(steps, task, part);
+  }
+};
+
+PartParameters GroupedAttention::parameters(const LlmConfig& model, int tp) const {
+  const AttentionConfig& a = model.attention;
+  const std::int64_t query = a.heads / tp * a.head_dim;
+  const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
+  PartParameters p;
+  p.split = model.hidden * (query + 2 * key) + query * model.hidden;
+  if (a.qkv_bias) p.split_vectors += query + 2 * key;
+  if (a.sinks) p.split_vectors += a.heads / tp;
+  if (a.output_bias) p.whole_vectors += model.hidden;
+  if (a.qk_norm && a.qk_norm_all_heads) p.split_vectors += query + key;
+  if (a.qk_norm && !a.qk_norm_all_heads) p.whole_vectors += 2 * a.head_dim;
+  return p;
+}
+
+void GroupedAttention::require_split(const LlmConfig& model, int tp) const {
+  require_divides(model.attention.heads, tp, "tp", "attention heads");
+  const std::int64_t kv_heads = model.attention.kv_heads;
+  require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
+          std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
+              " ways",
+          {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
+}
+
+void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   column_forward(steps, w, {qkv_of(task)}, task.model.hidden);
@@ -85,7 +137,7 @@ void grouped_attention_forward(StepList& steps, const LayerTask& task) {
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
 
-void grouped_attention_backward(StepList& steps, const LayerTask& task) {
+void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   row_backward(steps, w, output_of(task));
@@ -104,6 +156,13 @@ void grouped_attention_backward(StepList& steps, const LayerTask& task) {
   }
   column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
   frees(steps, task, {kept::attention_input});
+}
+
+}  // namespace
+
+const Mixer& grouped_attention() {
+  static const GroupedAttention mixer;
+  return mixer;
 }
 
 }  // namespace orrery

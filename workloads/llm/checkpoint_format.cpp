@@ -81,10 +81,12 @@ enum class Part : std::uint8_t { kAttention, kMlp, kExperts, kSharedExperts };
 /// Names under which published models have the last matrix of a part of a layer.
 const std::vector<std::string>& modules_of(Part part) {
   static const std::array<std::vector<std::string>, 4> names = {
-      std::vector<std::string>{"self_attn.o_proj"},
-      {"mlp.down_proj"},
-      {"mlp.experts.0.down_proj", "mlp.experts.down_proj", "block_sparse_moe.experts.0.w2"},
-      {"mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj"}};
+      std::vector<std::string>{"self_attn.o_proj", "mixer.o_proj", "mixer.out_proj"},
+      {"mlp.down_proj", "mixer.down_proj"},
+      {"mlp.experts.0.down_proj", "mlp.experts.down_proj", "block_sparse_moe.experts.0.w2",
+       "mixer.experts.0.down_proj"},
+      {"mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj",
+       "mixer.shared_experts.down_proj"}};
   return names[static_cast<std::size_t>(part)];
 }
 
@@ -97,7 +99,8 @@ bool is_named(const std::vector<ModulePattern>& patterns, const std::string& mod
 bool is_left_out(const std::vector<ModulePattern>& ignored, Part part, std::size_t layer) {
   const std::vector<std::string>& modules = modules_of(part);
   return std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
-    for (const char* prefix : {"model.", "language_model.model.", "model.language_model."}) {
+    for (const char* prefix :
+         {"model.", "language_model.model.", "model.language_model.", "backbone."}) {
       std::string name = prefix;
       name.append("layers.").append(std::to_string(layer)).append(".").append(module);
       if (is_named(ignored, name)) return true;

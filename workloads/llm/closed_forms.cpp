@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "workloads/llm/mixer.h"
+
 namespace orrery {
 namespace {
 
@@ -15,12 +17,10 @@ double mean_keys(std::int64_t sequence, std::int64_t window, bool causal) {
   return causal ? seen - seen * seen / (2 * length) : seen;
 }
 
-/// Multiply-adds of scores and weighted values for one query and one key, all heads.
-std::int64_t products_per_key(const AttentionConfig& a) {
-  if (a.kind == AttentionKind::kLatent) {
-    return a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim);
-  }
-  return 2 * a.heads * a.head_dim;
+/// Multiply-adds of one token between the matrices of a layer, that sees `keys` on average.
+double multiply_adds(const LlmConfig& model, const LayerConfig& layer, double keys) {
+  const Mixer* mixer = mixer_of(model, layer);
+  return mixer == nullptr ? 0 : mixer->multiply_adds(model, keys);
 }
 
 }  // namespace
@@ -45,9 +45,12 @@ Bytes textbook_activations(const TextbookDimensions& d) {
 
 AnswerFlops::AnswerFlops(const LlmConfig& model)
     : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)),
-      products_(static_cast<double>(products_per_key(model.attention))) {
+      products_(multiply_adds(model, {}, 1)) {
   matrices_ = static_cast<double>(count_parameters(model).active_matrices) - head_;
-  for (const LayerConfig& layer : model.layers) ++windows_[layer.window];
+  for (const LayerConfig& layer : model.layers) {
+    if (layer.mixer == MixerKind::kAttention) ++windows_[layer.window];
+    matrices_ += multiply_adds(model, layer, 0);
+  }
 }
 
 double AnswerFlops::keys(std::int64_t tokens) const {
@@ -66,12 +69,10 @@ Flops AnswerFlops::of(std::int64_t prompt, std::int64_t kept, std::int64_t outpu
 
 Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal) {
   if (sequence <= 0) throw std::logic_error("model_flops_per_token: the sequence must be positive");
-  const auto products = static_cast<double>(products_per_key(model.attention));
-  double multiply_adds = static_cast<double>(count_parameters(model).active_matrices);
-  for (const LayerConfig& layer : model.layers) {
-    multiply_adds += products * mean_keys(sequence, layer.window, causal);
-  }
-  return Flops(2 * multiply_adds);
+  auto all = static_cast<double>(count_parameters(model).active_matrices);
+  for (const LayerConfig& layer : model.layers)
+    all += multiply_adds(model, layer, mean_keys(sequence, layer.window, causal));
+  return Flops(2 * all);
 }
 
 }  // namespace orrery

@@ -203,6 +203,9 @@ StepList hidden_gather(const LlmConfig& model, const LayerWork& work) {
 void require_context_parallel(const LlmConfig& model, const ParallelConfig& parallel) {
   if (parallel.cache_shards() == 1) return;
   const char* key = parallel.cp > 1 ? "parallel.cp" : "parallel.dcp";
+  require(!model.has(MixerKind::kMamba2), {key, "parallel"},
+          "context parallelism of Mamba is not modelled: model '" + model.name + "' has it",
+          {"1", {}});
   const bool windows = std::any_of(model.layers.begin(), model.layers.end(),
                                    [](const LayerConfig& layer) { return layer.window > 0; });
   require(

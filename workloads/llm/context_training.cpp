@@ -261,6 +261,9 @@ void require_split_sequences(const LlmConfig& model, const ParallelConfig& paral
           "ranks that exchange heads beside a ring, but cp_comm_type is another one",
           {{}, {"software: {cp_comm_type: a2a+p2p}, or parallel.cp_a2a: 1"}});
   if (parallel.cp == 1) return;
+  require(!model.has(MixerKind::kMamba2), {"parallel.cp", "parallel"},
+          "context parallelism of Mamba is not modelled: model '" + model.name + "' has it",
+          {"1", {}});
   require(!both || (parallel.cp_a2a > 1 && parallel.cp_a2a < parallel.cp),
           {"parallel.cp_a2a", "software.cp_comm_type"},
           "cp_comm_type a2a+p2p needs parallel.cp_a2a above 1 and below cp = " +

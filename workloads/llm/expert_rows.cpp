@@ -148,11 +148,11 @@ GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k)
 
 GroupedShape expert_up(const LayerTask& task) {
   const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;
-  return expert_shape(task, inputs * split_width(task), task.model.hidden);
+  return expert_shape(task, inputs * split_width(task), task.model.expert_columns());
 }
 
 GroupedShape expert_down(const LayerTask& task) {
-  return expert_shape(task, task.model.hidden, split_width(task));
+  return expert_shape(task, task.model.expert_columns(), split_width(task));
 }
 
 const ExpertSoftware& expert_software(const LayerTask& task) { return task.work.software->experts; }

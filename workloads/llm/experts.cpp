@@ -63,7 +63,7 @@ bool fills_apart(const LayerTask& task) {
 
 void fill(StepList& steps, const LayerTask& task, const char* name) {
   const double bytes = wide_bytes(task);
-  if (fills_apart(task)) pass(steps, task, name, task.model.hidden, {bytes, bytes, 0});
+  if (fills_apart(task)) pass(steps, task, name, task.model.expert_columns(), {bytes, bytes, 0});
 }
 
 bool biases_apart(const LayerTask& task) {
@@ -76,14 +76,14 @@ bool biases_apart(const LayerTask& task) {
 void add_biases(StepList& steps, const LayerTask& task) {
   if (!biases_apart(task) || !task.model.moe.expert_bias) return;
   const double bytes = wide_bytes(task);
-  pass(steps, task, "expert bias", task.model.hidden, {3 * bytes, 3 * bytes, 2},
+  pass(steps, task, "expert bias", task.model.expert_columns(), {3 * bytes, 3 * bytes, 2},
        2 * launches(task) + 1);
 }
 
 void bias_gradients(StepList& steps, const LayerTask& task) {
   if (!biases_apart(task) || !task.model.moe.expert_bias) return;
   const double bytes = wide_bytes(task);
-  pass(steps, task, "expert bias gradient", task.model.hidden, {4 * bytes, 2 * bytes, 4},
+  pass(steps, task, "expert bias gradient", task.model.expert_columns(), {4 * bytes, 2 * bytes, 4},
        4 * launches(task));
 }
 
@@ -174,7 +174,7 @@ void experts_forward(StepList& steps, const LayerTask& task) {
                             : real(task.work.split_tokens() * task.work.ep * task.work.etp);
   up.load.choices = std::min(up.rows, tokens) * up.load.experts;
   fill(steps, task, "expert rows filled");
-  cast(steps, task, "expert up input", task.model.hidden);
+  cast(steps, task, "expert up input", task.model.expert_columns());
   Kernel product = expert_product("expert up", task, up);
   if (products_do_all(task))
     product.written += function_bytes(task, 1, 2 * element_bytes(products(task)));
@@ -196,7 +196,7 @@ namespace {
 /// @return the step that makes the gradient which both gradients of the second matrix need
 std::size_t down_data_gradient(StepList& steps, const LayerTask& task) {
   const Precision precision = task.work.precision;
-  cast(steps, task, "expert down gradient", task.model.hidden);
+  cast(steps, task, "expert down gradient", task.model.expert_columns());
   const std::size_t gradient = steps.cursor();
   Kernel product =
       backward_product(grouped_data_gradient("expert down", precision, expert_down(task)), task);

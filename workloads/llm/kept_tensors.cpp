@@ -8,23 +8,28 @@
 #include "workloads/llm/real.h"
 
 namespace orrery {
-namespace {
 
-/// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
-/// a frozen model keep it in 16 bits, matrices without one nothing.
-double input_bytes(const LayerWork& work, std::optional<LoraModule> module = std::nullopt) {
+namespace kept {
+
+double input_bytes(const LayerWork& work, std::optional<LoraModule> module) {
   if (work.lora.trains)
     return module && work.lora.changes_module(*module) ? activation_bytes(work.precision) : 0;
   return work.narrow_inputs ? 1 : activation_bytes(work.precision);
 }
 
-double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
-
-/// A tensor that full recomputation makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
   const bool again = task.work.recompute == Recompute::kFull;
   return {name, Bytes(bytes), again ? TensorRole::kWorking : TensorRole::kActivation};
 }
+
+}  // namespace kept
+
+namespace {
+
+using kept::input_bytes;
+using kept::of_layer;
+
+double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
 /// A tensor that is made again with one of these parts as well.
 Tensor of_modules(Tensor tensor, const LayerTask& task,
@@ -263,7 +268,7 @@ Tensor shared_down_input(const LayerTask& task) {
 
 Tensor expert_input(const LayerTask& task) {
   return of_modules(of_layer("expert input", task,
-                             routed_rows(task) * real(task.model.hidden) * task.work.etp *
+                             routed_rows(task) * real(task.model.expert_columns()) * task.work.etp *
                                  input_bytes(task.work)),
                     task, {RecomputeModule::kMoe});
 }
@@ -285,8 +290,16 @@ Tensor expert_down_input(const LayerTask& task) {
 Tensor expert_outputs(const LayerTask& task) {
   const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
   const int copies = !weighted ? 0 : task.work.ep == 1 ? task.work.etp : 1;
-  return of_modules(of_layer("expert outputs", task,
-                             routed_rows(task) * real(task.model.hidden) * copies * bytes_of(task)),
+  return of_modules(
+      of_layer("expert outputs", task,
+               routed_rows(task) * real(task.model.expert_columns()) * copies * bytes_of(task)),
+      task, {RecomputeModule::kMoe});
+}
+
+Tensor expert_sums(const LayerTask& task) {
+  return of_modules(of_layer("expert sums", task,
+                             real(task.work.split_tokens()) * real(task.model.moe.latent) *
+                                 input_bytes(task.work)),
                     task, {RecomputeModule::kMoe});
 }
 

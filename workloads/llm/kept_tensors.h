@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 
 #include "sim/graph/tensors.h"
 #include "workloads/llm/layer_parts.h"
@@ -23,6 +24,12 @@ void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTen
 /// Inputs of norms, activations of [rows, hidden]; that of the first is the layer's.
 namespace kept {
 
+/// Of `bytes`, which full recomputation makes again.
+Tensor of_layer(const char* name, const LayerTask& task, double bytes);
+/// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
+/// a frozen model keep it in 16 bits, matrices without one nothing.
+double input_bytes(const LayerWork& work, std::optional<LoraModule> module = std::nullopt);
+
 Tensor layer_input(const LayerTask& task);
 Tensor mlp_norm_input(const LayerTask& task);
 Tensor attention_output_norm_input(const LayerTask& task);
@@ -31,7 +38,7 @@ Tensor mlp_output_norm_input(const LayerTask& task);
 Tensor attention_residual_mask(const LayerTask& task);
 Tensor mlp_residual_mask(const LayerTask& task);
 
-/// What the first matrix of attention reads.
+/// What the first matrix of attention, or of another mixer, reads.
 Tensor attention_input(const LayerTask& task);
 /// Latent attention: in front of their norm, with the rotary key; and behind it, which
 /// up-projections read. Where queries have no latent they read attention_input.
@@ -75,6 +82,8 @@ Tensor expert_down_input(const LayerTask& task);
 /// For the gradients of the gates, which with expert parallelism see reduced outputs; none where
 /// functions multiply by the weights of gates.
 Tensor expert_outputs(const LayerTask& task);
+/// Where experts have a width of their own: what brings their sums back to that of the model reads.
+Tensor expert_sums(const LayerTask& task);
 
 /// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
 Tensor logits(const LlmConfig& model, const LayerWork& work);

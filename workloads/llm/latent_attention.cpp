@@ -2,13 +2,17 @@
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Down-projections to the
 // latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
 // up-projections are split by heads.
+#include <algorithm>
+
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
+#include "workloads/require.h"
 
 namespace orrery {
 namespace {
@@ -149,14 +153,53 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   attention_core_forward(steps, task, own);
 }
 
-}  // namespace
-
+/// Absorbed for new tokens of decodes, else with keys and values expanded.
 void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   part.phase == Phase::kDecode ? absorbed_core(steps, task, part)
                                : expanded_core(steps, task, part);
 }
 
-void latent_attention_forward(StepList& steps, const LayerTask& task) {
+class LatentAttention final : public Mixer {
+ public:
+  std::string name() const override { return "attention"; }
+  PartParameters parameters(const LlmConfig& model, int tp) const override;
+  SequenceCache cache(const LlmConfig& model, int /*tp*/) const override {
+    return {model.attention.kv_elements_per_token(), 0};
+  }
+  double multiply_adds(const LlmConfig& model, double keys) const override {
+    const AttentionConfig& a = model.attention;
+    return real(a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim)) * keys;
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    const CoreShape c = core_shape(task);
+    return (c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim);
+  }
+  void require_split(const LlmConfig& model, int tp) const override {
+    require_divides(model.attention.heads, tp, "tp", "attention heads");
+  }
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override;
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    latent_core_forward(steps, task, part);
+  }
+};
+
+PartParameters LatentAttention::parameters(const LlmConfig& model, int tp) const {
+  const AttentionConfig& a = model.attention;
+  const std::int64_t heads = a.heads / tp;
+  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
+  const std::int64_t latents = a.q_lora_rank + a.kv_lora_rank;
+  PartParameters p;
+  p.split = query_in * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) +
+            a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
+            heads * a.v_head_dim * model.hidden;
+  p.whole = model.hidden * (latents + a.qk_rope_head_dim);
+  p.whole_vectors = latents;
+  return p;
+}
+
+void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   down_forward(steps, task);
   column_forward(steps, w, {query_of(task)}, latent_width(task));
@@ -166,7 +209,7 @@ void latent_attention_forward(StepList& steps, const LayerTask& task) {
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
 
-void latent_attention_backward(StepList& steps, const LayerTask& task) {
+void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
@@ -196,6 +239,13 @@ void latent_attention_backward(StepList& steps, const LayerTask& task) {
   }
   local_backward(steps, w, down_of(task), w.row_tokens());
   frees(steps, task, {kept::attention_input});
+}
+
+}  // namespace
+
+const Mixer& latent_attention() {
+  static const LatentAttention mixer;
+  return mixer;
 }
 
 }  // namespace orrery

@@ -63,13 +63,6 @@ std::vector<Linear> attention_linears(const LayerTask& task);
 std::vector<Linear> mlp_linears(const LayerTask& task);
 
 // From the normed input of a layer to its output before the residual, and back.
-void grouped_attention_forward(StepList& steps, const LayerTask& task);
-void grouped_attention_backward(StepList& steps, const LayerTask& task);
-void latent_attention_forward(StepList& steps, const LayerTask& task);
-/// What of latent attention belongs to one part, between the projections of all tokens: absorbed
-/// for new tokens of decodes, else with keys and values expanded.
-void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
-void latent_attention_backward(StepList& steps, const LayerTask& task);
 /// Up to the input of the last product.
 void mlp_inner_forward(StepList& steps, const LayerTask& task);
 void mlp_forward(StepList& steps, const LayerTask& task);

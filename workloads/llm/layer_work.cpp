@@ -4,20 +4,10 @@
 #include <algorithm>
 #include <string>
 
+#include "workloads/llm/mixer.h"
 #include "workloads/require.h"
 
 namespace orrery {
-namespace {
-
-void require_split(std::int64_t size, int ways, const char* key, const std::string& what) {
-  require(
-      size % ways == 0, (std::string("parallel.") + key).c_str(),
-      std::to_string(size) + " " + what + " do not divide by " + key + " = " + std::to_string(ways),
-      divisors_near(size, ways));
-}
-
-}  // namespace
-
 const char* to_string(Phase phase) {
   switch (phase) {
     case Phase::kTraining:
@@ -120,22 +110,18 @@ std::int64_t local_kv_heads(const AttentionConfig& attention, int tp) {
 
 void require_divisible(const LlmConfig& model, const ParallelConfig& parallel) {
   const int tp = parallel.tp;
-  require_split(model.attention.heads, tp, "tp", "attention heads");
-  if (model.attention.kind == AttentionKind::kGrouped) {
-    const std::int64_t kv_heads = model.attention.kv_heads;
-    require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
-            std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
-                " ways",
-            {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
+  const Mixer* last = nullptr;
+  for (const LayerConfig& layer : model.layers) {
+    const Mixer* mixer = mixer_of(model, layer);
+    if (mixer != nullptr && mixer != last) mixer->require_split(model, tp);
+    last = mixer;
   }
-  const bool dense = std::any_of(model.layers.begin(), model.layers.end(),
-                                 [](const LayerConfig& layer) { return !layer.moe; });
-  if (dense) require_split(model.mlp.intermediate, tp, "tp", "columns of the MLP");
+  if (model.has_mlp()) require_divides(model.mlp.intermediate, tp, "tp", "columns of the MLP");
   const std::string no_experts = "model '" + model.name + "' has no experts";
   require(parallel.ep == 1 || model.has_moe(), "parallel.ep", no_experts, {"1", {}});
   require(parallel.etp == 1 || model.has_moe(), "parallel.etp", no_experts, {"1", {}});
   if (model.has_moe())
-    require_split(model.moe.intermediate, parallel.etp, "etp", "columns of an expert");
+    require_divides(model.moe.intermediate, parallel.etp, "etp", "columns of an expert");
 }
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/mixer.h"
 
 namespace orrery {
 namespace {
@@ -58,16 +59,6 @@ void output_norm_backward(StepList& steps, const std::string& name, const LayerT
   frees(steps, task, {input});
 }
 
-void attention_forward(StepList& steps, const LayerTask& task) {
-  task.model.attention.kind == AttentionKind::kLatent ? latent_attention_forward(steps, task)
-                                                      : grouped_attention_forward(steps, task);
-}
-
-void attention_backward(StepList& steps, const LayerTask& task) {
-  task.model.attention.kind == AttentionKind::kLatent ? latent_attention_backward(steps, task)
-                                                      : grouped_attention_backward(steps, task);
-}
-
 void feed_forward(StepList& steps, const LayerTask& task) {
   task.layer.moe ? moe_forward(steps, task) : mlp_forward(steps, task);
 }
@@ -76,22 +67,38 @@ void feed_backward(StepList& steps, const LayerTask& task) {
   task.layer.moe ? moe_backward(steps, task) : mlp_backward(steps, task);
 }
 
-StepList attention_half(const LayerTask& task) {
-  LayerWork of_attention = task.work;
-  of_attention.precision = task.precision(task.layer.attention);
-  const LayerTask attention{task.model, task.layer, of_attention, task.forward};
-  const std::int64_t second = second_half_rows(task);
+StepList mixer_half(const LayerTask& task) {
   StepList steps;
+  const Mixer* mixer = mixer_of(task.model, task.layer);
+  if (mixer == nullptr) return steps;
+  LayerWork of_mixer = task.work;
+  of_mixer.precision = task.precision(task.layer.attention);
+  const LayerTask mixes{task.model, task.layer, of_mixer, task.forward};
+  const std::int64_t second = second_half_rows(task);
   issued(steps, task, GraphPart::kAttention);
   steps.tell_tensors(task.work.tensors);
-  steps.then(norm_forward("attention norm", attention, task.work.row_tokens()));
+  steps.then(norm_forward(mixer->name() + " norm", mixes, task.work.row_tokens()));
   makes(steps, task, {kept::layer_input});
-  attention_forward(steps, attention);
-  output_norm_forward(steps, "attention output norm", task, second,
+  mixer->forward(steps, mixes);
+  output_norm_forward(steps, mixer->name() + " output norm", task, second,
                       kept::attention_output_norm_input);
-  residual_forward(steps, "attention residual", task, second, kept::attention_residual_mask);
+  residual_forward(steps, mixer->name() + " residual", task, second, kept::attention_residual_mask);
   makes(steps, task, {kept::adapter_columns});
   return steps;
+}
+
+void mixer_half_backward(StepList& steps, const LayerTask& task) {
+  const Mixer* mixer = mixer_of(task.model, task.layer);
+  if (mixer == nullptr) return;
+  issued(steps, task, GraphPart::kAttention);
+  residual_backward(steps, mixer->name() + " residual backward", task,
+                    kept::attention_residual_mask);
+  output_norm_backward(steps, mixer->name() + " output norm backward", task,
+                       kept::attention_output_norm_input);
+  mixer->backward(steps, task);
+  norm_backward(steps, mixer->name() + " norm backward", task, task.work.row_tokens(),
+                PastBlock::kGradient);
+  frees(steps, task, {kept::layer_input, kept::adapter_columns});
 }
 
 /// Whether nothing that a dense MLP's last product gives is computed again.
@@ -128,7 +135,8 @@ StepList parallel_block_forward(const LayerTask& task) {
   steps.tell_tensors(task.work.tensors);
   steps.then(norm_forward("attention norm", task, rows));
   makes(steps, task, {kept::layer_input});
-  attention_forward(steps, {task.model, task.layer, of_attention, task.forward});
+  mixer_of(task.model, task.layer)
+      ->forward(steps, {task.model, task.layer, of_attention, task.forward});
   issued(steps, task, GraphPart::kOther);
   add_parts(steps, task, "parallel block addition");
   mlp_forward(steps, {task.model, task.layer, of_mlp, task.forward});
@@ -143,21 +151,27 @@ void parallel_block_backward(StepList& steps, const LayerTask& task) {
   mlp_backward(steps, {task.model, task.layer, of_mlp});
   add_parts(steps, task, "parallel block addition backward");
   issued(steps, task, GraphPart::kAttention);
-  attention_backward(steps, {task.model, task.layer, of_attention});
+  mixer_of(task.model, task.layer)->backward(steps, {task.model, task.layer, of_attention});
   norm_backward(steps, "attention norm backward", task, task.work.row_tokens(),
                 PastBlock::kGradient);
   frees(steps, task, {kept::layer_input});
 }
 
+/// Input of the norm in front of an MLP or experts; that of the layer where nothing is before it.
+KeptTensor feed_input(const LayerTask& task) {
+  return task.layer.mixer == MixerKind::kNone ? kept::layer_input : kept::mlp_norm_input;
+}
+
 StepList feed_half(const LayerTask& task) {
   const std::int64_t rows = task.work.row_tokens();
   StepList steps;
+  if (!task.layer.feeds) return steps;
   issued(steps, task, GraphPart::kRouting);
   steps.tell_tensors(task.work.tensors);
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
   if (task.model.norms_per_layer > 1) {
     steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
-    makes(steps, task, {kept::mlp_norm_input});
+    makes(steps, task, {feed_input(task)});
   }
   issued(steps, task, GraphPart::kOther);
   if (stops_early(task)) {
@@ -168,6 +182,18 @@ StepList feed_half(const LayerTask& task) {
   output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
   residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
   return steps;
+}
+
+void feed_half_backward(StepList& steps, const LayerTask& task) {
+  if (!task.layer.feeds) return;
+  issued(steps, task, GraphPart::kOther);
+  residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
+  output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
+  feed_backward(steps, task);
+  if (task.model.norms_per_layer == 1) return;
+  issued(steps, task, GraphPart::kRouting);
+  norm_backward(steps, "mlp norm backward", task, task.work.row_tokens(), PastBlock::kGradient);
+  frees(steps, task, {feed_input(task)});
 }
 
 }  // namespace
@@ -224,18 +250,18 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
 
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work, const AttentionPart& part) {
-  LayerWork of_attention = work;
-  of_attention.precision = LayerTask{model, layer, work}.precision(layer.attention);
-  const LayerTask attention{model, layer, of_attention};
   StepList steps;
-  model.attention.kind == AttentionKind::kLatent ? latent_core_forward(steps, attention, part)
-                                                 : context_core_forward(steps, attention, part);
+  const Mixer* mixer = mixer_of(model, layer);
+  if (mixer == nullptr) return steps;
+  LayerWork of_mixer = work;
+  of_mixer.precision = LayerTask{model, layer, work}.precision(layer.attention);
+  mixer->part_forward(steps, {model, layer, of_mixer}, part);
   return steps;
 }
 
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work) {
-  return attention_half({model, layer, work});
+  return mixer_half({model, layer, work});
 }
 
 StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
@@ -309,7 +335,7 @@ StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const Lay
   StepList steps;
   if (work.recompute != Recompute::kFull) return steps;
   if (model.parallel_block) return at_rates(parallel_block_forward(again), work);
-  steps.append(attention_half(again));
+  steps.append(mixer_half(again));
   steps.append(feed_half(again));
   return at_rates(std::move(steps), work);
 }
@@ -322,29 +348,14 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
 
 StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
   const LayerTask task{model, layer, work};
-  const std::int64_t rows = work.row_tokens();
   StepList steps;
   steps.tell_tensors(work.tensors);
   if (model.parallel_block) {
     parallel_block_backward(steps, task);
     return at_rates(std::move(steps), work);
   }
-  issued(steps, task, GraphPart::kOther);
-  residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
-  output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
-  feed_backward(steps, task);
-  if (model.norms_per_layer > 1) {
-    issued(steps, task, GraphPart::kRouting);
-    norm_backward(steps, "mlp norm backward", task, rows, PastBlock::kGradient);
-    frees(steps, task, {kept::mlp_norm_input});
-  }
-  issued(steps, task, GraphPart::kAttention);
-  residual_backward(steps, "attention residual backward", task, kept::attention_residual_mask);
-  output_norm_backward(steps, "attention output norm backward", task,
-                       kept::attention_output_norm_input);
-  attention_backward(steps, task);
-  norm_backward(steps, "attention norm backward", task, rows, PastBlock::kGradient);
-  frees(steps, task, {kept::layer_input, kept::adapter_columns});
+  feed_half_backward(steps, task);
+  mixer_half_backward(steps, task);
   return at_rates(std::move(steps), work);
 }
 

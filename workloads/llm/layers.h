@@ -7,12 +7,13 @@
 
 namespace orrery {
 
-/// What attention does for one part of a layer's sequences by kernels of its own, between the
-/// projections of all tokens. No collectives.
+/// What the mixer of a layer does for one part of its sequences by kernels of its own, between the
+/// projections of all tokens: nothing where the layer has none.
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work, const AttentionPart& part);
 
-/// The two halves of a layer: attention with its norms, and MLP or experts with theirs.
+/// The two halves of a layer, either of which may be none: its mixer with its norms, and MLP or
+/// experts with theirs.
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work);
 StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,25 @@ struct AttentionConfig {
   std::int64_t kv_elements_per_token() const;
 };
 
+/// A Mamba-2 mixer (Dao and Gu 2024, arXiv 2405.21060): heads of a recurrence whose inputs and
+/// outputs go through vectors of `state` elements that the heads of a group share.
+struct MambaConfig {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t state = 0;   ///< elements of the state of each element of a head
+  std::int64_t groups = 1;  ///< groups of heads that share their B and C
+  std::int64_t conv_kernel = 4;
+  std::int64_t chunk = 128;  ///< tokens that prefill and training work on by products
+  bool conv_bias = true;
+  bool projection_bias = false;
+
+  std::int64_t inner() const { return heads * head_dim; }
+  /// Channels of the causal convolution: x, B and C.
+  std::int64_t conv_channels() const { return inner() + 2 * groups * state; }
+  /// Columns of the input projection: z, x, B, C and dt.
+  std::int64_t projected() const { return inner() + conv_channels() + heads; }
+};
+
 struct MlpConfig {
   std::int64_t intermediate = 0;
   bool gated = true;  ///< SwiGLU/GeGLU: three matrices instead of two
@@ -46,6 +66,7 @@ struct MoeConfig {
   std::int64_t groups = 0;
   std::int64_t top_groups = 0;
   std::int64_t intermediate = 0;
+  std::int64_t latent = 0;  ///< width that tokens have on their way through experts; 0: the model's
   std::int64_t shared_experts = 0;
   std::int64_t shared_intermediate = 0;  ///< width of all shared experts together
   bool router_bias = false;  ///< one per expert (DeepSeek-V3's e_score_correction_bias, gpt-oss)
@@ -63,9 +84,18 @@ enum class StoredFormat : std::uint8_t {
   kEightBit    ///< 8-bit weights that products widen
 };
 
+/// What mixes the tokens of a sequence in a layer.
+enum class MixerKind : std::uint8_t {
+  kAttention,  ///< that of the model, AttentionConfig::kind
+  kMamba2,
+  kNone,  ///< the layer is an MLP, or experts, alone
+};
+
 struct LayerConfig {
   bool moe = false;
-  StoredFormat attention = StoredFormat::kPrecision;
+  MixerKind mixer = MixerKind::kAttention;
+  bool feeds = true;                                  ///< has an MLP or experts
+  StoredFormat attention = StoredFormat::kPrecision;  ///< format of what mixes tokens
   StoredFormat feed = StoredFormat::kPrecision;    ///< format of the MLP, or of the routed experts
   StoredFormat shared = StoredFormat::kPrecision;  ///< format of shared experts
   std::int64_t window = 0;                         ///< sliding attention window in tokens; 0: all
@@ -88,15 +118,27 @@ struct LlmConfig {
   bool parallel_block = false;
   bool final_norm = true;
   AttentionConfig attention;
+  MambaConfig mamba;
   MlpConfig mlp;
   MoeConfig moe;
   std::vector<LayerConfig> layers;
   /// Multi-token-prediction modules; not part of count_parameters() nor of a step.
   std::int64_t mtp_layers = 0;
+  std::optional<LayerConfig> module;  ///< layer of such a module; none: like the last
   std::vector<std::string> warnings;  ///< what was assumed or left out, for the user to read
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   bool has_moe() const { return moe.experts > 0; }
+  bool has(MixerKind mixer) const;  ///< in some layer
+  bool has_mlp() const;             ///< some layer has an MLP without experts
+  /// Columns of tokens in front of experts and behind them.
+  std::int64_t expert_columns() const { return moe.latent > 0 ? moe.latent : hidden; }
+  const LayerConfig& module_layer() const { return module ? *module : layers.back(); }
+  /// Norms of a layer: half of norms_per_layer for each half that it has.
+  std::int64_t norms_of(const LayerConfig& layer) const {
+    const bool whole = layer.mixer != MixerKind::kNone && layer.feeds;
+    return whole ? norms_per_layer : norms_per_layer / 2;
+  }
 };
 
 /// Exact parameter counts.
@@ -108,6 +150,7 @@ struct ParameterCount {
   std::int64_t embedding = 0;  ///< token and position embeddings
   std::int64_t head = 0;       ///< output projection; 0 when tied
   std::int64_t attention_per_layer = 0;
+  std::int64_t mamba_per_layer = 0;
   std::int64_t mlp_per_dense_layer = 0;
   std::int64_t moe_per_layer = 0;         ///< router, routed and shared experts
   std::int64_t active_moe_per_layer = 0;  ///< used by one token

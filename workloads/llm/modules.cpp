@@ -6,8 +6,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kAttention = "attention", kMlp = "MLP", kExperts = "experts",
-                           kEmbedding = "embedding", kHead = "head and loss",
+constexpr std::string_view kAttention = "attention", kMamba = "Mamba", kMlp = "MLP",
+                           kExperts = "experts", kEmbedding = "embedding", kHead = "head and loss",
                            kOptimizer = "optimizer";
 
 /// Beginnings of the names that the files of this folder and of training/ give.
@@ -19,6 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention"
                                                                     {"latent", kAttention},
                                                                     {"rotary", kAttention},
                                                                     {"cache", kAttention},
+                                                                    {"mamba", kMamba},
                                                                     {"mlp", kMlp},
                                                                     {"gate-up", kMlp},
                                                                     {"up", kMlp},

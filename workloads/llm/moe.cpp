@@ -110,6 +110,28 @@ void route_forward(StepList& steps, const LayerTask& task) {
                 waits ? std::max<std::int64_t>(1, prepares) : prepares, waits);
 }
 
+// What brings tokens to the width of routed experts, and their results back: whole on every rank,
+// as in Megatron-Core (moe_layer.py, fc1_latent_proj and fc2_latent_proj, core 0.16).
+Linear latent_down(const LayerTask& task) {
+  return {"expert latent down", task.model.hidden, task.model.moe.latent,
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
+}
+
+Linear latent_up(const LayerTask& task) {
+  return {"expert latent up", task.model.moe.latent, task.model.hidden,
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
+}
+
+void apply(StepList& steps, const LayerTask& task, const Linear& linear) {
+  if (task.model.moe.latent == 0) return;
+  const std::int64_t rows = routed_tokens(task);
+  steps.then(gemm(linear.name, linear.precision, {rows, linear.out, linear.in}, linear.weights));
+}
+
+void apply_backward(StepList& steps, const LayerTask& task, const Linear& linear) {
+  if (task.model.moe.latent > 0) local_backward(steps, task.work, linear, task.work.split_tokens());
+}
+
 void route_backward(StepList& steps, const LayerTask& task) {
   issued(steps, task, GraphPart::kRouting);
   frees(steps, task, {kept::router_scores});
@@ -135,10 +157,15 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   if (has_shared && before) add_shared();
   route_forward(steps, task);
   issued(steps, task, GraphPart::kOther);
+  apply(steps, task, latent_down(task));
   dispatch(steps, task);
   if (has_shared && !before) add_shared();
   experts_forward(steps, task);
-  combine(steps, task, shared);
+  const bool latent = task.model.moe.latent > 0;
+  combine(steps, task, latent ? std::vector<std::size_t>() : shared);
+  apply(steps, task, latent_up(task));
+  makes(steps, task, {kept::expert_sums});
+  if (latent) add_results(steps, task, shared);
   if (all_reduces(task)) {
     steps.then(tensor_collective("expert output all-reduce", TransferKind::kAllReduce, w,
                                  task.model.hidden));
@@ -155,6 +182,8 @@ void moe_backward(StepList& steps, const LayerTask& task) {
     if (task.work.recomputes(RecomputeModule::kLayernorm)) steps.then(norm);
     moe_forward(steps, task.again());
   }
+  apply_backward(steps, task, latent_up(task));
+  frees(steps, task, {kept::expert_sums});
   combine_backward(steps, task);
   frees(steps, task, {kept::expert_outputs});
   const std::size_t gradient = experts_backward(steps, task);
@@ -171,6 +200,7 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   }
   if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);
   permute_backward(steps, task);
+  apply_backward(steps, task, latent_down(task));
   route_backward(steps, task);
 }
 

@@ -37,7 +37,7 @@ LayerCollective gather(const std::string& name, const LlmConfig& model, const La
 }  // namespace
 
 StepList module_forward(const LlmConfig& model, const LayerWork& work) {
-  const LayerConfig& layer = model.layers.back();
+  const LayerConfig& layer = model.module_layer();
   const LayerTask task{model, layer, work};
   const double bytes = activation_bytes(work.precision);
   const std::int64_t rows = work.row_tokens();
@@ -58,7 +58,7 @@ StepList module_forward(const LlmConfig& model, const LayerWork& work) {
 }
 
 StepList module_backward(const LlmConfig& model, const LayerWork& work) {
-  const LayerConfig& layer = model.layers.back();
+  const LayerConfig& layer = model.module_layer();
   const LayerTask task{model, layer, work};
   const std::int64_t rows = work.row_tokens();
   StepList steps = layer_backward(model, layer, work);

@@ -41,7 +41,7 @@ void exchange(StepList& steps, const std::string& name, TransferKind kind, const
   collective.name = name;
   collective.kind = kind;
   collective.scope = Scope::kExpert;
-  collective.bytes = token_bytes(precision, task.model.hidden) * real(sent_rows(task));
+  collective.bytes = token_bytes(precision, task.model.expert_columns()) * real(sent_rows(task));
   collective.routing = routing_of(task);
   steps.then(collective);
 }
@@ -52,15 +52,16 @@ std::int64_t shared_rows(const LayerTask& task) {
 }
 
 void gather(StepList& steps, const std::string& name, const LayerTask& task, Precision precision) {
-  steps.then(LayerCollective{name + " all-gather", TransferKind::kAllGather, Scope::kExpertTensor,
-                             token_bytes(precision, task.model.hidden) * real(shared_rows(task))});
+  steps.then(LayerCollective{
+      name + " all-gather", TransferKind::kAllGather, Scope::kExpertTensor,
+      token_bytes(precision, task.model.expert_columns()) * real(shared_rows(task))});
 }
 
 void reduce(StepList& steps, const std::string& name, const LayerTask& task) {
   const double element = activation_bytes(task.work.precision);
-  steps.then(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
-                             Scope::kExpertTensor,
-                             Bytes(real(shared_rows(task) * task.model.hidden) * element)});
+  steps.then(
+      LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter, Scope::kExpertTensor,
+                      Bytes(real(shared_rows(task) * task.model.expert_columns()) * element)});
 }
 
 /// All copies, each to the rank of its expert (NCCL).
@@ -69,7 +70,7 @@ void all_to_all(StepList& steps, const std::string& name, const LayerTask& task,
   if (task.work.ep == 1) return;
   const double rows = real(sent_rows(task)) * skew_of(task);
   steps.then(LayerCollective{name, TransferKind::kAllToAll, Scope::kExpert,
-                             token_bytes(precision, task.model.hidden) * rows});
+                             token_bytes(precision, task.model.expert_columns()) * rows});
 }
 
 TokenDispatcher dispatcher_of(const LayerTask& task) {
@@ -79,7 +80,7 @@ TokenDispatcher dispatcher_of(const LayerTask& task) {
 /// Sorts copies that came from all ranks by their expert, or back.
 void sort_copies(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
   if (local_experts(task) == 1) return;
-  steps.then(stream(name, KernelClass::kElementwise, expert_rows(task), task.model.hidden,
+  steps.then(stream(name, KernelClass::kElementwise, expert_rows(task), task.model.expert_columns(),
                     {bytes, bytes, 0}));
 }
 
@@ -91,11 +92,11 @@ Kernel move_received(const std::string& name, const LayerTask& task, double byte
   const auto tokens = static_cast<std::int64_t>(std::llround(received_tokens(task)));
   const StreamCost cost =
       rows_read ? StreamCost{copies * bytes, bytes, copies} : StreamCost{bytes, copies * bytes, 0};
-  return stream(name, KernelClass::kElementwise, tokens, task.model.hidden, cost);
+  return stream(name, KernelClass::kElementwise, tokens, task.model.expert_columns(), cost);
 }
 
 Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_element) {
-  return stream(name, KernelClass::kElementwise, permuted_tokens(task), task.model.hidden,
+  return stream(name, KernelClass::kElementwise, permuted_tokens(task), task.model.expert_columns(),
                 per_element);
 }
 
@@ -122,7 +123,7 @@ void dispatch(StepList& steps, const LayerTask& task) {
   const double bytes = wide_bytes(task);
   const Precision sent = sent_precision(task);
   const double payload = std::min(bytes, element_bytes(sent));
-  const std::int64_t hidden = task.model.hidden;
+  const std::int64_t hidden = task.model.expert_columns();
   if (gathers_tokens(task)) gather(steps, "expert tokens", task, unquantised(task.work.precision));
   switch (dispatcher_of(task)) {
     case TokenDispatcher::kExchange:
@@ -156,7 +157,8 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
     exchange(steps, "combine", TransferKind::kCombine, task, unquantised(task.work.precision));
   }
   const auto add = [&](double more) {
-    return combine_copies(permuted_tokens(task), task.model.hidden, copies_of(task), bytes, more);
+    return combine_copies(permuted_tokens(task), task.model.expert_columns(), copies_of(task),
+                          bytes, more);
   };
   if (!flex && !gathers_tokens(task)) {
     steps.join(add(beside.empty() ? 0 : bytes), beside);
@@ -164,8 +166,13 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
   }
   if (!flex) steps.then(add(0));
   if (gathers_tokens(task)) reduce(steps, "combine add", task);
+  add_results(steps, task, beside);
+}
+
+void add_results(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
   if (beside.empty()) return;
-  steps.join(stream("shared expert add", KernelClass::kElementwise, task.work.split_tokens(),
+  const double bytes = wide_bytes(task);
+  steps.join(stream("shared expert add", KernelClass::kElementwise, routed_tokens(task),
                     task.model.hidden, {2 * bytes, bytes, 1}),
              beside);
 }
@@ -188,8 +195,8 @@ void combine_backward(StepList& steps, const LayerTask& task) {
   if (dispatcher != TokenDispatcher::kFlex) return;
   const double each = real(expert_rows(task)) / received_tokens(task);
   const auto tokens = static_cast<std::int64_t>(std::llround(received_tokens(task)));
-  steps.then(stream("combine add backward", KernelClass::kElementwise, tokens, task.model.hidden,
-                    spread_gradients(task, each)));
+  steps.then(stream("combine add backward", KernelClass::kElementwise, tokens,
+                    task.model.expert_columns(), spread_gradients(task, each)));
 }
 
 void dispatch_backward(StepList& steps, const LayerTask& task) {

@@ -14,6 +14,8 @@ namespace orrery {
 void dispatch(StepList& steps, const LayerTask& task);
 /// Results back, the copies of each token added up, and to them what the steps `beside` gave.
 void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside);
+/// To the sums of a token what the steps `beside` gave.
+void add_results(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside);
 /// Gradients of the sums to the rows of experts.
 void combine_backward(StepList& steps, const LayerTask& task);
 /// Gradients of rows back to the ranks of their tokens.

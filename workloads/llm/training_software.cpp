@@ -191,10 +191,11 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
 
 HostTime TrainingSoftware::host_time(GraphPart part) const {
   const GraphScope scope = graphs.value;
+  const bool both = scope == GraphScope::kAttentionAndRouting;
   const bool captured =
       scope == GraphScope::kIteration ||
-      (part == GraphPart::kRouting && scope != GraphScope::kNone) ||
-      (part == GraphPart::kAttention && scope == GraphScope::kAttentionAndRouting);
+      (part == GraphPart::kRouting && (both || scope == GraphScope::kRouting)) ||
+      (part == GraphPart::kAttention && (both || scope == GraphScope::kAttention));
   if (captured) return {};
   return {kernel_issue.value, launch_issue.value};
 }

@@ -91,8 +91,14 @@ enum class WeightShards : std::uint8_t {
 enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
 
 /// What of a step CUDA graphs capture: nothing, the choice of experts (moe_router and
-/// moe_preprocess), attention too, or all.
-enum class GraphScope : std::uint8_t { kNone, kRouting, kAttentionAndRouting, kIteration };
+/// moe_preprocess), attention and other mixers (attn, mamba), both, or all.
+enum class GraphScope : std::uint8_t {
+  kNone,
+  kRouting,
+  kAttention,
+  kAttentionAndRouting,
+  kIteration
+};
 
 /// Parts of a step that graphs capture apart.
 enum class GraphPart : std::uint8_t { kAttention, kRouting, kOther };
@@ -316,6 +322,7 @@ struct EnumNames<GraphScope> {
   static constexpr std::pair<GraphScope, const char*> values[] = {
       {GraphScope::kNone, "none"},
       {GraphScope::kRouting, "routing"},
+      {GraphScope::kAttention, "attention"},
       {GraphScope::kAttentionAndRouting, "attention_and_routing"},
       {GraphScope::kIteration, "iteration"}};
 };

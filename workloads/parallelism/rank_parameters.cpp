@@ -5,6 +5,7 @@
 
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/layers.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/parallelism/stages.h"
 
 namespace orrery {
@@ -14,33 +15,6 @@ std::int64_t norm_size(const LlmConfig& model) { return model.hidden * (model.no
 
 std::int64_t padded_vocabulary_rows(const LlmConfig& model, int tp) {
   return (model.vocabulary + tp - 1) / tp;
-}
-
-RankParameters grouped_attention(const LlmConfig& model, int tp) {
-  const AttentionConfig& a = model.attention;
-  const std::int64_t query = a.heads / tp * a.head_dim;
-  const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
-  RankParameters p;
-  p.split = model.hidden * (query + 2 * key) + query * model.hidden;
-  if (a.qkv_bias) p.split += query + 2 * key;
-  if (a.sinks) p.split += a.heads / tp;
-  if (a.output_bias) p.whole += model.hidden;
-  if (a.qk_norm && a.qk_norm_all_heads) p.split += query + key;
-  if (a.qk_norm && !a.qk_norm_all_heads) p.whole += 2 * a.head_dim;
-  return p;
-}
-
-RankParameters latent_attention(const LlmConfig& model, int tp) {
-  const AttentionConfig& a = model.attention;
-  const std::int64_t heads = a.heads / tp;
-  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
-  RankParameters p;
-  p.split = query_in * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) +
-            a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
-            heads * a.v_head_dim * model.hidden;
-  const std::int64_t latents = a.q_lora_rank + a.kv_lora_rank;
-  p.whole = model.hidden * (latents + a.qk_rope_head_dim) + latents;
-  return p;
 }
 
 RankParameters mlp(const LlmConfig& model, int tp) {
@@ -55,11 +29,12 @@ RankParameters mlp(const LlmConfig& model, int tp) {
   return p;
 }
 
-/// Parameters of all shared experts, with their gate.
+/// Parameters of all shared experts, with their gate, and of what brings tokens to the width of
+/// routed experts and back.
 std::int64_t shared_experts(const LlmConfig& model) {
   const MoeConfig& m = model.moe;
   return ((model.mlp.gated ? 2 : 1) + 1) * model.hidden * m.shared_intermediate +
-         (m.shared_gate ? model.hidden : 0);
+         (m.shared_gate ? model.hidden : 0) + 2 * model.hidden * m.latent;
 }
 
 /// Experts as Megatron-Core splits them: each one's matrices over etp, by columns and then by rows,
@@ -68,18 +43,27 @@ RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
   const MoeConfig& m = model.moe;
   const std::int64_t inputs = model.mlp.gated ? 2 : 1;
   const std::int64_t width = m.intermediate / parallel.etp;
-  const std::int64_t biases = m.expert_bias ? inputs * width + model.hidden : 0;
+  const std::int64_t columns = model.expert_columns();
+  const std::int64_t biases = m.expert_bias ? inputs * width + columns : 0;
   const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
   RankParameters p;
-  p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * model.hidden * width + biases);
+  p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * columns * width + biases);
   p.whole = router + shared_experts(model);
   p.sixteen_bit = router;
   return p;
 }
 
-RankParameters attention(const LlmConfig& model, int tp) {
-  return model.attention.kind == AttentionKind::kLatent ? latent_attention(model, tp)
-                                                        : grouped_attention(model, tp);
+RankParameters mixer(const LlmConfig& model, const LayerConfig& layer, int tp) {
+  const Mixer* kind = mixer_of(model, layer);
+  if (kind == nullptr) return {};
+  const PartParameters p = kind->parameters(model, tp);
+  return {p.split + p.split_vectors, p.whole + p.whole_vectors, 0, p.sixteen_bit};
+}
+
+RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
+                    const ParallelConfig& parallel) {
+  if (!layer.feeds) return {};
+  return layer.moe ? moe(model, parallel) : mlp(model, parallel.tp);
 }
 
 double bytes_of(StoredFormat stored, Precision precision) {
@@ -116,9 +100,9 @@ RankParameters RankParameters::operator-(const RankParameters& other) const {
 
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
                                 const ParallelConfig& parallel) {
-  RankParameters p = attention(model, parallel.tp);
-  p += layer.moe ? moe(model, parallel) : mlp(model, parallel.tp);
-  const std::int64_t norms = model.norms_per_layer * norm_size(model);
+  RankParameters p = mixer(model, layer, parallel.tp);
+  p += feed(model, layer, parallel);
+  const std::int64_t norms = model.norms_of(layer) * norm_size(model);
   p.whole += norms;
   p.sixteen_bit += norms;
   return p;
@@ -143,7 +127,7 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
 }
 
 RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& parallel) {
-  RankParameters p = layer_parameters(model, model.layers.back(), parallel);
+  RankParameters p = layer_parameters(model, model.module_layer(), parallel);
   p.split += 2 * model.hidden * (model.hidden / parallel.tp);
   p.whole += 3 * norm_size(model);
   p.sixteen_bit += 3 * norm_size(model);
@@ -187,7 +171,9 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
       const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
-      bytes += saved(layer.attention, attention(model, parallel.tp).total());
+      const RankParameters mixes = mixer(model, layer, parallel.tp);
+      bytes += saved(layer.attention, mixes.total() - mixes.sixteen_bit);
+      if (!layer.feeds) continue;
       if (layer.moe) {
         bytes += saved(layer.feed, moe(model, parallel).experts);
         bytes += saved(layer.shared, shared_experts(model));

@@ -93,15 +93,13 @@ const RecomputeUnit& unit_of(const std::vector<RecomputeUnit>& units, std::int64
 
 void require_recompute(const LlmConfig& model, const RecomputeConfig& recompute) {
   const bool latent = model.attention.kind == AttentionKind::kLatent;
-  const bool dense = std::any_of(model.layers.begin(), model.layers.end(),
-                                 [](const LayerConfig& layer) { return !layer.moe; });
   using M = RecomputeModule;
   require(!model.parallel_block ||
               !(has_module(recompute, M::kMlp) || has_module(recompute, M::kLayernorm)),
           {"recompute.modules", "recompute"},
           "parts of parallel blocks, which share a norm, are not computed again: model '" +
               model.name + "' has them");
-  require_module(dense, model, recompute, M::kMlp, "MLP without experts");
+  require_module(model.has_mlp(), model, recompute, M::kMlp, "MLP without experts");
   require_module(model.has_moe(), model, recompute, M::kMoe, "experts");
   require_module(model.has_moe(), model, recompute, M::kMoeAct, "experts");
   require_module(latent, model, recompute, M::kMlaUpProj, "latent attention");

@@ -87,7 +87,8 @@ void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
 void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
   if (!layer_work(c).recomputes_products()) return;
   const bool dense = !model.has_moe() && model.attention.kind == AttentionKind::kGrouped &&
-                     model.norms_per_layer == 2 && c.flash_attention;
+                     model.norms_per_layer == 2 && c.flash_attention &&
+                     !model.has(MixerKind::kMamba2);
   require(dense && c.parallel.tp == 1, Paths{"recompute", "software.selective_recompute"},
           "recomputation by operator (every_second_product) is known of dense layers with "
           "FlashAttention and tp = 1 only",

@@ -84,7 +84,7 @@ InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
 }
 
 bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
-  return a.window == b.window && a.attention == b.attention;
+  return a.mixer == b.mixer && a.window == b.window && a.attention == b.attention;
 }
 
 AttentionPricer::AttentionPricer(const PartPricer& parts, const LlmConfig& model,

@@ -50,7 +50,8 @@ StepList products_of_experts(const StepList& steps) {
 }
 
 bool alike(const LayerConfig& a, const LayerConfig& b) {
-  return attends_alike(a, b) && a.moe == b.moe && a.feed == b.feed && a.shared == b.shared;
+  return attends_alike(a, b) && a.feeds == b.feeds && a.moe == b.moe && a.feed == b.feed &&
+         a.shared == b.shared;
 }
 
 /// What the smallest step touches of a rank's memory: nearly all of it weights.

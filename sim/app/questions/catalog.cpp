@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/catalog.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +24,7 @@
 #include "sim/serving/scheduler.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/model_config.h"
 #include "workloads/operators/operator.h"
 #include "workloads/requests/trace_format.h"
@@ -65,6 +68,21 @@ void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantizat
     values.add("stored: shared experts", stored_as(model, stored, true, &LayerConfig::shared));
 }
 
+/// Layers by what they are made of, and what those with a state hold of a sequence.
+void add_layers(NamedValues& values, const LlmConfig& llm) {
+  if (!llm.has(MixerKind::kMamba2)) return;
+  const auto add = [&](const char* what, auto counts) {
+    const auto count = std::count_if(llm.layers.begin(), llm.layers.end(), counts);
+    values.add(what, std::to_string(count), count);
+  };
+  add("layers of Mamba", [](const LayerConfig& l) { return l.mixer == MixerKind::kMamba2; });
+  add("layers of attention", [](const LayerConfig& l) { return l.mixer == MixerKind::kAttention; });
+  add("layers of experts", [](const LayerConfig& l) { return l.feeds && l.moe; });
+  add("layers of MLP", [](const LayerConfig& l) { return l.feeds && !l.moe; });
+  const std::int64_t bytes = std::llround(mamba2().cache(llm, 1).state_bytes);
+  values.add("state bytes per sequence and layer of Mamba", std::to_string(bytes), bytes);
+}
+
 /// Sizes of a model.
 Answer model_details(const ModelConfig& model) {
   const LlmConfig llm = model.build();
@@ -79,6 +97,7 @@ Answer model_details(const ModelConfig& model) {
   add("vocabulary", llm.vocabulary);
   add("experts", llm.moe.experts);
   add("experts per token", llm.moe.experts_per_token);
+  add_layers(values, llm);
   add("KV cache elements per token and layer", llm.attention.kv_elements_per_token());
   add("parameters", count.total);
   add("parameters used by one token", count.active);

@@ -165,6 +165,8 @@ TEST(HostTime, IsThatOfAllLaunchesOutsideOfGraphs) {
   EXPECT_DOUBLE_EQ(issue(GraphScope::kNone, "router kernels"), 68e-6);  // 30 of them
   EXPECT_DOUBLE_EQ(issue(GraphScope::kRouting, "router kernels"), 0);
   EXPECT_DOUBLE_EQ(issue(GraphScope::kRouting, "qkv"), 10e-6);
+  EXPECT_DOUBLE_EQ(issue(GraphScope::kAttention, "qkv"), 0);
+  EXPECT_DOUBLE_EQ(issue(GraphScope::kAttention, "router kernels"), 68e-6);
   EXPECT_DOUBLE_EQ(issue(GraphScope::kAttentionAndRouting, "qkv"), 0);
   EXPECT_DOUBLE_EQ(issue(GraphScope::kAttentionAndRouting, "expert up"), 16e-6);
   EXPECT_DOUBLE_EQ(issue(GraphScope::kIteration, "expert up"), 0);

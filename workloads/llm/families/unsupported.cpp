@@ -39,7 +39,6 @@ const std::map<std::string, std::string>& reasons() {
       {"minimax_m3", "block-sparse attention is not modelled"},
       {"nemotron", "an MLP without gate under Llama's field names is not modelled"},
       {"nemotron-nas", "layers that differ from each other (block_configs) are not modelled"},
-      {"nemotron_h", kStateSpace},
       {"phi", kParallel},
       {"phi-msft", kParallel},
       {"qwen3_5_moe_text", kLinear},

@@ -113,7 +113,7 @@ TEST(HuggingFace, NamesTheReasonForAFamilyThatIsNotModelled) {
       "config.json: unsupported: model_type 'rwkv5': recurrent layers (RWKV) are not modelled");
   for (const char* type :
        {"deepseek_v32", "deepseek_v4", "qwen3_5_text", "qwen3_next", "llama4_text", "minimax_m3",
-        "nemotron_h", "glm_moe_dsa", "bert", "cohere"}) {
+        "falcon_h1", "glm_moe_dsa", "bert", "cohere"}) {
     EXPECT_TRUE(is_unsupported(with(llama(), {{"model_type", type}}))) << type;
   }
 }

@@ -68,6 +68,37 @@ INSTANTIATE_TEST_SUITE_P(
                     PublishedFile{"olmo_2_7b", 7298617344, 7298617344},
                     PublishedFile{"phi_4_mini", 3836021760, 3836021760}));
 
+struct PublishedFigure {
+  const char* file;  // below configs/models/hf
+  double total;      // parameters as they are printed, in 10^9
+  double active;     // those without the embedding table; 0: not printed
+  double digit;      // last digit of what is printed
+};
+
+void PrintTo(const PublishedFigure& row, std::ostream* out) { *out << row.file; }
+
+class PublishedFigures : public testing::TestWithParam<PublishedFigure> {};
+
+TEST_P(PublishedFigures, AreThoseOfTheModelsAsTheyAreRounded) {
+  const PublishedFigure& row = GetParam();
+  const ParameterCount count = count_parameters(
+      load_huggingface(std::string(ORRERY_SOURCE_DIR "/configs/models/hf/") + row.file + ".json"));
+  EXPECT_NEAR(static_cast<double>(count.total) / 1e9, row.total, row.digit / 2);
+  if (row.active > 0) {
+    EXPECT_NEAR(static_cast<double>(count.active - count.embedding) / 1e9, row.active,
+                row.digit / 2);
+  }
+}
+
+// Nemotron 3 Nano: "3.2B active (3.6B with embeddings), 31.6B total" (its release page,
+// research.nvidia.com/labs/nemotron). Super and Ultra are named after their rounded counts: 120B
+// and 12B active, 550B and 55B active. Nemotron-H-56B: arXiv 2504.03624.
+INSTANTIATE_TEST_SUITE_P(Hybrids, PublishedFigures,
+                         testing::Values(PublishedFigure{"nemotron_3_nano", 31.6, 3.2, 0.1},
+                                         PublishedFigure{"nemotron_3_super", 120, 12, 2},
+                                         PublishedFigure{"nemotron_3_ultra", 550, 55, 2},
+                                         PublishedFigure{"nemotron_h_56b", 56, 0, 1}));
+
 // Table 1 of the gpt-oss model card (arXiv 2508.10925) counts active parameters without the
 // embedding table: 5.13 B and 3.61 B of 116.83 B and 20.91 B.
 TEST(ParameterCount, OfGptOssIsThatOfItsModelCard) {

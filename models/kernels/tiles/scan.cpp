@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/scan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/kernels/cache_parts.h"
+#include "models/kernels/tiles/matrix_product.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+namespace {
+
+enum Parameter : std::size_t {
+  kLaunch,            ///< us of the launch
+  kMatrixEfficiency,  ///< share of the matrix peak
+  kVectorEfficiency,  ///< share of the vector peak, and of that of special functions
+  kMemoryEfficiency,  ///< share of the memory bandwidth
+};
+
+constexpr double kMicro = 1e6;
+constexpr double kTile = 64;         ///< rows and columns of results of a thread block
+constexpr double kResident = 2;      ///< blocks of a unit at a time
+constexpr double kOperandBytes = 2;  ///< bytes of an element of what products multiply
+
+double tiles(std::int64_t size) { return std::ceil(static_cast<double>(size) / kTile); }
+
+/// What whole waves of blocks take over what their work alone would.
+double wave_loss(double blocks, const AcceleratorConfig& accelerator) {
+  const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
+  const double waves = blocks / (units * kResident);
+  return waves > 0 ? std::ceil(waves) / waves : 1;
+}
+
+double vector_us(const Kernel& kernel, const AcceleratorConfig& a) {
+  const double lanes =
+      kernel.vector_flops.base() / (a.compute.vector.value.base() / a.dies) * kMicro;
+  if (!a.compute.special) return lanes;
+  return std::max(lanes,
+                  kernel.exponentials.base() / (a.compute.special->value.base() / a.dies) * kMicro);
+}
+
+}  // namespace
+
+const std::vector<ParameterInfo>& ScanFamily::parameters() const {
+  static const std::vector<ParameterInfo> table = {
+      {"launch", "us", 0.1, 1000},
+      {"matrix_efficiency", "1", 0.02, 1.5},
+      {"vector_efficiency", "1", 0.02, 1.5},
+      {"memory_efficiency", "1", 0.05, 1},
+  };
+  return table;
+}
+
+std::vector<double> ScanFamily::priors(const AcceleratorConfig& accelerator,
+                                       Precision precision) const {
+  const KernelConfig& model = accelerator.kernel;
+  const Fact<double>* matrix = find_precision(model.matrix_efficiency, precision);
+  // Products of Triton over 64 to 128 columns, of which each tile loads all of its operands anew:
+  // half of what libraries reach in long ones. An estimate.
+  constexpr double kShortProducts = 0.5;
+  return {model.launch.value.base() * kMicro, kShortProducts * (matrix ? matrix->value : 1.0),
+          model.vector_efficiency.value, model.memory_efficiency.value};
+}
+
+KernelTime ScanFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                            const double* v) const {
+  const double bytes = (kernel.read + kernel.written).base();
+  const double memory = bytes / (memory_rate(accelerator) * v[kMemoryEfficiency]);
+  const double vector = vector_us(kernel, accelerator) / v[kVectorEfficiency];
+  KernelTime time;
+  time.launch_us = v[kLaunch];
+  if (kernel.matrix_flops.base() == 0) {
+    time.total_us = v[kLaunch] + std::max(memory, vector);
+    return time;
+  }
+  const double matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro /
+                        v[kMatrixEfficiency];
+  const double blocks = static_cast<double>(kernel.batch) * tiles(kernel.m) * tiles(kernel.n);
+  const double loaded = blocks * 2 * kTile * static_cast<double>(kernel.k) * kOperandBytes;
+  const double cache = accelerator.cache ? loaded / cache_rate(accelerator) : 0;
+  const double computed = (matrix + vector) * wave_loss(blocks, accelerator);
+  time.loaded_bytes = loaded;
+  time.cache_bytes = std::max(bytes, loaded);
+  time.total_us = v[kLaunch] + std::max({computed, memory, cache});
+  return time;
+}
+
+namespace {
+
+const ScanFamily scan_family;
+const RegisterTileFamily registered_scan_tiles(KernelClass::kScan,
+                                               "scans of state-space layers by tiles of chunks",
+                                               scan_family);
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/scan.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/unit/machine/shipped_library.h"
+
+namespace orrery {
+namespace {
+
+// A layer of Nemotron 3 Nano on one rank: 64 heads of 64 in 8 groups, states of 128, chunks of 128.
+
+/// States of all chunks from one to the next: fp32 in, 16 bits out.
+Kernel passing(std::int64_t tokens) {
+  Kernel kernel;
+  kernel.kind = KernelClass::kScan;
+  kernel.m = tokens / 128;
+  kernel.n = 64 * 64 * 128;
+  kernel.read = Bytes(4.0 * static_cast<double>(kernel.m * kernel.n));
+  kernel.written = Bytes(2.0 * static_cast<double>(kernel.m * kernel.n));
+  return kernel;
+}
+
+/// States of the tokens of each chunk.
+Kernel states(std::int64_t tokens) {
+  Kernel kernel;
+  kernel.kind = KernelClass::kScan;
+  kernel.batch = tokens / 128 * 64;
+  kernel.m = 64;
+  kernel.n = 128;
+  kernel.k = 128;
+  kernel.matrix_flops = Flops(2.0 * static_cast<double>(tokens) * 64 * 64 * 128);
+  kernel.vector_flops = Flops(3.0 * static_cast<double>(tokens) * 64 * 128);
+  kernel.read = Bytes(static_cast<double>(tokens) * (64 * 64 + 8 * 128) * 2);
+  kernel.written = Bytes(static_cast<double>(tokens / 128) * 64 * 64 * 128 * 4);
+  return kernel;
+}
+
+double time_us(const Kernel& kernel, const AcceleratorConfig& on, std::vector<double> values) {
+  return ScanFamily().time(kernel, on, values.data()).total_us;
+}
+
+// 8,192 tokens are 64 chunks: states of 64 x 64 x 128 fp32, read, and written in 16 bits: 201 MB
+// over 3.35 TB/s at an efficiency of 1 are 60.1 us.
+TEST(Scan, StatesPassAtTheMemorysBandwidth) {
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
+  const Kernel kernel = passing(8192);
+  const double bytes = 64.0 * 64 * 64 * 128 * 6;
+  EXPECT_EQ((kernel.read + kernel.written).base(), bytes);
+  EXPECT_NEAR(time_us(kernel, h100, {0.5, 1, 1, 1}),
+              0.5 + bytes / h100.memory.bandwidth.value.base() * 1e6, 1e-6);
+}
+
+// 64 chunks x 64 heads, each with 64 x 128 results: two tiles. 8,192 blocks over 264 places are
+// 31.03 waves, which take 32.
+TEST(Scan, ProductsRunInWholeWaves) {
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
+  ASSERT_EQ(h100.compute.units.value, 132);
+  const Kernel kernel = states(8192);
+  EXPECT_EQ(kernel.batch, 64 * 64);
+  EXPECT_EQ(kernel.m, 64);
+  EXPECT_EQ(kernel.n, 128);
+  // Slow enough units that nothing else limits it.
+  const double slow = 0.02;
+  const double peak = h100.compute.matrix.at(Precision::kBf16).value.base();
+  const double matrix = 2.0 * 8192 * 64 * 64 * 128 / (peak * slow) * 1e6;
+  const double vector = 3.0 * 8192 * 64 * 128 / (h100.compute.vector.value.base() * 1.0) * 1e6;
+  EXPECT_NEAR(time_us(kernel, h100, {0, slow, 1, 1}), (matrix + vector) * 32 / (8192.0 / 264),
+              1e-6 * matrix);
+}
+
+TEST(Scan, MoreTokensNeverTakeLessTime) {
+  for (const char* name : {"h100_sxm", "b200_sxm", "mi355x", "ascend_910c"}) {
+    const AcceleratorConfig on = shipped_accelerator(name);
+    const std::vector<double> priors = ScanFamily().priors(on, Precision::kBf16);
+    double last = 0;
+    for (std::int64_t tokens = 128; tokens <= 65536; tokens *= 2) {
+      const double all = time_us(passing(tokens), on, priors) + time_us(states(tokens), on, priors);
+      EXPECT_GT(all, last) << name << " " << tokens;
+      last = all;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

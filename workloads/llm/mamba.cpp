@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mamba-2 mixers (arXiv 2405.21060) as Megatron-Core splits them (core/ssm/mamba_mixer.py, core
+// 0.16): z, x, B, C and dt by heads and groups, the input projection by columns and the output
+// projection by rows. Training takes mamba_ssm's path that keeps the projected input and the
+// outputs of the scan and computes all between again (ops/triton/ssd_combined.py,
+// MambaSplitConv1dScanCombinedFn). Prompts in inference run the same kernels and leave the last
+// states; new tokens update states in place.
+#include "workloads/llm/kept_tensors.h"
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/linear.h"
+#include "workloads/llm/mamba_kernels.h"
+#include "workloads/llm/mixer.h"
+#include "workloads/llm/real.h"
+#include "workloads/require.h"
+
+namespace orrery {
+namespace {
+
+/// `mamba_ssm_cache_dtype: float32` of the models that are known.
+constexpr double kStateBytes = 4;
+/// Multiply-adds for each element of a state and token: Megatron-LM counts 7 FLOPs (training.py,
+/// mamba_layer_flops, core 0.16).
+constexpr double kMultiplyAdds = 3.5;
+
+Linear input_of(const LayerTask& task) {
+  const MambaConfig& m = task.model.mamba;
+  return {"mamba input", task.model.hidden, m.projected() / task.work.tp, task.work.precision,
+          task.weights(task.layer.attention)};
+}
+
+Linear output_of(const LayerTask& task) {
+  return {"mamba output", task.model.mamba.inner() / task.work.tp, task.model.hidden,
+          task.work.precision, task.weights(task.layer.attention)};
+}
+
+ScanShape shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
+  return scan_shape(task.model.mamba, task.work.tp, sequences, query,
+                    activation_bytes(task.work.precision));
+}
+
+/// All tokens of a training step, or of the norm of a step of inference.
+ScanShape shape_of(const LayerTask& task) {
+  if (task.work.phase != Phase::kTraining) return shape_of(task, task.work.tokens(), 1);
+  const AttentionPart all = task.work.attention_parts().front();
+  return shape_of(task, all.sequences, all.query);
+}
+
+// Tensors that forward passes leave.
+
+Tensor projected(const LayerTask& task) {
+  const double columns = real(task.model.mamba.projected()) / task.work.tp;
+  return kept::of_layer("mamba projected", task,
+                        real(task.work.tokens()) * columns * activation_bytes(task.work.precision));
+}
+
+/// With the fp32 deviation of each group of the norm behind it.
+Tensor scanned(const LayerTask& task) {
+  const ScanShape s = shape_of(task);
+  return kept::of_layer("mamba scan output", task,
+                        real(s.tokens()) * (real(s.inner()) * s.bytes + 4 * real(s.groups)));
+}
+
+Tensor output_input(const LayerTask& task) {
+  const ScanShape s = shape_of(task);
+  return kept::of_layer("mamba output input", task,
+                        real(s.tokens() * s.inner()) * kept::input_bytes(task.work));
+}
+
+/// What backward passes have at once of what they compute again: inputs behind the convolution,
+/// states of chunks before and behind their scan, products of C and B.
+Tensor again(const LayerTask& task) {
+  const ScanShape s = shape_of(task);
+  const double bytes = real(s.tokens() * s.channels()) * s.bytes +
+                       real(s.chunks() * s.states()) * (4 + s.bytes) +
+                       real(s.tokens() * s.groups * s.length) * 4;
+  return {"mamba chunks", Bytes(bytes), TensorRole::kWorking};
+}
+
+void then_all(StepList& steps, std::vector<Kernel> kernels) {
+  for (Kernel& kernel : kernels) steps.then(std::move(kernel));
+}
+
+class Mamba2 final : public Mixer {
+ public:
+  std::string name() const override { return "mamba"; }
+  PartParameters parameters(const LlmConfig& model, int tp) const override;
+  SequenceCache cache(const LlmConfig& model, int tp) const override;
+  double multiply_adds(const LlmConfig& model, double /*keys*/) const override {
+    return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
+  }
+  std::int64_t widest(const LayerTask& task) const override { return input_of(task).out; }
+  void require_split(const LlmConfig& model, int tp) const override;
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override;
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override;
+};
+
+PartParameters Mamba2::parameters(const LlmConfig& model, int tp) const {
+  const MambaConfig& m = model.mamba;
+  PartParameters p;
+  p.split = model.hidden * (m.projected() + m.inner()) / tp;
+  // Taps and biases of the convolution, weights of the norm; A, D and the bias of dt by head.
+  const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
+  p.split_vectors = (taps + m.inner() + 3 * m.heads) / tp;
+  if (m.projection_bias) {
+    p.split_vectors += m.projected() / tp;
+    p.whole_vectors = model.hidden;
+  }
+  p.sixteen_bit = p.split_vectors + p.whole_vectors;
+  return p;
+}
+
+SequenceCache Mamba2::cache(const LlmConfig& model, int tp) const {
+  const MambaConfig& m = model.mamba;
+  const double window = 2 * real(m.conv_channels() * (m.conv_kernel - 1));
+  return {0, (real(m.inner() * m.state) * kStateBytes + window) / tp};
+}
+
+void Mamba2::require_split(const LlmConfig& model, int tp) const {
+  require_divides(model.mamba.heads, tp, "tp", "heads of Mamba");
+  require_divides(model.mamba.groups, tp, "tp", "groups of Mamba");
+}
+
+void Mamba2::part_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) const {
+  const std::int64_t taps = task.model.mamba.conv_kernel;
+  const ScanShape s = shape_of(task, part.sequences, part.query);
+  if (part.phase == Phase::kDecode) {
+    steps.then(conv_update(s, taps));
+    steps.then(state_update(s, kStateBytes));
+    return;
+  }
+  steps.then(conv_forward(s, taps));
+  std::vector<Kernel> kernels = scan_states(s);
+  if (task.work.phase != Phase::kTraining) {
+    // The last states are kept, and where a prompt goes on those of its earlier tokens read.
+    const Bytes states(real(s.sequences * s.states()) * kStateBytes);
+    Kernel& passing = kernels.at(2);
+    passing.written += states;
+    if (part.context > part.query) passing.read += states;
+  }
+  then_all(steps, std::move(kernels));
+  steps.then(scan_outputs(s));
+}
+
+void Mamba2::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  column_forward(steps, w, {input_of(task)}, task.model.hidden);
+  makes(steps, task, {kept::attention_input, projected});
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  makes(steps, task, {scanned});
+  steps.then(gated_norm(shape_of(task)));
+  makes(steps, task, {output_input});
+  row_forward(steps, w, output_of(task),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void Mamba2::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const std::int64_t taps = task.model.mamba.conv_kernel;
+  const ScanShape s = shape_of(task);
+  row_backward(steps, w, output_of(task));
+  frees(steps, task, {output_input});
+  steps.then(conv_forward(s, taps));
+  makes(steps, task.again(), {again});
+  steps.then(gated_norm_backward(s));
+  frees(steps, task, {scanned});
+  then_all(steps, scan_states(s));
+  then_all(steps, scan_backward(s));
+  frees(steps, task, {again});
+  steps.then(conv_backward(s, taps));
+  frees(steps, task, {projected});
+  if (w.recomputes(RecomputeModule::kLayernorm)) {
+    steps.then(norm_forward("mamba norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::attention_input});
+  }
+  column_backward(steps, w, {input_of(task)}, task.model.hidden);
+  frees(steps, task, {kept::attention_input});
+}
+
+}  // namespace
+
+const Mixer& mamba2() {
+  static const Mamba2 mixer;
+  return mixer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "workloads/llm/layer_parts.h"
+#include "workloads/llm/llm_config.h"
+#include "workloads/llm/step_list.h"
+
+namespace orrery {
+
+/// Parameters of a part of a layer that one tensor parallel rank holds, by who else holds them.
+struct PartParameters {
+  std::int64_t split = 0;          ///< elements of matrices that the group splits
+  std::int64_t split_vectors = 0;  ///< biases, weights of norms and of convolutions, likewise
+  std::int64_t whole = 0;          ///< elements of matrices that every rank holds
+  std::int64_t whole_vectors = 0;
+  std::int64_t sixteen_bit = 0;  ///< those of all these that are never quantised
+
+  std::int64_t matrices() const { return split + whole; }
+  std::int64_t total() const { return matrices() + split_vectors + whole_vectors; }
+};
+
+/// What a rank holds of a sequence between steps of inference, in one layer.
+struct SequenceCache {
+  std::int64_t token_elements = 0;  ///< elements of each token in view, in the format of the cache
+  double state_bytes = 0;           ///< bytes of a sequence, however long it is
+};
+
+/// What mixes the tokens of a sequence in a layer. A kind is a file with one such object, which
+/// says once what its weights are, its steps forward and backward (with the tensors that they
+/// keep), and what it holds of a sequence; parameters, memory, FLOPs, kernels and transfers follow.
+class Mixer {
+ public:
+  virtual ~Mixer() = default;
+
+  /// What its norm and residual are called by, and where breakdowns put its kernels.
+  virtual std::string name() const = 0;
+  /// @param tp ranks that split it; 1: all of it
+  virtual PartParameters parameters(const LlmConfig& model, int tp) const = 0;
+  virtual SequenceCache cache(const LlmConfig& model, int tp) const = 0;
+  /// Multiply-adds of one token between the matrices, that sees `keys` tokens on average.
+  virtual double multiply_adds(const LlmConfig& model, double keys) const = 0;
+  /// Most columns of an activation between two of its kernels, on one rank.
+  virtual std::int64_t widest(const LayerTask& task) const = 0;
+  /// @throws config::KeyError where tp ranks cannot split it
+  virtual void require_split(const LlmConfig& model, int tp) const = 0;
+
+  /// From the normed input of the layer to its output before the residual, and back.
+  virtual void forward(StepList& steps, const LayerTask& task) const = 0;
+  virtual void backward(StepList& steps, const LayerTask& task) const = 0;
+  /// What belongs to one part of a step of inference, between the projections of all tokens. No
+  /// collectives but those of context parallel ranks.
+  virtual void part_forward(StepList& steps, const LayerTask& task,
+                            const AttentionPart& part) const = 0;
+};
+
+/// What mixes the tokens in a layer; null where nothing does.
+const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
+
+const Mixer& grouped_attention();
+const Mixer& latent_attention();
+const Mixer& mamba2();
+
+}  // namespace orrery
