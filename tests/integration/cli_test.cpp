@@ -407,11 +407,27 @@ TEST_F(Cli, TheTableOfCollectivesInTheReadmeIsWhatTheProgramPrints) {
 
 TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
   std::string files;
-  for (const char* name :
-       {"collectives", "context_parallel", "expert_exchange", "hccl_a3", "megatron_selene",
-        "megatron_sc21", "megatron_megascale", "nemo_h100", "megatron_bridge_dense",
-        "megatron_bridge_fsdp", "megatron_bridge_moe", "composer_mpt", "torchtitan",
-        "sharded_papers", "fine_tuning", "llama3_405b", "nccl_sweeps", "attention_a100"})
+  for (const char* name : {"collectives",
+                           "context_parallel",
+                           "expert_exchange",
+                           "hccl_a3",
+                           "megatron_selene",
+                           "megatron_sc21",
+                           "megatron_megascale",
+                           "nemo_h100",
+                           "megatron_bridge_dense",
+                           "megatron_bridge_fsdp",
+                           "megatron_bridge_moe",
+                           "megatron_bridge_tokendrop",
+                           "megatron_bridge_hybrids",
+                           "papers_a100",
+                           "composer_mpt",
+                           "torchtitan",
+                           "sharded_papers",
+                           "fine_tuning",
+                           "llama3_405b",
+                           "nccl_sweeps",
+                           "attention_a100"})
     files += std::string(" validation/published/") + name + ".yaml";
   const Outcome rows = orrery("validate published" + files, false);
   ASSERT_EQ(rows.code, 3);  // small buffers of HCCL are outside their tolerance

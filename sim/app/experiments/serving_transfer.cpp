@@ -36,6 +36,8 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   port.size.window = memory.windows / static_cast<double>(engine.most_sampled) * ranks;
   for (const LayerConfig& layer : llm.layers)
     port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.window);
+  // A state is whole from the first token on.
+  if (llm.has(MixerKind::kMamba2)) port.size.window_tokens = 1;
   return port;
 }
 
