@@ -26,7 +26,7 @@ inline void require(bool holds, const char* path, const std::string& message,
 /// and all of them.
 config::Advice divisors_near(std::int64_t size, std::int64_t ways);
 
-/// That `ways` ranks can share `size` of `what`.
+/// What must hold so that `ways` ranks share `size` of `what` evenly.
 /// @param key the ranks, below `parallel`
 void require_divides(std::int64_t size, int ways, const char* key, const std::string& what);
 

@@ -24,7 +24,7 @@ void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTen
 /// Inputs of norms, activations of [rows, hidden]; that of the first is the layer's.
 namespace kept {
 
-/// Of `bytes`, which full recomputation makes again.
+/// A tensor of `bytes` that full recomputation makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes);
 /// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
 /// a frozen model keep it in 16 bits, matrices without one nothing.

@@ -86,7 +86,7 @@ enum class StoredFormat : std::uint8_t {
 
 /// What mixes the tokens of a sequence in a layer.
 enum class MixerKind : std::uint8_t {
-  kAttention,  ///< that of the model, AttentionConfig::kind
+  kAttention,  ///< attention of the model's kind (AttentionConfig)
   kMamba2,
   kNone,  ///< the layer is an MLP, or experts, alone
 };
@@ -129,7 +129,7 @@ struct LlmConfig {
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   bool has_moe() const { return moe.experts > 0; }
-  bool has(MixerKind mixer) const;  ///< in some layer
+  bool has(MixerKind mixer) const;  ///< some layer has that mixer
   bool has_mlp() const;             ///< some layer has an MLP without experts
   /// Columns of tokens in front of experts and behind them.
   std::int64_t expert_columns() const { return moe.latent > 0 ? moe.latent : hidden; }

@@ -25,7 +25,7 @@ Elements operator*(std::int64_t count, const Elements& e) {
   return {count * e.matrices, count * e.vectors};
 }
 
-/// Of what mixes tokens, not split.
+/// Elements of what mixes tokens, not split.
 Elements mixer(const LlmConfig& model, const LayerConfig& layer) {
   const Mixer* kind = mixer_of(model, layer);
   if (kind == nullptr) return {};
