@@ -18,6 +18,8 @@ struct Answer {
 
   std::vector<Part> parts;
   nlohmann::ordered_json json;
+  /// The same as rows of exact values, titles first; empty: it is no table.
+  std::vector<std::vector<std::string>> csv = {};
   std::string warnings = {};  ///< lines about what was asked, beside the answer
 
   void add(std::string lines) { parts.emplace_back(std::move(lines)); }

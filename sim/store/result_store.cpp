@@ -162,7 +162,11 @@ std::optional<RunStatus> ResultStore::status(std::string_view identity) const {
 }
 
 std::optional<RunRecord> ResultStore::find(std::string_view identity) const {
-  if (!status(identity)) return std::nullopt;
+  return status(identity) ? find_any(identity) : std::nullopt;
+}
+
+std::optional<RunRecord> ResultStore::find_any(std::string_view identity) const {
+  if (!database_ || is_old()) return std::nullopt;
   try {
     return reader().find(identity);
   } catch (...) {

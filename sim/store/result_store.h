@@ -100,6 +100,8 @@ class ResultStore {
   bool contains(std::string_view identity) const { return status(identity).has_value(); }
   std::optional<RunStatus> status(std::string_view identity) const;
   std::optional<RunRecord> find(std::string_view identity) const;
+  /// Points that an older store had, too: they are results, though of another engine.
+  std::optional<RunRecord> find_any(std::string_view identity) const;
   std::vector<RunTimes> times(std::string_view identity) const;
   std::optional<StoredPoint> point(std::string_view identity) const;
   /// The first identity after this one, in order; "" comes before all.

@@ -50,6 +50,22 @@ void print(const Answer& answer, std::ostream& out) {
   }
 }
 
+void print_csv(const std::vector<std::vector<std::string>>& rows, std::ostream& out) {
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      out << (i == 0 ? "" : ",");
+      if (row[i].find_first_of(",\"\r\n") == std::string::npos) {
+        out << row[i];
+        continue;
+      }
+      out << '"';
+      for (const char c : row[i]) out << (c == '"' ? "\"\"" : std::string(1, c));
+      out << '"';
+    }
+    out << '\n';
+  }
+}
+
 void print_answer(const Answer& answer, bool json) {
   if (json) {
     std::cout << answer.json.dump(2) << "\n";

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
+#include <vector>
 
 #include "sim/results/answer.h"
 
@@ -13,6 +15,9 @@ void print(const Table& table, std::ostream& out, bool colour = false);
 
 /// The parts of an answer as text.
 void print(const Answer& answer, std::ostream& out);
+
+/// Rows as CSV (RFC 4180, lines end as on Unix): cells with commas, quotes or line ends in quotes.
+void print_csv(const std::vector<std::vector<std::string>>& rows, std::ostream& out);
 
 /// The JSON of an answer where `json`, else its parts as text, to standard output.
 void print_answer(const Answer& answer, bool json);

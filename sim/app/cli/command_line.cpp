@@ -82,10 +82,19 @@ Verb verb_of(const Question& question) {
             const auto answer = question.take(options);
             const auto json = std::make_shared<bool>(false);
             options.json(*json);
-            return [answer, json] {
+            const auto csv = std::make_shared<bool>(false);
+            if (question.has_csv) {
+              options.flag("--csv", *csv, "print CSV");
+              options.excludes("--csv", {"--json"});
+            }
+            return [answer, json, csv] {
               const Answer given = answer();
               std::cerr << given.warnings;
-              print_answer(given, *json);
+              if (*csv) {
+                print_csv(given.csv, std::cout);
+              } else {
+                print_answer(given, *json);
+              }
               return ExitCode::kOk;
             };
           }};

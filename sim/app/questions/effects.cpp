@@ -15,24 +15,6 @@
 namespace orrery {
 namespace {
 
-/// Texts that only say what something is called or where it was published.
-bool is_label(std::string_view path) {
-  constexpr std::array<std::string_view, 7> kLabels = {"name",
-                                                       "model.model",
-                                                       "model.source",
-                                                       "system.system",
-                                                       "system.name",
-                                                       "system.accelerator.accelerator",
-                                                       "system.accelerator.name"};
-  constexpr std::string_view kSource = ".source";
-  if (std::find(kLabels.begin(), kLabels.end(), path) != kLabels.end()) return true;
-  if (path.starts_with("system.remarks.") ||
-      path.starts_with("system.accelerator.approximations.") ||
-      path == "system.accelerator.architecture")
-    return true;
-  return path.size() > kSource.size() && path.ends_with(kSource);
-}
-
 /// Values to try for quantities that are 0: of the size that the key would have in a device.
 std::vector<double> instead_of_nothing(const std::string& unit) {
   if (unit == "s") return {1e-6, 1e-3};
@@ -64,6 +46,23 @@ std::vector<std::string> other_numbers(const config::Leaf& leaf) {
 }
 
 }  // namespace
+
+bool is_label(std::string_view path) {
+  constexpr std::array<std::string_view, 7> kLabels = {"name",
+                                                       "model.model",
+                                                       "model.source",
+                                                       "system.system",
+                                                       "system.name",
+                                                       "system.accelerator.accelerator",
+                                                       "system.accelerator.name"};
+  constexpr std::string_view kSource = ".source";
+  if (std::find(kLabels.begin(), kLabels.end(), path) != kLabels.end()) return true;
+  if (path.starts_with("system.remarks.") ||
+      path.starts_with("system.accelerator.approximations.") ||
+      path == "system.accelerator.architecture")
+    return true;
+  return path.size() > kSource.size() && path.ends_with(kSource);
+}
 
 std::vector<std::string> other_values(const config::Leaf& leaf) {
   switch (leaf.type->kind) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/app/experiments/experiment.h"
@@ -49,6 +50,9 @@ class Trials {
   RunRecord record_;
   std::string result_;
 };
+
+/// Whether the text at a path only says what something is called or where it was published.
+bool is_label(std::string_view path);
 
 /// Other values for a leaf, as texts: numbers doubled, halved, times (shares: 4) and over 16;
 /// something instead of nothing; all other enumerators; the other flag; another text. Empty: it

@@ -17,6 +17,7 @@ struct Question {
   std::string help;  ///< one line
   /// Gives what answers once `options` have been filled in.
   std::function<std::function<Answer()>(Options& options)> take;
+  bool has_csv = false;  ///< the answer is a table, and `--csv` prints it
 };
 /// All questions by name: "describe", "explain".
 const std::map<std::string, Question>& questions();
@@ -28,12 +29,14 @@ void register_question(const std::string& name, Question question);
 template <class Asked>
 class RegisterQuestion {
  public:
-  RegisterQuestion(const std::string& name, const std::string& help) {
-    register_question(name, {help, [](Options& options) -> std::function<Answer()> {
+  RegisterQuestion(const std::string& name, const std::string& help, bool has_csv = false) {
+    register_question(name, {help,
+                             [](Options& options) -> std::function<Answer()> {
                                const auto asked = std::make_shared<Asked>();
                                asked->take(options);
                                return [asked] { return asked->answer(); };
-                             }});
+                             },
+                             has_csv});
   }
 };
 

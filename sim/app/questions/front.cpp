@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/front.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace orrery {
+namespace {
+
+using Columns = std::vector<std::vector<double>>;
+
+bool same(const Columns& columns, std::size_t a, std::size_t b) {
+  return std::all_of(columns.begin(), columns.end(),
+                     [&](const auto& column) { return column[a] == column[b]; });
+}
+
+/// Points by their first objective, then the second and so on: only earlier ones can dominate.
+std::vector<std::size_t> in_order(const Columns& columns) {
+  std::vector<std::size_t> order(columns.front().size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    for (const auto& column : columns)
+      if (column[a] != column[b]) return column[a] < column[b];
+    return a < b;
+  });
+  return order;
+}
+
+/// The best third objective that the points so far have with at most some second one: falling where
+/// the second grows.
+class Stairs {
+ public:
+  bool dominate(double second, double third) const {
+    auto step = steps_.upper_bound(second);
+    return step != steps_.begin() && std::prev(step)->second <= third;
+  }
+  /// A point that is not dominated.
+  void add(double second, double third) {
+    auto step = steps_.lower_bound(second);
+    while (step != steps_.end() && step->second >= third) step = steps_.erase(step);
+    steps_[second] = third;
+  }
+
+ private:
+  std::map<double, double> steps_;
+};
+
+class Front {
+ public:
+  explicit Front(const Columns& columns) : columns_(columns) {}
+
+  bool dominates(std::size_t point) const {
+    if (columns_.size() <= 3) return stairs_.dominate(value(1, point), value(2, point));
+    return std::any_of(members_.rbegin(), members_.rend(), [&](std::size_t member) {
+      return std::all_of(columns_.begin(), columns_.end(),
+                         [&](const auto& column) { return column[member] <= column[point]; });
+    });
+  }
+  void add(std::size_t point) {
+    if (columns_.size() <= 3) return stairs_.add(value(1, point), value(2, point));
+    members_.push_back(point);
+  }
+
+ private:
+  double value(std::size_t objective, std::size_t point) const {
+    return objective < columns_.size() ? columns_[objective][point] : 0;
+  }
+
+  const Columns& columns_;
+  Stairs stairs_;
+  std::vector<std::size_t> members_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& objectives) {
+  std::vector<std::size_t> found;
+  if (objectives.empty()) return found;
+  Front front(objectives);
+  const std::vector<std::size_t> order = in_order(objectives);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool again = i > 0 && same(objectives, order[i], order[i - 1]);
+    if (again) {
+      if (!found.empty() && found.back() == order[i - 1]) found.push_back(order[i]);
+    } else if (!front.dominates(order[i])) {
+      front.add(order[i]);
+      found.push_back(order[i]);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace orrery
