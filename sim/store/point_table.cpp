@@ -265,12 +265,16 @@ std::optional<PointColumn> PointTable::configured(const std::string& path) const
   return column;
 }
 
-std::vector<std::string> PointTable::metrics() const {
+std::vector<std::string> PointTable::metrics() const { return metrics_of_type("REAL"); }
+
+std::vector<std::string> PointTable::labels() const { return metrics_of_type("TEXT"); }
+
+std::vector<std::string> PointTable::metrics_of_type(const char* wanted) const {
   std::set<std::string> names, kinds;
   for (const Group& group : groups_) kinds.insert(group.experiment);
   for (const std::string& kind : kinds)
     for (const auto& [column, type] : column_types(database_, metrics_table(kind)))
-      if (type == "REAL") names.insert(column);
+      if (type == wanted) names.insert(column);
   return {names.begin(), names.end()};
 }
 

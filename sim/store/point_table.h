@@ -35,7 +35,7 @@ class PointTable {
   /// What points have in common.
   struct Group {
     std::string status;          ///< "ok", "infeasible", "failed"
-    std::string experiment;      ///< kind
+    std::string experiment;      ///< kind of experiment
     std::string engine_version;  ///< engine that made the result
     std::int64_t base = 0;       ///< row of `configurations`; 0: none
   };
@@ -61,6 +61,8 @@ class PointTable {
 
   /// Metrics that are numbers, in any kind of results.
   std::vector<std::string> metrics() const;
+  /// Metrics that are words.
+  std::vector<std::string> labels() const;
   /// Paths that points have otherwise than their base, and paths that bases have otherwise than
   /// each other: what tells points apart. Sorted.
   std::vector<std::string> axes() const;
@@ -68,6 +70,7 @@ class PointTable {
   std::vector<std::string> paths() const;
 
  private:
+  std::vector<std::string> metrics_of_type(const char* type) const;
   void read_groups();
   void read_points();
   void read_metrics(const std::vector<std::string>& names,

@@ -30,7 +30,7 @@ struct RunTimes {
   int exit_code = 0;  ///< exit code of a failure, as the program would have returned it
   int signal = 0;     ///< signal that ended the process; 0: none
   std::optional<double> user_s = {};    ///< CPU of the run, or of the process that died with it
-  std::optional<double> system_s = {};  ///< likewise in the kernel
+  std::optional<double> system_s = {};  ///< CPU of the same in the kernel
   std::int64_t peak_bytes = 0;  ///< largest resident memory of the process until then; 0: not known
   std::string stderr_tail = {};  ///< end of what the process said before it died
 };

@@ -89,4 +89,59 @@ TEST_F(PlottingScripts, ReadTimelinesOfTheProgramToTheirEnd) {
   EXPECT_EQ(read.out, "True 1 compute\n");
 }
 
+TEST_F(PlottingScripts, OfStoresSayWhatIsMissing) {
+  const std::string words = " --minimize time_s --maximize flops_per_s";
+  EXPECT_THAT(script("plot_pareto.py " + path("none.db") + words).out,
+              HasSubstr("none.db: no such file"));
+  EXPECT_THAT(script("plot_pareto.py " + write("text.db", "no database") + words).out,
+              HasSubstr("text.db: file is not a database"));
+  const std::string sweep = write(
+      "s.yaml",
+      "sweep: s\ncases:\n  - name: a\n    base: {experiment: operator, system: dgx_h100, operator: "
+      "{kind: gemm, m: 64, n: 64, k: 64}}\n    axes: {grid: {operator.m: [64, 128, 256]}}\n");
+  ASSERT_EQ(orrery("sweep run " + sweep + " --db " + path("s.db")).code, 0);
+  const Outcome metric =
+      script("plot_pareto.py " + path("s.db") + " --minimize tme --minimize time_s");
+  EXPECT_EQ(metric.code, 2);
+  EXPECT_THAT(metric.out, HasSubstr("s.db: no result has the metric 'tme'"));
+  const Outcome where =
+      script("plot_pareto.py " + path("s.db") + words + " --where 'time_s < 5 ms'");
+  EXPECT_EQ(where.code, 2);
+  EXPECT_THAT(where.out, HasSubstr("--where 'time_s < 5 ms': near \"ms\""));
+  const Outcome json = script("plot_sensitivity.py " + write("other.json", "{}"));
+  EXPECT_EQ(json.code, 2);
+  EXPECT_THAT(json.out, HasSubstr("other.json: has no sensitivities of an experiment"));
+  EXPECT_THAT(metric.out, Not(HasSubstr("Traceback")));
+}
+
+TEST_F(PlottingScripts, FindTheEffectsThatTheProgramFinds) {
+  const std::string sweep = write(
+      "s.yaml",
+      "sweep: s\ncases:\n  - name: a\n    base: {experiment: operator, system: dgx_h100, operator: "
+      "{kind: gemm, m: 64, n: 64, k: 64}}\n    axes: {grid: {operator.m: [64, 8192], operator.n: "
+      "[64, 8192]}}\n    variants: [{system: dgx_h100}, {system: dgx_b200}]\n");
+  ASSERT_EQ(orrery("sweep run " + sweep + " --db " + path("s.db")).code, 0);
+  const Outcome csv = orrery("sensitivity " + path("s.db") + " time_s --csv", false);
+  const Outcome read =
+      shell("cd " + std::string(ORRERY_SOURCE_DIR) +
+            "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from plot_sensitivity import *; "
+            "import csv, io\n"
+            "store = open_store('" +
+            path("s.db") +
+            "', '')\nrows = read_results(store, '', ['time_s'], '', '')\ninputs = "
+            "read_inputs(store, rows)\n"
+            "values = [row['time_s'] for row in rows]\n"
+            "for path in inputs:\n  swing = main_effects(inputs, path, values).values()\n"
+            "  print(path, '%.6e' % (max(swing) - min(swing)))\" | sort");
+  const Outcome program = shell(
+      "python3 -c \"import csv\nends = {}\n"
+      "for row in csv.DictReader(open('" +
+      write("effects.csv", csv.out) +
+      "')):\n  ends.setdefault(row['input'], []).append(float(row['effect']))\n"
+      "for path, some in ends.items(): print(path, '%.6e' % (max(some) - min(some)))\" | sort");
+  EXPECT_EQ(read.out, program.out);
+  EXPECT_THAT(read.out, HasSubstr("operator.m "));
+  EXPECT_THAT(read.out, HasSubstr("system.system "));
+}
+
 }  // namespace

@@ -71,6 +71,11 @@ class ParsedOptions final : public Options {
   void excludes(const std::string& name, const std::vector<std::string>& others) override {
     for (const std::string& other : others) app_.get_option(name)->excludes(app_.get_option(other));
   }
+  void examples(const std::vector<std::string>& lines) override {
+    std::string text = "Examples:";
+    for (const std::string& line : lines) text += "\n  orrery " + line;
+    app_.footer(text);
+  }
 
  private:
   CLI::App& app_;

@@ -20,8 +20,13 @@ struct BestQuestion {
     options.option("--maximize", maximize,
                    "metric, quantile of one or number of the configuration that is better where it "
                    "is more");
-    options.option("--minimize", minimize, "the same, better where it is less");
+    options.option(
+        "--minimize", minimize,
+        "metric, quantile or number of the configuration that is better where it is less");
     options.excludes("--maximize", {"--minimize"});
+    options.examples({"best sweep.db --minimize step_time_s --top 20",
+                      "best sweep.db --maximize tokens_per_joule --where \"parallel.tp <= 8 and "
+                      "step_time_s.p90 <= 50 ms\" --csv"});
     options.number("--top", top, "points to show; default: 10", 1, 1000000);
   }
 

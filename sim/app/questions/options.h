@@ -40,6 +40,9 @@ class Options {
   /// Options that may not stand beside another one.
   virtual void excludes(const std::string& name, const std::vector<std::string>& others) = 0;
 
+  /// Command lines that show what it is for; they stand below its help.
+  virtual void examples(const std::vector<std::string>& lines) { static_cast<void>(lines); }
+
   /// `--json`, which every verb has.
   void json(bool& value) { flag("--json", value, "print JSON"); }
   /// `--set path=value`.

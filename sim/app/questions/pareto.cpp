@@ -35,7 +35,15 @@ struct ParetoQuestion {
         "--maximize", maximize,
         "metric, quantile of one or number of the configuration that is better where "
         "it is more; repeatable");
-    options.repeatable("--minimize", minimize, "the same, better where it is less; repeatable");
+    options.repeatable(
+        "--minimize", minimize,
+        "metric, quantile or number of the configuration that is better where it is less; "
+        "repeatable");
+    options.examples(
+        {"pareto sweep.db --maximize tokens_per_s_per_user --maximize tokens_per_s_per_accelerator",
+         "pareto sweep.db --minimize step_time_s --minimize energy_j --where \"peak_memory_bytes "
+         "<= "
+         "80 GB\" --by system.system"});
     options.option("--by", by, "path or metric of which each value has a front of its own");
   }
 

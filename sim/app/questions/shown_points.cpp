@@ -2,6 +2,9 @@
 #include "sim/app/questions/shown_points.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -80,17 +83,17 @@ class Rows {
       : records_(records), shown_(shown), axes_(axes), objectives_(objectives) {}
 
   Table table(std::size_t most) const {
-    using Align = Table::Align;
     const bool names = differ_in_name(records_);
     const std::size_t of_axes = std::min(axes_.paths.size(), kMostAxes);
     std::vector<Table::Column> titles = {{"point"}};
     if (!shown_.by.empty()) titles.push_back({title_of(shown_.by, {shown_.by})});
     if (names) titles.push_back({"name"});
     for (std::size_t i = 0; i < of_axes; ++i)
-      titles.push_back({title_of(axes_.paths[i], axes_.paths), Align::kRight});
+      titles.push_back({title_of(axes_.paths[i], axes_.paths), Table::Align::kRight});
     for (const Objective& objective : objectives_) {
-      titles.push_back({objective.name, Align::kRight});
-      if (has_intervals(records_, objective.name)) titles.push_back({"p10 to p90", Align::kRight});
+      titles.push_back({objective.name, Table::Align::kRight});
+      if (has_intervals(records_, objective.name))
+        titles.push_back({"p10 to p90", Table::Align::kRight});
     }
     Table table(std::move(titles));
     for (std::size_t place = 0; place < records_.size(); ++place) {
@@ -157,8 +160,13 @@ std::vector<Objective> objectives_of(const std::vector<std::string>& maximize,
 }
 
 std::string value_text(double value, const std::string& unit) {
+  if (!unit.empty() && unit != "1") return format_si(value, unit);
   // Counts and shares have no unit that a prefix would help.
-  return unit.empty() || unit == "1" ? print_number(value) : format_si(value, unit);
+  if (value == std::nearbyint(value)) return print_number(value);
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                 std::chars_format::general, 4);
+  return {digits.data(), end.ptr};
 }
 
 std::string considered(const StoredPoints& stored, std::size_t shown, const std::string& what) {

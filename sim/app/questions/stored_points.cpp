@@ -73,12 +73,12 @@ ResultStore open_for_questions(const std::string& path) {
   return store;
 }
 
-StoredPoints::StoredPoints(const StoreChoice& choice)
+StoredPoints::StoredPoints(const StoreChoice& choice, Scope scope)
     : store_(open_for_questions(choice.store)), table_(*store_.database()) {
-  select_rows(choice);
+  select_rows(choice, scope);
 }
 
-void StoredPoints::select_groups(const std::vector<std::string>& mentioned) {
+void StoredPoints::select_groups(const std::vector<std::string>& mentioned, Scope scope) {
   const auto mentions = [&](const char* name) {
     return std::find(mentioned.begin(), mentioned.end(), name) != mentioned.end();
   };
@@ -93,8 +93,10 @@ void StoredPoints::select_groups(const std::vector<std::string>& mentioned) {
   std::map<std::string, std::size_t> out;  // points that are left out, by what they are
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const PointTable::Group& group = groups[i];
-    const bool status = mentions("status") || group.status == "ok";
-    const bool engine = mentions("engine_version") || newest.count(group.experiment) == 0 ||
+    const bool all = scope == Scope::kAll;
+    const bool status =
+        mentions("status") || group.status == "ok" || (all && group.status != "failed");
+    const bool engine = all || mentions("engine_version") || newest.count(group.experiment) == 0 ||
                         newest.at(group.experiment) == group.engine_version;
     groups_.push_back(status && engine);
     if (!status) out[group.status + " points"] += table_.counts()[i];
@@ -105,7 +107,7 @@ void StoredPoints::select_groups(const std::vector<std::string>& mentioned) {
   if (!left_out_.empty()) left_out_ += " are not looked at\n";
 }
 
-void StoredPoints::select_rows(const StoreChoice& choice) {
+void StoredPoints::select_rows(const StoreChoice& choice, Scope scope) {
   config::Diagnostics diagnostics;
   std::optional<Expression> expression;
   std::vector<std::string> names;
@@ -115,7 +117,7 @@ void StoredPoints::select_rows(const StoreChoice& choice) {
     diagnostics.throw_if_errors();
     for (const Expression::Name& name : expression->names()) names.push_back(name.path);
   }
-  select_groups(names);
+  select_groups(names, scope);
   const auto columns = table_.columns(names);
   if (expression) {
     std::vector<std::string> known = table_.metrics();

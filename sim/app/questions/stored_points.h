@@ -29,8 +29,13 @@ ResultStore open_for_questions(const std::string& path);
 /// unless it speaks of `engine_version`.
 class StoredPoints {
  public:
+  enum class Scope {
+    kComparable,  ///< results of the newest engine, as said above
+    kAll  ///< results of every engine, infeasible points too; failures where `status` is spoken of
+  };
+
   /// @throws StoreError; config::ConfigError for a wrong condition
-  explicit StoredPoints(const StoreChoice& choice);
+  explicit StoredPoints(const StoreChoice& choice, Scope scope = Scope::kComparable);
 
   const ResultStore& store() const { return store_; }
   const PointTable& table() const { return table_; }
@@ -47,8 +52,8 @@ class StoredPoints {
   RunRecord record(std::size_t row) const;
 
  private:
-  void select_groups(const std::vector<std::string>& mentioned);
-  void select_rows(const StoreChoice& choice);
+  void select_groups(const std::vector<std::string>& mentioned, Scope scope);
+  void select_rows(const StoreChoice& choice, Scope scope);
   [[noreturn]] void refuse(const std::string& name) const;
 
   ResultStore store_;

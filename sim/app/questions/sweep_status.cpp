@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "sim/app/experiments/file_kind.h"
+#include "sim/app/questions/question.h"
+#include "sim/app/questions/stored_points.h"
+#include "sim/app/sweeps/sweep_config.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+bool is_sweep(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
+struct StatusQuestion {
+  std::string what, db;
+  bool failed = false;
+
+  void take(Options& options) {
+    options.positional(
+        "STORE|SWEEP", what,
+        "store of results (SQLite), or a sweep file: then its own points alone count");
+    options.option("--db", db, "store of the sweep; default: <name of the sweep>.db");
+    options.examples({"sweep status sweep.db --failed", "sweep status sweep.yaml --db sweep.db"});
+    options.flag("--failed", failed, "every failure with its reason and what is known of it");
+  }
+
+  Answer answer() const {
+    Answer answer;
+    answer.json = {{"schema", "orrery.sweep-status/1"}};
+    std::string path = what;
+    if (is_sweep(what)) {
+      expect_kind(what, "sweep");
+      const Sweep sweep = load_sweep(what);
+      path = db.empty() ? sweep.config.name + ".db" : db;
+      add_sweep(sweep, path, answer);
+    }
+    answer.json["store"] = path;
+    std::error_code ignored;
+    if (is_sweep(what) && !std::filesystem::exists(path, ignored)) return answer;
+    const ResultStore store = open_for_questions(path);
+    add_counts(*store.database(), answer);
+    add_reasons(*store.database(), answer);
+    if (failed) add_failures(*store.database(), answer);
+    return answer;
+  }
+
+ private:
+  /// Points of a sweep by what the store has of them.
+  static void add_sweep(const Sweep& sweep, const std::string& path, Answer& answer) {
+    std::error_code ignored;
+    std::optional<ResultStore> store;
+    if (std::filesystem::exists(path, ignored)) store.emplace(open_for_questions(path));
+    std::map<std::string, std::size_t> counts;
+    for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+      if (sweep.impossible.count(i) > 0) {
+        ++counts["cannot be"];
+        continue;
+      }
+      const auto status =
+          store ? store->status(sweep.points[i].identity) : std::optional<RunStatus>();
+      ++counts[status ? to_string(*status) : "to do"];
+    }
+    std::string text = sweep.config.name + ": " + std::to_string(sweep.points.size()) + " points";
+    ordered_json json = ordered_json::object();
+    for (const char* state : {"ok", "infeasible", "failed", "to do", "cannot be"}) {
+      json[state] = counts[state];
+      if (counts[state] > 0) text += ", " + std::to_string(counts[state]) + " " + state;
+    }
+    answer.json["sweep"] = {
+        {"name", sweep.config.name}, {"points", sweep.points.size()}, {"states", std::move(json)}};
+    answer.add(text + "\n\n");
+  }
+
+  /// From the index alone.
+  static void add_counts(const Database& database, Answer& answer) {
+    Table table(
+        {{"kind"}, {"engine", Table::Align::kRight}, {"status"}, {"points", Table::Align::kRight}});
+    ordered_json json = ordered_json::array();
+    Statement select = database.prepare(
+        "SELECT status, experiment, engine_version, count(*) FROM points GROUP BY 1, 2, 3");
+    std::int64_t all = 0;
+    while (select.step()) {
+      json.push_back({{"experiment", select.text(1)},
+                      {"engine_version", select.text(2)},
+                      {"status", select.text(0)},
+                      {"points", select.integer(3)}});
+      table.add_row(
+          {select.text(1), select.text(2), select.text(0), std::to_string(select.integer(3))});
+      all += select.integer(3);
+    }
+    answer.json["points"] = all;
+    answer.json["counts"] = std::move(json);
+    if (!table.empty()) answer.add(std::move(table));
+    answer.add(std::to_string(all) + " points in the store\n");
+  }
+
+  /// Failures by reason, the commonest first.
+  void add_reasons(const Database& database, Answer& answer) const {
+    Table table(
+        {{"failures", Table::Align::kRight}, {"exit code", Table::Align::kRight}, {"reason"}});
+    ordered_json json = ordered_json::array();
+    Statement select = database.prepare(
+        "SELECT count(*), exit_code, reason FROM points WHERE status = 'failed' GROUP BY 2, 3 "
+        "ORDER BY 1 DESC, 3 LIMIT 20");
+    while (select.step()) {
+      json.push_back({{"points", select.integer(0)},
+                      {"exit_code", select.integer(1)},
+                      {"reason", select.text(2)}});
+      table.add_row({std::to_string(select.integer(0)), std::to_string(select.integer(1)),
+                     first_line(select.text(2))});
+    }
+    answer.json["reasons"] = std::move(json);
+    if (table.empty()) return;
+    answer.add("\n");
+    answer.add(std::move(table));
+    if (!failed) answer.add("--failed shows each; the next `sweep run` tries them again\n");
+  }
+
+  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+  static void add_failures(const Database& database, Answer& answer) {
+    constexpr std::int64_t kFirstWithAttempts = 6;
+    if (database.integer("PRAGMA user_version") < kFirstWithAttempts) {
+      return answer.add("the store is of an older version, which kept no more of failures\n");
+    }
+    Table table({{"point"},
+                 {"name"},
+                 {"tries", Table::Align::kRight},
+                 {"exit code", Table::Align::kRight},
+                 {"signal", Table::Align::kRight},
+                 {"CPU", Table::Align::kRight},
+                 {"memory", Table::Align::kRight},
+                 {"host"},
+                 {"last words"}});
+    ordered_json json = ordered_json::array();
+    Statement select = database.prepare(
+        "SELECT identity, name, attempts, exit_code, signal, user_s, system_s, peak_bytes, host, "
+        "stderr, reason, started, wall_s FROM v_failures ORDER BY identity");
+    while (select.step()) {
+      json.push_back({{"identity", select.text(0)},
+                      {"name", select.text(1)},
+                      {"attempts", select.integer(2)},
+                      {"exit_code", select.integer(3)},
+                      {"signal", select.integer(4)},
+                      {"user_s", select.real(5)},
+                      {"system_s", select.real(6)},
+                      {"peak_bytes", select.integer(7)},
+                      {"host", select.text(8)},
+                      {"stderr", select.text(9)},
+                      {"reason", select.text(10)},
+                      {"started", select.text(11)},
+                      {"wall_s", select.real(12)}});
+      const std::string words = select.text(9).empty() ? select.text(10) : select.text(9);
+      table.add_row({short_identity(select.text(0)), select.text(1),
+                     std::to_string(select.integer(2)), std::to_string(select.integer(3)),
+                     select.integer(4) == 0 ? "-" : std::to_string(select.integer(4)),
+                     format_si(select.real(5) + select.real(6), "s"),
+                     select.integer(7) == 0 ? "-" : format_si(select.real(7), "B"), select.text(8),
+                     first_line(words)});
+    }
+    answer.json["failures"] = std::move(json);
+    if (table.empty()) return;
+    answer.add("\n");
+    answer.add(std::move(table));
+  }
+};
+
+const RegisterQuestion<StatusQuestion> registered_status(
+    "sweep status", "points of a store or of a sweep: how many are done, failed and why, to do");
+
+}  // namespace
+}  // namespace orrery
