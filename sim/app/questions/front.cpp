@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 namespace orrery {
 namespace {
@@ -15,10 +14,32 @@ bool same(const Columns& columns, std::size_t a, std::size_t b) {
                      [&](const auto& column) { return column[a] == column[b]; });
 }
 
+/// The point with the least sum of objectives, each over its range: one that is good in all.
+std::size_t good_in_all(const Columns& columns) {
+  std::vector<double> sums(columns.front().size(), 0);
+  for (const auto& column : columns) {
+    const auto [low, high] = std::minmax_element(column.begin(), column.end());
+    const double range = *high > *low ? *high - *low : 1;
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += (column[i] - *low) / range;
+  }
+  return static_cast<std::size_t>(std::min_element(sums.begin(), sums.end()) - sums.begin());
+}
+
+/// Points that one that is good in all does not beat in all: most need not be sorted.
+std::vector<std::size_t> candidates(const Columns& columns) {
+  std::vector<std::size_t> left;
+  const std::size_t good = good_in_all(columns);
+  for (std::size_t i = 0; i < columns.front().size(); ++i) {
+    const bool beaten = std::all_of(columns.begin(), columns.end(),
+                                    [&](const auto& column) { return column[good] < column[i]; });
+    if (!beaten) left.push_back(i);
+  }
+  return left;
+}
+
 /// Points by their first objective, then the second and so on: only earlier ones can dominate.
 std::vector<std::size_t> in_order(const Columns& columns) {
-  std::vector<std::size_t> order(columns.front().size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order = candidates(columns);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     for (const auto& column : columns)
       if (column[a] != column[b]) return column[a] < column[b];
@@ -76,7 +97,7 @@ class Front {
 
 std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& objectives) {
   std::vector<std::size_t> found;
-  if (objectives.empty()) return found;
+  if (objectives.empty() || objectives.front().empty()) return found;
   Front front(objectives);
   const std::vector<std::size_t> order = in_order(objectives);
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -32,10 +32,15 @@ struct Scaled {
   std::array<std::optional<double>, 2> metrics = {};
   std::array<std::string, 2> refusals;  ///< why there is no metric
 
+  /// Share by which the input was changed.
+  double step(std::size_t up) const { return (inputs[up] - *leaf.value) / *leaf.value; }
+
+  /// The larger change of the metric for a change of the input by 1: inputs that go by whole
+  /// numbers are changed by more than others.
   double largest(double now) const {
     double largest = 0;
-    for (const auto& metric : metrics)
-      if (metric) largest = std::max(largest, std::abs(*metric - now));
+    for (const std::size_t up : {0U, 1U})
+      if (metrics[up]) largest = std::max(largest, std::abs((*metrics[up] - now) / step(up)));
     return largest;
   }
 };
@@ -115,6 +120,13 @@ std::string changed_share(const std::optional<double>& metric, double now) {
   return *metric == now ? "0" : format_difference((*metric - now) / std::abs(now));
 }
 
+/// The change, and the value where that is not the one that was asked for.
+std::string tried_cell(const Scaled& input, std::size_t up, double now) {
+  const bool whole = input.leaf.type->kind == config::TypeKind::kInteger;
+  const std::string text = changed_share(input.metrics[up], now);
+  return whole && input.metrics[up] ? text + " at " + input.texts[up] : text;
+}
+
 Table table_of(const std::vector<Scaled>& inputs, double share, double now) {
   Table table({{"input"},
                {"value", Table::Align::kRight},
@@ -122,8 +134,8 @@ Table table_of(const std::vector<Scaled>& inputs, double share, double now) {
                {"+" + format_percent(share, 0), Table::Align::kRight}});
   for (const Scaled& input : inputs) {
     if (input.largest(now) == 0) continue;
-    table.add_row({input.leaf.path, input.leaf.text, changed_share(input.metrics[0], now),
-                   changed_share(input.metrics[1], now)});
+    table.add_row(
+        {input.leaf.path, input.leaf.text, tried_cell(input, 0, now), tried_cell(input, 1, now)});
   }
   return table;
 }
@@ -149,14 +161,13 @@ ordered_json json_of(const Scaled& input, double now) {
                        {"unit", input.leaf.unit}};
   for (const std::size_t up : {0U, 1U}) {
     const auto& metric = input.metrics[up];
-    const double relative = (input.inputs[up] - *input.leaf.value) / *input.leaf.value;
     json[up == 1 ? "more" : "less"] = {
         {"value", input.inputs[up]},
         {"metric", metric ? ordered_json(*metric) : ordered_json()},
         {"change", metric ? ordered_json(*metric - now) : ordered_json()},
         // Percent of the metric for a percent of the input.
-        {"elasticity",
-         metric && now != 0 ? ordered_json((*metric - now) / now / relative) : ordered_json()},
+        {"elasticity", metric && now != 0 ? ordered_json((*metric - now) / now / input.step(up))
+                                          : ordered_json()},
         {"refusal", input.refusals[up]}};
   }
   return json;

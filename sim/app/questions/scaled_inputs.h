@@ -15,7 +15,8 @@ struct ScalingOptions {
 };
 
 /// What every number of an experiment does to a metric when it goes up and down by a share, all
-/// others staying; the largest first. Whole numbers go to the nearest whole one, by one at least.
+/// others staying; the largest change for a change of the input first.
+/// Whole numbers go to the nearest whole one, by one at least.
 /// @throws UsageError for no such metric; as simulate()
 Answer scaled_inputs(const LoadedExperiment& loaded, const std::string& metric,
                      const ScalingOptions& options);
