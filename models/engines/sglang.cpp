@@ -19,13 +19,15 @@ enum class SchedulePolicy : std::uint8_t {
 };
 
 /// Whose kernels SGLang runs experts by.
-enum class MoeRunner : std::uint8_t { kAuto, kCutlass };
+enum class MoeRunner : std::uint8_t { kAuto, kCutlass, kDeepGemm };
 
 namespace config {
 template <>
 struct EnumNames<MoeRunner> {
-  static constexpr std::pair<MoeRunner, const char*> values[] = {{MoeRunner::kAuto, "auto"},
-                                                                 {MoeRunner::kCutlass, "cutlass"}};
+  static constexpr std::pair<MoeRunner, const char*> values[] = {
+      {MoeRunner::kAuto, "auto"},
+      {MoeRunner::kCutlass, "cutlass"},
+      {MoeRunner::kDeepGemm, "deep_gemm"}};
 };
 template <>
 struct EnumNames<SchedulePolicy> {
@@ -93,6 +95,11 @@ struct Sglang final : SchedulerConfig {
             !disable_radix_cache};
   }
 
+  /// server_args.py (read 2026) turns FlashInfer's all-reduce on for models of experts on Hopper
+  /// and Blackwell.
+  EngineFusions own_fusions() const override {
+    return {EngineSwitch::kOn, EngineSwitch::kOn, EngineSwitch::kOff};
+  }
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override {
     return decodes && tokens <= cuda_graph_max_bs;
@@ -114,8 +121,8 @@ struct Sglang final : SchedulerConfig {
                       "requests that run at a time at most", between(1, 1e6))
             .optional("moe_runner_backend", &Sglang::moe_runner_backend,
                       "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
-                      "(server_args.py), which are priced as products of fp8; cutlass: those that "
-                      "were measured")
+                      "(server_args.py); deep_gemm: DeepGEMM's, beside DeepEP. Both scale their "
+                      "sums and are priced as products of fp8; cutlass: those that were measured")
             .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                       "most sequences of a captured graph of decodes; smaller batches run the next "
                       "of 1, 2, 4, 8, 12, 16 and multiples of 8; 0: none are captured",
@@ -146,7 +153,7 @@ struct Sglang final : SchedulerConfig {
                       "whether the host prepares no iteration while devices run the one before")
             .derive([](Sglang& s) {
               s.host.overlapped = !s.disable_overlap_schedule;
-              s.triton_experts = s.moe_runner_backend == MoeRunner::kAuto;
+              s.scales_sums = s.moe_runner_backend != MoeRunner::kCutlass;
             })
             .check(
                 "must be -1 or positive",

@@ -144,6 +144,12 @@ struct TensorrtLlm final : SchedulerConfig {
         max_tokens / tokens_per_block, tokens_per_block,         enable_block_reuse};
   }
 
+  /// Decoders ask for AllReduceFusionOp.RESIDUAL_RMS_NORM (_torch/models); common/envUtils.cpp has
+  /// launches early where TRTLLM_ENABLE_PDL does not say otherwise, in 1.0 where it says so.
+  EngineFusions own_fusions() const override {
+    const bool early = engine_version(version).value() > std::pair(1, 0);
+    return {EngineSwitch::kOn, EngineSwitch::kOn, early ? EngineSwitch::kOn : EngineSwitch::kOff};
+  }
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
 

@@ -101,6 +101,7 @@ struct Vllm final : SchedulerConfig {
             prefix_caching};
   }
 
+  EngineFusions own_fusions() const override;
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
   bool serves_adapters() const override { return true; }
@@ -176,6 +177,17 @@ struct Vllm final : SchedulerConfig {
     return schema;
   }
 };
+
+/// grouped_topk has a kernel that is on by itself from 0.11 on (VLLM_USE_FUSED_MOE_GROUPED_TOPK);
+/// 0.27.1 is the version whose optimization level 2 was read with fuse_allreduce_rms
+/// (config/vllm.py, which earlier levels leave off).
+EngineFusions Vllm::own_fusions() const {
+  const std::pair<int, int> which = engine_version(version).value();
+  const auto from = [&which](std::pair<int, int> first) {
+    return which >= first ? EngineSwitch::kOn : EngineSwitch::kOff;
+  };
+  return {from({0, 11}), from({0, 27}), EngineSwitch::kOff};
+}
 
 /// Batches with prompts run as graphs of all but attention, which is launched between them.
 bool Vllm::runs_graph(std::int64_t tokens, bool /*decodes*/) const {

@@ -38,6 +38,13 @@ enum class KernelClass : std::uint8_t {
 };
 const char* to_string(KernelClass kind);
 
+/// How a kernel starts behind the work before it.
+enum class KernelStart : std::uint8_t {
+  kAlone,   ///< once all of it has ended
+  kEarly,   ///< programmatic dependent launch: its blocks are there, and set up, when it ends
+  kWithin,  ///< part of the kernel or transfer before it: it has no launch of its own
+};
+
 /// What an attention kernel has beyond a matrix product; zero in others.
 struct AttentionShape {
   std::int64_t sequences = 0;
@@ -125,6 +132,7 @@ struct Kernel {
   /// Launches that it stands for. Those of grouped products run side by side; others follow each
   /// other, and each has its latency.
   std::int64_t launches = 1;
+  KernelStart start = KernelStart::kAlone;
   Seconds issue;  ///< what the host takes to issue all of them; 0: a graph does
   /// The host reads what the kernel has found before it issues more.
   bool host_waits = false;

@@ -128,6 +128,10 @@ const Schema<LaunchConfig>& LaunchConfig::schema() {
           .required("stream", &C::stream, "time from one kernel of a stream to the next [us]",
                     kLatency)
           .optional("graph", &C::graph, "time per node of a replayed graph; absent: no graphs [us]",
+                    kLatency)
+          .optional("dependent", &C::dependent,
+                    "time of a launch that the kernel before hides, by programmatic dependent "
+                    "launch; absent: it hides none [us]",
                     kLatency);
   return schema;
 }

@@ -115,6 +115,8 @@ struct LaunchConfig {
   Fact<Seconds> host;    ///< the host's work to enqueue one kernel
   Fact<Seconds> stream;  ///< time from one kernel of a stream to the next, on the device
   std::optional<Fact<Seconds>> graph;  ///< time per node of a replayed graph; absent: no graphs
+  /// What the kernel before hides of a launch that it allows early; absent: none can be.
+  std::optional<Fact<Seconds>> dependent;
   static const config::Schema<LaunchConfig>& schema();
 };
 

@@ -11,6 +11,7 @@
 
 #include "sim/config/registered.h"
 #include "sim/serving/adapter_slots.h"
+#include "sim/serving/engine_fusions.h"
 #include "sim/serving/iteration.h"
 #include "sim/serving/kv_pool.h"
 #include "sim/serving/request.h"
@@ -140,9 +141,14 @@ struct SchedulerConfig {
   HostCosts host;
   /// Kernels before a product quantise its input; otherwise kernels of their own do.
   bool quant_fusion = true;
-  /// Experts in fp8 with scales of blocks run by Triton's kernels where tensor cores do not scale
-  /// blocks; engines say so by keys of their own.
-  bool triton_experts = false;
+  EngineFusions fusions;
+  /// What `auto` stands for in this version.
+  virtual EngineFusions own_fusions() const {
+    return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff};
+  }
+  /// Experts in fp8 with scales of blocks run by kernels that scale their sums (Triton's,
+  /// DeepGEMM's) where tensor cores do not scale blocks; engines say so by keys of their own.
+  bool scales_sums = false;
   /// Marlin's kernels widen weights; engines say so by keys of their own.
   bool marlin = false;
   /// All-reduces of tensor parallel ranks up to this size go by kernels of the engine.
@@ -177,6 +183,10 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "themselves (fuse_norm_quant, fuse_act_quant, fuse_attn_quant), SGLang's kernels "
                 "stand apart. TensorRT-LLM's decoders of Llama and DeepSeek fuse them into norms "
                 "and all-reduces, that of Qwen3 does not (_torch/models)")
+      .optional("fusions", static_cast<EngineFusions T::*>(&SchedulerConfig::fusions),
+                "kernels in the place of several, and launches that others hide. auto: in "
+                "inference steps what this version does; in served groups the kernels that the "
+                "host's times were found with (router on, the others off)")
       .elsewhere(config::Registered<SchedulerConfig>::with_key);
   return schema;
 }

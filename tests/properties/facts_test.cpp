@@ -349,6 +349,18 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        loads,
        {"expert_routing.balancing=eplb", "expert_routing.redundant_experts=4"}},
       {"two_batch_overlap", uneven_experts("zipf: 1"), {"two_batch_overlap=true"}},
+      {"engine.vllm.fusions.router",
+       uneven_experts("zipf: 1"),
+       {"engine={kind: vllm, fusions: {router: off}}"}},
+      {"engine.vllm.fusions.allreduce_norm",
+       decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm}"),
+       {"engine.fusions.allreduce_norm=on"}},
+      {"engine.vllm.fusions.pdl",
+       decode("batch: {micro: 2}, engine: {kind: vllm}"),
+       {"engine.fusions.pdl=on"}},
+      {"expert_routing.balancedness",
+       uneven_experts("balancedness: 0.9"),
+       {"expert_routing.balancedness=0.8"}},
       {"faults.link",
        "{experiment: collective, system: gb200_nvl72, collective: {kind: all_gather, bytes: 64 "
        "GiB}, "

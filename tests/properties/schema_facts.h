@@ -131,6 +131,10 @@ inline bool is_told_elsewhere(const std::string& fact) {
   for (const char* part : {"system.", "parallel.", "speculative.model."})
     if (fact.starts_with(std::string("serving.fleet.") + part)) return true;
   if (has(".turns.uniform") || has(".turns.lognormal") || has(".turns.empirical")) return true;
+  // Those of a served group; steps tell what engines fuse.
+  if (fact.starts_with("speculative.")) return true;
+  if (fact.starts_with("engine.") && !fact.starts_with("engine.vllm.fusions.")) return true;
+  if (fact.starts_with("serving.") && has(".fusions.")) return true;
   if (has(".engine.") && !has(".engine.vllm.") &&
       (has(".host.") || has(".custom_all_reduce") || has(".quant_fusion")))
     return true;

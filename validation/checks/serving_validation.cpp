@@ -50,7 +50,7 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
          " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
          std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->custom_all_reduce.base()) +
          (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") +
-         (g.engine->triton_experts ? " triton" : "") +
+         (g.engine->scales_sums ? " triton" : "") +
          (g.speculative ? " " + std::to_string(g.speculative->num_speculative_tokens) : "");
 }
 

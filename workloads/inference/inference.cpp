@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/inference/drafts.h"
 #include "workloads/inference/two_batches.h"
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/context_parallel.h"
@@ -22,6 +23,7 @@ namespace {
 struct StepWork {
   LayerWork whole;
   std::vector<LayerWork> halves;  ///< two, or none
+  std::vector<StepList> drafts;
 };
 
 /// A layer, or of layers of experts as many as follow each other.
@@ -75,6 +77,9 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
   if (stage == last) {
     block.append("", hidden_gather(model, work));
     block.append("", head_forward(model, work));
+    int guess = 0;
+    for (const StepList& pass : step.drafts)
+      block.append("draft " + std::to_string(++guess) + " ", pass);
   } else {
     block.send(program.message("forward", stage, stage + 1, message), kSendForwardStream);
   }
@@ -162,6 +167,20 @@ void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
 
 }  // namespace
 
+EngineKernels engine_kernels(const EngineFusions& fusions, const InferenceConfig& config) {
+  // vLLM, config/compilation.py: FI_ALLREDUCE_FUSION_MAX_SIZE_MB by capability (9.0, 10.0) and
+  // ranks.
+  constexpr double kMiB = 1024 * 1024;
+  const int tp = config.parallel.tp;
+  const double four = config.mx_products ? 32 : 2;
+  const double most = tp == 2 ? 64 : tp == 4 ? four : tp == 8 ? 1 : 0;
+  EngineKernels kernels;
+  kernels.router = fusions.router == EngineSwitch::kOn;
+  kernels.early_launch = fusions.pdl == EngineSwitch::kOn;
+  if (fusions.allreduce_norm == EngineSwitch::kOn) kernels.allreduce_norm = Bytes(most * kMiB);
+  return kernels;
+}
+
 std::int64_t step_tokens(const InferenceConfig& config) {
   switch (config.phase) {
     case Phase::kMixed:
@@ -194,7 +213,8 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.quantises_apart = config.quantises_apart;
   work.mx_products = config.mx_products;
   work.marlin = config.marlin;
-  work.triton_experts = config.triton_experts;
+  work.scales_sums = config.scales_sums;
+  work.fused = config.fused;
   work.lora = lora_work(config.lora, config.adapters);
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
@@ -229,11 +249,13 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   if (config.expert_routing) require_supported(*config.expert_routing, model, config.parallel.ep);
   if (config.lora) require_adapters(model, *config.lora, config.adapters, step_tokens(config));
   layer_ranges(model.layer_count(), config.parallel);
+  if (config.drafts) require_supported(*config.drafts->model, draft_step(config, batch_of(config)));
 }
 
 Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   require_supported(model, config);
-  StepWork work{layer_work(model, config), {}};
+  StepWork work{layer_work(model, config), {}, {}};
+  if (config.drafts) work.drafts = draft_passes(model, config);
   const MixedBatch batch = batch_of(config);
   if (runs_two_batches(config, batch.tokens(), batch.chunks.empty())) {
     for (const MixedBatch& half : halves(batch)) {

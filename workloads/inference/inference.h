@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "sim/graph/program.h"
+#include "sim/serving/engine_fusions.h"
 #include "workloads/inference/batch.h"
 #include "workloads/llm/expert_routing_config.h"
 #include "workloads/llm/layer_work.h"
@@ -13,6 +15,13 @@
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
+
+/// What guesses at tokens that the next step verifies, and how many of each sequence.
+struct Drafts {
+  std::shared_ptr<const LlmConfig> model;
+  bool of_target = false;  ///< a module of multi-token prediction of the model itself
+  std::int64_t guesses = 1;
+};
 
 /// One step of a fixed batch: a prefill, a decode, or both mixed.
 struct InferenceConfig {
@@ -28,7 +37,8 @@ struct InferenceConfig {
   bool quantises_apart = false;  ///< see LayerWork::quantises_apart
   bool mx_products = false;      ///< see LayerWork::mx_products
   bool marlin = false;           ///< see WeightFormat::marlin
-  bool triton_experts = false;   ///< see LayerWork::triton_experts
+  bool scales_sums = false;      ///< see LayerWork::scales_sums
+  EngineKernels fused;
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;
   /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of
@@ -37,8 +47,13 @@ struct InferenceConfig {
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   std::optional<LoraConfig> lora;             ///< slots for adapters beside the model
-  std::int64_t adapters = 0;  ///< different adapters among the tokens; 0: none of them has one
+  std::int64_t adapters = 0;     ///< different adapters among the tokens; 0: none of them has one
+  std::optional<Drafts> drafts;  ///< passes behind the step, on its last stage
 };
+
+/// Kernels of an engine that fuses so (no switch of it auto). `config` says the plan and, by
+/// mx_products, the generation.
+EngineKernels engine_kernels(const EngineFusions& fusions, const InferenceConfig& config);
 
 /// New tokens of the step on one data parallel rank.
 std::int64_t step_tokens(const InferenceConfig& config);

@@ -16,7 +16,8 @@ namespace orrery {
 namespace {
 
 int popularities(const ExpertRoutingConfig& r) {
-  return int(r.zipf.has_value()) + int(!r.loads.empty()) + int(!r.loads_file.empty());
+  return int(r.zipf.has_value()) + int(!r.loads.empty()) + int(!r.loads_file.empty()) +
+         int(r.balancedness.has_value());
 }
 
 /// Column `load`, a row for each expert in the order of their ids.
@@ -80,8 +81,13 @@ const config::Schema<ExpertRoutingConfig>& ExpertRoutingConfig::schema() {
           .optional("balancing", &R::balancing,
                     "which rank holds which expert: in order (none), or packed by load as "
                     "DeepSeek's EPLB does in its global form (eplb)")
-          .check("one of zipf, loads and loads_file says how popular experts are",
-                 [](const R& r) { return popularities(r) <= 1; }, {"loads", "loads_file", "zipf"})
+          .optional("balancedness", &R::balancedness,
+                    "token copies of the mean rank over those of the heaviest (SGLang's term), all "
+                    "of whose experts get as many: in the place of a popularity",
+                    between(0.01, 1))
+          .check("one of zipf, loads, loads_file and balancedness says how popular experts are",
+                 [](const R& r) { return popularities(r) <= 1; },
+                 {"balancedness", "loads", "loads_file", "zipf"})
           .check("redundant_experts need a balancer that places them: balancing: eplb",
                  [](const R& r) {
                    return r.redundant_experts == 0 || r.balancing == ExpertBalancing::kEplb;
@@ -126,8 +132,13 @@ void require_supported(const ExpertRoutingConfig& routing, const LlmConfig& mode
 }
 
 HeaviestRank heaviest_rank(const MoeConfig& moe, int ep, const ExpertRoutingConfig& routing) {
-  return heaviest_rank(moe, ep, routing.popularity(moe.experts), routing.redundant_experts,
-                       routing.balancing);
+  HeaviestRank rank = heaviest_rank(moe, ep, routing.popularity(moe.experts),
+                                    routing.redundant_experts, routing.balancing);
+  if (!routing.balancedness) return rank;
+  const double more = 1 / (*routing.balancedness * rank.skew);
+  rank.skew *= more;
+  for (EqualSlots& slots : rank.slots) slots.chance = std::min(1.0, more * slots.chance);
+  return rank;
 }
 
 }  // namespace orrery

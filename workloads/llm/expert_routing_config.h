@@ -21,6 +21,7 @@ struct ExpertRoutingConfig {
   std::int64_t seed = 1;       ///< says which expert has which place in the power law
   std::int64_t redundant_experts = 0;
   ExpertBalancing balancing = ExpertBalancing::kNone;
+  std::optional<double> balancedness;  ///< mean over most tokens of a rank, in their place
   static const config::Schema<ExpertRoutingConfig>& schema();
 
   /// The same with what stands in the file as `loads`.

@@ -136,8 +136,8 @@ Bytes function_bytes(const LayerTask& task, double inputs, double element) {
 /// With the weights of the experts as the checkpoint stores them.
 Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
   const Precision stored = products(task);
-  const bool triton = task.work.triton_experts && stored == Precision::kFp8Block;
-  Kernel kernel = grouped_gemm(name, triton ? Precision::kFp8 : stored, shape);
+  const bool sums = task.work.scales_sums && stored == Precision::kFp8Block;
+  Kernel kernel = grouped_gemm(name, sums ? Precision::kFp8 : stored, shape);
   kernel.weights = task.weights(task.layer.feed);
   const double saved =
       element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);

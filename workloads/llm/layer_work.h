@@ -73,6 +73,16 @@ struct ContextSplit {
   int rest() const { return ranks / heads; }
 };
 
+/// Inference: kernels that stand for several (sim/serving/engine_fusions.h).
+struct EngineKernels {
+  bool router = true;         ///< what chooses experts is one kernel
+  bool early_launch = false;  ///< programmatic dependent launch
+  /// Largest message whose all-reduce adds the residual and norms the sum; 0: none does.
+  Bytes allreduce_norm;
+
+  bool operator==(const EngineKernels&) const = default;
+};
+
 /// What one rank does in a layer: its tokens, and how the layer is split.
 struct LayerWork {
   Phase phase = Phase::kTraining;
@@ -99,8 +109,9 @@ struct LayerWork {
   bool mx_products = false;
   bool marlin = false;  ///< see WeightFormat::marlin
   /// Products of experts with scales of blocks run by kernels that apply these to their sums
-  /// (Triton's fused_moe): as products of fp8, not as those that were measured.
-  bool triton_experts = false;
+  /// (Triton's fused_moe, DeepGEMM): as products of fp8, not as those that were measured.
+  bool scales_sums = false;
+  EngineKernels fused;                        ///< inference
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts

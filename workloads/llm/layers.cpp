@@ -2,11 +2,13 @@
 #include "workloads/llm/layers.h"
 
 #include "workloads/llm/context_parallel.h"
+#include "workloads/llm/expert_rows.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
 #include "workloads/llm/mixer.h"
+#include "workloads/llm/real.h"
 
 namespace orrery {
 namespace {
@@ -67,6 +69,17 @@ void feed_backward(StepList& steps, const LayerTask& task) {
   task.layer.moe ? moe_backward(steps, task) : mlp_backward(steps, task);
 }
 
+/// A norm of what an all-reduce has just added up, which is part of it where the engine has that.
+Kernel norm_of_sum(const std::string& name, const LayerTask& task, bool reduced) {
+  Kernel kernel = norm_forward(name, task, task.work.row_tokens());
+  const double sum =
+      real(task.work.row_tokens() * task.model.hidden) * activation_bytes(task.work.precision);
+  if (!reduced || task.work.tp == 1 || Bytes(sum) > task.work.fused.allreduce_norm) return kernel;
+  kernel.start = KernelStart::kWithin;
+  kernel.read -= Bytes(sum);
+  return kernel;
+}
+
 StepList mixer_half(const LayerTask& task) {
   StepList steps;
   const Mixer* mixer = mixer_of(task.model, task.layer);
@@ -77,7 +90,8 @@ StepList mixer_half(const LayerTask& task) {
   const std::int64_t second = second_half_rows(task);
   issued(steps, task, GraphPart::kAttention);
   steps.tell_tensors(task.work.tensors);
-  steps.then(norm_forward(mixer->name() + " norm", mixes, task.work.row_tokens()));
+  // Behind a layer like this one, or the embedding.
+  steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
   makes(steps, task, {kept::layer_input});
   mixer->forward(steps, mixes);
   output_norm_forward(steps, mixer->name() + " output norm", task, second,
@@ -170,7 +184,8 @@ StepList feed_half(const LayerTask& task) {
   steps.tell_tensors(task.work.tensors);
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
   if (task.model.norms_per_layer > 1) {
-    steps.then(norm_forward("mlp norm", task, second_half_rows(task)));
+    steps.then(task.scatters_attention() ? norm_forward("mlp norm", task, second_half_rows(task))
+                                         : norm_of_sum("mlp norm", task, true));
     makes(steps, task, {feed_input(task)});
   }
   issued(steps, task, GraphPart::kOther);
@@ -248,6 +263,16 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
   return {};
 }
 
+namespace {
+
+/// Kernels that start before the one before has ended, where the engine has them do so.
+StepList launched_early(StepList steps, const LayerWork& work) {
+  if (work.fused.early_launch) steps.launch_early();
+  return steps;
+}
+
+}  // namespace
+
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work, const AttentionPart& part) {
   StepList steps;
@@ -256,17 +281,17 @@ StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer
   LayerWork of_mixer = work;
   of_mixer.precision = LayerTask{model, layer, work}.precision(layer.attention);
   mixer->part_forward(steps, {model, layer, of_mixer}, part);
-  return steps;
+  return launched_early(std::move(steps), work);
 }
 
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work) {
-  return mixer_half({model, layer, work});
+  return launched_early(mixer_half({model, layer, work}), work);
 }
 
 StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
                            const LayerWork& work) {
-  return feed_half({model, layer, work});
+  return launched_early(feed_half({model, layer, work}), work);
 }
 
 namespace {

@@ -100,7 +100,16 @@ void route_forward(StepList& steps, const LayerTask& task) {
   for (Kernel& kernel : expert_choice(rows, router.out, task.model.moe.experts_per_token,
                                       activation_bytes(task.work.precision)))
     steps.then(std::move(kernel));
-  if (!trains(task)) return;
+  if (!trains(task)) {
+    // Kernels of SGLang's biased_grouped_topk_impl and fused_topk_native (layers/moe/topk.py):
+    // sigmoid, bias, two top-k, sum, zeros, scatter, copy, cast, not, fill, top-k, gather, sum,
+    // quotient; without groups softmax, top-k, sum, quotient.
+    constexpr std::int64_t kGrouped = 15, kPlain = 4;
+    if (!task.work.fused.router)
+      small_kernels(steps, task, "router kernels",
+                    (task.model.moe.groups > 1 ? kGrouped : kPlain) - 1);
+    return;
+  }
   const ExpertSoftware& software = expert_software(task);
   small_kernels(steps, task, "router kernels", software.router_kernels.value - 1);
   const std::int64_t prepares = software.preprocess_kernels.value;
@@ -160,6 +169,7 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   apply(steps, task, latent_down(task));
   dispatch(steps, task);
   if (has_shared && !before) add_shared();
+  receive_dispatched(steps, task);
   experts_forward(steps, task);
   const bool latent = task.model.moe.latent > 0;
   combine(steps, task, latent ? std::vector<std::size_t>() : shared);

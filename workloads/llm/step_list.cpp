@@ -103,6 +103,14 @@ std::vector<Tensor> StepList::left(TensorRole role) const {
   return left;
 }
 
+void StepList::launch_early() {
+  for (Step& step : steps_) {
+    Kernel* kernel = std::get_if<Kernel>(&step.work);
+    if (kernel != nullptr && kernel->start == KernelStart::kAlone)
+      kernel->start = KernelStart::kEarly;
+  }
+}
+
 void StepList::set_rate(KernelClass kind, double rate) {
   for (Step& step : steps_) {
     Kernel* kernel = std::get_if<Kernel>(&step.work);

@@ -88,6 +88,8 @@ class StepList {
   /// Kernels of a class run at `rate` of their speed.
   void set_rate(KernelClass kind, double rate);
 
+  /// Kernels with launches of their own start by programmatic dependent launch.
+  void launch_early();
   /// What the host takes for kernels from now on.
   void issued_in(HostTime time) { host_ = time; }
   /// From now on steps say which tensors they make, use and free, or say nothing.

@@ -46,6 +46,19 @@ void exchange(StepList& steps, const std::string& name, TransferKind kind, const
   steps.then(collective);
 }
 
+/// Whether kernels of this rank put its rows on the way and fetch what has come, and hold no SM
+/// between (DeepEP's return_recv_hook).
+bool sends_and_fetches(const LayerTask& task) {
+  return task.work.takes_turns && task.work.phase == Phase::kDecode && task.work.ep > 1 &&
+         !all_reduces(task);
+}
+
+/// Rows of experts from one buffer to another, as a kernel of its own.
+Kernel copy_rows(const std::string& name, const LayerTask& task, double bytes) {
+  return stream(name, KernelClass::kElementwise, expert_rows(task), task.model.hidden,
+                {bytes, bytes, 0});
+}
+
 /// Rows that the ranks which share each expert's matrices have together.
 std::int64_t shared_rows(const LayerTask& task) {
   return gathers_tokens(task) ? permuted_tokens(task) : expert_rows(task);
@@ -144,8 +157,15 @@ void dispatch(StepList& steps, const LayerTask& task) {
   }
 }
 
+void receive_dispatched(StepList& steps, const LayerTask& task) {
+  if (!sends_and_fetches(task)) return;
+  const double payload = std::min(wide_bytes(task), element_bytes(sent_precision(task)));
+  steps.then(copy_rows("dispatch receive", task, payload));
+}
+
 void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
   const double bytes = wide_bytes(task);
+  if (sends_and_fetches(task)) steps.then(copy_rows("combine send", task, bytes));
   const TokenDispatcher dispatcher = dispatcher_of(task);
   const bool flex = dispatcher == TokenDispatcher::kFlex;
   if (flex) steps.then(move_received("unpermute", task, bytes, true));

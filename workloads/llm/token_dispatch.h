@@ -12,6 +12,10 @@ namespace orrery {
 
 /// Tokens to the rows of their experts, wherever these are.
 void dispatch(StepList& steps, const LayerTask& task);
+/// Rows that have come, out of the buffer where peers put them, by a kernel that waits for them:
+/// decodes of one of two batches (DeepEP csrc/kernels/internode_ll.cu). Behind what runs beside the
+/// dispatch in issue order.
+void receive_dispatched(StepList& steps, const LayerTask& task);
 /// Results back, the copies of each token added up, and to them what the steps `beside` gave.
 void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside);
 /// To the sums of a token what the steps `beside` gave.

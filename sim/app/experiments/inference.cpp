@@ -7,6 +7,8 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
+#include "workloads/inference/drafts.h"
+#include "workloads/inference/two_batches.h"
 #include "workloads/require.h"
 #include "workloads/statistics.h"
 
@@ -37,7 +39,14 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
                     config::between(0, 1e5))
           .optional("two_batch_overlap", &E::two_batch_overlap,
                     "whether layers of experts work on two halves of the batch in turn, one half's "
-                    "exchanges beside the kernels of the other (vLLM: dual batch overlap)");
+                    "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
+          .optional("engine", &E::engine,
+                    "the engine whose kernels run the step, by its keys of a served group "
+                    "({kind: vllm, version: 0.27}); without it norms quantise and experts are the "
+                    "measured kernels. What it schedules and its host have no part in a step")
+          .optional("speculative", &E::speculative,
+                    "guesses at tokens after the next one: decodes verify them beside it, then the "
+                    "passes that make the next ones");
   return schema;
 }
 
@@ -54,6 +63,37 @@ const DeclaredMetric kTokensPerSPerUser{{"tokens_per_s_per_user", "1/s",
 
 const RegisterExperiment<InferenceExperiment> registered_inference(
     "inference", "one step of a fixed batch: prefill, decode or mixed");
+
+}  // namespace
+
+namespace {
+
+/// What the engine's kernels are, as served groups have them (serving_step()).
+void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
+  config.all_reduce_experts = true;
+  config.quantises_apart = !engine.quant_fusion;
+  config.marlin = engine.marlin;
+  config.scales_sums = engine.scales_sums && !config.mx_products;
+  config.fused = engine_kernels(engine.fusions.resolved(engine.own_fusions()), config);
+}
+
+/// With the weights and the cache of what guesses, on the last stage.
+std::vector<MemoryUse> memory_with_drafts(const LlmConfig& llm, const InferenceConfig& config) {
+  std::vector<MemoryUse> stages = inference_memory(llm, config);
+  if (!config.drafts) return stages;
+  const InferenceConfig step = draft_step(config, batch_of(config));
+  const auto use = [&](const LlmConfig& held) { return inference_memory(held, step).front(); };
+  const MemoryUse draft = use(*config.drafts->model);
+  Bytes weights = draft.weights;
+  if (config.drafts->of_target) {  // which has the embedding and the head
+    LlmConfig twice = *config.drafts->model;
+    twice.layers.push_back(twice.layers.back());
+    weights = use(twice).weights - draft.weights;
+  }
+  stages.back().weights += weights;
+  stages.back().kv_cache += draft.kv_cache;
+  return stages;
+}
 
 }  // namespace
 
@@ -84,19 +124,47 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   if (expert_routing && plan.ep == parallel.ep)
     config.expert_routing = expert_routing->with_file_read();
   config.two_batch_overlap = two_batch_overlap;
+  if (engine) use_kernels(*engine->object, config);
+  if (speculative) guess(config);
   return config;
+}
+
+void InferenceExperiment::guess(InferenceConfig& config) const {
+  const LlmConfig llm = model.build();
+  if (config.phase != Phase::kPrefill) {
+    config.batch = batch_of(config);
+    config.batch.queries = 1 + speculative->num_speculative_tokens;
+    config.phase = Phase::kMixed;
+  }
+  std::optional<LlmConfig> draft = speculative->draft(llm);
+  if (!draft) return;
+  config.drafts = {std::make_shared<const LlmConfig>(*std::move(draft)),
+                   speculative->method == SpeculativeMethod::kMtp,
+                   speculative->num_speculative_tokens};
+}
+
+double InferenceExperiment::tokens_given(const InferenceConfig& config) const {
+  const auto all = static_cast<double>(step_tokens(config));
+  if (!speculative) return all;
+  const auto decoding = static_cast<double>(config.batch.decoding());
+  const auto verified = static_cast<double>(config.batch.queries);
+  return all + decoding * (speculative->speculation().mean_tokens() - verified);
 }
 
 std::vector<InputFile> InferenceExperiment::input_files() const {
   std::vector<InputFile> files = ModelExperiment::input_files();
   if (expert_routing && !expert_routing->loads_file.empty())
     files.push_back(file_read_now("expert_loads", expert_routing->loads_file.path));
+  if (speculative && !speculative->acceptance_table.path.empty())
+    files.push_back(file_read_now("acceptance", speculative->acceptance_table.path));
+  if (speculative && !speculative->model.hf.empty())
+    files.push_back(file_read_now("model", speculative->model.hf.path));
   return files;
 }
 
 std::vector<MemoryUse> InferenceExperiment::memory(const LlmConfig& llm,
                                                    const ParallelConfig& plan) const {
-  return inference_memory(llm, inference(plan));
+  return memory_with_drafts(llm, inference(plan));
 }
 
 void InferenceExperiment::require_plan(const LlmConfig& llm) const {
@@ -119,7 +187,7 @@ ModelStep InferenceExperiment::step(const LlmConfig& llm) const {
   const InferenceConfig config = inference();
   // A decode step yields one token a sequence, a prefill works through the whole prompt.
   return {build_inference(llm, config),
-          static_cast<double>(step_tokens(config) * config.parallel.dp), model_flops(llm, config)};
+          tokens_given(config) * static_cast<double>(config.parallel.dp), model_flops(llm, config)};
 }
 
 bool InferenceExperiment::has_batch() const {
@@ -162,14 +230,15 @@ void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record)
   const LlmConfig llm = model.build();
   const InferenceConfig config = inference();
   require_supported(llm, config);
-  if (!check_memory(*this, inference_memory(llm, config), record)) return;
+  if (!check_memory(*this, memory_with_drafts(llm, config), record)) return;
 
   const ModelStep whole = step(llm);
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
   const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
   report_step(*this, whole, outcome, record);
-  add_metric(record, kTokensPerSPerUser,
-             static_cast<double>(config.sequence) / to_seconds(outcome.replay.end).base());
+  add_metric(
+      record, kTokensPerSPerUser,
+      static_cast<double>(config.sequence) * mean_answer() / to_seconds(outcome.replay.end).base());
   if (config.expert_routing)
     add_metric(record, kExpertSkew,
                heaviest_rank(llm.moe, parallel.ep, *config.expert_routing).skew);

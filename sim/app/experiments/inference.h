@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "sim/app/experiments/model_experiment.h"
+#include "sim/app/experiments/speculative_config.h"
+#include "sim/serving/scheduler.h"
 #include "workloads/inference/inference.h"
 #include "workloads/operators/cache_format.h"
 
@@ -24,12 +26,25 @@ struct InferenceExperiment final : ModelExperiment {
   std::optional<LoraConfig> lora;  ///< slots for adapters beside the model
   std::int64_t adapters = 0;       ///< different adapters of the step; 0: as many as slots
   bool two_batch_overlap = false;
+  std::optional<config::OneOf<SchedulerConfig>> engine;  ///< whose kernels run; none: as fused
+  std::optional<SpeculativeConfig> speculative;
   static const config::Schema<InferenceExperiment>& schema();
 
   /// The step under the plan of the experiment.
   /// @throws config::KeyError for a global batch that does not divide
   InferenceConfig inference() const { return inference(parallel); }
   InferenceConfig inference(const ParallelConfig& plan) const;
+  /// Tokens that the step gives on one data parallel rank: of prompts all, of decodes those of the
+  /// answers.
+  double tokens_given(const InferenceConfig& config) const;
+
+  /// Tokens of an answer that a decode gives.
+  double mean_answer() const {
+    const bool verifies = speculative && phase != Phase::kPrefill;
+    return verifies ? speculative->speculation().mean_tokens() : 1;
+  }
+  /// Decodes verify guesses, and the step is followed by what makes them.
+  void guess(InferenceConfig& config) const;
 
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   void require_plan(const LlmConfig& llm) const override;

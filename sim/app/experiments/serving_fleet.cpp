@@ -111,6 +111,13 @@ config::KeyError within(const config::KeyError& error, std::size_t group) {
 
 }  // namespace
 
+namespace {
+
+/// Kernels that what engines' hosts take was found with.
+EngineFusions found_with() { return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff}; }
+
+}  // namespace
+
 InferenceConfig serving_step(const ServingGroup& group) {
   InferenceConfig step;
   step.parallel = group.parallel;
@@ -119,7 +126,8 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.quantises_apart = !group.engine->quant_fusion;
   step.mx_products = scales_blocks(group.system.accelerator);
   step.marlin = group.engine->marlin;
-  step.triton_experts = group.engine->triton_experts && !step.mx_products;
+  step.scales_sums = group.engine->scales_sums && !step.mx_products;
+  step.fused = engine_kernels(group.engine->fusions.resolved(found_with()), step);
   step.batch = {{}, {{1, 1}}};
   step.two_batch_overlap = group.two_batch_overlap;
   if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();

@@ -66,6 +66,18 @@ KernelCost at_rate(const Kernel& kernel, KernelCost cost) {
   return cost;
 }
 
+/// Without what the work before the kernel hides of its launch.
+KernelCost started(const Kernel& kernel, const AcceleratorConfig& accelerator, KernelCost cost) {
+  Picoseconds hidden = 0;
+  if (kernel.start == KernelStart::kWithin) hidden = cost.launch;
+  const std::optional<LaunchConfig>& launch = accelerator.launch;
+  if (kernel.start == KernelStart::kEarly && launch && launch->dependent)
+    hidden = std::min(cost.launch, to_picoseconds(launch->dependent->value));
+  cost.launch -= hidden;
+  cost.duration -= hidden;
+  return cost;
+}
+
 /// With the latency of all launches that the kernel stands for, and what the host has to do.
 KernelCost launched(const Kernel& kernel, KernelCost cost) {
   if (kernel.kind != KernelClass::kGroupedGemm) {
@@ -84,8 +96,10 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
                     const KernelModel& model, const Network& network) {
   PricedProgram priced;
   const auto prices = model.on(accelerator);
-  for (const Kernel& kernel : program.kernels)
-    priced.costs.kernels.push_back(launched(kernel, at_rate(kernel, prices->cost(kernel))));
+  for (const Kernel& kernel : program.kernels) {
+    const KernelCost alone = at_rate(kernel, prices->cost(kernel));
+    priced.costs.kernels.push_back(launched(kernel, started(kernel, accelerator, alone)));
+  }
   if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
     launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
   for (const Transfer& transfer : program.transfers) {

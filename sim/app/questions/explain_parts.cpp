@@ -127,7 +127,8 @@ std::string signed_text(double value, const std::string& text) {
 void add_switches(const ordered_json& explanation, Answer& answer) {
   const auto rows = explanation.find("switches");
   if (rows == explanation.end()) return;
-  if (rows->empty()) answer.add("\nno switches: only training steps have software\n");
+  if (rows->empty())
+    answer.add("\nno switches: training steps have software, steps of inference an `engine`\n");
   if (rows->empty()) return;
   const double now = explanation.at("time").at("value");
   Table table({{"switch of the software"},

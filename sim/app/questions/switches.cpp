@@ -19,7 +19,10 @@ namespace {
 using nlohmann::ordered_json;
 
 bool is_switch(const config::Leaf& leaf) {
-  return leaf.path.starts_with("software.") && !leaf.path.ends_with(".source") &&
+  const bool said = leaf.path.starts_with("software.") ||
+                    leaf.path.starts_with("engine.fusions.") ||
+                    leaf.path == "engine.quant_fusion" || leaf.path == "two_batch_overlap";
+  return said && !leaf.path.ends_with(".source") &&
          (leaf.type->kind == config::TypeKind::kEnum || leaf.type->kind == config::TypeKind::kFlag);
 }
 
@@ -50,7 +53,9 @@ nlohmann::ordered_json switch_changes(const LoadedExperiment& loaded, double now
     for (const std::string& other : other_values(leaf)) {
       const std::optional<double> time = step_time(loaded, leaf.path + "=" + other, tiles);
       if (!time) continue;
-      rows.push_back({{"switch", leaf.path.substr(std::string("software.").size())},
+      const std::string software = "software.";
+      const bool trains = leaf.path.starts_with(software);
+      rows.push_back({{"switch", trains ? leaf.path.substr(software.size()) : leaf.path},
                       {"value", leaf.text},
                       {"other", other},
                       {"step_time_s", *time},

@@ -82,7 +82,7 @@ TEST(BuildInference, TritonsExpertsScaleTheirSums) {
   const auto precision = [](bool triton, const char* part) {
     InferenceConfig config = decode(8, 64);
     config.precision = Precision::kFp8Block;
-    config.triton_experts = triton;
+    config.scales_sums = triton;
     const Program program = build_inference(small_moe(2), config);
     return std::find_if(program.kernels.begin(), program.kernels.end(),
                         [&](const Kernel& k) { return k.name == part; })
