@@ -111,7 +111,7 @@ struct LayerWork {
   /// Products of experts with scales of blocks run by kernels that apply these to their sums
   /// (Triton's fused_moe, DeepGEMM): as products of fp8, not as those that were measured.
   bool scales_sums = false;
-  EngineKernels fused;                        ///< inference
+  EngineKernels fused;                        ///< kernels in the place of several
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts
