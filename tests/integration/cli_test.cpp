@@ -420,7 +420,6 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "megatron_bridge_moe",
                            "megatron_bridge_tokendrop",
                            "megatron_bridge_hybrids",
-                           "wide_ep",
                            "papers_a100",
                            "composer_mpt",
                            "torchtitan",
