@@ -72,7 +72,8 @@ class PassMemory {
 
     bool is(const LayerConfig& other, const LayerWork& done) const {
       return other == config && done.recompute == work.recompute &&
-             done.input_again == work.input_again;
+             done.input_again == work.input_again &&
+             done.keeps_encoder_output == work.keeps_encoder_output;
     }
   };
 
@@ -150,13 +151,13 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   MemoryUse use;
   const RankParameters trained = trained_stage(model, config, stage);
   const double adapters = config.lora ? real(trained.total()) : 0;
-  use.weights =
-      Bytes(((sharded ? (master ? 0 : shard) : real(p.total())) + adapters) * kWeightBytes);
+  use.weights = Bytes(((sharded ? (master ? 0 : shard) : real(p.total())) + adapters) *
+                      training_bytes(config.precision));
+  use.weights += Bytes(sparse_copies(model, config, stage));
   use.gradients = Bytes(
       (has_fresh_gradients(config) ? shard_of(trained, config).total() : real(trained.total())) *
       config.software->gradient_bytes(config.precision));
-  if (with_ends)
-    use.optimizer = Bytes(optimizer_shard(model, config, stage).total() * kOptimizerBytes);
+  if (with_ends) use.optimizer = optimizer_state(model, config, stage);
   return use;
 }
 

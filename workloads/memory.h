@@ -14,7 +14,7 @@ namespace orrery {
 struct MemoryUse {
   Bytes weights;  ///< slots of adapters included
   Bytes gradients;
-  Bytes optimizer;    ///< fp32 master weights and the two moments of Adam
+  Bytes optimizer;    ///< fp32 master weights, moments or momentum
   Bytes activations;  ///< kept from forward to backward passes, at their peak
   Bytes working;      ///< the most that is alive only while one layer runs
   Bytes kv_cache;

@@ -88,7 +88,10 @@ Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
   const auto tokens = static_cast<double>(config.global_batch * config.sequence);
   const LlmConfig trained = trained_model(model, config);
   const std::int64_t seen = config.sequence / config.packed.equal_samples(config.sequence);
-  Flops forward = model_flops_per_token(trained, seen, true) * tokens;
+  Flops forward = trained.has_encoder()
+                      ? encoder_decoder_flops(trained, layer_work(config).encoder, seen) *
+                            static_cast<double>(config.global_batch)
+                      : model_flops_per_token(trained, seen, true) * tokens;
   if (config.mtp > 0) forward += module_flops_per_token(trained, seen) * tokens * config.mtp;
   if (config.layers_only > 0) forward -= head_flops(trained, tokens);
   return forward * (config.lora ? 2 : 3);

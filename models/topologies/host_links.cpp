@@ -24,7 +24,8 @@ class HostedFabric final : public Fabric {
         fabric_(std::move(fabric)),
         per_switch_(system.host.packages_per_switch),
         link_(system.accelerator.host_link.bandwidth.value),
-        network_(system.host.network) {
+        network_(system.host.network),
+        memory_(system.host.memory_bandwidth.value) {
     for (int rank = 0; rank < layout.ranks(); ++rank) {
       const std::string end = per_switch_ > 0 ? switch_name(switch_of(rank)) : "host";
       add(topology.rank_name(rank), end, link_ / layout.dies, rank, ranks_, topology);
@@ -41,11 +42,23 @@ class HostedFabric final : public Fabric {
       add(node_name(layout, node) + "/host", "storage", network_, -1, nodes_, topology);
     }
     if (network_.base() > 0) storage_ = topology.add_switch("storage");
+    for (int node = 0; memory_.base() > 0 && node < layout.nodes(); ++node) {
+      const std::string host = node_name(layout, node) + "/host";
+      memories_.push_back(
+          topology.add_bundle(host, host + "/memory", {LinkKind::kHost, memory_, 1, -1}));
+    }
   }
 
   void append_host_route(int rank, HostEnd end, bool outward, Route& route) const override {
     if (end == HostEnd::kStorage && nodes_.empty()) {
       throw config::KeyError("system.host.network", "the host boards have no network to storage");
+    }
+    if (end == HostEnd::kMemory) {
+      if (memories_.empty())
+        throw config::KeyError("system.host.memory_bandwidth",
+                               "hosts that update weights need the bandwidth of their memory");
+      route.push_back({memories_[index(layout_.node(rank))]});
+      return;
     }
     std::vector<Pair> way = {ranks_[index(rank)]};
     if (per_switch_ > 0) way.push_back(switches_[index(switch_of(rank))]);
@@ -134,9 +147,10 @@ class HostedFabric final : public Fabric {
   RankLayout layout_;
   std::unique_ptr<Fabric> fabric_;
   int per_switch_;  // packages behind a PCIe switch; 0: there are none
-  BytesPerSecond link_, network_;
+  BytesPerSecond link_, network_, memory_;
   VertexId first_switch_ = 0, first_host_ = 0, storage_ = 0;
   std::vector<Pair> ranks_, switches_, nodes_;
+  std::vector<BundleId> memories_;  // memories of host boards
 };
 
 }  // namespace

@@ -28,8 +28,9 @@ enum class TransferKind : std::uint8_t {
 };
 const char* to_string(TransferKind kind);
 
-/// Where a message of a rank can go besides another one: to its host board, or the storage behind.
-enum class HostEnd : std::uint8_t { kHost, kStorage };
+/// Where a message of a rank can go besides another one: to its host board, or the storage behind;
+/// or what passes through the memory of its host board while the CPUs there work for the rank.
+enum class HostEnd : std::uint8_t { kHost, kStorage, kMemory };
 struct HostCopy {
   HostEnd end = HostEnd::kHost;
   bool outward = true;  ///< true: from the rank; false: to it

@@ -27,6 +27,8 @@ FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision preci
   if (const auto* peak = find_precision(accelerator.compute.matrix, precision)) {
     return peak->value / accelerator.dies;
   }
+  // Units for matrices seldom have products of fp32; the vector lanes do them.
+  if (precision == Precision::kFp32) return accelerator.compute.vector.value / accelerator.dies;
   std::string known;
   for (const auto& [name, rate] : accelerator.compute.matrix) {
     known += (known.empty() ? "" : ", ") + std::string(to_string(name));

@@ -60,7 +60,8 @@ bool multiplies_apart(const AcceleratorConfig& accelerator);
 /// Whether tensor cores scale blocks of operands, as those with 4-bit floats do.
 bool scales_blocks(const AcceleratorConfig& accelerator);
 
-/// Dense matrix peak of one rank. fp8_block runs at the rate of fp8.
+/// Dense matrix peak of one rank. fp8_block runs at the rate of fp8, fp32 on the vector lanes where
+/// units for matrices have no products of it.
 /// @throws config::ConfigError naming the precisions that the accelerator has.
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision);
 /// The same for a kernel: FLOPs of 2:4 sparse weights, counted as dense, at the sparse rate; latent

@@ -189,6 +189,9 @@ const Schema<HostConfig>& HostConfig::schema() {
           .optional("memory_kind", &C::memory_kind, "LPDDR5X, DDR5, ...")
           .required("memory", &C::memory, "memory of all CPUs together [TB]",
                     between(1_MB, Bytes(1e17)))
+          .optional("memory_bandwidth", &C::memory_bandwidth,
+                    "bandwidth of the memory of the CPUs of a host board [GB/s]; 0: not known",
+                    between(BytesPerSecond(0), BytesPerSecond(1e15)))
           .optional("links", &C::links,
                     "the accelerators' links to their host board are part of the network")
           .optional("packages_per_switch", &C::packages_per_switch,

@@ -109,7 +109,8 @@ struct ScaleOutConfig {
 struct HostConfig {
   Fact<int> processors;  ///< CPUs in the system
   std::string memory_kind;
-  Fact<Bytes> memory;  ///< memory of all CPUs together
+  Fact<Bytes> memory;                     ///< memory of all CPUs together
+  Fact<BytesPerSecond> memory_bandwidth;  ///< bytes/s of the memory of a host board; 0: not known
   bool links = false;  ///< the accelerators' links to their host board are part of the network
   /// Packages behind one PCIe switch, which has one link of a package's bandwidth to the host board
   /// (DGX A100: 2); 0: each has its own.

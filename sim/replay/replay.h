@@ -12,9 +12,10 @@
 
 namespace orrery {
 
-class Images;    // sim/graph/images.h
-class Timeline;  // sim/trace/timeline.h
-class Topology;  // sim/graph/topology.h
+class Images;        // sim/graph/images.h
+class CriticalPath;  // sim/replay/critical_path.h
+class Timeline;      // sim/trace/timeline.h
+class Topology;      // sim/graph/topology.h
 
 /// How transfers slow the kernels beside them.
 class SlowdownModel {
@@ -94,6 +95,7 @@ struct ReplayOptions {
   /// images; null: a role stands for its ranks. Outlives the replay.
   const Images* images = nullptr;
   const KernelVariation* variation = nullptr;  ///< null: kernels take what their costs say
+  CriticalPath* path = nullptr;                ///< keeps what each operator waited for, if given
 };
 
 /// Operators are left and none can start. what() names each waiting role and operator and what it

@@ -121,6 +121,20 @@ void Replayer::observe(const Cursor& cursor, Picoseconds now) const {
   }
 }
 
+void Replayer::record_path(const Cursor& cursor, Picoseconds now) {
+  PathStep step;
+  step.kind = cursor.head->kind;
+  step.work = cursor.head->work;
+  step.role = actors_[cursor.actor].role;
+  step.block = block_of(cursor);
+  if (step.kind == OperatorKind::kCompute) {
+    const Picoseconds duration = duration_of(cursor);
+    step.running = duration - std::min(costs_.kernels[step.work].launch, duration);
+    if (sharing_) step.longer = sharing_->longer(index_of(cursor));
+  }
+  path_->ends(index_of(cursor), step, now);
+}
+
 ReplayResult Replayer::result() const {
   ReplayResult result;
   result.events = events_;

@@ -29,6 +29,7 @@ Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptio
       images_(options.images),
       variation_(options.variation),
       actors_(actors_of(program, images_ != nullptr)),
+      path_(options.path),
       streams_(static_cast<std::uint32_t>(program.streams.size())),
       accounts_(actors_.size()),
       block_times_(actors_.size()),
@@ -43,6 +44,7 @@ Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptio
   }
   if (timeline_ != nullptr) memory_ = std::make_unique<MemoryTrack>(program, actors_, *timeline_);
   place_cursors();
+  if (path_ != nullptr) path_->clear(cursors_.size());
   start_all();
 }
 
@@ -178,6 +180,7 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
   }
   cursor.begun = now;
   if (memory_) memory_->starts(cursor.actor, block_of(cursor), cursor.head->id, now);
+  if (path_ != nullptr) path_->starts(index, now);
   if (cursor.head->kind == OperatorKind::kCompute) {
     cursor.state = State::kComputing;
     const KernelId kernel = cursor.head->work;
@@ -264,6 +267,8 @@ void Replayer::begin_transfer(std::uint32_t id, Picoseconds now) {
     Cursor& cursor = cursors_[posts_[meeting.first_post + i]];
     settle_gap(cursor.actor, now);
     cursor.state = State::kInFlight;
+    if (path_ != nullptr)
+      path_->meets(index_of(cursor), posts_[meeting.first_post + meeting.participants - 1], now);
   }
   meeting.in_flight = true;
   meeting.started = now;
@@ -310,6 +315,7 @@ void Replayer::finish(std::uint32_t index, Picoseconds now) {
     memory_->ends(cursor.actor, block_of(cursor), cursor.head->id, now);
   }
   if (observer_ != nullptr) observe(cursor, now);
+  if (path_ != nullptr) record_path(cursor, now);
   advance(cursor);
   if (cursor.position == kEnd) {
     --streams_left_;

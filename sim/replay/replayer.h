@@ -11,6 +11,7 @@
 #include "sim/graph/images.h"
 #include "sim/network/flow_network.h"
 #include "sim/replay/actors.h"
+#include "sim/replay/critical_path.h"
 #include "sim/replay/device_sharing.h"
 #include "sim/replay/link_schedule.h"
 #include "sim/replay/memory_track.h"
@@ -146,6 +147,7 @@ class Replayer final : public Agenda {
   void record_span(const Cursor& cursor, Picoseconds now) const;
   void record_load(std::uint32_t actor, Picoseconds now) const;
   void observe(const Cursor& cursor, Picoseconds now) const;
+  void record_path(const Cursor& cursor, Picoseconds now);
 
   const Program& program_;
   const Costs& costs_;
@@ -155,6 +157,7 @@ class Replayer final : public Agenda {
   const Images* images_;              ///< null: actors are roles
   const KernelVariation* variation_;  ///< null: all runs of a kernel are alike
   std::vector<Actor> actors_;
+  CriticalPath* path_;     ///< null: nobody asks
   std::uint32_t streams_;  ///< streams per actor
   std::vector<FrozenBlock> blocks_;
   std::vector<Cursor> cursors_;    ///< cursors by actor, then stream

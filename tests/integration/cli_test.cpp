@@ -415,6 +415,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "megatron_sc21",
                            "megatron_megascale",
                            "nemo_h100",
+                           "nemo_t5",
                            "megatron_bridge_dense",
                            "megatron_bridge_fsdp",
                            "megatron_bridge_moe",

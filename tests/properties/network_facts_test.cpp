@@ -131,6 +131,9 @@ TEST(Facts, OfSystemsAndTheirNetworksMoveResults) {
        "kv_length: 1024, parallel: {dp: 16, ep: 16}, batch: {micro: 2}}"},
       {{"system.host.packages_per_switch", "system.host.memory"},
        collective("dgx_h100", "kind: send_receive, bytes: 200 GB, from: all, to: host")},
+      {{"system.host.memory_bandwidth"},
+       "{experiment: training, system: dgx_h100, model: {dimensions: {layers: 8, hidden: 1024, "
+       "heads: 8, vocabulary: 8192}}, batch: {global: 2, sequence: 512}, optimizer_offload: 1}"},
       {{"system.host.network"},
        collective("cm384", "kind: send_receive, bytes: 1 GB, from: storage, to: 0")},
       {{"system.all_in_power"},

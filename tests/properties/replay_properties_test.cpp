@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/graph/verify.h"
+#include "sim/replay/critical_path.h"
 #include "sim/replay/replay.h"
 #include "tests/unit/replay/program_builder.h"
 
@@ -123,6 +124,29 @@ TEST_P(ReplayProperties, TheBreakdownOfEachRoleAddsUpToTheEnd) {
   }
   EXPECT_EQ(last, result.end);
   EXPECT_EQ(result.roles[static_cast<std::size_t>(result.last_role)].end, result.end);
+}
+
+/// Steps of the critical path follow each other from 0 to the end, slowed kernels or not, and
+/// kernels and transfers on it take what they cost.
+TEST_P(ReplayProperties, TheCriticalPathIsWithoutGapsAndAddsUpToTheEnd) {
+  ByUnits slowdowns;
+  for (const bool slowed : {false, true}) {
+    CriticalPath path;
+    ReplayOptions options;
+    options.path = &path;
+    if (slowed) options.slowdowns = &slowdowns;
+    const ReplayResult result = replay(program_, costs_, options);
+    Picoseconds now = 0;
+    for (const PathStep& step : path.steps()) {
+      EXPECT_EQ(step.begin, now);
+      if (step.kind == OperatorKind::kCompute)
+        EXPECT_GE(step.end - step.begin, costs_.kernels[step.work].duration + step.longer);
+      else
+        EXPECT_GE(step.end - step.begin, costs_.transfers[step.work].latency);
+      now = step.end;
+    }
+    EXPECT_EQ(now, result.end);
+  }
 }
 
 TEST_P(ReplayProperties, NoStreamEndsBeforeItsKernelsAndNoLinkBeforeItsBytes) {

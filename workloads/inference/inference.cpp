@@ -154,6 +154,12 @@ void require_batch(const LlmConfig& model, const MixedBatch& batch) {
               std::to_string(batch.longest()));
 }
 
+void require_decoder(const LlmConfig& model) {
+  require(!model.has_encoder(), "model",
+          "unsupported: inference of model '" + model.name +
+              "', which has an encoder; training is modelled");
+}
+
 void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
   require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0, "batch",
           "micro and sequence must be at least 1, kv_length at least 0");
@@ -230,6 +236,7 @@ LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config) {
 }
 
 void require_supported(const LlmConfig& model, const InferenceConfig& config) {
+  require_decoder(model);
   require(config.phase != Phase::kTraining, "phase", "expected prefill, decode or mixed");
   require_consistent(config.parallel);
   require(config.parallel.vpp == 1, "parallel.vpp", "inference has one chunk per stage", {"1", {}});

@@ -40,7 +40,7 @@ std::int64_t rotated_width(const LayerTask& task) {
 }
 
 void rotary_backward(StepList& steps, const LayerTask& task) {
-  if (task.model.positions > 0) return;
+  if (!task.model.is_rotary()) return;
   steps.then(
       rotate("rotary backward", task.work.precision, task.work.tokens(), rotated_width(task)));
 }
@@ -52,7 +52,7 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.precision);
-  const bool rotary = task.model.positions == 0;
+  const bool rotary = task.model.is_rotary();
   const bool caches = w.phase != Phase::kTraining;
   if (!rotary && !caches) return;
   Kernel kernel = rotary ? rotate("rotary", w.precision, w.tokens(), rotated_width(task))

@@ -135,6 +135,8 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& part) {
   core.prompts = part.prompts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
   core.window = task.layer.window;
+  core.causal = task.layer.kind != LayerKind::kEncoder && !w.to_encoder;
+  core.biased = task.model.relative_positions > 0 && !w.to_encoder;
   core.skips_masked =
       w.phase == Phase::kTraining && w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
   core.qk_dim = shape.qk_dim;
@@ -160,8 +162,8 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core,
   kernel.attention.backward = true;
   kernel.matrix_flops = Flops(2 * size.pairs * real(3 * core.qk_dim + 2 * core.v_dim));
   kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
-  kernel.read = size.query + size.keys + size.values + 2 * size.output;
-  kernel.written = size.query + size.keys + size.values;
+  kernel.read = size.query + size.keys + size.values + 2 * size.output + bias_bytes(core);
+  kernel.written = size.query + size.keys + size.values + bias_bytes(core);
   kernel.rate = work.software->attention_backward.value * dropout_rate(work);
   return kernel;
 }

@@ -92,6 +92,11 @@ CoreSize core_size(const AttentionCore& core) {
   return all;
 }
 
+Bytes bias_bytes(const AttentionCore& core) {
+  if (!core.biased) return {};
+  return Bytes(core_size(core).pairs / real(core.sequences) * activation_bytes(core.precision));
+}
+
 double softmax_share(const AttentionCore& core) {
   if (!core.skips_masked || !core.causal) return 1;
   return causal_pairs(core.query, core.context, 0) / (real(core.query) * real(core.context));
@@ -111,7 +116,7 @@ Kernel flash_attention(std::string name, const AttentionCore& core) {
   kernel.matrix_flops = Flops(2 * size.pairs * real(core.qk_dim + core.v_dim));
   kernel.vector_flops = Flops(size.pairs * vector_cost::kSoftmax);
   kernel.exponentials = Flops(size.pairs);
-  kernel.read = size.query + size.keys + size.values;
+  kernel.read = size.query + size.keys + size.values + bias_bytes(core);
   kernel.written = size.output;
   return kernel;
 }

@@ -26,6 +26,7 @@ struct AttentionCore {
   /// are alike.
   std::vector<Prompts> prompts;
   std::int64_t window = 0;             ///< 0: all keys
+  bool biased = false;                 ///< learned biases of heads are added to scores
   bool causal = true;                  ///< false: every query sees every key
   std::int64_t qk_dim = 0, v_dim = 0;  ///< columns of queries and keys, and of values, per head
   /// Absorbed latent attention: keys are one latent for all heads, values its first `v_dim`
@@ -39,6 +40,10 @@ struct AttentionCore {
 /// Guesses that a decode verifies see the cache of their sequence together, as more heads would
 /// that share its keys: kernels of decodes pack them so (FlashAttention's pack_gqa, FlashMLA).
 void queries_as_heads(AttentionCore& core);
+
+/// Biases of the scores of all heads, which sequences share: what a kernel reads of them, and what
+/// its backward pass writes.
+Bytes bias_bytes(const AttentionCore& core);
 
 /// The mean, rounded; at least 1.
 std::int64_t mean_length(const std::vector<std::int64_t>& lengths);

@@ -75,4 +75,21 @@ Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool 
   return Flops(2 * all);
 }
 
+Flops encoder_decoder_flops(const LlmConfig& model, std::int64_t encoder, std::int64_t decoder) {
+  const AttentionConfig& a = model.attention;
+  const auto hidden = static_cast<double>(model.hidden);
+  const auto read = static_cast<double>(encoder), predicted = static_cast<double>(decoder);
+  const double square = hidden * static_cast<double>(a.heads * a.head_dim);
+  const double mlp =
+      (model.mlp.gated ? 3 : 2) * hidden * static_cast<double>(model.mlp.intermediate);
+  const auto products = static_cast<double>(products_per_key(a));
+  const double encodes = read * (4 * square + mlp + products * read);
+  const double decodes = predicted * (4 * square + mlp + products * predicted / 2);
+  const double crosses = 2 * square * (predicted + read) + products * predicted * read;
+  const auto layers = static_cast<double>(model.encoder_layers());
+  const double others = static_cast<double>(model.layer_count()) - layers;
+  const double head = predicted * hidden * static_cast<double>(model.vocabulary);
+  return Flops(2 * (layers * encodes + others * (decodes + crosses) + head));
+}
+
 }  // namespace orrery

@@ -59,4 +59,9 @@ class AnswerFlops {
   std::map<std::int64_t, double> windows_;  ///< layers by their window; 0: they see all
 };
 
+/// FLOPs of a forward pass of an encoder and decoder over one sequence of `encoder` tokens that are
+/// read and `decoder` tokens that are predicted: keys and values of cross attention are those of
+/// what is read.
+Flops encoder_decoder_flops(const LlmConfig& model, std::int64_t encoder, std::int64_t decoder);
+
 }  // namespace orrery

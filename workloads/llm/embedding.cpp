@@ -46,10 +46,10 @@ std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t co
 /// to that of earlier micro-batches, or where there is none to that of the head that it is tied to.
 Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
   const GradientBuffer buffer = gradient_buffer(work);
-  StreamCost cost{kGradientBytes + buffer.bytes, kGradientBytes + buffer.bytes, 1};
+  StreamCost cost{buffer.element + buffer.bytes, buffer.element + buffer.bytes, 1};
   if (buffer.fresh) {
-    cost = model.tied_embeddings ? StreamCost{2 * kGradientBytes, 2 * kGradientBytes, 1}
-                                 : StreamCost{0, kGradientBytes, 0};
+    cost = model.tied_embeddings ? StreamCost{2 * buffer.element, 2 * buffer.element, 1}
+                                 : StreamCost{0, buffer.element, 0};
   }
   return stream("embedding gradient addition", KernelClass::kElementwise, head_of(model, work).out,
                 model.hidden, cost);

@@ -165,10 +165,12 @@ Tensor unnormed_heads(const LayerTask& task) {
 
 Tensor queries_keys_values(const LayerTask& task) {
   const CoreShape c = core_shape(task);
-  const double columns = real(c.query_heads * c.qk_dim + c.kv_heads * (c.qk_dim + c.v_dim));
-  return of_modules(of_layer("queries, keys and values", task,
-                             real(task.work.tokens()) * columns * bytes_of(task)),
-                    task, {RecomputeModule::kMlaUpProj});
+  const LayerWork& w = task.work;
+  const double keys = real(w.to_encoder ? w.sequences * w.encoder : w.tokens());
+  const double elements = real(w.tokens()) * real(c.query_heads * c.qk_dim) +
+                          keys * real(c.kv_heads * (c.qk_dim + c.v_dim));
+  return of_modules(of_layer("queries, keys and values", task, elements * bytes_of(task)), task,
+                    {RecomputeModule::kMlaUpProj});
 }
 
 Tensor attention_sums(const LayerTask& task) {
@@ -208,6 +210,27 @@ Tensor adapter_columns(const LayerTask& task) {
   for (const bool changes : w.lora.changes) adapters += w.lora.trains && changes ? 1 : 0;
   return of_layer("adapter columns", task,
                   adapters * real(w.tokens()) * real(w.lora.rank) * bytes_of(task));
+}
+
+Tensor cross_norm_input(const LayerTask& task) {
+  return rows_of("norm input", task, bytes_of(task));
+}
+
+Tensor cross_input(const LayerTask& task) {
+  return rows_of("query input", task, input_bytes(task.work));
+}
+
+Tensor encoder_output(const LayerTask& task) {
+  const LayerWork of_encoder = encoder_work(task.work);
+  const double kept = task.work.keeps_encoder_output ? bytes_of(task) : 0;
+  return {"encoder output", Bytes(real(of_encoder.row_tokens() * task.model.hidden) * kept),
+          TensorRole::kActivation};
+}
+
+Tensor encoder_norm_input(const LayerTask& task) {
+  return {"encoder norm input",
+          Bytes(real(task.work.row_tokens() * task.model.hidden) * bytes_of(task)),
+          TensorRole::kActivation};
 }
 
 Tensor mlp_input(const LayerTask& task) {

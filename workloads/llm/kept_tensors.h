@@ -62,6 +62,13 @@ Tensor dropped_probabilities(const LayerTask& task);
 /// Between the two matrices of all adapters of a layer that is otherwise frozen.
 Tensor adapter_columns(const LayerTask& task);
 
+/// Tensors of attention to the encoder's output. That output is kept by the first layer of a chunk
+/// that sees it.
+Tensor cross_norm_input(const LayerTask& task);
+Tensor cross_input(const LayerTask& task);
+Tensor encoder_output(const LayerTask& task);
+Tensor encoder_norm_input(const LayerTask& task);
+
 /// None in parallel blocks, which share attention_input.
 Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);

@@ -40,6 +40,8 @@ Flops grouped_flops(GroupedShape shape) {
 
 }  // namespace
 
+double training_bytes(Precision precision) { return activation_bytes(precision); }
+
 double activation_bytes(Precision precision) {
   return precision == Precision::kFp32 || precision == Precision::kTf32 ? 4 : 2;
 }
@@ -69,9 +71,10 @@ Kernel gemm(std::string name, Precision precision, GemmShape shape, WeightFormat
   return kernel;
 }
 
-Kernel data_gradient(const std::string& name, Precision precision, GemmShape forward) {
+Kernel data_gradient(const std::string& name, Precision precision, GemmShape forward,
+                     WeightFormat weights) {
   std::swap(forward.n, forward.k);
-  return gemm(name + " dgrad", precision, forward);
+  return gemm(name + " dgrad", precision, forward, weights);
 }
 
 Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward,
@@ -88,7 +91,7 @@ Kernel weight_gradient(const std::string& name, Precision precision, GemmShape f
 Kernel gradient_addition(const std::string& name, std::int64_t rows, std::int64_t width,
                          GradientBuffer buffer) {
   return stream(name + " gradient addition", KernelClass::kElementwise, rows, width,
-                {kGradientBytes + buffer.bytes, buffer.bytes, 1});
+                {buffer.element + buffer.bytes, buffer.bytes, 1});
 }
 
 Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape) {
@@ -122,7 +125,7 @@ Kernel grouped_weight_gradient(const std::string& name, Precision precision, Gro
   const double elements = forward.experts * real(forward.n) * real(forward.k);
   const Bytes operands(forward.rows * (real(forward.n) + real(forward.k)) *
                        element_bytes(precision));
-  const Bytes gradient(elements * (buffer.product_adds() ? buffer.bytes : kGradientBytes));
+  const Bytes gradient(elements * (buffer.product_adds() ? buffer.bytes : buffer.element));
   kernel.read = buffer.product_adds() ? operands + gradient : operands;
   kernel.written = gradient;
   return kernel;

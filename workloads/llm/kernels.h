@@ -12,10 +12,9 @@ namespace orrery {
 /// Bytes of activations between kernels: 16-bit, unless the matrices themselves are 32-bit.
 double activation_bytes(Precision precision);
 
-/// Bytes of one weight and of one gradient in training, as they are kept and sent; the optimizer
-/// holds fp32 besides.
-inline constexpr double kWeightBytes = 2;
-inline constexpr double kGradientBytes = 2;
+/// Bytes of one weight and of one new gradient in training, as they are kept and sent: 16 bits,
+/// with fp32 in the optimizer besides, unless products have operands of 32 bits.
+double training_bytes(Precision precision);
 
 /// y[m, n] = x[m, k] w[k, n]. Quantised inputs are read in their own format: the kernel that made
 /// them wrote them so (fused quantisation); the output is an activation.
@@ -29,13 +28,16 @@ Kernel gemm(std::string name, Precision precision, GemmShape shape, WeightFormat
 /// Bytes that one weight takes, those that sparsity dropped counted with the rest: of four values
 /// two are kept, with an index of 2 bits each (NVIDIA A100 white paper, structured sparsity).
 double stored_weight_bytes(Precision precision, WeightFormat weights);
-/// dx[m, k] = dy[m, n] w[n, k].
-Kernel data_gradient(const std::string& name, Precision precision, GemmShape forward);
+/// dx[m, k] = dy[m, n] w[n, k]. Weights that are 2:4 sparse are so in both directions, as
+/// transposable masks make them (arXiv 2102.08124).
+Kernel data_gradient(const std::string& name, Precision precision, GemmShape forward,
+                     WeightFormat weights = {});
 /// How weight gradients are added to those of earlier micro-batches.
 struct GradientBuffer {
-  double bytes = kGradientBytes;  ///< bytes of an element of the sum
-  bool apart = false;             ///< a kernel behind the product adds, see gradient_addition()
-  bool fresh = false;             ///< there is nothing to add to: products write alone
+  double bytes = 2;    ///< bytes of an element of the sum
+  double element = 2;  ///< and of a new gradient
+  bool apart = false;  ///< a kernel behind the product adds, see gradient_addition()
+  bool fresh = false;  ///< there is nothing to add to: products write alone
   bool product_adds() const { return !apart && !fresh; }
 };
 /// dw[k, n] += x[k, m] dy[m, n]: the gradient of earlier micro-batches is read and written again.

@@ -63,6 +63,11 @@ std::vector<Linear> attention_linears(const LayerTask& task);
 std::vector<Linear> mlp_linears(const LayerTask& task);
 
 // From the normed input of a layer to its output before the residual, and back.
+/// From the residual stream behind self-attention to that behind attention to the encoder.
+StepList cross_half_forward(const LayerTask& task);
+StepList cross_half_backward(const LayerTask& task);
+/// What their steps and tensors are called besides.
+inline constexpr const char* kCrossPart = "cross ";
 /// Up to the input of the last product.
 void mlp_inner_forward(StepList& steps, const LayerTask& task);
 void mlp_forward(StepList& steps, const LayerTask& task);

@@ -94,6 +94,11 @@ std::vector<AttentionPart> LayerWork::attention_kernels() const {
   return kernels;
 }
 
+LayerWork encoder_work(LayerWork work) {
+  work.query = work.context = work.encoder;
+  return work;
+}
+
 double causal_pairs(std::int64_t query, std::int64_t context, std::int64_t window) {
   const std::int64_t limit = window > 0 ? std::min(window, context) : context;
   // Keys seen by new token i are context - query + i + 1, a ramp that `limit` cuts off.

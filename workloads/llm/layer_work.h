@@ -130,6 +130,8 @@ struct LayerWork {
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;
+  /// Training: weights of dense products are 2:4 sparse.
+  bool sparse_weights = false;
   /// Training: rate of fp8 products in backward passes over that of those that were measured.
   double fp8_gradient_rate = 1;
   /// Training: the gradients of every micro-batch leave the rank; products have nothing to add to.
@@ -151,6 +153,12 @@ struct LayerWork {
   bool input_again = false;
   /// Training: never null.
   std::shared_ptr<const TrainingSoftware> software = default_software();
+  /// Training of an encoder and decoder: tokens of each sequence that the encoder reads.
+  std::int64_t encoder = 0;
+  /// Attention goes to the encoder's output: nothing is masked, and positions have no biases.
+  bool to_encoder = false;
+  /// The first layer of a chunk that sees the encoder's output, which keeps it for all.
+  bool keeps_encoder_output = false;
   bool tensors = false;  ///< training: steps say which tensors they make, use and free
 
   /// What backward passes compute again under selective recomputation: parts, or by the software
@@ -180,6 +188,9 @@ struct LayerWork {
   /// The same as kernels work on it: one for all prompts, and one for all decodes.
   std::vector<AttentionPart> attention_kernels() const;
 };
+
+/// What a rank does with the tokens of the encoder.
+LayerWork encoder_work(LayerWork work);
 
 /// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new
 /// tokens of min(keys seen, window). `window` 0: no window. For query == context == s: s (s + 1)

@@ -255,8 +255,9 @@ Precision LayerTask::precision(StoredFormat stored) const {
 }
 
 WeightFormat LayerTask::weights(StoredFormat stored) const {
+  if (work.phase == Phase::kTraining) return {.sparse = work.sparse_weights};
   // Only operands of 16 bits and more are what narrow weights are widened to.
-  if (work.phase == Phase::kTraining || element_bytes(work.precision) < 2) return {};
+  if (element_bytes(work.precision) < 2) return {};
   if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit)
     return {.bits = 4, .sparse = false, .marlin = work.marlin};
   if (stored == StoredFormat::kEightBit) return {.bits = 8, .sparse = false, .marlin = work.marlin};
@@ -316,7 +317,7 @@ StepList products_again(const LayerTask& task) {
   StepList steps;
   steps.then(norm_forward("attention norm", task, rows));
   column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
-  if (task.model.positions == 0) {
+  if (task.model.is_rotary()) {
     const CoreShape shape = core_shape(task);
     steps.then(rotate("rotary", w.precision, w.tokens(),
                       (shape.query_heads + shape.kv_heads) * shape.qk_dim));
@@ -350,6 +351,8 @@ StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const L
   if (model.parallel_block && work.phase == Phase::kTraining)
     return at_rates(parallel_block_forward({model, layer, work}), work);
   StepList steps = attention_half_forward(model, layer, work);
+  if (layer.kind == LayerKind::kCross)
+    steps.append(cross_half_forward({model, layer, work}), kCrossPart);
   steps.append(feed_half_forward(model, layer, work));
   return at_rates(std::move(steps), work);
 }
@@ -361,6 +364,7 @@ StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const Lay
   if (work.recompute != Recompute::kFull) return steps;
   if (model.parallel_block) return at_rates(parallel_block_forward(again), work);
   steps.append(mixer_half(again));
+  if (layer.kind == LayerKind::kCross) steps.append(cross_half_forward(again), kCrossPart);
   steps.append(feed_half(again));
   return at_rates(std::move(steps), work);
 }
@@ -380,6 +384,7 @@ StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const
     return at_rates(std::move(steps), work);
   }
   feed_half_backward(steps, task);
+  if (layer.kind == LayerKind::kCross) steps.append(cross_half_backward(task), kCrossPart);
   mixer_half_backward(steps, task);
   return at_rates(std::move(steps), work);
 }

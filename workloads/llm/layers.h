@@ -33,6 +33,10 @@ StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const
 StepList embedding_forward(const LlmConfig& model, const LayerWork& work);
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work);
 
+/// The norm behind the last layer of an encoder.
+StepList encoder_end_forward(const LlmConfig& model, const LayerWork& work);
+StepList encoder_end_backward(const LlmConfig& model, const LayerWork& work);
+
 /// Final norm, output projection and, in training, the loss; in inference the choice of the next
 /// token, for which prefill projects only the last token of every sequence. Without logits:
 /// nothing.

@@ -88,8 +88,8 @@ void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& lin
 
 /// The gradient of a matrix's input.
 Kernel input_gradient(const LayerWork& work, const Linear& linear, std::int64_t rows) {
-  return gradient_product(work,
-                          data_gradient(linear.name, linear.precision, shape_of(linear, rows)));
+  return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
+                                              trains(work) ? linear.weights : WeightFormat{}));
 }
 
 /// The gradient of a matrix, added to that of earlier micro-batches.
@@ -116,7 +116,8 @@ Kernel gradient_product(const LayerWork& work, Kernel product) {
 
 GradientBuffer gradient_buffer(const LayerWork& work) {
   const bool apart = work.software->accumulates_apart() && !work.fresh_gradients;
-  return {work.software->gradient_bytes(work.precision), apart, work.fresh_gradients};
+  return {work.software->gradient_bytes(work.precision), training_bytes(work.precision), apart,
+          work.fresh_gradients};
 }
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
@@ -155,7 +156,7 @@ void product_of_parts(StepList& steps, const LayerWork& work, const LayerCollect
   for (const std::size_t part : arrived) {
     for (const Kernel& kernel : whole) {
       const GemmShape shape{work.split_tokens(), kernel.n, kernel.k, kernel.batch};
-      Kernel chunk = gemm(kernel.name + " chunk", kernel.precision, shape);
+      Kernel chunk = gemm(kernel.name + " chunk", kernel.precision, shape, kernel.weights);
       chunk.rate = kernel.rate;
       steps.join(chunk, {part});
     }
@@ -172,8 +173,9 @@ void scatter_parts(StepList& steps, const LayerWork& work, const LayerCollective
   std::size_t last = StepList::kStart;
   for (std::int64_t row = 0; row < work.tokens(); row += chunk_rows) {
     const std::int64_t rows = std::min(chunk_rows, work.tokens() - row);
-    const std::size_t product = steps.then(
-        gemm(whole.name + " chunk", whole.precision, {rows, whole.n, whole.k, whole.batch}));
+    const std::size_t product =
+        steps.then(gemm(whole.name + " chunk", whole.precision,
+                        {rows, whole.n, whole.k, whole.batch}, whole.weights));
     last = steps.aside(part_of(scatter, kScatterChunks), {product});
   }
   // What follows waits for the last part.
@@ -190,7 +192,8 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     std::vector<Kernel> products;
     products.reserve(linears.size());
     for (const Linear& linear : linears)
-      products.push_back(gemm(linear.name, linear.precision, shape_of(linear, work.tokens())));
+      products.push_back(
+          gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
     product_of_parts(steps, work,
                      operand_gather(first.name + " input all-gather", work, first, width),
                      products);

@@ -91,8 +91,17 @@ enum class MixerKind : std::uint8_t {
   kNone,  ///< the layer is an MLP, or experts, alone
 };
 
+/// Which tokens the attention of a layer sees.
+enum class LayerKind : std::uint8_t {
+  kDecoder,  ///< itself and those before it
+  kEncoder,  ///< all of its sequence
+  kCross,    ///< itself and those before it, then all of the encoder's output
+};
+
 struct LayerConfig {
   bool moe = false;
+  LayerKind kind = LayerKind::kDecoder;
+  bool position_biases = false;  ///< has the table that all layers of its kind add to scores
   MixerKind mixer = MixerKind::kAttention;
   bool feeds = true;                                  ///< has an MLP or experts
   StoredFormat attention = StoredFormat::kPrecision;  ///< format of what mixes tokens
@@ -103,13 +112,16 @@ struct LayerConfig {
   bool operator==(const LayerConfig&) const = default;
 };
 
-/// A decoder-only transformer, from a Hugging Face configuration or from dimensions.
+/// A transformer, decoder alone or encoder (the first layers) and decoder, from a Hugging Face
+/// configuration or from dimensions.
 struct LlmConfig {
   std::string name;
   std::string family;  ///< Hugging Face `model_type`
   std::int64_t hidden = 0;
   std::int64_t vocabulary = 0;
-  std::int64_t positions = 0;  ///< learned position embeddings; 0: rotary
+  std::int64_t positions = 0;  ///< learned position embeddings; 0: rotary or relative ones
+  /// Buckets of distances, each with a learned bias of scores a head (T5); 0: none
+  std::int64_t relative_positions = 0;
   bool tied_embeddings = false;
   bool norm_bias = false;   ///< LayerNorm instead of RMSNorm
   int norms_per_layer = 2;  ///< 4 for gemma2
@@ -139,6 +151,10 @@ struct LlmConfig {
     const bool whole = layer.mixer != MixerKind::kNone && layer.feeds;
     return whole ? norms_per_layer : norms_per_layer / 2;
   }
+  bool is_rotary() const { return positions == 0 && relative_positions == 0; }
+  /// Layers of the encoder, which come first; 0: a decoder alone.
+  std::int64_t encoder_layers() const;
+  bool has_encoder() const { return encoder_layers() > 0; }
 };
 
 /// Exact parameter counts.
@@ -155,7 +171,7 @@ struct ParameterCount {
   std::int64_t moe_per_layer = 0;         ///< router, routed and shared experts
   std::int64_t active_moe_per_layer = 0;  ///< used by one token
   std::int64_t norms_per_layer = 0;
-  std::int64_t final_norm = 0;
+  std::int64_t final_norm = 0;  ///< norms behind decoder and encoder
   std::int64_t total = 0;
   std::int64_t active = 0;  ///< used by one token, embedding table included
   /// Elements of the matrices that one token is multiplied with: layers and head (tied or not),

@@ -43,7 +43,10 @@ LlmConfig from_dimensions(const DimensionsConfig& d) {
   if (d.parallel_block) model.norms_per_layer = 1;
   LayerConfig layer;
   layer.window = d.window;
+  layer.kind = d.encoder_layers > 0 ? LayerKind::kCross : LayerKind::kDecoder;
   model.layers.assign(static_cast<std::size_t>(d.layers), layer);
+  for (std::int64_t i = 0; i < d.encoder_layers; ++i)
+    model.layers[static_cast<std::size_t>(i)].kind = LayerKind::kEncoder;
   return model;
 }
 
@@ -66,6 +69,10 @@ const config::Schema<DimensionsConfig>& DimensionsConfig::schema() {
                     one_to(llm_limits::kVocabulary))
           .optional("learned_positions", &D::learned_positions,
                     "learned position embeddings; 0: rotary", zero_to(llm_limits::kTokens))
+          .optional("encoder_layers", &D::encoder_layers,
+                    "layers of an encoder, the first of all layers, whose output the others attend "
+                    "to besides (T5); 0: a decoder alone",
+                    zero_to(llm_limits::kLayers))
           .optional("gated", &D::gated, "gated MLP of three matrices (SwiGLU)")
           .optional("biases", &D::biases, "biases in attention and MLP")
           .optional("layer_norm", &D::layer_norm, "LayerNorm with a bias; false: RMS norm")
@@ -74,6 +81,10 @@ const config::Schema<DimensionsConfig>& DimensionsConfig::schema() {
                     "attention and MLP beside each other, from one norm (PaLM, GPT-J)")
           .optional("window", &D::window, "sliding window of attention in tokens; 0: none",
                     zero_to(llm_limits::kTokens))
+          .check(
+              "the encoder must leave layers to the decoder",
+              [](const D& d) { return d.encoder_layers == 0 || d.encoder_layers < d.layers; },
+              "encoder_layers")
           .check("kv_heads must divide heads", kv_heads_divide, "kv_heads")
           .check("heads must divide hidden into heads of at most 8192, unless head_dim is given",
                  head_dim_follows, "heads");

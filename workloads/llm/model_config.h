@@ -21,6 +21,7 @@ struct DimensionsConfig {
   std::int64_t intermediate = 0;  ///< 0: four times the width
   std::int64_t vocabulary = 0;
   std::int64_t learned_positions = 0;  ///< 0: rotary
+  std::int64_t encoder_layers = 0;  ///< layers of an encoder, the first of all; 0: a decoder alone
   bool gated = false;
   bool biases = true;      ///< biases in attention and MLP
   bool layer_norm = true;  ///< norms with a bias; false: RMS norm

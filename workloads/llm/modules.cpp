@@ -20,6 +20,8 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention"
                                                                     {"rotary", kAttention},
                                                                     {"cache", kAttention},
                                                                     {"mamba", kMamba},
+                                                                    {"cross", kAttention},
+                                                                    {"encoder norm", kHead},
                                                                     {"mlp", kMlp},
                                                                     {"gate-up", kMlp},
                                                                     {"up", kMlp},
@@ -40,7 +42,11 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention"
                                                                     {"logits", kHead},
                                                                     {"sample", kHead},
                                                                     {"adam", kOptimizer},
+                                                                    {"sgd", kOptimizer},
+                                                                    {"muon", kOptimizer},
+                                                                    {"newton schulz", kOptimizer},
                                                                     {"gradient ", kOptimizer},
+                                                                    {"weight pruning", kOptimizer},
                                                                     {"weight cast", kOptimizer}};
 
 }  // namespace

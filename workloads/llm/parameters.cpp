@@ -60,6 +60,11 @@ std::int64_t AttentionConfig::kv_elements_per_token() const {
   return 2 * kv_heads * head_dim;
 }
 
+std::int64_t LlmConfig::encoder_layers() const {
+  return std::count_if(layers.begin(), layers.end(),
+                       [](const LayerConfig& layer) { return layer.kind == LayerKind::kEncoder; });
+}
+
 ParameterCount count_parameters(const LlmConfig& model) {
   const std::int64_t norm = model.hidden * (model.norm_bias ? 2 : 1);
   const Elements dense = mlp(model.hidden, model.mlp.intermediate, model.mlp.gated, model.mlp.bias);
@@ -75,7 +80,7 @@ ParameterCount count_parameters(const LlmConfig& model) {
   count.moe_per_layer = routed.total();
   count.active_moe_per_layer = active.total();
   count.norms_per_layer = model.norms_per_layer * norm;
-  count.final_norm = model.final_norm ? norm : 0;
+  count.final_norm = (model.final_norm ? norm : 0) + (model.has_encoder() ? norm : 0);
 
   count.total = count.active = count.embedding + count.head + count.final_norm;
   count.active_matrices = model.vocabulary * model.hidden;
@@ -83,10 +88,14 @@ ParameterCount count_parameters(const LlmConfig& model) {
     const Elements mixes = mixer(model, layer);
     const Elements feeds = !layer.feeds ? Elements() : layer.moe ? routed : dense;
     const Elements used = layer.feeds && layer.moe ? active : feeds;
-    const std::int64_t rest = mixes.total() + model.norms_of(layer) * norm;
+    const bool crosses = layer.kind == LayerKind::kCross;
+    const std::int64_t biases =
+        layer.position_biases ? model.relative_positions * model.attention.heads : 0;
+    const std::int64_t rest = mixes.total() * (crosses ? 2 : 1) + biases +
+                              (model.norms_of(layer) + (crosses ? 1 : 0)) * norm;
     count.total += rest + feeds.total();
     count.active += rest + used.total();
-    count.active_matrices += mixes.matrices + used.matrices;
+    count.active_matrices += mixes.matrices * (crosses ? 2 : 1) + used.matrices;
   }
   return count;
 }

@@ -204,11 +204,12 @@ double TrainingSoftware::gradient_bytes(Precision precision) const {
   const GradientFormat format = main_gradients.value;
   const bool wide = format == GradientFormat::kFp32 ||
                     (format == GradientFormat::kFp32ForBf16 && precision != Precision::kFp16);
-  return wide ? element_bytes(Precision::kFp32) : kGradientBytes;
+  return wide ? element_bytes(Precision::kFp32) : training_bytes(precision);
 }
 
 double TrainingSoftware::gathered_bytes(Precision precision) const {
-  return fp8_weight_gathers.value ? std::min(kWeightBytes, element_bytes(precision)) : kWeightBytes;
+  const double wide = training_bytes(precision);
+  return fp8_weight_gathers.value ? std::min(wide, element_bytes(precision)) : wide;
 }
 
 NarrowScaling TrainingSoftware::scaling(Precision precision) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/diagnostics.h"
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/sparsity.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery {
@@ -8,7 +9,6 @@ namespace {
 
 /// How weights are packed, where not as the precision of the product says.
 enum class Packing { kAsPrecision, kInt8, kInt4 };
-enum class Sparsity { kDense, kTwoOfFour };
 
 }  // namespace
 
@@ -16,12 +16,6 @@ template <>
 struct config::EnumNames<Packing> {
   static constexpr std::pair<Packing, const char*> values[] = {
       {Packing::kAsPrecision, "as_precision"}, {Packing::kInt8, "int8"}, {Packing::kInt4, "int4"}};
-};
-
-template <>
-struct config::EnumNames<Sparsity> {
-  static constexpr std::pair<Sparsity, const char*> values[] = {{Sparsity::kDense, "none"},
-                                                                {Sparsity::kTwoOfFour, "2:4"}};
 };
 
 namespace {

@@ -18,7 +18,7 @@ struct Rule {
   bool (*holds)(const ParallelConfig&);
 };
 
-constexpr std::array<Rule, 10> kRules{{
+constexpr std::array<Rule, 9> kRules{{
     {"tp", "all degrees must be at least 1",
      [](const ParallelConfig& p) {
        return p.tp >= 1 && p.pp >= 1 && p.vpp >= 1 && p.dp >= 1 && p.cp >= 1 && p.cp_a2a >= 1 &&
@@ -30,10 +30,6 @@ constexpr std::array<Rule, 10> kRules{{
      [](const ParallelConfig& p) { return p.cp_a2a < 1 || p.cp % p.cp_a2a == 0; }},
     {"zero", "zero must be 0 (copied optimizer), 1 (distributed optimizer), 2 or 3",
      [](const ParallelConfig& p) { return p.zero >= 0 && p.zero <= 3; }},
-    {"dp_shard", "dp_shard, the ranks that share out one copy, must divide dp",
-     [](const ParallelConfig& p) {
-       return p.dp_shard >= 0 && (p.dp_shard == 0 || p.dp % p.dp_shard == 0);
-     }},
     {"dp_shard", "dp_shard needs something to share out: zero of at least 1",
      [](const ParallelConfig& p) { return p.dp_shard == 0 || p.zero >= 1; }},
     {"vpp", "interleaving (vpp > 1) needs at least 2 pipeline stages",
@@ -62,6 +58,13 @@ std::string order_fault(const std::string& order) {
   };
   if (sorted(order) == sorted(kMegatronOrder)) return {};
   return "'" + order + "' is no order of tp, cp, ep, dp and pp such as " + kMegatronOrder;
+}
+
+/// What dp ranks cannot be split into.
+std::string shard_fault(const ParallelConfig& p) {
+  if (p.dp_shard == 0 || (p.dp_shard > 0 && p.dp % p.dp_shard == 0)) return {};
+  return "dp_shard, the ranks that share out one copy, must divide dp = " + std::to_string(p.dp) +
+         ", got " + std::to_string(p.dp_shard);
 }
 
 /// Names of Megatron-Core (megatron/core/model_parallel_config.py, transformer_config.py).
@@ -124,7 +127,8 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
     s.optional("order", &P::order,
                "axes by which ranks are numbered along the machine, the first fastest; "
                "Megatron-Core's --use-tp-pp-dp-mapping is tp-cp-ep-pp-dp")
-        .check([](const P& p) { return order_fault(p.order); }, "order");
+        .check([](const P& p) { return order_fault(p.order); }, "order")
+        .check(shard_fault, "dp_shard");
     add_megatron_names(s);
     for (const Rule& rule : kRules) s.check(rule.message, rule.holds, rule.key);
     return s;
@@ -140,6 +144,8 @@ std::string ranks_text(const ParallelConfig& parallel) {
 void require_consistent(const ParallelConfig& parallel) {
   const std::string fault = order_fault(parallel.order);
   if (!fault.empty()) throw config::KeyError("parallel.order", fault);
+  const std::string shards = shard_fault(parallel);
+  if (!shards.empty()) throw config::KeyError("parallel.dp_shard", shards);
   for (const Rule& rule : kRules) {
     if (!rule.holds(parallel)) {
       throw config::KeyError(std::string("parallel.") + rule.key, rule.message);

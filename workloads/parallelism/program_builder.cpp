@@ -63,7 +63,8 @@ Mesh::Groups ring_neighbours(const Mesh::Groups& groups) {
 
 }  // namespace
 
-ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel, bool both_ways) : mesh_(parallel) {
+ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel, bool both_ways, bool host_updates)
+    : mesh_(parallel) {
   program_.ranks = mesh_.ranks();
   program_.streams = {"compute",
                       "tp",
@@ -77,10 +78,13 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel, bool both_ways) :
                       "cp",
                       "dcp",
                       "host"};
-  if (!both_ways) return;
+  if (!both_ways && !host_updates) return;
   for (const char* name : {"pp send forward down", "pp receive forward down",
                            "pp send backward down", "pp receive backward down"})
     program_.streams.emplace_back(name);
+  if (!host_updates) return;
+  program_.streams.emplace_back("host update");
+  program_.streams.emplace_back("host return");
 }
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {

@@ -36,13 +36,18 @@ enum Stream : StreamId {
   kReceiveForwardDownStream,
   kSendBackwardDownStream,
   kReceiveBackwardDownStream,
+  // Of hosts that update weights; steps without have no such streams.
+  kHostUpdateStream,
+  kHostReturnStream,
 };
 
 /// Gathers kernels, transfers and blocks of a program whose roles are pipeline stages, each once.
 class ProgramBuilder {
  public:
   /// @param both_ways whether messages of one direction go to higher and to lower ranks
-  explicit ProgramBuilder(const ParallelConfig& parallel, bool both_ways = false);
+  /// @param host_updates whether hosts update weights
+  explicit ProgramBuilder(const ParallelConfig& parallel, bool both_ways = false,
+                          bool host_updates = false);
 
   const Mesh& mesh() const { return mesh_; }
   KernelId kernel(const Kernel& kernel);

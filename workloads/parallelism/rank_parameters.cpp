@@ -98,14 +98,31 @@ RankParameters RankParameters::operator-(const RankParameters& other) const {
           sixteen_bit - other.sixteen_bit};
 }
 
+LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
+                         const ParallelConfig& parallel) {
+  LayerHalves halves{mixer(model, layer, parallel.tp), feed(model, layer, parallel)};
+  const auto add_norms = [&](RankParameters& half, std::int64_t norms) {
+    half.whole += norms * norm_size(model);
+    half.sixteen_bit += norms * norm_size(model);
+  };
+  const bool crosses = layer.kind == LayerKind::kCross;
+  if (crosses) halves.attention += mixer(model, layer, parallel.tp);
+  if (layer.position_biases)
+    halves.attention.split += model.relative_positions * (model.attention.heads / parallel.tp);
+  const std::int64_t norms = model.norms_of(layer);
+  const std::int64_t behind = !layer.feeds                      ? 0
+                              : layer.mixer == MixerKind::kNone ? norms
+                                                                : norms / 2;
+  add_norms(halves.attention, norms - behind + (crosses ? 1 : 0));
+  add_norms(halves.feed, behind);
+  return halves;
+}
+
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
                                 const ParallelConfig& parallel) {
-  RankParameters p = mixer(model, layer, parallel.tp);
-  p += feed(model, layer, parallel);
-  const std::int64_t norms = model.norms_of(layer) * norm_size(model);
-  p.whole += norms;
-  p.sixteen_bit += norms;
-  return p;
+  LayerHalves halves = layer_halves(model, layer, parallel);
+  halves.attention += halves.feed;
+  return halves.attention;
 }
 
 RankParameters embedding_parameters(const LlmConfig& model, int tp) {
@@ -126,6 +143,17 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
   return p;
 }
 
+RankParameters encoder_end_parameters(const LlmConfig& model) {
+  RankParameters p;
+  p.whole = p.sixteen_bit = norm_size(model);
+  return p;
+}
+
+RankParameters decoder_embedding_parameters(const LlmConfig& model, int tp,
+                                            bool same_stage_as_embedding) {
+  return same_stage_as_embedding ? RankParameters{} : embedding_parameters(model, tp);
+}
+
 RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& parallel) {
   RankParameters p = layer_parameters(model, model.module_layer(), parallel);
   p.split += 2 * model.hidden * (model.hidden / parallel.tp);
@@ -137,9 +165,13 @@ RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& p
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel,
                                 const Placement& placement, int stage, ModelEnds ends) {
   RankParameters p;
+  const std::int64_t encoder = model.encoder_layers();
+  bool decoder_starts = false;  // here
   const auto ranges = layer_ranges(model.layer_count(), parallel, placement, ends.modules);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
+      if (ends.with && i + 1 == encoder) p += encoder_end_parameters(model);
+      decoder_starts = decoder_starts || (encoder > 0 && i == encoder);
       p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel);
     }
   }
@@ -147,7 +179,8 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
   const bool first = placement.holds(stage, 0);
   const bool last = placement.holds(stage, placement.slices() - 1);
   if (first) p += embedding_parameters(model, parallel.tp);
-  if (last) p += head_parameters(model, parallel.tp, first);
+  if (decoder_starts) p += decoder_embedding_parameters(model, parallel.tp, first);
+  if (last) p += head_parameters(model, parallel.tp, first || decoder_starts);
   if (ends.modules == 0 || !placement.holds(stage, module_slice(parallel, placement))) return p;
   for (int module = 0; module < ends.modules; ++module) p += module_parameters(model, parallel);
   const bool has_table = first || (last && model.tied_embeddings);

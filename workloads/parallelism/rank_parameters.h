@@ -25,12 +25,25 @@ struct RankParameters {
   RankParameters operator-(const RankParameters& other) const;
 };
 
+/// Parameters of a layer by block, with the norms of each; those of attention to an encoder and the
+/// biases of positions are attention's.
+struct LayerHalves {
+  RankParameters attention, feed;
+};
+LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
+                         const ParallelConfig& parallel);
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,
                                 const ParallelConfig& parallel);
 RankParameters embedding_parameters(const LlmConfig& model, int tp);
 /// Final norm and output projection; a copy of the embedding table where it is tied but on another
 /// stage.
 RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_as_embedding);
+
+/// The norm behind the last layer of an encoder, and the table of a decoder's tokens on a stage
+/// that has not that of the encoder's.
+RankParameters encoder_end_parameters(const LlmConfig& model);
+RankParameters decoder_embedding_parameters(const LlmConfig& model, int tp,
+                                            bool same_stage_as_embedding);
 
 /// A module of multi-token prediction: three norms, the projection and a layer like the last.
 RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& parallel);

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
 #include "workloads/parallelism/stages.h"
+#include "workloads/training/muon.h"
 #include "workloads/training/replica_sync.h"
 #include "workloads/training/sharded_weights.h"
 
@@ -33,7 +37,8 @@ void reduce_whole(BlockBuilder& block, const Mesh& mesh, const RankParameters& p
 }
 
 /// Stages that hold copies of the embedding table: that of the first slice, of the last where the
-/// table is the head too, and of modules of multi-token prediction.
+/// table is the head too, that on which a decoder begins behind an encoder, and of modules of
+/// multi-token prediction.
 std::vector<int> table_stages(const LlmConfig& model, const TrainingConfig& config) {
   const Placement placement = placement_of(config);
   std::set<int> stages = {placement.place(0).rank};
@@ -41,6 +46,12 @@ std::vector<int> table_stages(const LlmConfig& model, const TrainingConfig& conf
     const int stage = placement.place(slice).rank;
     if (!placement.holds(stage, 0)) stages.insert(stage);
   };
+  const std::int64_t encoder = model.encoder_layers();
+  const auto slices = slice_layers(model.layer_count(), config.parallel, placement, config.mtp);
+  for (int slice = 0; encoder > 0 && slice < placement.slices(); ++slice) {
+    const LayerRange& range = slices[static_cast<std::size_t>(slice)];
+    if (range.first <= encoder && encoder < range.first + range.count) add(slice);
+  }
   if (model.tied_embeddings) add(placement.slices() - 1);
   if (config.mtp > 0) add(module_slice(config.parallel, placement));
   return {stages.begin(), stages.end()};
@@ -61,27 +72,206 @@ void reduce_tables(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
   block.collective(std::move(transfer), kDataStream);
 }
 
+/// Where norms of parts of the gradients are added up: over ranks that hold other parts, and with
+/// the distributed optimizer over all (Megatron-Core optimizer/clip_grads.py, optimizer.py:
+/// get_grad_stats_parallel_group).
+Mesh::Groups norm_groups(const Mesh& mesh, bool sharded) {
+  const int stages = mesh.parallel().pp;
+  Mesh::Groups groups = mesh.groups({"tp"}, 0);
+  for (int stage = 1; stage < stages; ++stage) {
+    const Mesh::Groups more = mesh.groups({"tp"}, stage);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      groups[g].insert(groups[g].end(), more[g].begin(), more[g].end());
+  }
+  if (!sharded) return groups;
+  Mesh::Groups all(1);
+  for (const std::vector<int>& group : groups)
+    all.front().insert(all.front().end(), group.begin(), group.end());
+  return all;
+}
+
+/// Every stage has to have its gradients before any goes on.
+void reduce_norm(BlockBuilder& block, const Mesh& mesh, const TrainingConfig& config) {
+  constexpr double kNorm = 4;
+  Transfer transfer =
+      optimizer_transfer("gradient norm all_reduce", "norm", TransferKind::kAllReduce, kNorm,
+                         norm_groups(mesh, config.parallel.zero >= 1));
+  if (transfer.groups.front().size() < 2) return;
+  transfer.participants = mesh.parallel().pp;
+  block.collective(std::move(transfer), kDataStream);
+}
+
+Kernel clipping_kernel(double elements) {
+  return optimizer_kernel("gradient clipping", elements, {4, 4, 2});
+}
+
+Kernel adam_kernel(double elements) { return optimizer_kernel("adam", elements, {16, 12, 12}); }
+
+/// Weights back to 16 bits, and gradients cleared; weights of 32 bits are where they have to be.
+Kernel weight_cast(double elements, Precision precision, double gradient) {
+  const double weight = training_bytes(precision);
+  const bool casts = weight < element_bytes(Precision::kFp32);
+  return optimizer_kernel("weight cast", elements,
+                          {casts ? 4.0 : 0, (casts ? weight : 0) + gradient, 0});
+}
+
+/// Elements of matrices outside of experts: those that are pruned.
+double sparse_elements(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  return config.sparse_weights ? matrix_elements(model, config, stage).dense : 0;
+}
+
+Transfer host_transfer(const std::string& name, HostCopy copy, double bytes,
+                       const std::vector<int>& ranks) {
+  Mesh::Groups groups;
+  for (const int rank : ranks) groups.push_back({rank});
+  Transfer transfer =
+      optimizer_transfer(name, "host", TransferKind::kSendReceive, bytes, std::move(groups));
+  transfer.host = copy;
+  return transfer;
+}
+
+/// The host updates `elements`: gradients of 4 bytes go there; a fused Adam reads 16 bytes of its
+/// memory and writes 12, and weights are cast there (4, 2), of which 2 bytes come back
+/// (Megatron-Core hybrid_optimizer.py). With overlap each tensor on its own, else all at once.
+class HostUpdate {
+ public:
+  HostUpdate(BlockBuilder& block, std::vector<int> ranks, double elements, double weight)
+      : block_(block), ranks_(std::move(ranks)), elements_(elements), weight_(weight) {}
+
+  void begin(std::int64_t parts) {
+    const std::optional<OperatorId> here = block_.cursor();
+    const double part = elements_ / real(parts);
+    for (std::int64_t i = 0; i < parts; ++i) {
+      block_.move_to(here);
+      step("gradients to host", {HostEnd::kHost, true}, 4 * part, kHostStream);
+      step("adam on host", {HostEnd::kMemory, true}, (16 + 12 + 4 + weight_) * part,
+           kHostUpdateStream);
+      step("weights from host", {HostEnd::kHost, false}, weight_ * part, kHostReturnStream);
+    }
+    last_ = block_.cursor();
+    block_.move_to(here);
+  }
+  /// What follows waits for all weights.
+  void end() {
+    if (last_) block_.await(*last_);
+  }
+
+ private:
+  void step(const std::string& name, HostCopy copy, double bytes, Stream stream) {
+    block_.collective(host_transfer(name, copy, bytes, ranks_), stream);
+  }
+
+  BlockBuilder& block_;
+  std::vector<int> ranks_;
+  double elements_, weight_;
+  std::optional<OperatorId> last_;
+};
+
+/// Layers of a stage: tensors of which a host has one under way while it updates another.
+std::int64_t host_parts(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  if (!config.optimizer_offload.overlap) return 1;
+  std::int64_t layers = 0;
+  const auto ranges =
+      layer_ranges(model.layer_count(), config.parallel, placement_of(config), config.mtp);
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) layers += range.count;
+  return std::max<std::int64_t>(1, layers);
+}
+
+/// From reduced gradients to new weights of what the rank has.
+void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
+                   const TrainingConfig& config, int stage) {
+  const StageUpdate update = stage_update(model, config, stage);
+  const double gradient = config.software->gradient_bytes(config.precision);
+  const auto run = [&](const Kernel& kernel) { block.kernel(kernel, Category::kOptimizer); };
+  for (const Kernel& kernel : gradient_preparation(update.total(), config.precision,
+                                                   *config.software, config.gradient_clipping))
+    run(kernel);
+  if (config.gradient_clipping) {
+    reduce_norm(block, mesh, config);
+    run(clipping_kernel(update.total()));
+  }
+  const double on_host = update.others * config.optimizer_offload.fraction;
+  std::optional<HostUpdate> host;
+  if (on_host > 0) {
+    host.emplace(block, mesh.stage(stage), on_host, training_bytes(config.precision));
+    host->begin(host_parts(model, config, stage));
+  }
+  const double others = update.others - on_host;
+  if (config.optimizer == OptimizerKind::kSgd)
+    run(optimizer_kernel("sgd", others, {12, 8, 4}));
+  else if (others > 0)
+    run(adam_kernel(others));
+  if (config.optimizer == OptimizerKind::kMuon)
+    append_muon(block, mesh, config.muon, updated_matrices(model, config, stage), stage);
+  if (update.total() > on_host)
+    run(weight_cast(update.total() - on_host, config.precision, gradient));
+  if (on_host > 0) run(optimizer_kernel("gradient clearing", on_host, {0, gradient, 0}));
+  if (host) host->end();
+}
+
 }  // namespace
+
+double optimizer_bytes(OptimizerKind kind, Precision precision) {
+  const double master = training_bytes(precision) < element_bytes(Precision::kFp32) ? 4 : 0;
+  return master + (kind == OptimizerKind::kAdam ? 8 : 4);
+}
+
+double sparse_copies(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  return 2 * sparse_elements(model, config, stage) *
+         stored_weight_bytes(config.precision, {.sparse = true});
+}
+
+std::vector<Kernel> gradient_preparation(double elements, Precision precision,
+                                         const TrainingSoftware& software, bool clipping) {
+  StreamCost cost;
+  const auto add = [&cost](StreamCost more) {
+    cost = {cost.read + more.read, cost.written + more.written, cost.flops + more.flops};
+  };
+  if (software.gradient_bytes(precision) < element_bytes(Precision::kFp32))
+    add({training_bytes(precision), 4, 0});
+  if (precision == Precision::kFp16) add({4, 4, 2});
+  if (clipping) add({4, 0, 2});
+  if (cost.read == 0) return {};
+  return {optimizer_kernel("gradient preparation", elements, cost)};
+}
 
 std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
                                       const TrainingSoftware& software) {
-  const bool scaled = precision == Precision::kFp16;
-  const double gradient = software.gradient_bytes(precision);
-  StreamCost prepare = scaled ? StreamCost{12, 8, 6} : StreamCost{8, 4, 4};
-  if (gradient < element_bytes(Precision::kFp32)) {
-    prepare.read += kGradientBytes;
-    prepare.written += 4;
-  }
-  return {optimizer_kernel("gradient preparation", elements, prepare),
-          optimizer_kernel("adam", elements, {16, 12, 12}),
-          optimizer_kernel("weight cast", elements, {4, kWeightBytes + gradient, 0})};
+  std::vector<Kernel> kernels = gradient_preparation(elements, precision, software, true);
+  kernels.push_back(clipping_kernel(elements));
+  kernels.push_back(adam_kernel(elements));
+  kernels.push_back(weight_cast(elements, precision, software.gradient_bytes(precision)));
+  return kernels;
 }
 
-OptimizerShard optimizer_shard(const LlmConfig& model, const TrainingConfig& config, int stage) {
-  const ParallelConfig& parallel = config.parallel;
+StageUpdate stage_update(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const RankParameters p = trained_stage(model, config, stage);
-  if (parallel.zero >= 1) return shard_of(p, config);
-  return {.dense = static_cast<double>(p.dense()), .experts = static_cast<double>(p.experts)};
+  const bool shares = config.parallel.zero >= 1;
+  StageUpdate update;
+  if (config.optimizer != OptimizerKind::kMuon) {
+    update.others = shares ? shard_of(p, config).total() : real(p.total());
+    return update;
+  }
+  const MatrixElements held = matrix_elements(model, config, stage);
+  for (const MuonMatrix& matrix : updated_matrices(model, config, stage))
+    update.matrices += matrix.elements();
+  const double dense = real(p.dense()) - held.dense, experts = real(p.experts) - held.experts;
+  update.others = dense + experts;
+  if (shares) {
+    const RankParameters rest{.whole = static_cast<std::int64_t>(dense),
+                              .experts = static_cast<std::int64_t>(experts)};
+    update.others = shard_of(rest, config).total();
+  }
+  return update;
+}
+
+Bytes optimizer_state(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  const StageUpdate update = stage_update(model, config, stage);
+  const OptimizerKind others =
+      config.optimizer == OptimizerKind::kSgd ? OptimizerKind::kSgd : OptimizerKind::kAdam;
+  return Bytes(update.matrices * optimizer_bytes(OptimizerKind::kMuon, config.precision) +
+               update.others * (1 - config.optimizer_offload.fraction) *
+                   optimizer_bytes(others, config.precision));
 }
 
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
@@ -102,13 +292,22 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
   reduce_tables(block, mesh, model, config, stage);
   for (Transfer& transfer : sync.reduction(parameters - reduced))
     block.collective(std::move(transfer), kDataStream);
-  const double updated = optimizer_shard(model, config, stage).total();
-  for (const Kernel& kernel : optimizer_kernels(updated, config.precision, *config.software))
-    block.kernel(kernel, Category::kOptimizer);
+  append_update(block, mesh, model, config, stage);
+  // Each weight is read, and what masks leave written along either side.
+  const double pruned = sparse_elements(model, config, stage);
+  const double weight = training_bytes(config.precision);
+  const auto append_pruning = [&] {
+    if (pruned == 0) return;
+    block.kernel(
+        optimizer_kernel("weight pruning", pruned,
+                         {weight, 2 * stored_weight_bytes(config.precision, {.sparse = true}), 4}),
+        Category::kOptimizer);
+  };
   if (!config.software->weight_gather_overlap.value && config.parallel.zero < 3) {
     for (Transfer& transfer : sync.gather(parameters))
       block.collective(std::move(transfer), kDataStream);
   }
+  append_pruning();
   return block.finish("optimizer " + std::to_string(stage));
 }
 

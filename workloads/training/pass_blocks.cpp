@@ -93,7 +93,8 @@ std::vector<RankParameters> PassBlocks::units(const std::vector<Piece>& pieces, 
   std::vector<RankParameters> units;
   for (const Piece& piece : pieces) {
     // Heads stay from one pass to the other, and gradients of an embedding read no weights.
-    const bool stays = piece.kind == Piece::Kind::kHead || piece.kind == Piece::Kind::kEmbedding;
+    const bool stays = piece.kind == Piece::Kind::kHead || piece.kind == Piece::Kind::kEmbedding ||
+                       piece.kind == Piece::Kind::kDecoderEmbedding;
     const bool gathers = is_forward(kind) ? gathers_ : again && !stays && !pieces_.is_there(piece);
     units.push_back(gathers ? pieces_.parameters(piece, place.rank) : RankParameters{});
   }
@@ -142,9 +143,8 @@ bool PassBlocks::scatters_messages() const {
 }
 
 TransferId PassBlocks::message(const std::string& direction, ChunkPlace from, ChunkPlace to) {
-  const std::int64_t tokens = scatters_messages() ? work_.split_tokens() : work_.row_tokens();
   const int slice = std::min(pieces_.placement().slice(from), pieces_.placement().slice(to));
-  const double values = static_cast<double>(tokens * model_.hidden) * pieces_.states_behind(slice);
+  const double values = pieces_.values_behind(slice, work_, scatters_messages());
   return program_.message(direction, from.rank, to.rank,
                           Bytes(values * activation_bytes(work_.precision)));
 }
@@ -236,7 +236,9 @@ void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind k
     if (!reduces_ || is_forward(kind) || piece.kind == Piece::Kind::kLayerAgain) continue;
     // A tied table gets gradients at its other end too, and that of the embedding comes last.
     const bool tied = piece.kind == Piece::Kind::kHead && model_.tied_embeddings;
-    if (!sharded && (tied || piece.kind == Piece::Kind::kEmbedding)) continue;
+    const bool table =
+        piece.kind == Piece::Kind::kEmbedding || piece.kind == Piece::Kind::kDecoderEmbedding;
+    if (!sharded && (tied || table)) continue;
     bucket.add(pieces_.parameters(piece, place.rank));
     if (bucket.is_full()) reduce(block, bucket, place.rank);
   }

@@ -18,6 +18,9 @@ std::string Piece::name() const {
     case Kind::kModule:
     case Kind::kModuleHead:
       return "mtp " + std::to_string(index) + " ";
+    case Kind::kDecoderEmbedding:
+      return "decoder ";
+    case Kind::kEncoderEnd:
     case Kind::kEmbedding:
     case Kind::kHead:
       break;
@@ -53,7 +56,18 @@ bool Pieces::is_again(std::int64_t layer) const {
 }
 
 LayerWork Pieces::work(const Piece& layer, LayerWork of_all) const {
-  return unit(layer.index).work(std::move(of_all), layer.index);
+  const LayerKind kind = this->layer(layer).kind;
+  LayerWork work = unit(layer.index).work(std::move(of_all), layer.index);
+  if (kind == LayerKind::kEncoder) return encoder_work(std::move(work));
+  const auto begins = [&](const auto& of_stage) {
+    return std::any_of(of_stage.begin(), of_stage.end(), [&](const LayerRange& range) {
+      return range.count > 0 && layer.index == std::max(range.first, model_.encoder_layers()) &&
+             layer.index < range.first + range.count;
+    });
+  };
+  work.keeps_encoder_output =
+      kind == LayerKind::kCross && std::any_of(ranges_.begin(), ranges_.end(), begins);
+  return work;
 }
 
 bool Pieces::begins_layer(const Piece& piece) const {
@@ -93,8 +107,12 @@ std::vector<Piece> Pieces::of(ChunkPlace place) const {
   const LayerRange layers = this->layers(place);
   std::vector<Piece> pieces;
   if (ends && slice == 0) pieces.push_back({Piece::Kind::kEmbedding});
-  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i)
+  const std::int64_t encoder = ends ? model_.encoder_layers() : 0;
+  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
+    if (encoder > 0 && i == encoder) pieces.push_back({Piece::Kind::kDecoderEmbedding});
     pieces.push_back({Piece::Kind::kLayer, i});
+    if (i + 1 == encoder) pieces.push_back({Piece::Kind::kEncoderEnd});
+  }
   if (ends && slice == module_slice(config_.parallel, placement_))
     for (int i = 0; i < config_.mtp; ++i) pieces.push_back({Piece::Kind::kModule, i});
   if (!head) return pieces;
@@ -106,6 +124,10 @@ std::vector<Piece> Pieces::of(ChunkPlace place) const {
 StepList Pieces::forward(const Piece& piece, const LayerWork& work) const {
   switch (piece.kind) {
     case Piece::Kind::kEmbedding:
+      return embedding_forward(model_, model_.has_encoder() ? encoder_work(work) : work);
+    case Piece::Kind::kEncoderEnd:
+      return encoder_end_forward(model_, work);
+    case Piece::Kind::kDecoderEmbedding:
       return embedding_forward(model_, work);
     case Piece::Kind::kLayer:
       return layer_forward(model_, layer(piece), this->work(piece, work));
@@ -123,6 +145,10 @@ StepList Pieces::forward(const Piece& piece, const LayerWork& work) const {
 StepList Pieces::backward(const Piece& piece, const LayerWork& work) const {
   switch (piece.kind) {
     case Piece::Kind::kEmbedding:
+      return embedding_backward(model_, model_.has_encoder() ? encoder_work(work) : work);
+    case Piece::Kind::kEncoderEnd:
+      return encoder_end_backward(model_, work);
+    case Piece::Kind::kDecoderEmbedding:
       return embedding_backward(model_, work);
     case Piece::Kind::kLayer:
       return layer_gradients(model_, layer(piece), this->work(piece, work));
@@ -141,13 +167,18 @@ RankParameters Pieces::parameters(const Piece& piece, int rank) const {
   switch (piece.kind) {
     case Piece::Kind::kEmbedding:
       return embedding_parameters(model_, config_.parallel.tp);
+    case Piece::Kind::kEncoderEnd:
+      return encoder_end_parameters(model_);
+    case Piece::Kind::kDecoderEmbedding:
+      return decoder_embedding_parameters(model_, config_.parallel.tp, placement_.holds(rank, 0));
     case Piece::Kind::kLayer:
     case Piece::Kind::kLayerAgain:
       return trained_layer(model_, layer(piece), config_);
     case Piece::Kind::kModule:
       return module_parameters(model_, config_.parallel);
     case Piece::Kind::kHead:
-      return head_parameters(model_, config_.parallel.tp, placement_.holds(rank, 0));
+      return head_parameters(model_, config_.parallel.tp,
+                             placement_.holds(rank, 0) || decoder_starts_on(rank));
     case Piece::Kind::kModuleHead:
       break;
   }
@@ -158,9 +189,25 @@ const LayerConfig& Pieces::layer(const Piece& piece) const {
   return model_.layers[static_cast<std::size_t>(piece.index)];
 }
 
-int Pieces::states_behind(int slice) const {
+bool Pieces::decoder_starts_on(int rank) const {
+  const std::int64_t encoder = model_.encoder_layers();
+  if (encoder == 0) return false;
+  const std::vector<LayerRange>& chunks = ranges_[static_cast<std::size_t>(rank)];
+  return std::any_of(chunks.begin(), chunks.end(), [&](const LayerRange& chunk) {
+    return chunk.first <= encoder && encoder < chunk.first + chunk.count;
+  });
+}
+
+double Pieces::values_behind(int slice, const LayerWork& work, bool scattered) const {
+  const auto values = [&](const LayerWork& of) {
+    return static_cast<double>((scattered ? of.split_tokens() : of.row_tokens()) * model_.hidden);
+  };
   const bool behind = config_.mtp > 0 && slice >= module_slice(config_.parallel, placement_);
-  return behind ? 1 + config_.mtp : 1;
+  const double own = values(work) * (behind ? 1 + config_.mtp : 1);
+  if (!model_.has_encoder()) return own;
+  const LayerRange range = layers(placement_.place(slice));
+  const bool decodes = range.first + range.count > model_.encoder_layers();
+  return values(encoder_work(work)) + (decodes ? own : 0);
 }
 
 }  // namespace orrery

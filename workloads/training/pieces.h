@@ -16,6 +16,8 @@ namespace orrery {
 struct Piece {
   enum class Kind : std::uint8_t {
     kEmbedding,
+    kEncoderEnd,        ///< the norm behind an encoder
+    kDecoderEmbedding,  ///< embedding of what a decoder behind an encoder reads
     kLayer,
     kLayerAgain,  ///< a layer that a backward pass computes again
     kModule,
@@ -56,13 +58,17 @@ class Pieces {
   /// Those of the head: without the table that the stage `rank` has as embedding.
   RankParameters parameters(const Piece& piece, int rank) const;
   const LayerConfig& layer(const Piece& piece) const;
-  /// Hidden states of a token that leave a slice: behind modules, those of each of them too.
-  int states_behind(int slice) const;
+  /// Values of hidden states that leave a slice with a micro-batch, on a rank of the tensor
+  /// parallel group that sends `1 / parts` of them: behind modules of multi-token prediction, those
+  /// of each of them too; in a decoder behind an encoder, the output of that as well.
+  double values_behind(int slice, const LayerWork& work, bool scattered) const;
 
  private:
   /// The unit of recomputation of a layer of any chunk.
   const RecomputeUnit& unit(std::int64_t layer) const;
   bool is_again(std::int64_t layer) const;
+  /// Whether the table of the decoder is that of the encoder or of the head, on a stage.
+  bool decoder_starts_on(int rank) const;
 
   const LlmConfig& model_;
   const TrainingConfig& config_;

@@ -99,10 +99,10 @@ std::vector<Transfer> ReplicaSync::reduction(const RankParameters& parameters) c
 /// Weights of products are narrow where software gathers them so.
 Bytes ReplicaSync::weight_bytes(std::int64_t parameters, std::int64_t sixteen_bit) const {
   const bool sharded = config_.parallel.zero >= 3;
-  const double element =
-      sharded ? config_.software->gathered_bytes(config_.precision) : kWeightBytes;
+  const double whole = training_bytes(config_.precision);
+  const double element = sharded ? config_.software->gathered_bytes(config_.precision) : whole;
   const auto wide = static_cast<double>(sixteen_bit);
-  return Bytes((static_cast<double>(parameters) - wide) * element + wide * kWeightBytes);
+  return Bytes((static_cast<double>(parameters) - wide) * element + wide * whole);
 }
 
 std::vector<Transfer> ReplicaSync::gather(const RankParameters& parameters) const {

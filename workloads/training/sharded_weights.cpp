@@ -84,8 +84,8 @@ void UnitGathers::next() {
   while (gathers_.size() < until) gather(gathers_.size());
   for (const OperatorId gather : gathers_[next_]) block_.need(gather);
   if (shards_weights(config_) && config_.software->gather_copies.value == Fusion::kApart) {
-    append_copy(block_, "gathered weights copy", real(units_[next_].total()),
-                {kWeightBytes, kWeightBytes, 0});
+    const double weight = training_bytes(config_.precision);
+    append_copy(block_, "gathered weights copy", real(units_[next_].total()), {weight, weight, 0});
   }
   ++next_;
 }
@@ -94,7 +94,8 @@ void UnitGathers::gather(std::size_t unit) {
   const RankParameters& parameters = units_[unit];
   if (shards_weights(config_) && config_.software->weight_shards.value == WeightShards::kMaster) {
     const OptimizerShard shard = shard_of(parameters, config_);
-    append_copy(block_, "weight shard cast", shard.total(), {4, kWeightBytes, 0});
+    append_copy(block_, "weight shard cast", shard.total(),
+                {4, training_bytes(config_.precision), 0});
   }
   std::vector<OperatorId>& gathers = gathers_.emplace_back();
   for (Transfer& transfer : sync_.gather(parameters)) {
@@ -107,8 +108,9 @@ void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
                     const TrainingConfig& config) {
   if (!shards_gradients(config) || config.software->reduction_copies.value == Fusion::kFused)
     return;
-  append_copy(block, "gradient copy", real(parameters.total()),
-              {kGradientBytes, config.software->gradient_bytes(config.precision), 0});
+  append_copy(
+      block, "gradient copy", real(parameters.total()),
+      {training_bytes(config.precision), config.software->gradient_bytes(config.precision), 0});
 }
 
 UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int stage) {
@@ -133,11 +135,13 @@ UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int
   if (shards_weights(config)) {
     const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
     const std::int64_t units = drops ? largest * (two ? 2 : 1) : layers.total();
-    memory.weights = Bytes(real(ends + std::min(units, layers.total())) * kWeightBytes);
+    memory.weights =
+        Bytes(real(ends + std::min(units, layers.total())) * training_bytes(config.precision));
   }
   if (!has_fresh_gradients(config)) return memory;
   const bool apart = software.reduction_copies.value == Fusion::kApart;
-  const double bytes = kGradientBytes + (apart ? software.gradient_bytes(config.precision) : 0);
+  const double bytes =
+      training_bytes(config.precision) + (apart ? software.gradient_bytes(config.precision) : 0);
   memory.gradients = Bytes(real(std::max(largest, ends)) * bytes);
   return memory;
 }

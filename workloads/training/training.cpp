@@ -33,7 +33,8 @@ class TrainingBuilder {
   TrainingBuilder(const LlmConfig& model, const TrainingConfig& config, bool tensors)
       : model_(trained_model(model, config)),
         config_(config),
-        program_(config.parallel, placement_of(config).goes_both_ways()),
+        program_(config.parallel, placement_of(config).goes_both_ways(),
+                 config.optimizer_offload.fraction > 0),
         passes_(program_, model_, config, tensors) {}
 
   TrainingProgram build() {
@@ -144,11 +145,13 @@ LayerWork layer_work(const TrainingConfig& config) {
   work.split = context_split(config.parallel, config.software->cp_comm_type.value);
   work.query = config.sequence / config.parallel.cp;
   work.context = work.query;
+  work.encoder = config.encoder_sequence > 0 ? config.encoder_sequence : config.sequence;
   work.tp = config.parallel.tp;
   work.sp = config.parallel.sp;
   work.ep = config.parallel.ep;
   work.etp = config.parallel.etp;
   work.narrow_inputs = config.narrow_inputs;
+  work.sparse_weights = config.sparse_weights;
   work.fp8_gradient_rate = config.fp8_gradient_rate;
   work.fresh_gradients = has_fresh_gradients(config);
   work.precision = config.precision;

@@ -14,6 +14,7 @@
 #include "workloads/parallelism/parallel_config.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/training/fine_tuning.h"
+#include "workloads/training/optimizer_config.h"
 #include "workloads/training/recompute.h"
 
 namespace orrery {
@@ -21,13 +22,18 @@ namespace orrery {
 /// One training step.
 struct TrainingConfig {
   ParallelConfig parallel;
-  std::int64_t global_batch = 1;  ///< sequences per step
-  std::int64_t micro_batch = 1;   ///< sequences per pass on one data parallel rank
-  std::int64_t sequence = 0;      ///< tokens of each sequence
+  std::int64_t global_batch = 1;      ///< sequences per step
+  std::int64_t micro_batch = 1;       ///< sequences per pass on one data parallel rank
+  std::int64_t sequence = 0;          ///< tokens of each sequence
+  std::int64_t encoder_sequence = 0;  ///< those that an encoder reads; 0: as many
   Precision precision = Precision::kBf16;
   RecomputeConfig recompute;
   /// First layers of each chunk whose activations lie in the host's memory between their passes.
   int activation_offload = 0;
+  OptimizerKind optimizer = OptimizerKind::kAdam;
+  MuonConfig muon;
+  OptimizerOffload optimizer_offload;
+  bool gradient_clipping = true;     ///< whether their norm over all ranks scales them
   std::optional<TrainingLora> lora;  ///< adapters of a frozen model; none: all is trained
   PackedSamples packed;
   std::string schedule = kAutoSchedule;
@@ -35,6 +41,7 @@ struct TrainingConfig {
   std::shared_ptr<const PipelineSchedule> written = nullptr;
   int mtp = 0;                   ///< modules of multi-token prediction that train with the model
   int layers_only = 0;           ///< n > 0: n layers without embedding, head and optimizer
+  bool sparse_weights = false;   ///< 2:4, of the dense matrices of layers
   bool narrow_inputs = false;    ///< products keep their inputs in fp8 for the backward pass
   double fp8_gradient_rate = 1;  ///< see LayerWork::fp8_gradient_rate
   bool flash_attention = true;

@@ -119,6 +119,50 @@ void require_offload(const TrainingConfig& c) {
             "activations on the host are not modelled where passes run side by side", {"0", {}});
 }
 
+void require_sparsity(const LlmConfig& model, const TrainingConfig& c) {
+  if (!c.sparse_weights) return;
+  require(!model.has(MixerKind::kMamba2), "sparsity", "unsupported: sparse weights of Mamba-2",
+          {"none", {}});
+  require(!c.lora, Paths{"sparsity", "lora"}, "unsupported: adapters of a sparse model");
+  require(c.parallel.zero < 3, Paths{"parallel.zero", "sparsity"},
+          "unsupported: compressed weights that are gathered layer by layer (zero 3)", {"1", {}});
+}
+
+/// What is not modelled of an encoder and decoder.
+void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
+  require(model.has_encoder() || c.encoder_sequence == 0, "batch.encoder_sequence",
+          "model '" + model.name + "' has no encoder", {"0", {}});
+  if (!model.has_encoder()) return;
+  const std::string what = " with an encoder and a decoder";
+  require(c.parallel.cp == 1, "parallel.cp", "unsupported: context parallelism" + what, {"1", {}});
+  require(c.mtp == 0, "mtp", "unsupported: multi-token prediction" + what, {"0", {}});
+  require(!c.lora, "lora", "unsupported: adapters" + what);
+  require(c.packed.mean == 0, "packed", "unsupported: packed samples" + what, {"0", {}});
+  const std::int64_t tokens = c.micro_batch * layer_work(c).encoder;
+  require(!c.parallel.sp || tokens % c.parallel.tp == 0,
+          Paths{"batch.encoder_sequence", "parallel.sp"},
+          "sequence parallelism: the " + std::to_string(tokens) +
+              " tokens that an encoder reads of a micro-batch do not divide by tp = " +
+              std::to_string(c.parallel.tp));
+}
+
+void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
+  const bool muon = c.optimizer == OptimizerKind::kMuon;
+  require(!muon || c.parallel.zero <= 1, Paths{"parallel.zero", "optimizer"},
+          "Muon needs whole matrices of weights and gradients: zero 0, or 1, where replicas share "
+          "them out",
+          {"1", {}});
+  require(!muon || !model.has(MixerKind::kMamba2), "optimizer",
+          "Muon of the matrices of Mamba-2 is not modelled", {"adam", {}});
+  require(!muon || !c.lora, Paths{"lora", "optimizer"}, "adapters are trained by adam or sgd",
+          {{}, {"optimizer: adam"}});
+  require(!muon || c.precision != Precision::kFp16, Paths{"optimizer", "precision"},
+          "Megatron-Core has no Muon for fp16", {{}, {"precision: bf16"}});
+  require(c.optimizer_offload.fraction == 0 || c.optimizer == OptimizerKind::kAdam,
+          Paths{"optimizer_offload", "optimizer"}, "hosts update weights by adam alone",
+          {{}, {"optimizer: adam"}});
+}
+
 void require_precision(const TrainingConfig& c) {
   require(!c.narrow_inputs || element_bytes(c.precision) < 2,
           Paths{"activation_precision", "precision"},
@@ -157,6 +201,9 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_modules(config);
   require_experts(model, config);
   require_precision(config);
+  require_optimizer(model, config);
+  require_encoder(model, config);
+  require_sparsity(model, config);
   require_recompute(model, config.recompute);
   require_fine_tuning(model, config);
   require(config.activation_offload == 0 || config.recompute.num_layers == 1,

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/explanation.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/limits.h"
+#include "workloads/llm/modules.h"
 #include "workloads/statistics.h"
 
 namespace orrery {
@@ -27,6 +31,34 @@ ordered_json explain_memory(const std::vector<MemoryUse>& stages, const ModelExp
       {"usable", e.usable_memory().base()},  {"fits", worst.total() <= e.usable_memory()}};
   return memory;
 }
+
+/// Time on the critical path by some name, the longest first.
+class PathSums {
+ public:
+  void add(const std::string& name, Picoseconds time) {
+    if (time == 0) return;
+    Sum& sum = sums_[name];
+    sum.time += time;
+    ++sum.operators;
+  }
+  ordered_json rows(const char* key) const {
+    std::vector<std::pair<std::string, Sum>> sorted(sums_.begin(), sums_.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
+    ordered_json rows = ordered_json::array();
+    for (const auto& [name, sum] : sorted)
+      rows.push_back(
+          {{key, name}, {"operators", sum.operators}, {"time_s", to_seconds(sum.time).base()}});
+    return rows;
+  }
+
+ private:
+  struct Sum {
+    Picoseconds time = 0;
+    std::uint64_t operators = 0;
+  };
+  std::map<std::string, Sum> sums_;
+};
 
 /// The slowest link of a transfer; what stands still on a link that is down never ends.
 std::string bound_of(const PricedTransfer& price, const Topology& topology) {
@@ -81,6 +113,27 @@ ordered_json explain_transfers(const Program& program, const Role& role,
                     {"total_s", price.isolated_time.base() * static_cast<double>(runs)}});
   });
   return rows;
+}
+
+ordered_json explain_path(const Program& program, const std::vector<PathStep>& path) {
+  PathSums parts, stages;
+  for (const PathStep& step : path) {
+    const Picoseconds time = step.end - step.begin;
+    stages.add(program.roles[step.role].name, time);
+    if (step.kind != OperatorKind::kCompute) {
+      const Transfer& transfer = program.transfers[step.work];
+      parts.add(std::string(to_string(transfer.kind)) + " " + transfer.purpose, time);
+      continue;
+    }
+    parts.add("kernels: " + std::string(module_of(program.kernels[step.work].name)), step.running);
+    parts.add("contention", step.longer);
+    parts.add("host and launches", time - step.longer - step.running);
+  }
+  const Picoseconds end = path.empty() ? 0 : path.back().end;
+  return {{"time_s", to_seconds(end).base()},
+          {"operators", path.size()},
+          {"parts", parts.rows("part")},
+          {"stages", stages.rows("stage")}};
 }
 
 ordered_json explain_sizes(const ModelExperiment& e, const LlmConfig& llm, const ModelStep& step) {

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "sim/app/pricing/pricing.h"
 #include "sim/graph/topology.h"
+#include "sim/replay/critical_path.h"
 #include "workloads/llm/llm_config.h"
 
 namespace orrery {
@@ -25,6 +27,10 @@ nlohmann::ordered_json explain_kernels(const Program& program, const Role& role,
 /// Transfers of one role, as if each were alone on the machine.
 nlohmann::ordered_json explain_transfers(const Program& program, const Role& role,
                                          const PricedProgram& priced, const Topology& topology);
+
+/// The critical path of a step: its time by part (kernels by part of the model, contention, host,
+/// transfers by kind and group) and by stage, each adding up to the end of the replay.
+nlohmann::ordered_json explain_path(const Program& program, const std::vector<PathStep>& path);
 
 /// Parameters, FLOPs, bytes and the memory of a rank.
 nlohmann::ordered_json explain_sizes(const ModelExperiment& experiment, const LlmConfig& llm,

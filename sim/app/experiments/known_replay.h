@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/app/experiments/play.h"
+#include "sim/replay/critical_path.h"
 
 namespace orrery {
 
@@ -15,7 +16,11 @@ class KnownReplay final : public ReplayStandIn {
   /// Replays and remembers.
   ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override;
 
+  CriticalPath* path() override { return &path_; }
+
   const ReplayResult& result() const { return outcome_.replay; }
+  /// What decides when it ends.
+  std::vector<PathStep> critical_path() const { return path_.steps(); }
   const ReplayOutcome& outcome() const { return outcome_; }
   bool begun() const { return begun_; }  ///< else the experiment does not fit
   bool ended() const { return ended_; }  ///< else a dead link held it up
@@ -42,6 +47,7 @@ class KnownReplay final : public ReplayStandIn {
   bool has_slowdowns_ = false;
   std::vector<double> power_, ranks_;
   ReplayOutcome outcome_;
+  CriticalPath path_;
   bool begun_ = false, ended_ = false;
 };
 

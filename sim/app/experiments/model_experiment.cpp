@@ -26,6 +26,10 @@ const Schema<BatchConfig>& BatchConfig::schema() {
                     "sequences of one pass on a data-parallel rank; 0: global / dp",
                     between(0, 1e9))
           .optional("sequence", &BatchConfig::sequence, "tokens of a sequence (training, prefill)",
+                    between(0, 1e8))
+          .optional("encoder_sequence", &BatchConfig::encoder_sequence,
+                    "training of an encoder and decoder: tokens of a sequence that the encoder "
+                    "reads (Megatron-LM: encoder_seq_length); 0: as many as the decoder",
                     between(0, 1e8));
   return schema;
 }
@@ -144,6 +148,10 @@ void ModelExperiment::explain(const KnownReplay& replay,
   explanation["kernels"] = explain_kernels(built.program, role, priced.costs, system.accelerator);
   explanation["transfers"] =
       explain_transfers(built.program, role, priced, network.start().topology());
+  if (!replay.ended()) return;
+  const std::vector<PathStep> path = replay.critical_path();
+  const bool whole = !path.empty() && path.back().end == replay.result().end;  // else ranks differ
+  if (whole) explanation["critical_path"] = explain_path(built.program, path);
 }
 
 TableView ModelExperiment::table() const {

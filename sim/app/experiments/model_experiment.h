@@ -22,7 +22,8 @@ struct ModelStep;
 struct BatchConfig {
   std::int64_t global = 0;
   std::int64_t micro = 0;
-  std::int64_t sequence = 0;  ///< tokens of each sequence (training, prefill)
+  std::int64_t sequence = 0;          ///< tokens of each sequence (training, prefill)
+  std::int64_t encoder_sequence = 0;  ///< those that an encoder reads (training); 0: as many
   static const config::Schema<BatchConfig>& schema();
 };
 

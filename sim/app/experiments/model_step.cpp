@@ -226,10 +226,12 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
     if (!experiment.unfolds()) options.timeline = timeline.get();
     options.slowdowns = slowed;
     options.topology = &network.topology();
+    if (simulate_options.stand_in != nullptr) options.path = simulate_options.stand_in->path();
     ReplayOutcome played;
     played.power = replay_under_cap(capped, state, program, options, outcome.priced, played.replay);
     if (experiment.unfolds()) {
       options.timeline = timeline.get();
+      options.path = nullptr;  // that of roles is theirs, unless ranks differ
       RankSteps steps = replay_ranks(experiment, program, outcome.priced, states, options);
       played.replay = std::move(steps.middle);
       played.steps = std::move(steps.times);

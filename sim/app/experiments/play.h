@@ -38,6 +38,8 @@ class ReplayStandIn {
  public:
   virtual ~ReplayStandIn() = default;
   virtual ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) = 0;
+  /// Where replays put what operators wait for; null: nowhere.
+  virtual CriticalPath* path() { return nullptr; }
 };
 
 struct Played {

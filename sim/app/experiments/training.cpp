@@ -9,6 +9,7 @@
 #include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
+#include "workloads/module_memory.h"
 #include "workloads/statistics.h"
 
 namespace orrery {
@@ -38,6 +39,19 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
                     "first layers of each chunk of a stage whose activations lie in the memory of "
                     "the host between their passes (Megatron-LM: cpu_offloading_num_layers)",
                     between(0, 10000))
+          .optional("optimizer", &E::optimizer,
+                    "what updates weights: Adam, Muon (matrices; embedding, head, norms and biases "
+                    "by Adam), or SGD with momentum")
+          .optional("muon", &E::muon, "how Muon makes the momentum of each matrix orthogonal")
+          .optional("optimizer_offload", &E::optimizer_offload,
+                    "share of Adam's states that lie in the memory of the host, which updates them")
+          .optional("gradient_clipping", &E::gradient_clipping,
+                    "whether gradients are scaled by their norm over all ranks, for which every "
+                    "stage waits (Megatron-LM: clip_grad above 0)")
+          .optional("sparsity", &E::sparsity,
+                    "2:4 structured sparsity of the dense matrices of layers, with masks that hold "
+                    "in both directions: products of forward passes and data gradients run at the "
+                    "sparse rate of the device, weights are pruned in every step")
           .optional("lora", &E::lora, "adapters that are trained while the model is frozen")
           .optional("packed", &E::packed, "samples that are packed into each sequence")
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
@@ -52,7 +66,12 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
           .optional_reference(
               "software", &E::software, "software",
               "what runs the step: a name of `orrery describe software`, a path, or "
-              "its switches; Megatron-Core where nobody says");
+              "its switches; Megatron-Core where nobody says")
+          .alias("muon_num_ns_steps", "muon.num_ns_steps")
+          .alias("muon_tp_mode", "muon.tp_mode")
+          .alias("optimizer_offload_fraction", "optimizer_offload.fraction")
+          .alias("overlap_cpu_optimizer_d2h_h2d", "optimizer_offload.overlap")
+          .alias("cpu_offloading_num_layers", "activation_offload");
   return schema;
 }
 
@@ -94,7 +113,9 @@ void hold_states(const std::vector<MemoryUse>& stages, Program& program) {
 }
 
 ModelStep sized(const LlmConfig& llm, const TrainingConfig& config, Program program) {
-  return {std::move(program), static_cast<double>(config.global_batch * config.sequence),
+  const std::int64_t encoded = llm.has_encoder() ? layer_work(config).encoder : 0;
+  return {std::move(program),
+          static_cast<double>(config.global_batch * (config.sequence + encoded)),
           model_flops(llm, config)};
 }
 
@@ -109,6 +130,7 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.micro_batch = batch.micro > 0 ? batch.micro : 1;
   config.global_batch = batch.global > 0 ? batch.global : config.micro_batch * plan.dp;
   config.sequence = batch.sequence;
+  config.encoder_sequence = batch.encoder_sequence;
   config.precision = precision;
   config.narrow_inputs = activation_precision
                              ? *activation_precision == CacheFormat::kFp8
@@ -117,6 +139,11 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
     config.fp8_gradient_rate = system.accelerator.compute.full_accumulation.value;
   config.recompute = recompute;
   config.activation_offload = activation_offload;
+  config.optimizer = optimizer;
+  config.muon = muon;
+  config.optimizer_offload = optimizer_offload;
+  config.gradient_clipping = gradient_clipping;
+  config.sparse_weights = sparsity == Sparsity::kTwoOfFour;
   config.lora = lora;
   config.packed = packed;
   config.schedule = schedule.name;
@@ -151,17 +178,21 @@ std::string TrainingExperiment::fitting_text() const {
 }
 
 void TrainingExperiment::bind_machines() {
-  if (activation_offload > 0) system.host.links = true;
+  if (activation_offload > 0 || optimizer_offload.fraction > 0) system.host.links = true;
   ModelExperiment::bind_machines();
 }
 
 bool TrainingExperiment::of_machines(const std::string& path) const {
-  return path == "activation_offload" || ModelExperiment::of_machines(path);
+  return path == "activation_offload" || path.starts_with("optimizer_offload") ||
+         ModelExperiment::of_machines(path);
 }
 
 void TrainingExperiment::require_plan(const LlmConfig& llm) const {
   require_supported(llm, training());
   matrix_peak(system.accelerator, precision);
+  if (sparsity == Sparsity::kTwoOfFour && system.accelerator.compute.structured_sparsity.value <= 1)
+    throw config::KeyError(
+        "sparsity", system.accelerator.name + " has no faster products of 2:4 sparse weights");
 }
 
 ModelStep TrainingExperiment::step(const LlmConfig& llm) const {
@@ -179,6 +210,24 @@ void TrainingExperiment::strip_names(nlohmann::ordered_json& configuration) cons
   ModelExperiment::strip_names(configuration);
   erase_keys(configuration["software"], {"software", "name"});
   erase_keys(configuration["schedule"], {"file"});
+}
+
+void TrainingExperiment::explain(const KnownReplay& replay,
+                                 nlohmann::ordered_json& explanation) const {
+  ModelExperiment::explain(replay, explanation);
+  const LlmConfig llm = model.build();
+  const std::vector<MemoryUse> stages = memory(llm, parallel);
+  const MemoryUse& worst = worst_stage(stages);
+  const auto stage = static_cast<int>(&worst - stages.data());
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const ModuleMemory& row : module_memory(llm, training(), stage, worst))
+    rows.push_back({{"module", row.module},
+                    {"parameters", row.parameters},
+                    {"weights_bytes", row.weights.base()},
+                    {"gradients_bytes", row.gradients.base()},
+                    {"optimizer_bytes", row.optimizer.base()},
+                    {"activations_bytes", row.activations.base()}});
+  explanation["memory_by_module"] = {{"stage", stage}, {"modules", rows}};
 }
 
 void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/app/experiments/model_experiment.h"
+#include "workloads/llm/sparsity.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/schedules/written.h"
 #include "workloads/training/training.h"
@@ -22,6 +23,11 @@ struct TrainingExperiment final : ModelExperiment {
   std::optional<CacheFormat> activation_precision;  ///< none: as the software keeps them
   RecomputeConfig recompute;
   int activation_offload = 0;
+  OptimizerKind optimizer = OptimizerKind::kAdam;
+  MuonConfig muon;
+  OptimizerOffload optimizer_offload;
+  bool gradient_clipping = true;
+  Sparsity sparsity = Sparsity::kDense;
   std::optional<TrainingLora> lora;
   PackedSamples packed;
   bool flash_attention = true;
@@ -45,6 +51,7 @@ struct TrainingExperiment final : ModelExperiment {
   std::string batch_text() const override { return std::to_string(batch.global); }
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
+  void explain(const KnownReplay& replay, nlohmann::ordered_json& explanation) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;
 };
 

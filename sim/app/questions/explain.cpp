@@ -63,6 +63,16 @@ ordered_json sums_by(const ordered_json& rows, const char* key, double time) {
   return result;
 }
 
+/// Shares of the step of what is on its critical path; what the step has after it is the host's.
+void add_path_shares(double time, ordered_json& path) {
+  const double rest = time - path.at("time_s").get<double>();
+  constexpr double kRounding = 1e-12;
+  if (rest > kRounding)
+    path["parts"].push_back({{"part", "overhead of the step"}, {"operators", 1}, {"time_s", rest}});
+  for (const char* rows : {"parts", "stages"})
+    for (ordered_json& row : path[rows]) row["share"] = row.at("time_s").get<double>() / time;
+}
+
 /// The ten longest, all their runs together.
 ordered_json longest_of(const ordered_json& kernels, double time) {
   constexpr std::size_t kLongest = 10;
@@ -125,6 +135,7 @@ void explain_limits(const RunRecord& record, ordered_json& explanation) {
   explanation["communication"] =
       sums_by(explanation.value("transfers", ordered_json::array()), "class", time);
   if (record.find("step_time_s") != nullptr) explanation["modules"] = modules_of(kernels, time);
+  if (explanation.contains("critical_path")) add_path_shares(time, explanation["critical_path"]);
   explanation["longest"] = longest_of(kernels, time);
 }
 

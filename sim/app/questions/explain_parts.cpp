@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/app/questions/explain_parts.h"
@@ -70,6 +71,42 @@ void add_modules(const ordered_json& explanation, Answer& answer) {
   }
   answer.add("\n");
   answer.add(std::move(table));
+}
+
+/// Memory of the fullest rank by part of the model.
+void add_module_memory(const ordered_json& explanation, Answer& answer) {
+  const auto memory = explanation.find("memory_by_module");
+  if (memory == explanation.end() || memory->at("modules").empty()) return;
+  Table table({{"memory of a rank of pp " + memory->at("stage").dump()},
+               {"parameters", Align::kRight},
+               {"weights", Align::kRight},
+               {"gradients", Align::kRight},
+               {"optimizer", Align::kRight},
+               {"activations", Align::kRight}});
+  for (const ordered_json& row : memory->at("modules")) {
+    const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
+    table.add_row({row.at("module"), format_si(row.at("parameters"), ""), bytes("weights_bytes"),
+                   bytes("gradients_bytes"), bytes("optimizer_bytes"), bytes("activations_bytes")});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+/// What the end of the step waited for, back to its start: parts that add up to the step.
+void add_path(const ordered_json& explanation, Answer& answer) {
+  const auto path = explanation.find("critical_path");
+  if (path == explanation.end()) return;
+  for (const auto& [rows, key, title] :
+       {std::tuple("parts", "part", "critical path: what the step waits for"),
+        std::tuple("stages", "stage", "critical path by stage")}) {
+    Table table(
+        {{title}, {"operators", Align::kRight}, {"time", Align::kRight}, {"share", Align::kRight}});
+    for (const ordered_json& row : path->at(rows))
+      table.add_row({row.at(key), std::to_string(row.at("operators").get<std::uint64_t>()),
+                     format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
+    answer.add("\n");
+    answer.add(std::move(table));
+  }
 }
 
 void add_longest(const ordered_json& explanation, Answer& answer) {
@@ -278,6 +315,8 @@ Answer explanation_parts(const ordered_json& explanation, bool configuration) {
   add_shares(explanation, "classes", "class", "kernels by class", answer);
   add_shares(explanation, "communication", "class", "transfers, hidden or not", answer);
   add_modules(explanation, answer);
+  add_module_memory(explanation, answer);
+  add_path(explanation, answer);
   add_longest(explanation, answer);
   add_switches(explanation, answer);
   add_links(explanation.at("links"), answer);

@@ -8,6 +8,7 @@
 
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
+#include "tests/unit/workloads/example_models.h"
 #include "workloads/memory.h"
 
 namespace orrery {
@@ -17,15 +18,12 @@ using ::testing::HasSubstr;
 using namespace literals;
 
 LlmConfig model() {
-  LlmConfig model;
-  model.name = "small";
+  LlmConfig model = small_llama(8);
   model.hidden = 1024;
   model.vocabulary = 8192;
-  model.attention.heads = 8;
   model.attention.kv_heads = 8;
   model.attention.head_dim = 128;
   model.mlp.intermediate = 4096;
-  model.layers.resize(8);
   return model;
 }
 

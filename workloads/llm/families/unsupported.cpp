@@ -48,7 +48,7 @@ const std::map<std::string, std::string>& reasons() {
       {"rwkv", "recurrent layers (RWKV) are not modelled"},
       {"rwkv5", "recurrent layers (RWKV) are not modelled"},
       {"step3p7", "its configuration does not give the heads and gates of its sliding layers"},
-      {"t5", "an encoder and decoder, not a decoder-only language model"},
+      {"umt5", "biases of positions in every layer are not modelled"},
       {"zamba2", kStateSpace},
   };
   return table;

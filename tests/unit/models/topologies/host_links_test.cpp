@@ -46,6 +46,18 @@ TEST(HostLinks, OfDgxA100Are8ToFourSwitchesAnd4ToTheBoard) {
   EXPECT_EQ(network.topology().link_count(LinkKind::kHost), 2U * (8U + 4U));
 }
 
+TEST(HostLinks, AcceleratorsOfABoardShareItsMemory) {
+  SystemConfig system = hosted_a100();
+  EXPECT_THROW(host_route(FlowModel(system, 1), 0, HostEnd::kMemory, true), config::KeyError);
+  system.host.memory_bandwidth.value = 328_GBps;
+  const FlowModel network(system, 2);
+  const auto of = [&](int rank) { return host_route(network, rank, HostEnd::kMemory, true); };
+  EXPECT_EQ(of(0).size(), 1U);
+  EXPECT_EQ(of(0), of(7));
+  EXPECT_NE(of(0), of(8));
+  EXPECT_EQ(network.topology().bundles()[link(network, of(0).front())].capacity, 328_GBps);
+}
+
 TEST(HostLinks, TheWayBackIsTheSameBackwards) {
   const FlowModel network(hosted_a100(), 1);
   EXPECT_EQ(host_route(network, 0, HostEnd::kHost, false),

@@ -63,6 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
                     PublishedFile{"gpt_oss_20b", 20914757184, 4187440704},
                     PublishedFile{"gpt_oss_120b", 116829156672, 5711982912},
                     PublishedFile{"gpt2", 124439808, 124439808},
+                    PublishedFile{"t5_3b", 2851598336, 2851598336},
+                    PublishedFile{"flan_t5_xxl", 11135332352, 11135332352},
                     PublishedFile{"gemma_2_9b", 9241705984, 9241705984},
                     PublishedFile{"gemma_3_1b", 999885952, 999885952},
                     PublishedFile{"olmo_2_7b", 7298617344, 7298617344},

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/optimizer_config.h"
+
+namespace orrery {
+
+using config::between;
+
+const config::Schema<MuonConfig>& MuonConfig::schema() {
+  using M = MuonConfig;
+  static const auto schema =
+      config::Schema<M>("muon", "how Muon makes the momentum of each matrix orthogonal")
+          .optional("num_ns_steps", &M::num_ns_steps,
+                    "Newton-Schulz iterations, three products each (Megatron-Core: "
+                    "muon_num_ns_steps)",
+                    between(1, 100))
+          .optional("tp_mode", &M::tp_mode,
+                    "ranks that share a matrix gather it whole (duplicated), add up Gram matrices "
+                    "of their parts (distributed), or take their parts alone (blockwise; "
+                    "Megatron-Core: muon_tp_mode)");
+  return schema;
+}
+
+const config::Schema<OptimizerOffload>& OptimizerOffload::schema() {
+  using O = OptimizerOffload;
+  static const auto schema =
+      config::Schema<O>("optimizer_offload", "states of Adam in the memory of the host")
+          .optional("fraction", &O::fraction,
+                    "share of a rank's parameters that the host updates (Megatron-Core: "
+                    "optimizer_offload_fraction)",
+                    between(0, 1))
+          .optional("overlap", &O::overlap,
+                    "copies of gradients and weights beside the updates of other tensors "
+                    "(Megatron-Core: overlap_cpu_optimizer_d2h_h2d)")
+          .shorthand("fraction");
+  return schema;
+}
+
+}  // namespace orrery
