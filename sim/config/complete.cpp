@@ -133,9 +133,11 @@ class Completer {
     }
   }
 
-  /// A scalar that stands for a map with one key, as that map.
+  /// A scalar, or a list for a key that has one, that stands for a map with one key, as that map.
   static Node spelled_out(const Node& node, const Record& record) {
-    if (!node.is_scalar() || record.shorthand().empty()) return node;
+    if (record.shorthand().empty() || node.is_map() || node.is_null()) return node;
+    const bool is_list = record.find(record.shorthand())->type->kind == TypeKind::kList;
+    if (is_list != node.is_sequence()) return node;
     Node map = Node::map(node.origin());
     map.set(record.shorthand(), node, node.origin());
     return map;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/config/expression_terms.h"
+#include "sim/config/leaf.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
 #include "sim/units/unit_table.h"
@@ -127,6 +128,16 @@ class Binder {
     term.value = term.text;
   }
 
+  /// A word that a name never has is a slip.
+  bool may_be(const Term& word, const Term& name) {
+    const std::vector<std::string>& words = name.type.words;
+    if (word.kind != Term::Kind::kConstant || words.empty()) return true;
+    const std::string& text = std::get<std::string>(word.value);
+    if (std::find(words.begin(), words.end(), text) != words.end()) return true;
+    return error(word, "'" + name.text + "' is never '" + text + "', but one of " + joined(words),
+                 nearest_name(text, words));
+  }
+
   bool bind_binary(Term& term) {
     Term& a = term.of[0];
     Term& b = term.of[1];
@@ -144,7 +155,8 @@ class Binder {
     if (is_comparison(term.op)) {
       term.type.kind = Kind::kFlag;
       const bool equality = term.op == Operator::kEqual || term.op == Operator::kNotEqual;
-      return same(a, b, "compared") && (equality || require(a, Kind::kNumber, who));
+      if (!same(a, b, "compared") || !(equality || require(a, Kind::kNumber, who))) return false;
+      return may_be(a, b) && may_be(b, a);
     }
     if (!require(a, Kind::kNumber, who) || !require(b, Kind::kNumber, who)) return false;
     if (term.op == Operator::kMultiply) {

@@ -18,7 +18,8 @@ namespace orrery::config {
 struct ExpressionType {
   enum class Kind { kNumber, kFlag, kWord };
   Kind kind = Kind::kNumber;
-  Dimension dimension = {};  ///< dimension of a number
+  Dimension dimension = {};             ///< dimension of a number
+  std::vector<std::string> words = {};  ///< all that a word may be; empty: any
 };
 
 /// The value of a name: a number in SI base units, a flag, a word, or nothing where a thing has no

@@ -176,10 +176,11 @@ void require_experts(const LlmConfig& model, const TrainingConfig& c) {
   require(model.has_moe() || !routed, c.expert_routing ? "expert_routing" : "expert_capacity",
           "model '" + model.name + "' has no experts");
   if (!model.has_moe()) return;
-  require(model.moe.experts % c.parallel.ep == 0, "parallel.ep",
-          std::to_string(model.moe.experts) +
-              " experts do not divide by ep = " + std::to_string(c.parallel.ep),
-          divisors_near(model.moe.experts, c.parallel.ep));
+  if (model.moe.experts % c.parallel.ep != 0)
+    require(false, "parallel.ep",
+            std::to_string(model.moe.experts) +
+                " experts do not divide by ep = " + std::to_string(c.parallel.ep),
+            divisors_near(model.moe.experts, c.parallel.ep));
   if (c.expert_routing) {
     require_supported(*c.expert_routing, model, c.parallel.ep);
     require(c.expert_routing->redundant_experts == 0, "expert_routing.redundant_experts",

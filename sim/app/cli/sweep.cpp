@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <iostream>
 #include <optional>
 #include <set>
@@ -26,10 +25,10 @@ struct SweepArguments {
 
 /// @throws UsageError where no point at all can be: then the file is wrong, not a point
 void require_any(const SweepResults& results) {
-  const auto& records = results.records;
-  if (!std::all_of(records.begin(), records.end(), cannot_be)) return;
+  if (results.points == 0) throw UsageError("the rules of this sweep exclude all of its points");
+  if (results.impossible < results.points) return;
   std::set<std::string> reasons;
-  for (const RunRecord& record : records) reasons.insert(record.reason);
+  for (const PointResult& result : results.kept) reasons.insert(result.record.reason);
   std::string text = "no point of this sweep can be";
   for (const std::string& reason : reasons) text += "\n  " + reason;
   throw UsageError(text);
@@ -56,15 +55,17 @@ ExitCode SweepArguments::run() const {
   };
   std::optional<ResultStore> store;
   wait_for_store([&] { store.emplace(ResultStore::open(path)); }, options.store_locked);
-  Progress progress("points", sweep.points.size());
-  options.progress = [&progress](const std::string& name) { progress.step(name); };
+  Progress progress("points", static_cast<std::size_t>(sweep.places()));
+  options.progress = [&progress](std::uint64_t done, const std::string& name) {
+    progress.reach(static_cast<std::size_t>(done), name);
+  };
   const SweepResults results = run_sweep(sweep, *store, options);
   require_any(results);
   if (json) std::cerr << counts_of(results) << "\n";
   const SweepFiles files = {file, path};
   print_answer(json ? sweep_points(sweep, results, files) : sweep_report(sweep, results, files),
                json);
-  return results.failed > 0 ? ExitCode::kPartial : ExitCode::kOk;
+  return results.failed > 0 || !results.stopped.empty() ? ExitCode::kPartial : ExitCode::kOk;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/app/sweeps/plan_cursor.h"
 #include "sim/config/library.h"
 
 namespace orrery {
@@ -25,16 +26,15 @@ struct Row {
   std::vector<const SweepPoint*> points;
 };
 
-std::vector<Row> rows_of(const Sweep& sweep, const SweepResults& results, std::size_t case_index) {
+std::vector<Row> rows_of(const SweepResults& results, std::size_t case_index) {
   std::vector<Row> rows;
-  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
-    const SweepPoint& point = sweep.points[i];
-    if (point.case_index != case_index) continue;
+  for (const PointResult& result : results.kept) {
+    if (result.point.case_index != case_index) continue;
     auto row = rows.begin();
-    while (row != rows.end() && row->name != *point.name) ++row;
-    if (row == rows.end()) row = rows.insert(rows.end(), {*point.name, {}, {}});
-    row->records.push_back(&results.records[i]);
-    row->points.push_back(&point);
+    while (row != rows.end() && row->name != *result.point.name) ++row;
+    if (row == rows.end()) row = rows.insert(rows.end(), {*result.point.name, {}, {}});
+    row->records.push_back(&result.record);
+    row->points.push_back(&result.point);
   }
   return rows;
 }
@@ -135,10 +135,35 @@ void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std:
   answer.add(notes + "\n");
 }
 
+/// How many places of the plan each rule excludes, a line each.
+std::string excluded_lines(const Sweep& sweep, const SweepResults& results) {
+  std::string text;
+  for (std::size_t i = 0; i < results.excluded.size(); ++i)
+    for (std::size_t rule = 0; rule < results.excluded[i].size(); ++rule)
+      if (const std::uint64_t count = results.excluded[i][rule])
+        text += "excluded: " + std::to_string(count) + " by " + sweep.rules[i].where[rule].text +
+                (results.excluded.size() > 1 ? " (" + sweep.config.cases[i].name + ")" : "") + "\n";
+  return text;
+}
+
+nlohmann::ordered_json excluded_json(const Sweep& sweep, const SweepResults& results,
+                                     std::size_t case_index) {
+  nlohmann::ordered_json excluded = nlohmann::ordered_json::array();
+  for (std::size_t rule = 0; rule < results.excluded[case_index].size(); ++rule)
+    excluded.push_back({{"rule", sweep.rules[case_index].where[rule].text},
+                        {"places", results.excluded[case_index][rule]}});
+  return excluded;
+}
+
+/// An experiment of the sweep, to be asked for its table.
+std::shared_ptr<const Experiment> any_experiment(const Sweep& sweep) {
+  const PlanCursor first(sweep);
+  return first.group() != nullptr ? first.group()->base().experiment : first.whole().experiment;
+}
+
 /// What to try next with a sweep of this kind.
 std::string hints(const Sweep& sweep, const std::string& file, const std::string& store) {
-  const LoadedExperiment first = sweep.load(sweep.points.front());
-  const TableView view = first.experiment->table();
+  const TableView view = any_experiment(sweep)->table();
   const std::string& question = view.question;
   const auto asked = 2 + std::count(question.begin(), question.end(), ',');
   std::string text = "Every point is a row of " + store + ". Try:\n  sqlite3 -box " + store +
@@ -156,7 +181,7 @@ nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const Row& row : rows_of(sweep, results, i)) {
+    for (const Row& row : results.all_kept ? rows_of(results, i) : std::vector<Row>{}) {
       const RunRecord* chosen = choose(sweep.config.cases[i].choose, row.records);
       nlohmann::ordered_json points = nlohmann::ordered_json::array();
       for (const RunRecord* record : row.records) {
@@ -168,42 +193,46 @@ nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
            {"chosen", chosen != nullptr ? nlohmann::ordered_json(chosen->identity) : nullptr},
            {"points", std::move(points)}});
     }
-    cases.push_back({{"name", sweep.config.cases[i].name}, {"rows", std::move(rows)}});
+    cases.push_back({{"name", sweep.config.cases[i].name},
+                     {"excluded", excluded_json(sweep, results, i)},
+                     {"rows", std::move(rows)}});
   }
   return {{"schema", "orrery.sweep/1"},
           {"sweep", sweep.config.name},
           {"store", store},
-          {"points", results.records.size()},
+          {"points", results.points},
           {"failed", results.failed},
+          {"rows_are_listed", results.all_kept},
           {"cases", std::move(cases)}};
 }
 
 }  // namespace
 
 std::string counts_of(const SweepResults& results) {
-  std::string text = std::to_string(results.records.size()) +
+  std::string text = std::to_string(results.points) +
                      " points: " + std::to_string(results.from_store) + " read from the store, " +
                      std::to_string(results.simulated) + " simulated in " +
                      number("%.1f s", results.seconds);
-  const auto impossible = std::count_if(results.records.begin(), results.records.end(), cannot_be);
-  if (impossible > 0) text += ", " + std::to_string(impossible) + " that cannot be";
+  if (results.impossible > 0) text += ", " + std::to_string(results.impossible) + " that cannot be";
   if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
+  if (!results.stopped.empty()) text += "; stopped: " + results.stopped;
   return text;
 }
 
 Answer sweep_report(const Sweep& sweep, const SweepResults& results, const SweepFiles& files) {
   Answer answer;
-  for (std::size_t i = 0; i < sweep.config.cases.size(); ++i)
-    add_case(sweep, sweep.config.cases[i], rows_of(sweep, results, i), answer);
-  const LoadedExperiment first = sweep.load(sweep.points.front());
-  const std::string remark = first.experiment->table().remark;
-  answer.add(counts_of(results) + "\n" + remark + "p10 to p90: what the calibrations of" +
-             (remark.empty() ? " " : "\n") +
+  for (std::size_t i = 0; results.all_kept && i < sweep.config.cases.size(); ++i) {
+    const std::vector<Row> rows = rows_of(results, i);
+    if (!rows.empty()) add_case(sweep, sweep.config.cases[i], rows, answer);
+  }
+  const std::string remark = any_experiment(sweep)->table().remark;
+  answer.add(counts_of(results) + "\n" + excluded_lines(sweep, results) + remark +
+             "p10 to p90: what the calibrations of" + (remark.empty() ? " " : "\n") +
              "kernels and collectives leave open; '-' is a device without measurements, on "
              "datasheets and priors.\n");
-  for (const RunRecord& record : results.records) {
-    if (record.status == RunStatus::kFailed)
-      answer.add("failed: " + record.name + ": " + record.reason + "\n");
+  for (const PointResult& result : results.kept) {
+    if (result.record.status == RunStatus::kFailed)
+      answer.add("failed: " + result.record.name + ": " + result.record.reason + "\n");
   }
   answer.add(hints(sweep, files.sweep, files.store));
   return answer;

@@ -149,4 +149,11 @@ void check_choice(const ChooseConfig& choice, const config::Node& written,
     check_limits(choice.at_least, *written.find("at_least"), diagnostics);
 }
 
+void check_objectives(const config::Node& written, const std::vector<std::string>& paths,
+                      config::Diagnostics& diagnostics) {
+  for (const config::Node& objective : written.items())
+    for (const auto& entry : objective.entries())
+      check_name(entry.value.text(), entry.value, paths, diagnostics);
+}
+
 }  // namespace orrery

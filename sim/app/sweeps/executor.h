@@ -32,6 +32,7 @@ struct PointOutcome {
   std::size_t point = 0;
   std::variant<std::string, Failure> result;
   PointUse use = {};
+  bool died = false;  ///< the process ended: another try may go well
 };
 
 /// Runs points elsewhere than in this process. A crash costs the point that it happened in.

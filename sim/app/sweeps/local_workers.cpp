@@ -202,10 +202,12 @@ struct LocalWorkers::Worker {
   WorkerStderr said;
   std::vector<std::size_t> given;  ///< points without outcome yet, in order
   std::string received;            ///< the beginning of an outcome
+  bool late = false;               ///< ended because the point took longer than it may
 };
 
-LocalWorkers::LocalWorkers(std::size_t jobs, std::function<std::string(std::size_t)> work)
-    : jobs_(std::max<std::size_t>(1, jobs)), work_(std::move(work)) {}
+LocalWorkers::LocalWorkers(std::size_t jobs, std::function<std::string(std::size_t)> work,
+                           TimeLimit limit)
+    : jobs_(std::max<std::size_t>(1, jobs)), work_(std::move(work)), limit_(std::move(limit)) {}
 
 LocalWorkers::~LocalWorkers() { cancel(); }
 
@@ -276,13 +278,15 @@ std::vector<PointOutcome> LocalWorkers::poll() {
     start_workers();
     std::vector<pollfd> files;
     std::vector<Worker*> of;
+    int wait_ms = -1;
     for (const auto& worker : workers_) {
       if (worker->given.empty()) continue;
+      if (limit_) wait_ms = watch(*worker);
       files.push_back({worker->file, POLLIN, 0});
       of.push_back(worker.get());
     }
     if (files.empty()) return outcomes;
-    if (::poll(files.data(), files.size(), -1) < 0) {
+    if (::poll(files.data(), files.size(), wait_ms) < 0) {
       if (errno == EINTR) continue;
       fail("cannot wait for workers");
     }
@@ -316,6 +320,18 @@ void LocalWorkers::receive(Worker& worker, std::vector<PointOutcome>& outcomes) 
     }
   }
   worker.received.erase(0, worker.received.size() - rest.size());
+  if (worker.late && worker.given.empty()) bury(worker, outcomes);  // it was just in time
+}
+
+/// Ends a worker whose point takes longer than it may. @return ms until it is to be looked at again
+int LocalWorkers::watch(Worker& worker) {
+  constexpr int kLookAgain = 20;
+  const double limit_s = 1e-9 * static_cast<double>(limit_(worker.current.get()).count());
+  if (limit_s > 0 && !worker.late && worker.current.seconds_since_begin() > limit_s) {
+    worker.late = true;
+    ::kill(worker.process, SIGKILL);
+  }
+  return kLookAgain;
 }
 
 /// The point that a dead worker was on has failed; what it was given besides is done by another.
@@ -332,7 +348,8 @@ void LocalWorkers::bury(Worker& worker, std::vector<PointOutcome>& outcomes) {
   const std::size_t current = worker.current.get();
   for (const std::size_t point : worker.given) {
     if (point == current) {
-      outcomes.push_back({point, failure_of(status), use});
+      const Failure late{ExitCode::kResource, "the simulation took longer than point_timeout"};
+      outcomes.push_back({point, worker.late ? late : failure_of(status), use, true});
     } else {
       ranges_.push_front({point, point + 1});
     }
@@ -340,6 +357,7 @@ void LocalWorkers::bury(Worker& worker, std::vector<PointOutcome>& outcomes) {
   worker.given.clear();
   worker.process = 0;
   worker.file = -1;
+  worker.late = false;
 }
 
 void LocalWorkers::cancel() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -17,8 +18,13 @@ namespace orrery {
 /// dies.
 class LocalWorkers final : public Executor {
  public:
+  /// How long a point may take; 0: as long as it does.
+  using TimeLimit = std::function<std::chrono::nanoseconds(std::size_t point)>;
+
   /// @param work returns what becomes of a point, or throws; runs in the workers
-  LocalWorkers(std::size_t jobs, std::function<std::string(std::size_t point)> work);
+  /// @param limit a point that takes longer has failed, and its process is ended; null: none does
+  LocalWorkers(std::size_t jobs, std::function<std::string(std::size_t point)> work,
+               TimeLimit limit = nullptr);
   ~LocalWorkers() override;
 
   void submit(PointRange range) override;
@@ -34,10 +40,12 @@ class LocalWorkers final : public Executor {
   void feed(Worker& worker);
   void receive(Worker& worker, std::vector<PointOutcome>& outcomes);
   void bury(Worker& worker, std::vector<PointOutcome>& outcomes);
+  int watch(Worker& worker);
   std::size_t waiting() const;
 
   std::size_t jobs_;
   std::function<std::string(std::size_t)> work_;
+  TimeLimit limit_;
   std::deque<PointRange> ranges_;  ///< not given to a worker yet
   std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -7,6 +7,7 @@
 
 #include "sim/app/experiments/experiment_identity.h"
 #include "sim/app/experiments/simulate.h"
+#include "sim/config/leaf.h"
 #include "sim/config/leaf_value.h"
 #include "sim/config/relations.h"
 #include "sim/results/identity.h"
@@ -36,17 +37,18 @@ std::string mark(std::size_t path) { return "<value " + std::to_string(path) + "
 }  // namespace
 
 std::vector<std::string> PointGroup::replaceable(const LoadedExperiment& base,
-                                                 const PointSettings& settings) {
+                                                 const std::vector<std::string>& wanted,
+                                                 const SettingList& settings) {
   const std::vector<config::Leaf> leaves = base.leaves();
   std::vector<std::string> paths;
-  for (const config::Assignment* setting : settings) {
-    const config::Type* type = type_at(leaves, setting->path);
-    if (type != nullptr && is_plain(*type)) paths.push_back(setting->path);
+  for (const std::string& path : wanted) {
+    const config::Type* type = type_at(leaves, path);
+    if (type != nullptr && is_plain(*type)) paths.push_back(path);
   }
   // What is set above a path may come before or after it.
   std::erase_if(paths, [&](const std::string& path) {
-    return std::any_of(settings.begin(), settings.end(), [&](const config::Assignment* other) {
-      return path.starts_with(other->path + ".");
+    return std::any_of(settings.begin(), settings.end(), [&](const config::Assignment& other) {
+      return path.starts_with(other.path + ".");
     });
   });
   std::sort(paths.begin(), paths.end());
@@ -57,12 +59,15 @@ std::vector<std::string> PointGroup::replaceable(const LoadedExperiment& base,
 PointGroup::PointGroup(LoadedExperiment base, std::vector<std::string> replaceable)
     : base_(std::move(base)),
       paths_(std::move(replaceable)),
-      configuration_(configuration_of(base_)),
-      filled_(base_.node),
-      written_(base_.node) {
-  filled_.erase("system");
-  for (const std::string& path : paths_)
+      configuration_(configuration_of(base_)) {
+  const std::vector<config::Leaf> leaves = base_.leaves();
+  for (const std::string& path : paths_) {
+    types_.push_back(type_at(leaves, path));
+    const auto& parameters = configuration_->parameters;
+    of_base_.push_back(&*std::find_if(parameters.begin(), parameters.end(),
+                                      [&](const Parameter& p) { return p.path == path; }));
     if (base_.experiment->of_machines(path)) same_machine_ = false;
+  }
   make_template();
 }
 
@@ -86,59 +91,50 @@ void PointGroup::make_template() {
   texts_.push_back(rest.substr(end));
 }
 
-bool PointGroup::replaces(const std::string& path) const {
-  return std::binary_search(paths_.begin(), paths_.end(), path);
+std::optional<std::size_t> PointGroup::find(const std::string& path) const {
+  const auto found = std::lower_bound(paths_.begin(), paths_.end(), path);
+  if (found == paths_.end() || *found != path) return std::nullopt;
+  return static_cast<std::size_t>(found - paths_.begin());
 }
 
-void PointGroup::add(const config::Assignment& setting) {
-  const auto path = std::lower_bound(paths_.begin(), paths_.end(), setting.path);
-  if (path == paths_.end() || *path != setting.path) return;
-  const config::Type& type = *type_at(base_.leaves(), setting.path);
+PointValue PointGroup::value(const config::Assignment& setting) const {
+  const std::size_t path = find(setting.path).value();
+  const config::Type& type = *types_[path];
   config::Leaf leaf = config::leaf_of(setting.value, type, setting.path);
   const nlohmann::ordered_json json = config::canonical_leaf(setting.value, type);
-  values_[&setting] = {static_cast<std::size_t>(path - paths_.begin()),
-                       {{leaf.path, leaf.text, leaf.value, leaf.unit, leaf.origin}, json.dump()},
-                       canonical_json(json)};
+  return {path,
+          {{leaf.path, leaf.text, leaf.value, leaf.unit, leaf.origin}, json.dump()},
+          canonical_json(json),
+          config::parse_leaf(setting.value, type)};
 }
 
-std::vector<const PointGroup::Value*> PointGroup::values_of(const PointSettings& settings) const {
-  std::vector<const Value*> values(paths_.size());
-  for (const config::Assignment* setting : settings) {
-    const auto value = values_.find(setting);
-    if (value != values_.end()) values[value->second.path] = &value->second;
-  }
-  return values;
-}
-
-std::string PointGroup::identity(const PointSettings& settings) const {
-  const std::vector<const Value*> values = values_of(settings);
+std::string PointGroup::identity(const Values& values) const {
   std::string text;
   for (std::size_t i = 0; i < places_.size(); ++i)
     text.append(texts_[i]).append(values[places_[i]]->text);
   return sha256_hex(text.append(texts_.back()));
 }
 
-std::vector<Variation> PointGroup::varied(const PointSettings& settings) const {
+std::vector<Variation> PointGroup::varied(const Values& values) const {
   std::vector<Variation> varied;
-  for (const Value* value : values_of(settings)) {
-    const auto is_it = [&](const Parameter& p) {
-      return p.path == value->variation.parameter.path;
-    };
-    const auto of_base =
-        std::find_if(configuration_->parameters.begin(), configuration_->parameters.end(), is_it);
-    if (*of_base != value->variation.parameter) varied.push_back(value->variation);
-  }
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (*of_base_[i] != values[i]->variation.parameter) varied.push_back(values[i]->variation);
   return varied;
 }
 
-std::optional<LoadedExperiment> PointGroup::load(const PointSettings& settings) const {
+std::optional<LoadedExperiment> PointGroup::load(const SettingList& settings) const {
   if (!same_machine_) return std::nullopt;
+  if (filled_.is_null()) {
+    written_ = base_.node;
+    filled_ = base_.node;
+    filled_.erase("system");
+  }
   config::Diagnostics diagnostics;
   const config::Library& library = config::default_library();
-  for (const config::Assignment* setting : settings) {
-    if (!knows(*setting)) continue;
-    config::apply_override(filled_, *base_.record, *setting, diagnostics, library);
-    config::apply_override(written_, *base_.record, *setting, diagnostics, library);
+  for (const config::Assignment& setting : settings) {
+    if (!find(setting.path)) continue;
+    config::apply_override(filled_, *base_.record, setting, diagnostics, library);
+    config::apply_override(written_, *base_.record, setting, diagnostics, library);
   }
   LoadedExperiment loaded;
   loaded.record = base_.record;

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweeps/run_sweep.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "sim/app/experiments/table_columns.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/plan_cursor.h"
 #include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
@@ -52,20 +57,53 @@ TimedRecord run_point(const Sweep& sweep, const SweepPoint& point, TileStore& ti
   }
 }
 
+/// Points that are given to workers before the first of them are back.
+constexpr std::size_t kGivenAhead = 64;
+/// The plan is read for so long while workers wait to be heard.
+constexpr std::chrono::milliseconds kLongestReading{50};
+/// Points that failed or cannot be that are shown of a large sweep.
+constexpr std::size_t kMostShown = 20;
+
 /// One run of a sweep.
 class SweepRun {
  public:
   SweepRun(const Sweep& sweep, ResultStore& store, const SweepOptions& options)
-      : sweep_(sweep), store_(store), options_(options) {
-    results_.records.resize(sweep.points.size());
+      : sweep_(sweep), store_(store), options_(options), plan_(sweep), settled_(sweep) {
+    results_.all_kept = sweep.places() <= SweepResults::kMostKept;
+    for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
+      results_.excluded.emplace_back(sweep.rules[i].where.size());
+      limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
+      allowed_.push_back(limits_.back().failures_allowed(places_of(i)));
+      failed_.push_back(0);
+    }
   }
 
   SweepResults run() {
     const auto begin = Clock::now();
-    const std::vector<std::size_t> missing = look_up();
-    if (!missing.empty()) simulate(missing);
-    for (const RunRecord& record : results_.records)
-      if (record.status == RunStatus::kFailed) ++results_.failed;
+    std::vector<TileRow> known;
+    patiently([&] { known = store_.tiles(); });
+    TileStore tiles(known);
+    known.clear();
+    std::optional<PlanCursor> plan;  // of a worker: it is made there
+    LocalWorkers workers(
+        options_.jobs,
+        [&](std::size_t place) {
+          if (!plan) plan.emplace(sweep_);
+          plan->seek(place);
+          return to_bytes(run_point(sweep_, plan->point(), tiles));
+        },
+        time_limit());
+    workers_ = &workers;
+    for (;;) {
+      read_plan();
+      const auto outcomes = workers.poll();
+      if (outcomes.empty() && plan_.at_end()) break;
+      for (const PointOutcome& outcome : outcomes) settle(outcome);
+      if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
+      if (!results_.stopped.empty()) break;
+    }
+    save();
+    keep_in_order();
     results_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return std::move(results_);
   }
@@ -73,91 +111,163 @@ class SweepRun {
  private:
   void patiently(const std::function<void()>& work) { wait_for_store(work, options_.store_locked); }
 
-  /// Reads what the store has; gives the points that are to be simulated.
-  std::vector<std::size_t> look_up() {
-    std::vector<std::size_t> missing;
-    for (std::size_t i = 0; i < sweep_.points.size(); ++i) {
-      const SweepPoint& point = sweep_.points[i];
-      const auto known = sweep_.impossible.find(i);
-      std::optional<RunRecord> stored;
-      if (known == sweep_.impossible.end())
-        patiently([&] { stored = store_.find(point.identity); });
-      if (known != sweep_.impossible.end()) {
-        RunRecord record =
-            without_result(i, RunStatus::kInfeasible, impossible(known->second.contradiction));
-        record.base = known->second.configuration;
-        record.experiment = record.base->canonical->at("experiment").get<std::string>();
-        set(i, std::move(record));
-      } else if (stored && stored->status != RunStatus::kFailed) {
-        ++results_.from_store;
-        stored->name = *point.name;
-        set(i, std::move(*stored));
-      } else {
-        missing.push_back(i);
-      }
-    }
-    return missing;
+  std::uint64_t places_of(std::uint32_t case_index) const {
+    std::uint64_t places = 0;
+    for (const PlanBlock& block : sweep_.blocks)
+      if (sweep_.rows[block.row].case_index == case_index) places += block.size;
+    return places;
   }
 
-  void simulate(const std::vector<std::size_t>& missing) {
-    std::vector<TileRow> known;
-    patiently([&] { known = store_.tiles(); });
-    TileStore tiles(known);
-    known.clear();
-    LocalWorkers workers(options_.jobs, [&](std::size_t place) {
-      return to_bytes(run_point(sweep_, sweep_.points[missing[place]], tiles));
+  /// None where no case has one.
+  LocalWorkers::TimeLimit time_limit() const {
+    const bool any = std::any_of(limits_.begin(), limits_.end(), [](const LimitsConfig& limits) {
+      return limits.point_timeout.base() > 0;
     });
-    workers.submit({0, missing.size()});
-    for (auto outcomes = workers.poll(); !outcomes.empty(); outcomes = workers.poll()) {
-      for (PointOutcome& outcome : outcomes) take(missing[outcome.point], outcome);
-      if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
-    }
-    save();
+    if (!any) return nullptr;
+    return [this](std::size_t place) {
+      const auto after = std::upper_bound(
+          sweep_.blocks.begin(), sweep_.blocks.end(), place,
+          [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
+      const std::uint32_t index = sweep_.rows[std::prev(after)->row].case_index;
+      return std::chrono::nanoseconds(
+          static_cast<std::int64_t>(limits_[index].point_timeout.base() * 1e9));
+    };
   }
 
-  RunRecord without_result(std::size_t i, RunStatus status, std::string reason) const {
+  /// Gives the workers what they have to do for a while, and settles what need not run.
+  void read_plan() {
+    const auto begin = Clock::now();
+    PointRange range;
+    for (; !plan_.at_end() && given_ < kGivenAhead * options_.jobs; plan_.next()) {
+      if (given_ > 0 && Clock::now() - begin > kLongestReading) break;
+      if (plan_.kind() != PlaceKind::kPoint) {
+        if (plan_.kind() == PlaceKind::kExcluded)
+          results_.excluded[plan_.case_index()][plan_.rule()] += plan_.covers();
+        done_ += plan_.covers();
+        continue;
+      }
+      ++results_.points;
+      if (settle_known()) continue;
+      const auto place = static_cast<std::size_t>(plan_.place());
+      if (range.last != place) {
+        workers_->submit(range);
+        range = {place, place};
+      }
+      ++range.last;
+      ++given_;
+    }
+    workers_->submit(range);
+  }
+
+  /// What the store has of the present point, or why it cannot be. @return false: it is to be run
+  bool settle_known() {
+    const std::string identity = plan_.identity();
+    if (identity.empty()) {
+      RunRecord record =
+          without_result(plan_, RunStatus::kInfeasible, impossible(plan_.whole().contradiction));
+      finish(plan_, std::move(record));
+      return true;
+    }
+    std::optional<RunStatus> status;
+    patiently([&] { status = store_.status(identity); });
+    if (!status || *status == RunStatus::kFailed) return false;
+    ++results_.from_store;
+    if (!results_.all_kept) {
+      ++done_;
+      return true;
+    }
+    std::optional<RunRecord> stored;
+    patiently([&] { stored = store_.find(identity); });
+    stored->name = plan_.row().name;
+    finish(plan_, std::move(*stored));
+    return true;
+  }
+
+  static RunRecord without_result(const PlanCursor& at, RunStatus status, std::string reason) {
     RunRecord record;
-    record.name = *sweep_.points[i].name;
+    record.name = at.row().name;
     record.status = status;
     record.reason = std::move(reason);
+    describe(at, record);
     return record;
   }
 
-  void take(std::size_t i, const PointOutcome& outcome) {
-    const auto& result = outcome.result;
-    const SweepPoint& point = sweep_.points[i];
-    const PointGroup& group = *sweep_.groups[point.group];
-    const auto* failure = std::get_if<Failure>(&result);
+  /// What a record has of the point beside its result.
+  static void describe(const PlanCursor& at, RunRecord& record) {
+    if (at.group() != nullptr) {
+      record.base = at.group()->configuration();
+      record.varied = at.group()->varied(at.values());
+      record.experiment = at.group()->kind();
+    } else {
+      record.base = configuration_of(at.whole());
+      record.experiment = at.whole().experiment->kind;
+    }
+  }
+
+  void settle(const PointOutcome& outcome) {
+    settled_.seek(outcome.point);
+    const LimitsConfig& limits = limits_[settled_.case_index()];
+    if (outcome.died && tries_[outcome.point]++ < limits.retries)
+      return workers_->submit({outcome.point, outcome.point + 1});
+    tries_.erase(outcome.point);
+    --given_;
+    const auto* failure = std::get_if<Failure>(&outcome.result);
     const bool cannot = failure != nullptr && failure->code == ExitCode::kUsage;
     TimedRecord run;
     if (failure == nullptr) {
-      run = timed_record(std::get<std::string>(result));
+      run = timed_record(std::get<std::string>(outcome.result));
+      describe(settled_, run.record);
     } else if (cannot) {
-      run.record = without_result(i, RunStatus::kInfeasible, impossible(failure->message));
+      return finish(settled_,
+                    without_result(settled_, RunStatus::kInfeasible, impossible(failure->message)));
     } else {
-      run.record = without_result(i, RunStatus::kFailed, failure->message);
+      run.record = without_result(settled_, RunStatus::kFailed, failure->message);
       run.times = times_now();
       run.times.exit_code = static_cast<int>(failure->code);
       run.times.wall_s = outcome.use.wall_s;
+      count_failure();
     }
     run.times.signal = outcome.use.signal;
     run.times.user_s = outcome.use.user_s;
     run.times.system_s = outcome.use.system_s;
     run.times.peak_bytes = outcome.use.peak_bytes;
     run.times.stderr_tail = outcome.use.stderr_tail;
-    run.record.base = group.configuration();
-    run.record.varied = group.varied(point.settings);
-    run.record.experiment = group.kind();
-    if (cannot) return set(i, std::move(run.record));
-    run.record.identity = point.identity;
+    run.record.identity = settled_.identity();
     ++results_.simulated;
-    set(i, std::move(run.record));
-    unsaved_.push_back({i, std::move(run.times), std::move(run.tiles)});
+    unsaved_.push_back(run);
+    finish(settled_, std::move(run.record));
   }
 
-  void set(std::size_t i, RunRecord record) {
-    results_.records[i] = std::move(record);
-    if (options_.progress) options_.progress(*sweep_.points[i].name);
+  void count_failure() {
+    const std::uint32_t index = settled_.case_index();
+    const auto allowed = allowed_[index];
+    if (++failed_[index] > allowed.value_or(~std::uint64_t{0}))
+      results_.stopped = std::to_string(failed_[index]) + " points of '" +
+                         sweep_.config.cases[index].name + "' failed, max_failures is " +
+                         limits_[index].max_failures;
+  }
+
+  /// Counts a point, and keeps it where it is shown.
+  void finish(const PlanCursor& at, RunRecord record) {
+    ++done_;
+    if (options_.progress) options_.progress(done_, record.name);
+    const bool failed = record.status == RunStatus::kFailed;
+    const bool cannot = cannot_be(record);
+    if (failed) ++results_.failed;
+    if (cannot) ++results_.impossible;
+    const bool shown =
+        (failed && results_.failed <= kMostShown) || (cannot && results_.impossible <= kMostShown);
+    if (!results_.all_kept && !shown) return;
+    SweepPoint point = at.point();
+    point.identity = record.identity;
+    results_.kept.push_back({std::move(point), std::move(record)});
+  }
+
+  void keep_in_order() {
+    std::sort(
+        results_.kept.begin(), results_.kept.end(),
+        [](const PointResult& a, const PointResult& b) { return a.point.place < b.point.place; });
+    for (PointResult& kept : results_.kept) kept.record.name = *kept.point.name;
   }
 
   void save() {
@@ -165,24 +275,26 @@ class SweepRun {
     if (unsaved_.empty()) return;
     patiently([&] {
       ResultStore::Batch batch = store_.begin();
-      for (const Unsaved& done : unsaved_)
-        batch.save(results_.records[done.point], done.times, done.tiles);
+      for (const TimedRecord& done : unsaved_) batch.save(done.record, done.times, done.tiles);
       batch.commit();
     });
     unsaved_.clear();
   }
 
-  struct Unsaved {
-    std::size_t point;
-    RunTimes times;
-    std::vector<TileRow> tiles;
-  };
-
   const Sweep& sweep_;
   ResultStore& store_;
   const SweepOptions& options_;
+  PlanCursor plan_;     ///< what is to be given to workers
+  PlanCursor settled_;  ///< points that are back
+  LocalWorkers* workers_ = nullptr;
+  std::vector<LimitsConfig> limits_;  ///< limits by case
+  std::vector<std::optional<std::uint64_t>> allowed_;
+  std::vector<std::uint64_t> failed_;
+  std::map<std::size_t, int> tries_;  ///< tries of points whose process died
+  std::size_t given_ = 0;             ///< points that workers have
+  std::uint64_t done_ = 0;            ///< places that are settled
   SweepResults results_;
-  std::vector<Unsaved> unsaved_;
+  std::vector<TimedRecord> unsaved_;
   Clock::time_point saved_ = Clock::now();
 };
 

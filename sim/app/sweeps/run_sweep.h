@@ -2,22 +2,39 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/sweep_config.h"
+#include "sim/app/sweeps/sweep.h"
 #include "sim/results/run_record.h"
 #include "sim/store/result_store.h"
 
 namespace orrery {
 
-/// What a sweep found; records in the order of its points.
+/// A point with what became of it.
+struct PointResult {
+  SweepPoint point;
+  RunRecord record;
+};
+
+/// What a sweep found.
 struct SweepResults {
-  std::vector<RunRecord> records;
-  std::size_t from_store = 0;
-  std::size_t simulated = 0;
-  std::size_t failed = 0;
+  /// Points that a table of a sweep shows; of larger sweeps the store is asked.
+  static constexpr std::uint64_t kMostKept = 5000;
+
+  /// In the order of the plan. Of plans of more places: the first that failed and could not be.
+  std::vector<PointResult> kept;
+  bool all_kept = true;
+  std::uint64_t points = 0;  ///< those below, excluded ones left out
+  std::uint64_t from_store = 0;
+  std::uint64_t simulated = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t impossible = 0;
+  /// Places that each rule of `where` excludes, by case.
+  std::vector<std::vector<std::uint64_t>> excluded;
+  std::string stopped;  ///< why points are left; empty: none are
   double seconds = 0;
 };
 
@@ -25,15 +42,17 @@ struct SweepResults {
 bool cannot_be(const RunRecord& record);
 
 struct SweepOptions {
-  std::size_t jobs = 1;                              ///< processes that simulate
-  std::function<void(const std::string&)> progress;  ///< called with the name of a point
+  std::size_t jobs = 1;  ///< processes that simulate
+  /// Called with how many places of the plan are done, and the name of the last point.
+  std::function<void(std::uint64_t done, const std::string& name)> progress;
   std::function<void(const std::string&)>
       store_locked;  ///< called once where a store is waited for
 };
 
 /// Simulates the points that the store does not have and saves them, failures too, which are tried
-/// again. Only this process writes, many points in one transaction. What cannot be is not stored,
-/// because it costs nothing to find out again. The same results for any number of processes.
+/// again. The plan is read while points run: the first runs at once, whatever its length. Only this
+/// process writes, many points in one transaction. What cannot be is not stored, because it costs
+/// nothing to find out again. The same results for any number of processes.
 /// @throws StoreError, DeterminismError, ResourceError
 SweepResults run_sweep(const Sweep& sweep, ResultStore& store, const SweepOptions& options);
 

@@ -1,25 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweeps/sweep_config.h"
 
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <utility>
+#include <cmath>
 
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/settings.h"
-#include "sim/app/sweeps/expand.h"
-#include "sim/config/load.h"
-#include "sim/config/output.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 
+using config::at_least;
+using config::between;
 using config::Schema;
+
+const Schema<RangeConfig>& RangeConfig::schema() {
+  static const auto schema =
+      Schema<RangeConfig>("range", "numbers at equal distances, with their unit")
+          .required("from", &RangeConfig::from, "first value, such as 64 or 1 TB/s")
+          .required("to", &RangeConfig::to, "largest value; it is one where a step ends there")
+          .required("step", &RangeConfig::step, "distance of two values");
+  return schema;
+}
+
+const Schema<LogRangeConfig>& LogRangeConfig::schema() {
+  static const auto schema =
+      Schema<LogRangeConfig>("logrange", "numbers at equal ratios, with their unit")
+          .required("from", &LogRangeConfig::from, "first value, above 0")
+          .required("to", &LogRangeConfig::to, "largest value")
+          .optional("factor", &LogRangeConfig::factor, "ratio of two values, above 1", at_least(0))
+          .optional("count", &LogRangeConfig::count, "number of values, both ends included",
+                    between(0, 1e5))
+          .check(
+              "a logrange has either a factor above 1 or a count of at least 2",
+              [](const LogRangeConfig& l) { return (l.factor > 1) != (l.count > 1); }, "factor");
+  return schema;
+}
+
+const Schema<AxisConfig>& AxisConfig::schema() {
+  static const auto schema =
+      Schema<AxisConfig>("axis", "values of one key: a list, or a map that says how to make them")
+          .optional("values", &AxisConfig::values, "values as they are")
+          .optional("range", &AxisConfig::range, "numbers at equal distances")
+          .optional("logrange", &AxisConfig::logrange, "numbers at equal ratios")
+          .optional("csv", &AxisConfig::csv, "CSV file with the values")
+          .optional("column", &AxisConfig::column, "name of the column of the CSV file")
+          .shorthand("values");
+  return schema;
+}
+
+const Schema<DrawConfig>& DrawConfig::schema() {
+  static const auto schema =
+      Schema<DrawConfig>("draw", "where drawn values lie: min and max, or values")
+          .optional("min", &DrawConfig::min, "smallest value, with its unit")
+          .optional("max", &DrawConfig::max, "largest value, with its unit")
+          .optional("log", &DrawConfig::log, "whether values are even in their logarithm")
+          .optional("values", &DrawConfig::values, "values, each as likely as the others")
+          .shorthand("values")
+          .check(
+              "give min and max, or values",
+              [](const DrawConfig& d) {
+                return d.values.empty() ? !d.min.empty() && !d.max.empty()
+                                        : d.min.empty() && d.max.empty();
+              },
+              "min");
+  return schema;
+}
+
+const Schema<RandomConfig>& RandomConfig::schema() {
+  static const auto schema =
+      Schema<RandomConfig>("random", "an axis of points that are drawn, by the seed of the sweep")
+          .required("n", &RandomConfig::n, "number of points", between(1, 1e12))
+          .optional("sampler", &RandomConfig::sampler,
+                    "sobol (low discrepancy: any first part is spread evenly), lhs (Latin "
+                    "hypercube: each of n strata of each key once), or uniform (independent)")
+          .required("space", &RandomConfig::space, "path: {min, max, log} or {values: [...]}");
+  return schema;
+}
 
 const Schema<AxesConfig>& AxesConfig::schema() {
   static const auto schema =
       Schema<AxesConfig>("axes", "points of a case")
-          .optional("grid", &AxesConfig::grid, "path: [values]; all combinations")
-          .optional("list", &AxesConfig::list, "explicit points: {path: value, ...}");
+          .optional("grid", &AxesConfig::grid, "path: values; all combinations, last key fastest")
+          .optional("zip", &AxesConfig::zip,
+                    "axes of several keys that move together: {path: values, ...} of equal length")
+          .optional("random", &AxesConfig::random, "axis of drawn points, crossed with the others")
+          .optional("list", &AxesConfig::list,
+                    "explicit points, appended: {path: value, ...}, or {csv: FILE} for one a row");
+  return schema;
+}
+
+const Schema<WhenConfig>& WhenConfig::schema() {
+  static const auto schema =
+      Schema<WhenConfig>("when", "axes that points have for which a condition holds")
+          .required("if", &WhenConfig::condition, "condition, such as model.is_moe")
+          .optional("grid", &WhenConfig::grid, "path: values; all combinations")
+          .optional("zip", &WhenConfig::zip, "axes of several keys that move together");
+  return schema;
+}
+
+const Schema<ObjectiveConfig>& ObjectiveConfig::schema() {
+  static const auto schema =
+      Schema<ObjectiveConfig>("objective", "what is sought, as large or as small as can be")
+          .optional("maximize", &ObjectiveConfig::maximize, "metric or configuration path")
+          .optional("minimize", &ObjectiveConfig::minimize, "metric or configuration path")
+          .check(
+              "an objective has either maximize or minimize",
+              [](const ObjectiveConfig& o) { return o.maximize.empty() != o.minimize.empty(); },
+              "maximize");
+  return schema;
+}
+
+namespace {
+
+/// Reads "20" and "5%". @return false: it is neither
+bool read_failures(const std::string& text, double& number, bool& percent) {
+  percent = text.ends_with('%');
+  try {
+    number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
+  } catch (const UnitError&) {
+    return false;
+  }
+  return number >= 0 && (percent ? number <= 100 : number == std::floor(number));
+}
+
+bool failures_hold(const LimitsConfig& limits) {
+  double number = 0;
+  bool percent = false;
+  return limits.max_failures.empty() || read_failures(limits.max_failures, number, percent);
+}
+
+/// The keys of SweepSpaceConfig.
+template <class T>
+Schema<T> with_space(Schema<T> schema) {
+  using S = SweepSpaceConfig;
+  schema.optional("axes", static_cast<AxesConfig T::*>(&S::axes), "points of every row")
+      .optional("when", static_cast<std::vector<WhenConfig> T::*>(&S::when),
+                "axes that only some points have")
+      .optional("where", static_cast<std::vector<std::string> T::*>(&S::where),
+                "conditions that points must keep, such as parallel.tp <= 8 or memory.fits")
+      .optional("objectives", static_cast<std::vector<ObjectiveConfig> T::*>(&S::objectives),
+                "what is sought: {maximize: METRIC}, {minimize: METRIC}")
+      .optional("limits", static_cast<std::optional<LimitsConfig> T::*>(&S::limits),
+                "what points and runs may take")
+      .optional("seed", static_cast<std::optional<std::int64_t> T::*>(&S::seed),
+                "seed of drawn points; 0 where none is given", at_least(0))
+      .optional("tags", static_cast<std::vector<std::string> T::*>(&S::tags), "words to find it by")
+      .optional("notes", static_cast<std::string T::*>(&S::notes), "remarks for people");
+  return schema;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> LimitsConfig::failures_allowed(std::uint64_t points) const {
+  double number = 0;
+  bool percent = false;
+  if (max_failures.empty() || !read_failures(max_failures, number, percent)) return std::nullopt;
+  const double most = percent ? number / 100 * static_cast<double>(points) : number;
+  return static_cast<std::uint64_t>(most);
+}
+
+const Schema<LimitsConfig>& LimitsConfig::schema() {
+  static const auto schema =
+      Schema<LimitsConfig>("limits", "what points and runs may take; without a limit all they want")
+          .optional("point_timeout", &LimitsConfig::point_timeout,
+                    "time of one point, after which it has failed")
+          .optional("point_memory", &LimitsConfig::point_memory,
+                    "memory of the process that simulates a point")
+          .optional("retries", &LimitsConfig::retries,
+                    "further tries of a point whose process died", between(0, 100))
+          .optional("max_failures", &LimitsConfig::max_failures,
+                    "failed points that end the run: a number, or a share such as 5%")
+          .check("max_failures is a whole number or a share, such as 20 or 5%", failures_hold,
+                 "max_failures");
   return schema;
 }
 
@@ -38,141 +188,21 @@ const Schema<ChooseConfig>& ChooseConfig::schema() {
 }
 
 const Schema<SweepCaseConfig>& SweepCaseConfig::schema() {
-  static const auto schema =
+  static const auto schema = with_space(
       Schema<SweepCaseConfig>("case", "one comparison of a sweep")
           .required("name", &SweepCaseConfig::name, "title of its table")
           .required("base", &SweepCaseConfig::base, "an experiment: path or inline")
           .optional("variants", &SweepCaseConfig::variants, "rows: {name: ..., path: value, ...}")
-          .optional("axes", &SweepCaseConfig::axes, "points of every row")
-          .optional("choose", &SweepCaseConfig::choose, "which point of a row the table shows");
+          .optional("choose", &SweepCaseConfig::choose, "which point of a row the table shows"));
   return schema;
 }
 
 const Schema<SweepConfig>& SweepConfig::schema() {
-  static const auto schema =
+  static const auto schema = with_space(
       Schema<SweepConfig>("sweep", "a design-space exploration into one store")
           .named("sweep", &SweepConfig::name)
-          .required("cases", &SweepConfig::cases, "comparisons, in the order of the tables");
+          .required("cases", &SweepConfig::cases, "comparisons, in the order of the tables"));
   return schema;
 }
-
-namespace {
-
-/// A list without items leaves a case without points, which nobody means.
-void check_axes(const config::Node& described, config::Diagnostics& diagnostics) {
-  const config::Node* axes = described.find("axes");
-  if (axes == nullptr) return;
-  const config::Node* grid = axes->find("grid");
-  const config::Node* list = axes->find("list");
-  const auto complain = [&diagnostics](const config::Node& empty, const std::string& what) {
-    diagnostics.error(empty.where(), empty.length(), what + " has no values: there is no point");
-  };
-  if (list != nullptr && list->items().empty()) complain(*list, "'list'");
-  if (grid == nullptr) return;
-  for (const auto& axis : grid->entries())
-    if (axis.value.items().empty()) complain(axis.value, "the axis '" + axis.key + "'");
-}
-
-/// What the points of a case can be optimised for beside metrics.
-std::vector<std::string> paths_of(const Sweep& sweep, std::size_t case_index) {
-  std::vector<std::string> paths;
-  for (const SweepPoint& point : sweep.points) {
-    if (point.case_index != case_index || point.group == SweepPoint::kNoGroup) continue;
-    for (const Parameter& parameter : sweep.groups[point.group]->configuration()->parameters)
-      paths.push_back(parameter.path);
-    break;  // keys of variants differ in their values
-  }
-  return paths;
-}
-
-/// @throws config::ConfigError where no point at all can be: then the file is wrong, not a point
-void require_any(const Sweep& sweep) {
-  if (sweep.impossible.size() < sweep.points.size()) return;
-  std::string errors;
-  for (const auto& [index, point] : sweep.impossible)
-    if (errors.find(point.contradiction) == std::string::npos) errors += point.contradiction;
-  throw config::ConfigError(errors.empty() ? "error: the sweep has no cases" : errors,
-                            {config::Diagnostic{}});
-}
-
-}  // namespace
-
-LoadedExperiment Sweep::load_whole(const SweepPoint& point) const {
-  SettingList list;
-  list.reserve(point.settings.size());
-  for (const config::Assignment* setting : point.settings) list.push_back(*setting);
-  config::Diagnostics diagnostics = texts;
-  const config::Node& described = node.find("cases")->items()[point.case_index];
-  LoadedExperiment loaded =
-      load_point_with_settings(*described.find("base"), list, path, diagnostics, library);
-  loaded.experiment->name = *point.name;
-  return loaded;
-}
-
-LoadedExperiment Sweep::load(const SweepPoint& point) const {
-  if (point.group == SweepPoint::kNoGroup) return load_whole(point);
-  std::optional<LoadedExperiment> loaded = groups[point.group]->load(point.settings);
-  if (!loaded) return load_whole(point);
-  loaded->identity = point.identity;
-  loaded->experiment->name = *point.name;
-  return std::move(*loaded);
-}
-
-std::string Sweep::axes(const SweepPoint& point) {
-  std::string text;
-  for (std::size_t i = point.of_variant; i < point.settings.size(); ++i) {
-    const config::Assignment& setting = *point.settings[i];
-    if (!setting.value.is_scalar()) continue;
-    const std::string key = setting.path.substr(setting.path.rfind('.') + 1);
-    text += (text.empty() ? "" : ", ") + key + " " + setting.value.text();
-  }
-  return text;
-}
-
-Sweep load_sweep(const std::string& path, const config::Library& library) {
-  config::Diagnostics diagnostics;
-  config::Node node = config::load_file(path, diagnostics, library);
-  diagnostics.throw_if_errors();
-  Sweep sweep{.config = {},
-              .path = path,
-              .node = std::move(node),
-              .texts = diagnostics,
-              .library = library,
-              .names = {},
-              .settings = {},
-              .groups = {},
-              .points = {},
-              .impossible = {}};
-  sweep.config = config::read<SweepConfig>(sweep.node, diagnostics, library);
-  diagnostics.throw_if_errors();
-  const config::Node& cases = *sweep.node.find("cases");
-  for (const config::Node& described : cases.items()) check_axes(described, diagnostics);
-  diagnostics.throw_if_errors();
-  expand(sweep);
-  require_any(sweep);
-  for (std::size_t index = 0; index < sweep.config.cases.size(); ++index) {
-    const config::Node* choice = cases.items()[index].find("choose");
-    if (choice != nullptr)
-      check_choice(sweep.config.cases[index].choose, *choice, paths_of(sweep, index), diagnostics);
-  }
-  diagnostics.throw_if_errors();
-  return sweep;
-}
-
-namespace {
-
-const RegisterFileKind registered_sweep(
-    "sweep", {"a sweep",
-              "sweep run",
-              {"sweep"},
-              [](const config::Node& own) { return own.find("sweep") != nullptr ? 60 : 0; },
-              [](const std::string& path) {
-                load_sweep(path);
-                return std::string();
-              },
-              {},
-              [] { return config::json_schema(SweepConfig::schema().record()); }});
-
-}  // namespace
 
 }  // namespace orrery

@@ -2,26 +2,110 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/sweeps/point_group.h"
-#include "sim/config/library.h"
+#include "sim/config/file_path.h"
+#include "sim/config/node.h"
 #include "sim/config/schema.h"
 #include "sim/results/run_record.h"
+#include "sim/units/units.h"
 
 namespace orrery {
 
-/// Points of a case: the cross product of `grid`, then those of `list`. Keys are dotted paths of
-/// the experiment.
+/// Numbers from `from` to `to`, both included, `step` apart; with their units.
+struct RangeConfig {
+  std::string from, to, step;
+  static const config::Schema<RangeConfig>& schema();
+};
+
+/// Numbers from `from` up to `to`, each `factor` times the one before, or `count` of them.
+struct LogRangeConfig {
+  std::string from, to;
+  double factor = 0;       ///< 0: by count
+  std::int64_t count = 0;  ///< 0: by factor
+  static const config::Schema<LogRangeConfig>& schema();
+};
+
+/// The values of one axis: listed, or made in one of these ways.
+struct AxisConfig {
+  std::vector<config::Node> values;
+  std::optional<RangeConfig> range;
+  std::optional<LogRangeConfig> logrange;
+  FilePath csv;
+  std::string column;  ///< column of the CSV file
+  static const config::Schema<AxisConfig>& schema();
+};
+
+enum class Sampler { kSobol, kLatinHypercube, kUniform };
+
+/// Where a drawn value lies: between two numbers, or one of some values.
+struct DrawConfig {
+  std::string min, max;
+  bool log = false;  ///< evenly in the logarithm
+  std::vector<config::Node> values;
+  static const config::Schema<DrawConfig>& schema();
+};
+
+/// An axis of `n` drawn points.
+struct RandomConfig {
+  std::int64_t n = 0;
+  Sampler sampler = Sampler::kSobol;
+  std::map<std::string, DrawConfig> space;
+  static const config::Schema<RandomConfig>& schema();
+};
+
+/// Points of a case: the cross product of `grid`, `zip` and `random`, then those of `list`. Keys
+/// are dotted paths of the experiment.
 struct AxesConfig {
-  std::map<std::string, std::vector<config::Node>> grid;
+  std::map<std::string, AxisConfig> grid;
+  std::vector<std::map<std::string, AxisConfig>> zip;
+  std::optional<RandomConfig> random;
   std::vector<std::map<std::string, config::Node>> list;
   static const config::Schema<AxesConfig>& schema();
+};
+
+/// Axes that only points have for which a condition holds.
+struct WhenConfig {
+  std::string condition;
+  std::map<std::string, AxisConfig> grid;
+  std::vector<std::map<std::string, AxisConfig>> zip;
+  static const config::Schema<WhenConfig>& schema();
+};
+
+/// What is sought in a sweep: a metric, or a path of the configuration, as large or as small as can
+/// be. One of the two is given.
+struct ObjectiveConfig {
+  std::string maximize;
+  std::string minimize;
+  const std::string& name() const { return maximize.empty() ? minimize : maximize; }
+  static const config::Schema<ObjectiveConfig>& schema();
+};
+
+/// What points and runs may take; 0: as much as they do.
+struct LimitsConfig {
+  Seconds point_timeout;     ///< time of one point
+  Bytes point_memory;        ///< memory of the process that simulates one point
+  int retries = 0;           ///< further tries of a point whose process died
+  std::string max_failures;  ///< failed points that end the run: "20", "5%"; empty: none do
+  /// How many points may fail of so many; none: all.
+  std::optional<std::uint64_t> failures_allowed(std::uint64_t points) const;
+  static const config::Schema<LimitsConfig>& schema();
+};
+
+/// What a file has for all of its cases, and each case for itself: axes, conditions, tags and notes
+/// add up; objectives, limits and the seed of a case stand in the place of those of the file.
+struct SweepSpaceConfig {
+  AxesConfig axes;
+  std::vector<WhenConfig> when;
+  std::vector<std::string> where;
+  std::vector<ObjectiveConfig> objectives;
+  std::optional<LimitsConfig> limits;
+  std::optional<std::int64_t> seed;
+  std::vector<std::string> tags;
+  std::string notes;
 };
 
 /// Which point of those with one name the table shows; without maximize and minimize all that keep
@@ -37,66 +121,30 @@ struct ChooseConfig {
 
 /// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the
 /// axes. A variant may have a `name`; variants of the same name are one row.
-struct SweepCaseConfig {
+struct SweepCaseConfig : SweepSpaceConfig {
   std::string name;
   config::Node base;  ///< path of an experiment, or an experiment
   std::vector<std::map<std::string, config::Node>> variants;
-  AxesConfig axes;
   ChooseConfig choose;
   static const config::Schema<SweepCaseConfig>& schema();
 };
 
-struct SweepConfig {
+struct SweepConfig : SweepSpaceConfig {
   std::string name;
   std::vector<SweepCaseConfig> cases;
   static const config::Schema<SweepConfig>& schema();
+
+  /// What a case seeks: its objectives, else those of the file.
+  const std::vector<ObjectiveConfig>& objectives_of(const SweepCaseConfig& described) const {
+    return described.objectives.empty() ? objectives : described.objectives;
+  }
+  LimitsConfig limits_of(const SweepCaseConfig& described) const {
+    return described.limits ? *described.limits : limits.value_or(LimitsConfig{});
+  }
+  std::int64_t seed_of(const SweepCaseConfig& described) const {
+    return described.seed ? *described.seed : seed.value_or(0);
+  }
 };
-
-/// One point of a sweep: what is set, and what tells it from others; its experiment is made when it
-/// is asked for.
-struct SweepPoint {
-  static constexpr std::uint32_t kNoGroup = ~std::uint32_t{0};
-
-  std::uint32_t case_index = 0;
-  std::uint32_t group = kNoGroup;  ///< index in Sweep::groups; none: the point cannot be
-  std::uint32_t of_variant = 0;    ///< number of settings of the variant; those of the axes follow
-  const std::string* name = nullptr;  ///< name of its variant: the row of the table
-  PointSettings settings;
-  std::string identity;  ///< empty where it cannot be
-};
-
-/// A point that was found not to be while the sweep was read.
-struct ImpossiblePoint {
-  std::string contradiction;
-  std::shared_ptr<const Configuration> configuration;
-};
-
-/// All points in a fixed order: cases, variants, grid (last key fastest), list.
-struct Sweep {
-  SweepConfig config;
-  std::string path;
-  config::Node node;
-  config::Diagnostics texts;  ///< texts of files without messages: to quote them
-  config::Library library;
-  std::deque<std::string> names;
-  std::deque<config::Assignment> settings;  ///< settings of all points
-  std::vector<std::unique_ptr<PointGroup>> groups;
-  std::vector<SweepPoint> points;
-  std::map<std::size_t, ImpossiblePoint> impossible;  ///< points by place in `points`
-
-  /// The experiment of a point, ready to be simulated, read the long way.
-  /// @throws config::ConfigError for mistakes; what cannot stand together is its `contradiction`
-  LoadedExperiment load_whole(const SweepPoint& point) const;
-  /// The same the short way where there is one; then without `node` and `configuration`.
-  LoadedExperiment load(const SweepPoint& point) const;
-  /// What tells a point from the others of its row: "tp 8, micro 4".
-  static std::string axes(const SweepPoint& point);
-};
-
-/// @throws config::ConfigError with everything that is wrong in any of the points, those that
-/// cannot be left out unless none can.
-Sweep load_sweep(const std::string& path,
-                 const config::Library& library = config::default_library());
 
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
@@ -109,5 +157,20 @@ bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
 /// @param paths of the configuration, which can be optimised too
 void check_choice(const ChooseConfig& choice, const config::Node& written,
                   const std::vector<std::string>& paths, config::Diagnostics& diagnostics);
+
+/// Finds fault with objectives that no result has. @param written the node of the list
+void check_objectives(const config::Node& written, const std::vector<std::string>& paths,
+                      config::Diagnostics& diagnostics);
+
+namespace config {
+
+template <>
+struct EnumNames<Sampler> {
+  static constexpr std::pair<Sampler, const char*> values[] = {{Sampler::kSobol, "sobol"},
+                                                               {Sampler::kLatinHypercube, "lhs"},
+                                                               {Sampler::kUniform, "uniform"}};
+};
+
+}  // namespace config
 
 }  // namespace orrery

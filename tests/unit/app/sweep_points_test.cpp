@@ -14,8 +14,8 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/effects.h"
 #include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/plan_cursor.h"
 #include "sim/app/sweeps/run_point.h"
-#include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/results/record_bytes.h"
 #include "sim/units/sha256.h"
@@ -42,30 +42,33 @@ class SweepFile {
   fs::path path_;
 };
 
-/// Compares a point with what loading it gives. @return whether it can be
-bool same_as_loaded(const Sweep& sweep, const SweepPoint& point) {
-  const LoadedExperiment whole = sweep.load_whole(point);
-  if (point.group == SweepPoint::kNoGroup || !whole.contradiction.empty()) {
+/// Compares the point at a cursor with what loading it gives. @return whether it can be
+bool same_as_loaded(const Sweep& sweep, const PlanCursor& at) {
+  const LoadedExperiment whole = sweep.load_whole(at.point());
+  if (at.group() == nullptr || !whole.contradiction.empty()) {
     EXPECT_FALSE(whole.contradiction.empty());
     return false;
   }
-  const PointGroup& group = *sweep.groups[point.group];
-  EXPECT_EQ(point.identity, whole.identity) << Sweep::axes(point);
-  const auto varied = group.varied(point.settings);
+  const PointGroup& group = *at.group();
+  EXPECT_EQ(at.identity(), whole.identity) << Sweep::axes(at.point());
+  const auto varied = group.varied(at.values());
   EXPECT_EQ(canonical_with(*group.configuration(), varied).dump(), whole.configuration.dump());
   EXPECT_EQ(parameters_with(*group.configuration(), varied), configuration_of(whole)->parameters);
   return true;
 }
 
 TEST(SweepPoints, HaveTheIdentityOfLoadedOnesInEverySweepOfTheLibrary) {
-  constexpr std::size_t kMost = 24;  // of each sweep, as loading takes milliseconds
+  constexpr std::uint64_t kMost = 24;  // of each sweep, as loading takes milliseconds
   std::size_t compared = 0;
   for (const auto& file : fs::directory_iterator(ORRERY_SOURCE_DIR "/configs/sweeps")) {
     if (file.path().extension() != ".yaml") continue;
     const Sweep sweep = load_sweep(file.path().string());
-    const std::size_t step = std::max<std::size_t>(1, sweep.points.size() / kMost);
-    for (std::size_t i = 0; i < sweep.points.size(); i += step)
-      compared += same_as_loaded(sweep, sweep.points[i]) ? 1 : 0;
+    const std::uint64_t step = std::max<std::uint64_t>(1, sweep.places() / kMost);
+    PlanCursor cursor(sweep);
+    for (std::uint64_t place = 0; place < sweep.places(); place += step) {
+      cursor.seek(place);
+      if (cursor.kind() == PlaceKind::kPoint) compared += same_as_loaded(sweep, cursor) ? 1 : 0;
+    }
   }
   EXPECT_GT(compared, 20U);
 }
@@ -106,7 +109,8 @@ TEST(SweepPoints, HaveTheIdentityOfLoadedOnesForRandomSettings) {
     const SweepFile file("sweep: random\ncases:\n  - name: a\n    base: " + base +
                          "\n    axes:\n     list:\n" + list);
     const Sweep sweep = load_sweep(file.path());
-    for (const SweepPoint& point : sweep.points) compared += same_as_loaded(sweep, point) ? 1 : 0;
+    for (PlanCursor cursor(sweep); !cursor.at_end(); cursor.next())
+      compared += same_as_loaded(sweep, cursor) ? 1 : 0;
   }
   EXPECT_EQ(compared, 200U);
 }
@@ -118,17 +122,20 @@ TEST(SweepPoints, MadeTheShortWayGiveTheResultsOfLoadedOnes) {
       "  - name: decode\n    base: " +
       kBases[2] + "\n    axes: {grid: {batch.micro: [2, 8], kv_length: [512, 4096]}}\n");
   const Sweep sweep = load_sweep(file.path());
-  ASSERT_EQ(sweep.points.size(), 12U);
-  EXPECT_EQ(sweep.groups.size(), 2U);
+  ASSERT_EQ(sweep.places(), 12U);
   std::set<std::string> digests;
-  for (const SweepPoint& point : sweep.points) {
-    const auto quick = sweep.groups[point.group]->load(point.settings);
+  std::set<std::shared_ptr<const PointGroup>> groups;
+  for (PlanCursor cursor(sweep); !cursor.at_end(); cursor.next()) {
+    const SweepPoint point = cursor.point();
+    groups.insert(point.group);
+    const auto quick = point.group->load(point.settings);
     ASSERT_TRUE(quick.has_value());
     const std::string digest = result_digest(simulate(*quick));
     EXPECT_EQ(digest, result_digest(simulate(sweep.load_whole(point)))) << Sweep::axes(point);
     digests.insert(digest);
   }
   EXPECT_GT(digests.size(), 10U);
+  EXPECT_EQ(groups.size(), 2U);
 }
 
 TEST(SweepPoints, OneProcessSimulatesOneMachineAfterTheOther) {

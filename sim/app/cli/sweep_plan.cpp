@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <optional>
+
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/progress.h"
+#include "sim/app/cli/verb.h"
+#include "sim/app/experiments/file_kind.h"
+#include "sim/app/questions/plan_report.h"
+#include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/run_sweep.h"
+
+namespace orrery {
+namespace {
+
+struct SweepPlanArguments {
+  std::string file, db;
+  int jobs = 0;  ///< 0: one for each processor
+  int excluded = 0;
+  bool quick = false;
+  bool json = false;
+
+  void take(Options& options);
+  ExitCode run() const;
+};
+
+void SweepPlanArguments::take(Options& options) {
+  options.positional("SWEEP", file, "sweep file (YAML)");
+  options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
+  options.number("--jobs", jobs, "processes that the time is for; default: one for each processor",
+                 1, 4096);
+  options.number("--excluded", excluded, "excluded places to list, with their rule", 1, 1000000);
+  options.flag("--quick", quick, "print an estimate alone, counting nothing");
+  options.json(json);
+}
+
+ExitCode SweepPlanArguments::run() const {
+  expect_kind(file, "sweep");
+  const Sweep sweep = load_sweep(file);
+  const std::string path = db.empty() ? sweep.config.name + ".db" : db;
+  std::optional<ResultStore> store;
+  wait_for_store(
+      [&] { store.emplace(ResultStore::open(path)); },
+      [](const std::string& what) { std::cerr << what << "; waiting up to a minute\n"; });
+  PlanReport report;
+  report.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
+  report.estimate = estimate_plan(sweep, *store);
+  if (!quick) {
+    std::cerr << estimate_line(sweep, report.estimate, report.jobs) << "\n";
+    Progress progress("places", static_cast<std::size_t>(sweep.places()));
+    PlanCountOptions options;
+    options.rows = static_cast<std::size_t>(excluded);
+    options.progress = [&](std::uint64_t places) {
+      progress.reach(static_cast<std::size_t>(places), "counting");
+    };
+    report.exact = count_plan(sweep, *store, options);
+  }
+  print_answer(plan_report(sweep, report), json);
+  return ExitCode::kOk;
+}
+
+const RegisterVerb<SweepPlanArguments> registered_sweep_plan(
+    "sweep plan", "count the points of a sweep, and how long they will take");
+
+}  // namespace
+
+}  // namespace orrery

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/cheap_figures.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+const MachineExperiment& of_machine(const Experiment& e) {
+  return dynamic_cast<const MachineExperiment&>(e);
+}
+const ModelExperiment& of_model(const Experiment& e) {
+  return dynamic_cast<const ModelExperiment&>(e);
+}
+
+Bytes peak_memory(const ModelExperiment& e, const StepModel& model) {
+  const LlmConfig& llm = model.of(e);
+  e.require_plan(llm);
+  return worst_stage(e.memory(llm, e.parallel)).total();
+}
+
+std::vector<CheapFigure> machine_figures() {
+  return {{"available_ranks",
+           "ranks of all nodes",
+           false,
+           {},
+           false,
+           [](const Experiment& e, const StepModel&) {
+             const MachineExperiment& m = of_machine(e);
+             return static_cast<double>(m.system.ranks()) * m.nodes;
+           }},
+          {"available_accelerators",
+           "accelerators of all nodes",
+           false,
+           {},
+           false,
+           [](const Experiment& e, const StepModel&) {
+             const MachineExperiment& m = of_machine(e);
+             return static_cast<double>(m.system.accelerators.value) * m.nodes;
+           }}};
+}
+
+std::vector<CheapFigure> model_figures() {
+  return {
+      {"ranks",
+       "ranks of the plan",
+       false,
+       {},
+       false,
+       [](const Experiment& e, const StepModel&) {
+         return static_cast<double>(of_model(e).ranks());
+       }},
+      {"accelerators",
+       "accelerators that the plan uses",
+       false,
+       {},
+       false,
+       [](const Experiment& e, const StepModel&) { return of_model(e).accelerators(); }},
+      {"model.is_moe",
+       "whether the model has experts",
+       true,
+       {},
+       false,
+       [](const Experiment& e, const StepModel& m) {
+         return m.of(of_model(e)).has_moe() ? 1.0 : 0.0;
+       }},
+      {"memory.bytes", "memory that a rank of the fullest stage needs", false, Bytes::dimension,
+       true,
+       [](const Experiment& e, const StepModel& m) { return peak_memory(of_model(e), m).base(); }},
+      {"memory.usable", "memory that a rank may use", false, Bytes::dimension, true,
+       [](const Experiment& e, const StepModel&) { return of_model(e).usable_memory().base(); }},
+      {"memory.fits",
+       "whether every rank fits in its memory",
+       true,
+       {},
+       true,
+       [](const Experiment& e, const StepModel&) {
+         return peak_memory(of_model(e)) <= of_model(e).usable_memory() ? 1.0 : 0.0;
+       }}};
+}
+
+}  // namespace
+
+const LlmConfig& StepModel::of(const ModelExperiment& experiment) const {
+  if (!built_) built_ = experiment.model.build();
+  return *built_;
+}
+
+std::vector<CheapFigure> cheap_figures(const Experiment& experiment) {
+  std::vector<CheapFigure> figures;
+  if (dynamic_cast<const MachineExperiment*>(&experiment) != nullptr) figures = machine_figures();
+  if (dynamic_cast<const ModelExperiment*>(&experiment) == nullptr) return figures;
+  for (CheapFigure& figure : model_figures()) figures.push_back(std::move(figure));
+  return figures;
+}
+
+std::string missing_figure(const Experiment& experiment, const std::string& name) {
+  std::vector<CheapFigure> all = machine_figures();
+  for (CheapFigure& figure : model_figures()) all.push_back(std::move(figure));
+  const auto known = std::find_if(all.begin(), all.end(),
+                                  [&](const CheapFigure& figure) { return figure.name == name; });
+  if (known == all.end()) return {};
+  return "an experiment of kind " + experiment.kind + " cannot tell " + name + " (" + known->help +
+         ") without being simulated";
+}
+
+bool can_be(const Experiment& experiment, const config::Node& node, const StepModel& model) {
+  config::Diagnostics diagnostics;
+  experiment.check(node, diagnostics);
+  if (diagnostics.has_errors()) return false;
+  const auto* step = dynamic_cast<const ModelExperiment*>(&experiment);
+  if (step == nullptr) return true;
+  try {
+    step->require_plan(model.of(*step));
+  } catch (const config::ConfigError&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace orrery

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/app/sweeps/sweep.h"
+
+namespace orrery {
+
+/// Tries every value of every axis once, the ends of those that are made, every condition, and what
+/// objectives and `choose` name. What cannot stand together is found when a point runs.
+/// @throws config::ConfigError with each mistake once; also where no point at all can be
+void check_sweep(const Sweep& sweep);
+
+}  // namespace orrery

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/sweeps/sweep.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "sim/app/experiments/file_kind.h"
+#include "sim/app/sweeps/check_sweep.h"
+#include "sim/app/sweeps/plan_builder.h"
+#include "sim/config/load.h"
+#include "sim/config/output.h"
+
+namespace orrery {
+
+LoadedExperiment Sweep::load_whole(const SweepPoint& point) const {
+  config::Diagnostics diagnostics = texts;
+  LoadedExperiment loaded = load_point_with_settings(base_of(point.case_index), point.settings,
+                                                     path, diagnostics, library);
+  loaded.experiment->name = *point.name;
+  return loaded;
+}
+
+LoadedExperiment Sweep::load(const SweepPoint& point) const {
+  if (point.group == nullptr) return load_whole(point);
+  std::optional<LoadedExperiment> loaded = point.group->load(point.settings);
+  if (!loaded) return load_whole(point);
+  loaded->identity = point.identity;
+  loaded->experiment->name = *point.name;
+  return std::move(*loaded);
+}
+
+std::string Sweep::axes(const SweepPoint& point) {
+  std::string text;
+  for (std::size_t i = point.of_variant; i < point.settings.size(); ++i) {
+    const config::Assignment& setting = point.settings[i];
+    if (!setting.value.is_scalar()) continue;
+    const std::string key = setting.path.substr(setting.path.rfind('.') + 1);
+    text += (text.empty() ? "" : ", ") + key + " " + setting.value.text();
+  }
+  return text;
+}
+
+Sweep load_sweep(const std::string& path, const config::Library& library) {
+  config::Diagnostics diagnostics;
+  config::Node node = config::load_file(path, diagnostics, library);
+  diagnostics.throw_if_errors();
+  Sweep sweep{.config = {},
+              .path = path,
+              .node = std::move(node),
+              .texts = diagnostics,
+              .library = library,
+              .rows = {},
+              .rules = {},
+              .blocks = {}};
+  sweep.config = config::read<SweepConfig>(sweep.node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  build_plan(sweep);
+  check_sweep(sweep);
+  return sweep;
+}
+
+namespace {
+
+const RegisterFileKind registered_sweep(
+    "sweep", {"a sweep",
+              "sweep run",
+              {"sweep"},
+              [](const config::Node& own) { return own.find("sweep") != nullptr ? 60 : 0; },
+              [](const std::string& path) {
+                load_sweep(path);
+                return std::string();
+              },
+              {},
+              [] { return config::json_schema(SweepConfig::schema().record()); }});
+
+}  // namespace
+
+}  // namespace orrery
