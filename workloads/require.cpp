@@ -22,8 +22,9 @@ config::Advice divisors_near(std::int64_t size, std::int64_t ways) {
 }
 
 void require_divides(std::int64_t size, int ways, const char* key, const std::string& what) {
+  if (size % ways == 0) return;  // without the texts below: planning asks for every point
   require(
-      size % ways == 0, (std::string("parallel.") + key).c_str(),
+      false, (std::string("parallel.") + key).c_str(),
       std::to_string(size) + " " + what + " do not divide by " + key + " = " + std::to_string(ways),
       divisors_near(size, ways));
 }

@@ -19,5 +19,6 @@ void add_tile_contest();
 void add_network_contest();
 /// S1 to S3: steps of inference priced without a graph.
 void add_step_contest();
+void add_plan_contest();
 
 }  // namespace orrery::bench

@@ -11,5 +11,6 @@ int main(int argc, char** argv) {
   orrery::bench::add_tile_contest();
   orrery::bench::add_network_contest();
   orrery::bench::add_step_contest();
+  orrery::bench::add_plan_contest();
   return orrery::bench::run_contest(argc, argv);
 }

@@ -74,8 +74,8 @@ std::vector<CheapFigure> model_figures() {
        true,
        {},
        true,
-       [](const Experiment& e, const StepModel&) {
-         return peak_memory(of_model(e)) <= of_model(e).usable_memory() ? 1.0 : 0.0;
+       [](const Experiment& e, const StepModel& m) {
+         return peak_memory(of_model(e), m) <= of_model(e).usable_memory() ? 1.0 : 0.0;
        }}};
 }
 

@@ -29,7 +29,7 @@ struct CheapFigure {
   bool needs_machine = false;  ///< only of experiments whose values can stand together
   /// The figure of an experiment of the same kind. @throws config::KeyError where its plan cannot
   /// be
-  std::function<double(const Experiment& experiment)> of;
+  std::function<double(const Experiment& experiment, const StepModel& model)> of;
 };
 
 /// The figures that an experiment has, by its kind.

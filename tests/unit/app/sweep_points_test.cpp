@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -19,28 +18,12 @@
 #include "sim/config/load.h"
 #include "sim/results/record_bytes.h"
 #include "sim/units/sha256.h"
+#include "tests/unit/app/sweep_file.h"
 
 namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A sweep file of the test, gone after it.
-class SweepFile {
- public:
-  explicit SweepFile(const std::string& text)
-      : path_(fs::temp_directory_path() /
-              ("orrery_points_" + std::to_string(::getpid()) + ".yaml")) {
-    std::ofstream(path_) << text;
-  }
-  ~SweepFile() { fs::remove(path_); }
-  SweepFile(const SweepFile&) = delete;
-  SweepFile& operator=(const SweepFile&) = delete;
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
 
 /// Compares the point at a cursor with what loading it gives. @return whether it can be
 bool same_as_loaded(const Sweep& sweep, const PlanCursor& at) {
@@ -238,6 +221,23 @@ TEST(Workers, ADeathKeepsItsSignalWhatItTookAndItsLastWords) {
     EXPECT_TRUE(outcome.use.stderr_tail.ends_with("xthe last words ??\\x1b\n"));
     EXPECT_THAT(outcome.use.stderr_tail, testing::Not(testing::HasSubstr("words of 1")));
   }
+}
+
+TEST(Workers, APointThatTakesTooLongFailsAlone) {
+  LocalWorkers workers(
+      2,
+      [](std::size_t i) -> std::string {
+        if (i == 5) ::sleep(30);
+        return "done";
+      },
+      [](std::size_t i) { return std::chrono::milliseconds(i == 6 ? 0 : 200); });
+  workers.submit({0, 40});
+  const auto all = outcomes_of(workers);
+  ASSERT_EQ(all.size(), 40U);
+  for (const auto& [i, result] : all)
+    EXPECT_EQ(std::get_if<Failure>(&result) != nullptr, i == 5) << i;
+  EXPECT_EQ(std::get<Failure>(all.at(5)).code, ExitCode::kResource);
+  EXPECT_THAT(std::get<Failure>(all.at(5)).message, testing::HasSubstr("point_timeout"));
 }
 
 TEST(Workers, RunManyPointsInOneProcess) {
