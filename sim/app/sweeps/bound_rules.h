@@ -18,8 +18,8 @@ class BoundRules {
  public:
   /// A rule that does not hold.
   struct Broken {
-    bool is_where = false;  ///< of `where`; else of `when`
-    std::size_t index = 0;  ///< its place there
+    bool is_where = false;  ///< a rule of `where`; else of `when`
+    std::size_t index = 0;  ///< place of the rule there
     int depth = 0;          ///< the fastest axis that it depends on; -1: none
   };
   /// What is known of a point.

@@ -25,11 +25,12 @@ struct PlanCursor::Known {
   struct Slot {
     std::size_t axis = 0;
     std::size_t key = 0;
-    std::vector<std::unique_ptr<PointValue>> values;  ///< by step; one: made anew for each step
+    std::vector<std::unique_ptr<PointValue>>
+        values;  ///< values by step; one: made anew for each step
   };
 
   std::shared_ptr<PointGroup> group;  ///< null: each point is loaded alone
-  std::vector<Slot> slots;            ///< for the paths of the group
+  std::vector<Slot> slots;            ///< slots for the paths of the group
   std::unique_ptr<BoundRules> rules;
   std::unique_ptr<Probe> probe;  ///< made when it is asked
 };

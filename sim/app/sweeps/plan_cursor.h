@@ -87,7 +87,8 @@ class PlanCursor {
   Digits strides_;                     ///< places of one step of each axis
   std::vector<bool> basing_;           ///< axes whose values make another base
   std::vector<std::string> replaced_;  ///< paths whose values are replaced in a base
-  std::map<std::uint64_t, std::unique_ptr<Known>> known_;  ///< of this block, by basing digits
+  std::map<std::uint64_t, std::unique_ptr<Known>>
+      known_;  ///< groups of this block, by basing digits
   Known* current_ = nullptr;
   std::shared_ptr<PointGroup> group_;
   PointGroup::Values values_;

@@ -41,13 +41,13 @@ struct PlanBlock {
   /// Whether each `when` of the case holds for the points of this block; places where it does not
   /// come out so are no points.
   std::vector<bool> conditions;
-  std::uint64_t first = 0;  ///< its first place in the plan
+  std::uint64_t first = 0;  ///< first place of it in the plan
   std::uint64_t size = 0;   ///< number of places
 };
 
 /// One point of a sweep, taken out of the plan.
 struct SweepPoint {
-  std::uint64_t place = 0;  ///< its place in the plan
+  std::uint64_t place = 0;  ///< place of it in the plan
   std::uint32_t case_index = 0;
   std::uint32_t of_variant = 0;  ///< number of settings of the variant; those of the axes follow
   const std::string* name = nullptr;  ///< name of its variant: the row of the table

@@ -199,7 +199,7 @@ TEST(Shorthand, AValueStandsForAMapWithOneKey) {
     EXPECT_THAT(error.what(), HasSubstr("measured.yaml:1:9"));
   }
   const auto schema = config::json_schema(Measured::schema().record());
-  EXPECT_EQ(schema["definitions"]["measured_file"]["properties"]["length"]["anyOf"].size(), 2U);
+  EXPECT_EQ(schema.at("definitions").at("measured").at("properties").at("length").at("anyOf").size(), 2U);
 }
 
 TEST(Choice, TheSchemaHasAllStructs) {
