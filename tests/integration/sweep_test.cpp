@@ -78,6 +78,34 @@ TEST_F(Sweeps, PointsThatCannotBeAreNotedBesideTheOneThatIsChosen) {
   EXPECT_THAT(run.out, HasSubstr("  table, tp 16: cannot be: "));
 }
 
+TEST_F(Sweeps, APlanCountsWhatARunFinds) {
+  const std::string axes =
+      "    axes: {grid: {parallel.tp: [4, 7, 8, 16], batch.micro: [1, 2, 64]}}\n"
+      "    where: [parallel.tp * batch.micro <= 256, ranks <= available_ranks]\n";
+  const Outcome run = sweep(axes);  // writes the files and simulates
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("excluded: 3 by parallel.tp * batch.micro <= 256"),
+                             HasSubstr("excluded: 2 by ranks <= available_ranks"),
+                             HasSubstr("7 points: 0 read from the store, 5 simulated"),
+                             HasSubstr("2 that cannot be")));
+  const std::string plan = "sweep plan " + path("sweep.yaml") + " --db ";
+  const auto after = nlohmann::json::parse(orrery(plan + path("s.db") + " --json", false).out);
+  const auto& exact = after.at("exact");
+  EXPECT_EQ(exact.at("cross_product"), 12);
+  EXPECT_EQ(exact.at("excluded").at(0).at("places"), 3);
+  EXPECT_EQ(exact.at("excluded").at(1).at("places"), 2);
+  EXPECT_EQ(exact.at("impossible"), 2);
+  EXPECT_EQ(exact.at("done"), 5);
+  EXPECT_EQ(exact.at("to_do"), 0);
+  EXPECT_GT(after.at("seconds_per_point").get<double>(), 0);
+  const auto before =
+      nlohmann::json::parse(orrery(plan + path("none.db") + " --json --excluded 2", false).out);
+  EXPECT_EQ(before.at("exact").at("to_do"), 5);
+  EXPECT_EQ(before.at("excluded_places").size(), 2U);
+  EXPECT_THAT(orrery(plan + path("none.db") + " --quick").out,
+              HasSubstr("Estimated from 12 places"));
+}
+
 TEST_F(Sweeps, WithoutAnyPointThatCanBeTheFileIsWrong) {
   const Outcome run = sweep("    axes: {grid: {parallel.tp: [16, 32]}}\n");
   EXPECT_EQ(run.code, 2);

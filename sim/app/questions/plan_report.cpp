@@ -14,9 +14,10 @@ using Json = nlohmann::ordered_json;
 
 std::string count_text(std::uint64_t count) { return print_grouped(static_cast<double>(count)); }
 
-/// "40 s", "3.2 h", "12 days"
+/// "0.3 ms", "40 s", "3.2 h", "12 days"
 std::string duration_text(double seconds) {
   constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
+  if (seconds < 1) return format_si(seconds, "s");
   if (seconds < 2 * kMinute) return print_grouped(seconds, seconds < 10 ? 1 : 0) + " s";
   if (seconds < 2 * kHour) return print_grouped(seconds / kMinute) + " min";
   if (seconds < 2 * kDay) return print_grouped(seconds / kHour, 1) + " h";
