@@ -82,7 +82,7 @@ Flops encoder_decoder_flops(const LlmConfig& model, std::int64_t encoder, std::i
   const double square = hidden * static_cast<double>(a.heads * a.head_dim);
   const double mlp =
       (model.mlp.gated ? 3 : 2) * hidden * static_cast<double>(model.mlp.intermediate);
-  const auto products = static_cast<double>(products_per_key(a));
+  const auto products = static_cast<double>(2 * a.heads * a.head_dim);
   const double encodes = read * (4 * square + mlp + products * read);
   const double decodes = predicted * (4 * square + mlp + products * predicted / 2);
   const double crosses = 2 * square * (predicted + read) + products * predicted * read;
