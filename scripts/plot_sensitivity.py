@@ -57,8 +57,9 @@ def from_json(arguments):
         fail("%s: has no sensitivities of an experiment; %s" % (arguments.file, JSON_HINT))
     bars = []
     for entry in answer["inputs"]:
-        marks = [(entry[side]["change"], "%s%.0f %%" % (sign, 100 * answer["share"])) for side, sign in (("less", "-"), ("more", "+"))
-                 if entry[side]["change"] is not None]
+        # Whole numbers are changed by one at least, whatever the share.
+        marks = [(entry[side]["change"], "%+.0f %%" % (100 * (entry[side]["value"] / entry["value"] - 1)))
+                 for side in ("less", "more") if entry[side]["change"] is not None]
         if any(change for change, _ in marks):
             bars.append((entry["path"], sorted(marks)))
     if not bars:
@@ -74,13 +75,16 @@ def draw(axes, bars, center):
             axes.plot([effect, effect], [height - 0.3, height + 0.3], color="C0", lw=1.2)
         for effect, text in {marks[0], marks[-1]}:
             right = effect >= 0
+            if effect not in (low, high) or effect == 0:
+                continue  # within the bar, where another mark has its text
             axes.annotate(text, (effect, height), fontsize=7, va="center", ha="left" if right else "right",
                           xytext=(4 if right else -4, 0), textcoords="offset points")
     axes.set_yticks(range(len(bars)))
     axes.set_yticklabels([path for path, _ in bars], fontsize=8)
     axes.axvline(0, color="k", lw=0.8)
     axes.use_sticky_edges = False  # or bars begin at the frame, and their labels beyond it
-    axes.margins(x=0.12, y=0.08)
+    axes.margins(x=0.12)
+    axes.set_ylim(-0.6, len(bars) - 0.4)
     axes.grid(axis="x", lw=0.3)
     if center:
         share = axes.secondary_xaxis("top", functions=(lambda x: 100 * x / abs(center), lambda x: x * abs(center) / 100))

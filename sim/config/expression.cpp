@@ -241,7 +241,7 @@ ExpressionValue binary(const Term& term, const ValueOf& value_of) {
 ExpressionValue least(const Term& term, const ValueOf& value_of) {
   std::optional<double> found;
   for (const Term& of : term.of) {
-    const ExpressionValue value = evaluate(of, value_of);
+    ExpressionValue value = evaluate(of, value_of);
     if (is_nothing(value)) return value;
     const double number = std::get<double>(value);
     const bool better =
@@ -265,7 +265,7 @@ ExpressionValue evaluate(const Term& term, const ValueOf& value_of) {
     default:
       break;
   }
-  const ExpressionValue of = evaluate(term.of[0], value_of);
+  ExpressionValue of = evaluate(term.of[0], value_of);
   if (is_nothing(of)) return of;
   if (term.kind == Term::Kind::kNot) return !std::get<bool>(of);
   return -std::get<double>(of);

@@ -34,9 +34,9 @@ const Operators kProducts = {
 
 class Parser {
  public:
-  Parser(const std::string& text, const Location& where, std::vector<Expression::Name>& names,
+  Parser(const std::string& text, Location where, std::vector<Expression::Name>& names,
          Diagnostics& diagnostics)
-      : text_(text), where_(where), names_(names), diagnostics_(diagnostics) {}
+      : text_(text), where_(std::move(where)), names_(names), diagnostics_(diagnostics) {}
 
   Term whole() {
     Term term = either();

@@ -146,34 +146,37 @@ void PointTable::read_metrics(const std::vector<std::string>& names,
     for (const auto& [column, type] : column_types(database_, table)) {
       const auto name = std::find(names.begin(), names.end(), column);
       if (name == names.end() || column == "point") continue;
-      const auto place = static_cast<std::size_t>(name - names.begin());
-      const bool number = type == "REAL";
-      const MetricInfo* info = find_metric(column);
-      if (!columns[place])
-        columns[place] =
-            empty_column(number ? PointColumn::Kind::kNumber : PointColumn::Kind::kWord,
-                         info != nullptr && number ? info->unit : "");
-      found.push_back(place);
+      found.push_back(static_cast<std::size_t>(name - names.begin()));
       selected += ", " + sql_name(column);
+      const MetricInfo* info = type == "REAL" ? find_metric(column) : nullptr;
+      if (!columns[found.back()])
+        columns[found.back()] =
+            empty_column(type == "REAL" ? PointColumn::Kind::kNumber : PointColumn::Kind::kWord,
+                         info != nullptr ? info->unit : "");
     }
     if (found.empty()) continue;
-    std::vector<Words> words;
-    words.reserve(found.size());
-    for (const std::size_t place : found) words.emplace_back(*columns[place]);
     Statement select = database_.prepare("SELECT " + selected + " FROM " + sql_name(table));
-    merge(select, [&](std::size_t row) {
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        const int at = static_cast<int>(i) + 1;
-        PointColumn& column = *columns[found[i]];
-        if (select.is_null(at)) continue;
-        if (column.kind == PointColumn::Kind::kNumber) {
-          column.numbers[row] = select.real(at);
-        } else {
-          column.codes[row] = words[i].code(select.text(at));
-        }
-      }
-    });
+    fill(select, found, columns);
   }
+}
+
+void PointTable::fill(Statement& select, const std::vector<std::size_t>& places,
+                      std::vector<std::optional<PointColumn>>& columns) const {
+  std::vector<Words> words;
+  words.reserve(places.size());
+  for (const std::size_t place : places) words.emplace_back(*columns[place]);
+  merge(select, [&](std::size_t row) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const int at = static_cast<int>(i) + 1;
+      PointColumn& column = *columns[places[i]];
+      if (select.is_null(at)) continue;
+      if (column.kind == PointColumn::Kind::kNumber) {
+        column.numbers[row] = select.real(at);
+      } else {
+        column.codes[row] = words[i].code(select.text(at));
+      }
+    }
+  });
 }
 
 std::optional<PointColumn> PointTable::property(const std::string& name) const {

@@ -75,6 +75,9 @@ class PointTable {
   void read_points();
   void read_metrics(const std::vector<std::string>& names,
                     std::vector<std::optional<PointColumn>>& columns) const;
+  /// Puts the values of a statement, after the point, into the columns at those places.
+  void fill(Statement& select, const std::vector<std::size_t>& places,
+            std::vector<std::optional<PointColumn>>& columns) const;
   std::optional<PointColumn> property(const std::string& name) const;
   std::optional<PointColumn> quantile(const std::string& name) const;
   std::optional<PointColumn> configured(const std::string& path) const;
