@@ -232,7 +232,7 @@ TEST_F(StoreQuestions, StatusCountsAndGcDropsWhatItIsAskedTo) {
   EXPECT_EQ(status["failures"][0]["signal"], 9);
   EXPECT_EQ(status["failures"][0]["stderr"], "out of everything");
   const json of_sweep = ask("sweep status " + sweep_ + " --db " + store_);
-  EXPECT_EQ(of_sweep["sweep"]["states"]["ok"], 16);
+  EXPECT_EQ(of_sweep["sweep"]["states"]["done"], 16);
   EXPECT_EQ(ask("sweep status " + sweep_ + " --db " + path("none.db"))["sweep"]["states"]["to do"],
             16);
   // Others are not mixed with those of the newest engine, and failures are no results.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/questions/question.h"
 #include "sim/app/questions/stored_points.h"
-#include "sim/app/sweeps/sweep_config.h"
+#include "sim/app/sweeps/plan_counts.h"
 
 namespace orrery {
 namespace {
@@ -53,27 +51,18 @@ struct StatusQuestion {
  private:
   /// Points of a sweep by what the store has of them.
   static void add_sweep(const Sweep& sweep, const std::string& path, Answer& answer) {
-    std::error_code ignored;
-    std::optional<ResultStore> store;
-    if (std::filesystem::exists(path, ignored)) store.emplace(open_for_questions(path));
-    std::map<std::string, std::size_t> counts;
-    for (std::size_t i = 0; i < sweep.points.size(); ++i) {
-      if (sweep.impossible.count(i) > 0) {
-        ++counts["cannot be"];
-        continue;
-      }
-      const auto status =
-          store ? store->status(sweep.points[i].identity) : std::optional<RunStatus>();
-      ++counts[status ? to_string(*status) : "to do"];
-    }
-    std::string text = sweep.config.name + ": " + std::to_string(sweep.points.size()) + " points";
-    ordered_json json = ordered_json::object();
-    for (const char* state : {"ok", "infeasible", "failed", "to do", "cannot be"}) {
-      json[state] = counts[state];
-      if (counts[state] > 0) text += ", " + std::to_string(counts[state]) + " " + state;
+    const ResultStore store = ResultStore::open(path);  // which need not be there yet
+    const PlanCounts counts = count_plan(sweep, store, {}).counts;
+    std::string text = sweep.config.name + ": " + std::to_string(counts.points()) + " points";
+    ordered_json states = ordered_json::object();
+    for (const auto& [state, count] :
+         {std::pair{"done", counts.done}, std::pair{"failed", counts.failed},
+          std::pair{"to do", counts.to_do}, std::pair{"cannot be", counts.impossible}}) {
+      states[state] = count;
+      if (count > 0) text += ", " + std::to_string(count) + " " + state;
     }
     answer.json["sweep"] = {
-        {"name", sweep.config.name}, {"points", sweep.points.size()}, {"states", std::move(json)}};
+        {"name", sweep.config.name}, {"points", counts.points()}, {"states", std::move(states)}};
     answer.add(text + "\n\n");
   }
 
