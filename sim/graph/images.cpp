@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoImage = std::numeric_limits<std::uint32_t>::max();
 
 /// The lowest group that is linked to this one by shared ranks, of those seen so far.
 std::uint32_t root_of(std::vector<std::uint32_t>& joined, std::uint32_t group) {
@@ -28,13 +28,13 @@ TransferImages::TransferImages(const Transfer& transfer)
     lowest_ = std::min(lowest_, *low);
     highest = std::max(highest, *high);
   }
-  images_.assign(static_cast<std::size_t>(highest - lowest_) + 1, kNone);
+  images_.assign(static_cast<std::size_t>(highest - lowest_) + 1, kNoImage);
   std::vector<std::uint32_t> joined(transfer.groups.size());
   std::iota(joined.begin(), joined.end(), 0);
   for (std::uint32_t group = 0; group < joined.size(); ++group) {
     for (const int rank : transfer.groups[group]) {
       std::uint32_t& known = images_[static_cast<std::size_t>(rank - lowest_)];
-      if (known == kNone) {
+      if (known == kNoImage) {
         known = group;
         continue;
       }
@@ -42,11 +42,11 @@ TransferImages::TransferImages(const Transfer& transfer)
       joined[std::max(a, b)] = std::min(a, b);
     }
   }
-  std::vector<std::uint32_t> numbers(joined.size(), kNone);  // images by their lowest group
+  std::vector<std::uint32_t> numbers(joined.size(), kNoImage);  // images by their lowest group
   for (std::uint32_t& image : images_) {
-    if (image == kNone) continue;
+    if (image == kNoImage) continue;
     std::uint32_t& number = numbers[root_of(joined, image)];
-    if (number == kNone) {
+    if (number == kNoImage) {
       number = static_cast<std::uint32_t>(participants_.size());
       participants_.push_back(0);
     }

@@ -69,7 +69,7 @@ void Replayer::check_costs() const {
       throw std::logic_error("a transfer without participants");
     }
   }
-  if (streams_ > 16) throw std::logic_error("more than 16 streams");
+  if (streams_ > 32) throw std::logic_error("more than 32 streams");
 }
 
 void Replayer::set_meetings() {
@@ -246,7 +246,7 @@ void Replayer::await(Cursor& cursor, StreamId stream, std::uint64_t awaited, Pic
   cursor.state = State::kBlocked;
   cursor.awaits = stream;
   cursor.awaited = awaited;
-  sibling(cursor, stream).waiting |= static_cast<std::uint16_t>(1U << cursor.stream);
+  sibling(cursor, stream).waiting |= 1U << cursor.stream;
   if (cursor.stream == 0) accounts_[cursor.actor].gap_settled = now;
 }
 
@@ -358,7 +358,7 @@ void Replayer::wake_waiting(Cursor& awaited, Picoseconds now) {
     const auto stream = static_cast<std::uint32_t>(std::countr_zero(left));
     const Cursor& cursor = sibling(awaited, stream);
     if (awaited.position < cursor.awaited) continue;
-    awaited.waiting &= static_cast<std::uint16_t>(~(1U << stream));
+    awaited.waiting &= ~(1U << stream);
     start(index_of(cursor), now);
   }
 }

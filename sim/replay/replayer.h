@@ -66,7 +66,7 @@ class Replayer final : public Agenda {
     std::uint64_t awaited = 0;  ///< kBlocked: the position that stream `awaits` has to reach
     Picoseconds begun = 0;      ///< when the operator started or was posted
     std::uint32_t actor = 0;
-    std::uint16_t waiting = 0;  ///< streams of the actor that wait for this one, a bit each
+    std::uint32_t waiting = 0;  ///< streams of the actor that wait for this one, a bit each
     StreamId stream = 0;
     StreamId awaits = 0;
     std::uint8_t waits_met = 0;

@@ -50,10 +50,10 @@ RecordReader::RecordReader(Database& database)
                                 "WHERE point = ? ORDER BY position")),
       links_(database.prepare("SELECT name, links, bytes, busy_share, peak_share FROM links "
                               "WHERE point = ? AND scope = ? ORDER BY position")) {
-  constexpr std::int64_t kFirstWithRows = 5, kFirstWithSeals = 6;
+  constexpr std::int64_t kWithRows = 5, kWithSeals = 6;
   const std::int64_t version = database.integer("PRAGMA user_version");
-  if (version >= kFirstWithSeals) seal_.emplace(database);
-  if (version < kFirstWithRows) return;
+  if (version >= kWithSeals) seal_.emplace(database);
+  if (version < kWithRows) return;
   for (const RowTableKind& kind : kRowTables) {
     std::string names;
     for (std::size_t i = 0; i < kind.width; ++i)

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+
 enum class Content { kNothing, kStore };
 
 Content check_content(const Database& database, const fs::path& path) {
@@ -102,7 +104,6 @@ std::uint64_t stated_bytes(const fs::path& path) {
   std::array<unsigned char, 100> header{};
   std::ifstream file(path, std::ios::binary);
   if (!file.read(reinterpret_cast<char*>(header.data()), header.size())) return 0;
-  constexpr std::string_view kMagic("SQLite format 3\0", 16);
   if (kMagic != std::string_view(reinterpret_cast<char*>(header.data()), kMagic.size())) return 0;
   if (big_endian(&header[24], 4) != big_endian(&header[92], 4)) return 0;
   const std::uint64_t page = big_endian(&header[16], 2);
@@ -149,6 +150,12 @@ Content checked_content(const Database& database, const fs::path& path) {
 }
 
 }  // namespace
+
+bool is_sqlite_file(const fs::path& path) {
+  std::string head(kMagic.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
+}
 
 std::unique_ptr<Database> open_store_to_read(const fs::path& path) {
   std::error_code ignored;

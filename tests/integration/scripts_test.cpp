@@ -132,13 +132,13 @@ TEST_F(PlottingScripts, FindTheEffectsThatTheProgramFinds) {
             "read_inputs(store, rows)\n"
             "values = [row['time_s'] for row in rows]\n"
             "for path in inputs:\n  swing = main_effects(inputs, path, values).values()\n"
-            "  print(path, '%.6e' % (max(swing) - min(swing)))\" | sort");
+            "  print(path, '%.4e' % (max(swing) - min(swing)))\" | sort");
   const Outcome program = shell(
       "python3 -c \"import csv\nends = {}\n"
       "for row in csv.DictReader(open('" +
       write("effects.csv", csv.out) +
       "')):\n  ends.setdefault(row['input'], []).append(float(row['effect']))\n"
-      "for path, some in ends.items(): print(path, '%.6e' % (max(some) - min(some)))\" | sort");
+      "for path, some in ends.items(): print(path, '%.4e' % (max(some) - min(some)))\" | sort");
   EXPECT_EQ(read.out, program.out);
   EXPECT_THAT(read.out, HasSubstr("operator.m "));
   EXPECT_THAT(read.out, HasSubstr("system.system "));

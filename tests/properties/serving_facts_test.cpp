@@ -136,6 +136,9 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm")},
       {{"serving.fleet.expert_routing.zipf", "serving.fleet.expert_routing.seed"},
        uneven("zipf: 0.6")},
+      {{"serving.fleet.expert_routing.balancedness"},
+       uneven("balancedness: 0.9"),
+       {"serving.fleet.0.expert_routing.balancedness=0.5"}},
       {{"serving.workload.poisson.adapters.", "serving.fleet.lora.max"},
        serving("rate: 100 /s, requests: 24, input: 400, output: 12, adapters: {count: 6, "
                "popularity: zipf}",

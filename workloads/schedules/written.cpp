@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-using Kind = Pass::Kind;
+using PassKind = Pass::Kind;
 
 /// Passes of a rank and where they stand in its line.
 struct WrittenRank {
@@ -49,8 +49,8 @@ bool take_number(const std::string& word, std::size_t& at, std::int64_t& number)
 
 /// "F3.1" at `at` of a word, which is moved behind it.
 bool take_pass(const std::string& word, std::size_t& at, Pass& pass) {
-  constexpr std::pair<char, Kind> kKinds[] = {
-      {'F', Kind::kForward}, {'B', Kind::kBackward}, {'W', Kind::kWeightGradient}};
+  constexpr std::pair<char, PassKind> kKinds[] = {
+      {'F', PassKind::kForward}, {'B', PassKind::kBackward}, {'W', PassKind::kWeightGradient}};
   const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& k) {
     return at < word.size() && k.first == word[at];
   });
@@ -67,10 +67,10 @@ bool take_pass(const std::string& word, std::size_t& at, Pass& pass) {
 void split_backwards(std::vector<Pass>& passes) {
   for (Pass& pass : passes) {
     const bool split = std::any_of(passes.begin(), passes.end(), [&](const Pass& other) {
-      return other.kind == Kind::kWeightGradient && other.chunk == pass.chunk &&
+      return other.kind == PassKind::kWeightGradient && other.chunk == pass.chunk &&
              other.micro_batch == pass.micro_batch;
     });
-    if (pass.kind == Kind::kBackward && split) pass.kind = Kind::kInputGradient;
+    if (pass.kind == PassKind::kBackward && split) pass.kind = PassKind::kInputGradient;
   }
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/exit_codes.h"
@@ -7,17 +6,11 @@
 #include "sim/app/questions/question.h"
 #include "sim/app/questions/scaled_inputs.h"
 #include "sim/app/questions/swept_inputs.h"
+#include "sim/store/store_file.h"
 #include "sim/units/text.h"
 
 namespace orrery {
 namespace {
-
-bool is_store(const std::string& path) {
-  constexpr std::string_view kMagic = "SQLite format 3";
-  std::string head(kMagic.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
-}
 
 /// "10%" or "0.1". @throws UsageError
 double share_of(const std::string& text) {
@@ -53,7 +46,7 @@ struct SensitivityQuestion {
   }
 
   Answer answer() const {
-    if (is_store(choice.store)) {
+    if (is_sqlite_file(choice.store)) {
       if (!by.empty() || jobs != 0 || !set.empty())
         throw UsageError("--by, --jobs and --set are of an experiment, not of a store");
       return swept_inputs(choice, metric);

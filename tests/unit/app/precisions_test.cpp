@@ -76,12 +76,13 @@ TEST(Precisions, OfTrainingRunWhereDevicesHaveThemAndAreRefusedByNameElsewhere) 
 }
 
 /// Large products: fp32 lanes are slower than tf32, which has half the rate and twice the bytes of
-/// 16 bits, which are slower than 8.
+/// 16 bits (states of the optimizer are as wide), which are slower than 8.
 TEST(Precisions, TakeLongerTheWiderTheyAre) {
   const double fp32 = seconds("dgx_h100", kRecipes[0]), tf32 = seconds("dgx_h100", kRecipes[1]);
   const double bf16 = seconds("dgx_h100", kRecipes[3]), fp8 = seconds("dgx_h100", kRecipes[4]);
   EXPECT_GT(fp32, 2 * tf32);
-  EXPECT_GT(tf32, 1.7 * bf16);
+  EXPECT_GT(tf32, 1.5 * bf16);
+  EXPECT_LT(tf32, 2 * bf16);
   EXPECT_GT(bf16, 1.2 * fp8);
 }
 

@@ -64,7 +64,7 @@ void read_mamba(FieldReader& reader, LlmConfig& model) {
   if (function != "silu") reader.unsupported("Mamba with '" + function + "' is not modelled");
 }
 
-void read_experts(FieldReader& reader, LlmConfig& model) {
+void read_latent_experts(FieldReader& reader, LlmConfig& model) {
   MoeConfig& moe = model.moe;
   moe.experts = reader.size({"n_routed_experts"}, llm_limits::kExperts);
   moe.experts_per_token = read_top_k(reader, moe.experts);
@@ -113,7 +113,7 @@ void build_nemotron_h(FieldReader& reader, LlmConfig& model) {
   const std::string function = reader.text_or({"mlp_hidden_act"}, "relu2");
   if (function != "relu2") reader.unsupported("an MLP with '" + function + "' is not modelled");
   if (model.has(MixerKind::kMamba2)) read_mamba(reader, model);
-  if (reader.has("n_routed_experts")) read_experts(reader, model);
+  if (reader.has("n_routed_experts")) read_latent_experts(reader, model);
   const auto routed = [](const LayerConfig& layer) { return layer.moe; };
   if (!model.has_moe() && std::any_of(model.layers.begin(), model.layers.end(), routed))
     reader.invalid("n_routed_experts", "missing, but layers of experts are listed");
