@@ -85,6 +85,7 @@ class StageParts {
   /// Bytes that passes have left after the one that leaves most.
   Parts activations() const {
     std::vector<Parts> of_chunk;
+    of_chunk.reserve(static_cast<std::size_t>(config_.parallel.vpp));
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk)
       of_chunk.push_back(kept({stage_, chunk}));
     std::vector<int> alive(of_chunk.size(), 0), most = alive;

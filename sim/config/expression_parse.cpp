@@ -214,7 +214,7 @@ class Parser {
   Term constant(std::size_t at, ExpressionValue value, ExpressionType type) const {
     Term term;
     term.value = std::move(value);
-    term.type = type;
+    term.type = std::move(type);
     mark(term, at, at_ - at);
     return term;
   }

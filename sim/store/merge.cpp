@@ -31,6 +31,7 @@ std::vector<StoredPoint> next_points(const ResultStore& from, std::string& last,
 /// Saves points in one transaction.
 std::vector<SaveOutcome> save(ResultStore& into, const std::vector<StoredPoint>& points) {
   std::vector<SaveOutcome> outcomes;
+  outcomes.reserve(points.size());
   ResultStore::Batch batch = into.begin();
   for (const StoredPoint& point : points) outcomes.push_back(batch.save(point));
   batch.commit();
@@ -56,7 +57,7 @@ void merge(ResultStore& into, const std::filesystem::path& other, MergeReport& r
   try {
     from.emplace(ResultStore::open_read_only(other));
   } catch (const StoreError& error) {
-    report.damaged.push_back(error.what());
+    report.damaged.emplace_back(error.what());
     return;
   }
   std::string last;

@@ -71,12 +71,15 @@ std::string view_of_best(const Database& database) {
       const MetricInfo* metric = find_metric(column);
       if (metric == nullptr || metric->follows == Follows::kNothing) continue;
       const bool least = metric->follows == Follows::kTime;
-      const std::string best = std::string(least ? "min(" : "max(") + sql_name(column) + ")";
+      std::string best = least ? "min(" : "max(";
+      best.append(sql_name(column)).append(")");
       sql += sql.empty() ? "CREATE VIEW v_best AS " : " UNION ALL ";
-      sql += "SELECT '" + column + "' AS metric, '" + (least ? "least" : "most") + "' AS best, " +
-             best + " AS value, '" + metric->unit + "' AS unit, experiment, name, identity FROM " +
-             sql_name(table) + " JOIN points USING (point) WHERE status = 'ok' HAVING " + best +
-             " IS NOT NULL";
+      sql.append("SELECT '").append(column).append("' AS metric, '");
+      sql.append(least ? "least" : "most").append("' AS best, ").append(best);
+      sql.append(" AS value, '").append(metric->unit);
+      sql.append("' AS unit, experiment, name, identity FROM ").append(sql_name(table));
+      sql.append(" JOIN points USING (point) WHERE status = 'ok' HAVING ").append(best);
+      sql.append(" IS NOT NULL");
     }
   }
   return sql.empty() ? "CREATE VIEW v_best AS SELECT NULL AS metric WHERE 0" : sql;

@@ -164,7 +164,7 @@ std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig
 
 std::vector<MuonMatrix> updated_matrices(const LlmConfig& model, const TrainingConfig& config,
                                          int stage) {
-  const Matrices all = stage_matrices(model, config, stage);
+  Matrices all = stage_matrices(model, config, stage);
   if (config.parallel.zero < 1) return all;
   const int dense = config.parallel.shards() * placement_of(config).copies();
   Matrices share = largest_share(of_experts(all, false), dense);

@@ -103,7 +103,8 @@ Words of_set(const std::string& begun) {
   const std::size_t equals = begun.find('=');
   if (equals != std::string::npos) {
     const std::string path = begun.substr(0, equals);
-    for (const std::string& value : values_of(path)) words.push_back(path + "=" + value);
+    for (const std::string& value : values_of(path))
+      words.push_back(std::string(path).append("=").append(value));
     return words;
   }
   for (const KeySource& source : shipped_catalog().schemas) {

@@ -55,6 +55,7 @@ struct ParetoQuestion {
           "--maximize tokens_per_s_per_accelerator`; `best` is for one");
     const StoredPoints stored(choice);
     std::vector<std::string> names;
+    names.reserve(objectives.size());
     for (const Objective& objective : objectives) names.push_back(objective.name);
     const std::vector<PointColumn> columns = stored.numbers(names);
     std::size_t without = 0;

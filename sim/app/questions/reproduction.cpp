@@ -81,11 +81,15 @@ class Writer {
     }
     if (json.is_object()) {
       for (const auto& [key, value] : json.items())
-        if (was_written(value, path + "." + key)) return true;
+        if (was_written(value, below(path, key))) return true;
       return false;
     }
     const auto origin = origins_.find(path);
     return origin == origins_.end() || origin->second != "default";
+  }
+
+  static std::string below(const std::string& path, const std::string& key) {
+    return std::string(path).append(".").append(key);
   }
 
   static std::string key_text(const std::string& key) {
@@ -102,8 +106,8 @@ class Writer {
     }
     text_ += "\n";
     for (const auto& [name, value] : json.items())
-      if (was_written(value, path + "." + name))
-        write(name, value, fields(name), path + "." + name, depth + 1);
+      if (was_written(value, below(path, name)))
+        write(name, value, fields(name), below(path, name), depth + 1);
   }
 
   std::string inline_text(const Json& json, const Type* type, const std::string& path) const {
@@ -122,9 +126,9 @@ class Writer {
       const Fields fields = fields_of(json, type);
       std::string text;
       for (const auto& [name, value] : json.items()) {
-        if (!was_written(value, path + "." + name)) continue;
-        text += (text.empty() ? "" : ", ") + key_text(name) + ": " +
-                inline_text(value, fields(name), path + "." + name);
+        if (!was_written(value, below(path, name))) continue;
+        text.append(text.empty() ? "" : ", ").append(key_text(name)).append(": ");
+        text += inline_text(value, fields(name), below(path, name));
       }
       return "{" + text + "}";
     }
@@ -137,7 +141,7 @@ class Writer {
       return print_quantity(json.get<double>(), type->dimension);
     if (json.is_number_float()) return print_number(json.get<double>());
     if (!json.is_string()) return json.dump();
-    const auto text = json.get<std::string>();
+    auto text = json.get<std::string>();
     // The text of YAML that nobody gave a type may have been a number.
     const bool word = type == nullptr || type->kind == TypeKind::kEnum;
     if (word && is_plain_key(text)) return text;

@@ -154,6 +154,7 @@ class Rows {
 std::vector<Objective> objectives_of(const std::vector<std::string>& maximize,
                                      const std::vector<std::string>& minimize) {
   std::vector<Objective> objectives;
+  objectives.reserve(maximize.size() + minimize.size());
   for (const std::string& name : maximize) objectives.push_back({name, true});
   for (const std::string& name : minimize) objectives.push_back({name, false});
   return objectives;

@@ -134,6 +134,7 @@ void StoredPoints::select_rows(const StoreChoice& choice, Scope scope) {
     diagnostics.throw_if_errors();
   }
   std::vector<double> factors;
+  factors.reserve(columns.size());
   for (const auto& column : columns) factors.push_back(column ? factor_of(*column) : 1);
   for (std::size_t row = 0; row < table_.size(); ++row) {
     if (!groups_[table_.group_index(row)]) continue;
@@ -181,7 +182,7 @@ RunRecord StoredPoints::record(std::size_t row) const {
 }
 
 std::vector<std::string> without_followers(
-    std::vector<std::string> paths,
+    const std::vector<std::string>& paths,
     const std::function<bool(const std::string& name, const std::string& path)>& follows) {
   const auto component = [](const std::string& path) {
     const std::size_t dot = path.rfind('.');

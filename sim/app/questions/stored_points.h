@@ -74,7 +74,7 @@ PointAxes axes_of(const std::vector<RunRecord>& records);
 /// Paths without those that follow from a name: where all values of `system.memory` go with one of
 /// `system.system`, that is enough to say. @param same whether two things have the same value
 std::vector<std::string> without_followers(
-    std::vector<std::string> paths,
+    const std::vector<std::string>& paths,
     const std::function<bool(const std::string& name, const std::string& path)>& follows);
 
 /// The first digits of an identity, enough for people.

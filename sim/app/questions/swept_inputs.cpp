@@ -64,18 +64,18 @@ std::vector<SweptInput> inputs_of(const StoredPoints& stored,
     paths.push_back(path);
     inputs.emplace(path, std::move(input));
   }
-  paths =
-      without_followers(std::move(paths), [&](const std::string& name, const std::string& path) {
-        const SweptInput &of_name = inputs.at(name), &other = inputs.at(path);
-        std::vector<std::int64_t> seen(of_name.texts.size(), -1);
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-          std::int64_t& known = seen[of_name.codes[i]];
-          if (known >= 0 && known != other.codes[i]) return false;
-          known = other.codes[i];
-        }
-        return true;
-      });
+  paths = without_followers(paths, [&](const std::string& name, const std::string& path) {
+    const SweptInput &of_name = inputs.at(name), &other = inputs.at(path);
+    std::vector<std::int64_t> seen(of_name.texts.size(), -1);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::int64_t& known = seen[of_name.codes[i]];
+      if (known >= 0 && known != other.codes[i]) return false;
+      known = other.codes[i];
+    }
+    return true;
+  });
   std::vector<SweptInput> told;
+  told.reserve(paths.size());
   for (const std::string& path : paths) told.push_back(std::move(inputs.at(path)));
   return told;
 }
@@ -144,6 +144,7 @@ Answer swept_inputs(const StoreChoice& choice, const std::string& metric) {
   const double mean = values.empty() ? 0 : sum / static_cast<double>(values.size());
   const std::vector<SweptInput> inputs = inputs_of(stored, rows);
   std::vector<std::vector<std::uint32_t>> codes;
+  codes.reserve(inputs.size());
   for (const SweptInput& input : inputs) codes.push_back(input.codes);
   std::vector<MainEffect> found = main_effects(codes, values);
   std::vector<SweptEffect> effects;

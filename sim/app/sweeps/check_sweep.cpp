@@ -85,11 +85,9 @@ class SweepCheck {
 
   void try_point(PlanCursor& cursor, std::uint64_t place) {
     cursor.seek(place);
-    if (cursor.group() != nullptr && cursor.group()->load(cursor.point().settings)) {
-      any_ = true;
-    } else if (cursor.whole().contradiction.empty()) {
-      any_ = true;
-    }
+    const bool short_way =
+        cursor.group() != nullptr && cursor.group()->load(cursor.point().settings);
+    if (short_way || cursor.whole().contradiction.empty()) any_ = true;
   }
 
   /// @throws config::ConfigError where no point at all can be: then the file is wrong, not a point

@@ -48,23 +48,26 @@ class CaseBuilder {
   using Axes = AxisReader::Axes;
 
   void add_rows() {
-    const auto add = [this](const config::Node* variant) {
-      SweepRow row{index_, config_.name, {}};
-      if (variant != nullptr) {
-        for (const auto& entry : variant->entries()) {
-          if (entry.key == "name") {
-            row.name = entry.value.text();
-          } else {
-            row.settings.push_back({entry.key, entry.value, entry.key_origin});
-          }
-        }
-      }
-      rows_.push_back(static_cast<std::uint32_t>(sweep_.rows.size()));
-      sweep_.rows.push_back(std::move(row));
-    };
     const config::Node* list = described_.find("variants");
-    if (list == nullptr || list->items().empty()) return add(nullptr);
-    for (const config::Node& variant : list->items()) add(&variant);
+    if (list == nullptr || list->items().empty()) return add_row({index_, config_.name, {}});
+    for (const config::Node& variant : list->items()) add_row(row_of(variant));
+  }
+
+  SweepRow row_of(const config::Node& variant) const {
+    SweepRow row{index_, config_.name, {}};
+    for (const auto& entry : variant.entries()) {
+      if (entry.key == "name") {
+        row.name = entry.value.text();
+      } else {
+        row.settings.push_back({entry.key, entry.value, entry.key_origin});
+      }
+    }
+    return row;
+  }
+
+  void add_row(SweepRow row) {
+    rows_.push_back(static_cast<std::uint32_t>(sweep_.rows.size()));
+    sweep_.rows.push_back(std::move(row));
   }
 
   void add_rules() {

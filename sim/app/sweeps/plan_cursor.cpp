@@ -149,7 +149,7 @@ std::unique_ptr<PlanCursor::Known> PlanCursor::know(bool this_point_only) const 
     if (!can_be && !last) continue;
     const auto replaceable = PointGroup::replaceable(base, replaced_, point.settings);
     if (can_be && replaceable == replaced_)
-      known->group = std::make_shared<PointGroup>(std::move(base), replaceable);
+      known->group = std::make_shared<PointGroup>(base, replaceable);
     const PointGroup* group = known->group.get();
     if (group != nullptr || last)
       known->rules = std::make_unique<BoundRules>(

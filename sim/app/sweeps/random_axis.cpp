@@ -112,8 +112,8 @@ config::Node RandomAxis::value(std::uint64_t step, std::size_t key) const {
   Amount amount = draw.low;
   amount.value = draw.log ? low * std::exp(unit * std::log(high / low)) : low + unit * (high - low);
   if (draw.integer) amount.value = std::floor(amount.value);
-  constexpr int kDigits = 6;
-  amount = rounded(amount, kDigits, draw.integer);
+  constexpr int kDrawnDigits = 6;
+  amount = rounded(amount, kDrawnDigits, draw.integer);
   amount.value = std::clamp(amount.value, draw.low.value, draw.high.value);
   return config::Node::scalar(print_amount(amount), draw.written.origin());
 }
