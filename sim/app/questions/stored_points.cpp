@@ -242,15 +242,14 @@ PointAxes axes_of(const std::vector<RunRecord>& records) {
   }
   PointAxes axes;
   for (const auto& [path, texts] : columns) axes.paths.push_back(path);
-  axes.paths = without_followers(
-      std::move(axes.paths), [&](const std::string& name, const std::string& path) {
-        std::map<std::string, std::string> of_name;
-        for (std::size_t i = 0; i < records.size(); ++i) {
-          const std::string& text = columns.at(path)[i];
-          if (of_name.emplace(columns.at(name)[i], text).first->second != text) return false;
-        }
-        return true;
-      });
+  axes.paths = without_followers(axes.paths, [&](const std::string& name, const std::string& path) {
+    std::map<std::string, std::string> of_name;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const std::string& text = columns.at(path)[i];
+      if (of_name.emplace(columns.at(name)[i], text).first->second != text) return false;
+    }
+    return true;
+  });
   for (const std::string& path : axes.paths) axes.texts.push_back(columns.at(path));
   return axes;
 }
