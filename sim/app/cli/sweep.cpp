@@ -15,7 +15,7 @@ namespace orrery {
 namespace {
 
 struct SweepArguments {
-  std::string file, db;
+  std::string file, db, where;
   int jobs = 0;  ///< 0: one for each processor
   bool json = false;
 
@@ -39,6 +39,7 @@ void require_any(const SweepResults& results) {
 void SweepArguments::take(Options& options) {
   options.positional("SWEEP", file, "sweep file (YAML)");
   options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
+  options.option("--where", where, "condition that points must keep, beside those of the file");
   options.number("--jobs", jobs, "processes that simulate points; default: one for each processor",
                  1, 4096);
   options.json(json);
@@ -46,7 +47,7 @@ void SweepArguments::take(Options& options) {
 
 ExitCode SweepArguments::run() const {
   expect_kind(file, "sweep");
-  const Sweep sweep = load_sweep(file);
+  const Sweep sweep = load_sweep(file, where);
   const std::string path = db.empty() ? sweep.config.name + ".db" : db;
   SweepOptions options;
   options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();

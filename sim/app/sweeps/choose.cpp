@@ -31,12 +31,6 @@ std::optional<double> metric_of(const RunRecord& record, const std::string& name
   return quantile == Quantile::kP10 ? metric->interval->first : metric->interval->second;
 }
 
-/// The value of a metric or, failing that, of a numeric configuration path.
-std::optional<double> value_of(const RunRecord& record, const std::string& name) {
-  if (const auto metric = metric_of(record, name)) return metric;
-  return record.parameter(name);
-}
-
 std::optional<Dimension> dimension_of(const std::string& unit) {
   for (const Dimension dimension :
        {Seconds::dimension, Bytes::dimension, Watts::dimension, Joules::dimension,
@@ -75,7 +69,7 @@ bool keeps(const RunRecord& record, const std::map<std::string, config::Node>& l
 bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRecord& best) {
   const std::string& name = choice.maximize.empty() ? choice.minimize : choice.maximize;
   if (name.empty()) return false;
-  const auto a = value_of(candidate, name), b = value_of(best, name);
+  const auto a = sought_value(candidate, name), b = sought_value(best, name);
   if (!a || !b) return a.has_value();
   return choice.maximize.empty() ? *a < *b : *a > *b;
 }
@@ -124,6 +118,11 @@ void check_limits(const std::map<std::string, config::Node>& limits, const confi
 
 }  // namespace
 
+std::optional<double> sought_value(const RunRecord& record, const std::string& name) {
+  if (const auto metric = metric_of(record, name)) return metric;
+  return record.parameter(name);
+}
+
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record) {
   return record.status == RunStatus::kOk && keeps(record, choice.at_most, true) &&
          keeps(record, choice.at_least, false);
@@ -153,6 +152,21 @@ void check_objectives(const config::Node& written, const std::vector<std::string
                       config::Diagnostics& diagnostics) {
   for (const config::Node& objective : written.items())
     for (const auto& entry : objective.entries())
+      check_name(entry.value.text(), entry.value, paths, diagnostics);
+}
+
+void check_table(const config::Node& written, const std::vector<std::string>& paths,
+                 config::Diagnostics& diagnostics) {
+  if (const config::Node* rows = written.find("rows"))
+    for (const config::Node& row : rows->items())
+      if (std::find(paths.begin(), paths.end(), row.text()) == paths.end())
+        diagnostics.error(row.where(), row.length(), "unknown key '" + row.text() + "'",
+                          nearest_name(row.text(), paths));
+  if (const config::Node* columns = written.find("columns"))
+    for (const config::Node& column : columns->items())
+      check_name(column.text(), column, paths, diagnostics);
+  if (const config::Node* gain = written.find("gain"))
+    for (const auto& entry : gain->entries())
       check_name(entry.value.text(), entry.value, paths, diagnostics);
 }
 

@@ -119,6 +119,14 @@ struct ChooseConfig {
   static const config::Schema<ChooseConfig>& schema();
 };
 
+/// What the table of a case shows beside, or in the place of, what its kind of experiment shows.
+struct SweepTableConfig {
+  std::vector<std::string> rows;        ///< axes each of whose values is a row of its own
+  std::vector<std::string> columns;     ///< metrics or configuration paths; none: the usual ones
+  std::optional<ObjectiveConfig> gain;  ///< how much better rows are than others in this
+  static const config::Schema<SweepTableConfig>& schema();
+};
+
 /// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the
 /// axes. A variant may have a `name`; variants of the same name are one row.
 struct SweepCaseConfig : SweepSpaceConfig {
@@ -126,6 +134,7 @@ struct SweepCaseConfig : SweepSpaceConfig {
   config::Node base;  ///< path of an experiment, or an experiment
   std::vector<std::map<std::string, config::Node>> variants;
   ChooseConfig choose;
+  SweepTableConfig table;
   static const config::Schema<SweepCaseConfig>& schema();
 };
 
@@ -149,6 +158,10 @@ struct SweepConfig : SweepSpaceConfig {
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
 
+/// The value of a metric, of a quantile of one ("step_time_s.p90") or, failing that, of a numeric
+/// configuration path; none where the result has no such thing.
+std::optional<double> sought_value(const RunRecord& record, const std::string& name);
+
 /// Whether a result is one and keeps the limits.
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
 
@@ -161,6 +174,10 @@ void check_choice(const ChooseConfig& choice, const config::Node& written,
 /// Finds fault with objectives that no result has. @param written the node of the list
 void check_objectives(const config::Node& written, const std::vector<std::string>& paths,
                       config::Diagnostics& diagnostics);
+
+/// Finds fault with columns and gains that no result has. @param written the node of the table
+void check_table(const config::Node& written, const std::vector<std::string>& paths,
+                 config::Diagnostics& diagnostics);
 
 namespace config {
 
