@@ -214,6 +214,21 @@ TEST_F(Sweeps, AnyNumberOfWorkersPrintsTheSameBytes) {
   }
 }
 
+TEST_F(Sweeps, ProgressAsJsonIsAnObjectALine) {
+  const std::string axes =
+      "    axes: {grid: {batch.micro: [1, 2]}}\n    choose: {minimize: step_time_s}\n";
+  sweep(axes);
+  const Outcome run =
+      shell("(cd " ORRERY_SOURCE_DIR " && " ORRERY_BINARY " sweep run " + path("sweep.yaml") +
+            " --db " + path("p.db") + " --progress json 2>&1 >/dev/null)");
+  ASSERT_EQ(run.code, 0) << run.out;
+  const auto last =
+      nlohmann::json::parse(run.out.substr(run.out.rfind('\n', run.out.size() - 2) + 1));
+  EXPECT_EQ(last.at("event"), "end");
+  EXPECT_EQ(last.at("simulated"), 2);
+  EXPECT_EQ(last.at("best").at("name"), "table, micro 1");
+}
+
 TEST_F(Sweeps, AKilledSweepGoesOnWhereItWas) {
   write("many.yaml", "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) +
                          "\n" + kManyGemms);

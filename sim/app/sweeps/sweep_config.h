@@ -149,6 +149,15 @@ struct SweepConfig : SweepSpaceConfig {
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
 
+/// What a name stands for in a result.
+struct NamedValue {
+  double value = 0;
+  std::string unit;
+};
+/// The value of a metric or of one of its quantiles ("step_time_s.p90"), else of a numeric path of
+/// the configuration; none where the result has none.
+std::optional<NamedValue> value_of(const RunRecord& record, const std::string& name);
+
 /// Whether a result is one and keeps the limits.
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
 
