@@ -79,6 +79,7 @@ class SweepRun {
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       results_.excluded.emplace_back(sweep.rules[i].where.size());
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
+      point_limits_.push_back(limits_.back().of_point());
       allowed_.push_back(limits_.back().failures_allowed(places_of(i)));
       failed_.push_back(0);
     }
@@ -98,7 +99,7 @@ class SweepRun {
           plan->seek(place);
           return to_bytes(run_point(sweep_, plan->point(), tiles));
         },
-        time_limit());
+        [this](std::size_t place) { return limits_of(place); });
     workers_ = &workers;
     for (;;) {
       read_plan();
@@ -125,19 +126,12 @@ class SweepRun {
   }
 
   /// None where no case has one.
-  LocalWorkers::TimeLimit time_limit() const {
-    const bool any = std::any_of(limits_.begin(), limits_.end(), [](const LimitsConfig& limits) {
-      return limits.point_timeout.base() > 0;
-    });
-    if (!any) return nullptr;
-    return [this](std::size_t place) {
-      const auto after = std::upper_bound(
-          sweep_.blocks.begin(), sweep_.blocks.end(), place,
-          [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
-      const std::uint32_t index = sweep_.rows[std::prev(after)->row].case_index;
-      return std::chrono::nanoseconds(
-          static_cast<std::int64_t>(limits_[index].point_timeout.base() * 1e9));
-    };
+  /// What a point may take, by the limits of its case.
+  PointLimits limits_of(std::size_t place) const {
+    const auto after =
+        std::upper_bound(sweep_.blocks.begin(), sweep_.blocks.end(), place,
+                         [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
+    return point_limits_[sweep_.rows[std::prev(after)->row].case_index];
   }
 
   /// Gives the workers what they have to do for a while, and settles what need not run.
@@ -325,6 +319,7 @@ class SweepRun {
   PlanCursor settled_;  ///< points that are back
   LocalWorkers* workers_ = nullptr;
   std::vector<LimitsConfig> limits_;  ///< limits by case
+  std::vector<PointLimits> point_limits_;
   std::vector<std::optional<std::uint64_t>> allowed_;
   std::vector<std::uint64_t> failed_;
   std::map<std::size_t, int> tries_;  ///< tries of points whose process died

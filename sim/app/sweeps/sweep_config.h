@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/executor.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"
@@ -86,12 +87,15 @@ struct ObjectiveConfig {
 
 /// What points and runs may take; 0: as much as they do.
 struct LimitsConfig {
-  Seconds point_timeout;     ///< time of one point
-  Bytes point_memory;        ///< memory of the process that simulates one point
-  int retries = 0;           ///< further tries of a point whose process died
+  Seconds point_timeout;                ///< time of one point
+  Bytes point_memory;                   ///< memory of the process that simulates one point
+  int retries = 0;                      ///< further tries of a point whose process died
+  std::int64_t worker_points = 10'000;  ///< points after which a worker is replaced
+  Bytes worker_memory{1 << 30};         ///< memory that a worker may keep of its points
   std::string max_failures;  ///< failed points that end the run: "20", "5%"; empty: none do
   /// How many points may fail of so many; none: all.
   std::optional<std::uint64_t> failures_allowed(std::uint64_t points) const;
+  PointLimits of_point() const;
   static const config::Schema<LimitsConfig>& schema();
 };
 
