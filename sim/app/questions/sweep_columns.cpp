@@ -27,6 +27,11 @@ std::string text_of(const RunRecord& record, const std::string& name) {
   return text;
 }
 
+std::optional<double> number_of(const RunRecord& record, const std::string& name) {
+  const std::optional<NamedValue> value = value_of(record, name);
+  return value ? std::optional(value->value) : std::nullopt;
+}
+
 std::string factor_text(double factor) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.3gx", factor);
@@ -53,8 +58,7 @@ std::vector<Table::Column> Gains::titles() const {
 
 std::vector<std::string> Gains::next(const RunRecord& record, bool fits) {
   if (!sought_) return {};
-  const std::optional<double> value =
-      fits ? sought_value(record, sought_->name()) : std::optional<double>();
+  const std::optional<double> value = fits ? number_of(record, sought_->name()) : std::nullopt;
   if (!value) return {"-", "-"};
   const auto better = [&](double than) {
     return factor_text(sought_->minimize.empty() ? *value / than : than / *value);
