@@ -2,11 +2,14 @@
 #include "sim/app/pricing/step_power.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/power_trace.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
+#include "sim/replay/steady_rounds.h"
 
 namespace orrery {
 namespace {
@@ -62,35 +65,87 @@ std::vector<double> power_figures(const AcceleratorConfig& accelerator, PowerSta
   return figures;
 }
 
+namespace {
+
+/// Replays of a program at the clock that keeps the cap.
+class CappedReplays {
+ public:
+  CappedReplays(const AcceleratorConfig& accelerator, PowerState state, const Program& program,
+                const ReplayOptions& options, PricedProgram& priced)
+      : accelerator_(accelerator),
+        state_(state),
+        options_(options),
+        priced_(priced),
+        uncapped_(priced.costs.kernels),
+        transfers_(transfer_energies(program, priced, accelerator)) {
+    options_.timeline = nullptr;  // of the last replay alone
+    options_.path = nullptr;
+  }
+
+  /// Sets the costs of kernels to those at the clock. @return the most that a window draws
+  Watts balance(const Program& program, ReplayResult& result) {
+    std::vector<KernelCost>& kernels = priced_.costs.kernels;
+    if (state_ != PowerState::kSteady) {
+      kernels = uncapped_;
+      balance_burst(program.kernels, accelerator_, kernels);
+      return drawn(program, result);
+    }
+    const SteadyClock steady(program.kernels, accelerator_, uncapped_);
+    Watts window;
+    steady_share(accelerator_.power, steady.highest(), [&](double share) {
+      kernels = steady.at(share);
+      return window = drawn(program, result);
+    });
+    return window;
+  }
+
+  /// The same of a program of equal rounds, a few of which are replayed; nothing where they are
+  /// not equal. Windows are those of these rounds.
+  std::optional<Watts> balance(const SteadyRounds& steady, ReplayResult& result) {
+    const Watts window = balance(steady.with(2 * steady.few()), result);
+    const auto again = [&](std::size_t rounds) {
+      return replay(steady.with(rounds), priced_.costs, options_);
+    };
+    std::optional<ReplayResult> all =
+        steady.extrapolate(again(steady.few()), again(steady.few() + 1), result);
+    if (!all) return std::nullopt;
+    result = *std::move(all);
+    return window;
+  }
+
+ private:
+  Watts drawn(const Program& program, ReplayResult& result) {
+    PowerTrace trace(run_energies(program.kernels, priced_.costs.kernels, accelerator_), transfers_,
+                     program.roles.size(), accelerator_.power.response.value);
+    ReplayOptions observed = options_;
+    observed.observer = &trace;
+    result = {};  // millions of links, not to be held beside those of the next
+    result = replay(program, priced_.costs, observed);
+    return accelerator_.power.idle.value +
+           trace.highest(result.end) * static_cast<double>(accelerator_.dies);
+  }
+
+  const AcceleratorConfig& accelerator_;
+  PowerState state_;
+  ReplayOptions options_;
+  PricedProgram& priced_;
+  std::vector<KernelCost> uncapped_;
+  std::vector<Joules> transfers_;
+};
+
+}  // namespace
+
 PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
                           const Program& program, const ReplayOptions& options,
                           PricedProgram& priced, ReplayResult& result) {
-  std::vector<KernelCost>& kernels = priced.costs.kernels;
-  const std::vector<Joules> transfers = transfer_energies(program, priced, accelerator);
-  ReplayOptions observed = options;
-  observed.timeline = nullptr;  // of the last replay alone
-  const auto run = [&] {
-    PowerTrace trace(run_energies(program.kernels, kernels, accelerator), transfers,
-                     program.roles.size(), accelerator.power.response.value);
-    observed.observer = &trace;
-    result = {};  // millions of links, not to be held beside those of the next
-    result = replay(program, priced.costs, observed);
-    return accelerator.power.idle.value +
-           trace.highest(result.end) * static_cast<double>(accelerator.dies);
-  };
-  Watts window;
-  if (state == PowerState::kSteady) {
-    const SteadyClock steady(program.kernels, accelerator, kernels);
-    steady_share(accelerator.power, steady.highest(), [&](double share) {
-      kernels = steady.at(share);
-      return window = run();
-    });
-  } else {
-    balance_burst(program.kernels, accelerator, kernels);
-    window = run();
-  }
-  if (options.timeline != nullptr) result = replay(program, priced.costs, options);
-  return {mean_clock(program, priced, result, accelerator), window};
+  CappedReplays replays(accelerator, state, program, options, priced);
+  std::optional<Watts> window;
+  if (priced.costs.link_events.empty())
+    if (const auto steady = SteadyRounds::find(program)) window = replays.balance(*steady, result);
+  if (!window) window = replays.balance(program, result);
+  if (options.timeline != nullptr || options.path != nullptr)
+    result = replay(program, priced.costs, options);
+  return {mean_clock(program, priced, result, accelerator), *window};
 }
 
 }  // namespace orrery
