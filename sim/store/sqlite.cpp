@@ -13,7 +13,10 @@ constexpr int kBusyTimeoutMs = 5'000;
 
 /// @param system_error errno of the call that failed; 0: none
 StoreFault fault_of(int code, int system_error) {
-  if (system_error == EMFILE || system_error == ENFILE) return StoreFault::kOther;
+  if (system_error == EMFILE || system_error == ENFILE || system_error == EIO)
+    return StoreFault::kOther;
+  // A file that cannot be made for want of space is out of reach by its code alone.
+  if (system_error == ENOSPC || system_error == EDQUOT) return StoreFault::kFull;
   switch (code & 0xff) {  // the low byte of an extended code is the primary one
     case SQLITE_FULL:
       return StoreFault::kFull;
