@@ -13,6 +13,7 @@
 #include <string>
 
 #include "sim/app/experiments/exit_codes.h"
+#include "sim/results/record_bytes.h"
 #include "sim/store/result_store.h"
 
 namespace orrery {
@@ -57,18 +58,22 @@ int code_of_child(const Body& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// All that a store says of its points, by identity; and how often each ran, where that is not
-/// once.
-inline std::map<std::string, std::string> contents_of(const std::filesystem::path& path) {
+enum class Runs { kOnce, kAnyNumber };
+
+/// What a store says of its points, by identity: each as it is read, checksums checked.
+/// @param runs kOnce: that a point ran more than once is part of it
+inline std::map<std::string, std::string> contents_of(const std::filesystem::path& path,
+                                                      Runs runs = Runs::kOnce) {
   const ResultStore store = ResultStore::open_read_only(path);
   store.verify();
   std::map<std::string, std::string> contents;
   store.for_each([&](const RunRecord& record) {
-    EXPECT_TRUE(contents.emplace(record.identity, to_json(record).dump()).second) << "doubled";
+    const std::size_t n = store.times(record.identity).size();
+    std::string text = record.name + to_string(record.status) + record.reason +
+                       result_digest(record) + record.configuration().dump();
+    if (runs == Runs::kOnce && n != 1) text += " ran " + std::to_string(n) + " times";
+    EXPECT_TRUE(contents.emplace(record.identity, std::move(text)).second) << "doubled";
   });
-  for (auto& [identity, content] : contents)
-    if (const std::size_t runs = store.times(identity).size(); runs != 1)
-      content += " ran " + std::to_string(runs) + " times";
   return contents;
 }
 
