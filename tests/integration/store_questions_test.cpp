@@ -49,6 +49,31 @@ class StoreQuestions : public InFolder {
   std::string sweep_, store_;
 };
 
+TEST_F(StoreQuestions, NoNumberIsPrintedThatWasChangedInTheFile) {
+  const std::string front = "pareto " + store_ + " --minimize step_time_s --maximize tokens_per_s";
+  const std::string best = "best " + store_ + " --minimize step_time_s --top 1";
+  const std::string effects = "sensitivity " + store_ + " step_time_s";
+  for (const std::string& question : {front, best, effects})
+    ASSERT_EQ(integration::orrery(question).code, 0);
+  // One that becomes the best, and one that was and is no more.
+  for (const char* change : {"step_time_s = 1e-9", "step_time_s = 1e9, tokens_per_s = 0"}) {
+    std::filesystem::copy_file(store_, path("good.db"),
+                               std::filesystem::copy_options::overwrite_existing);
+    ASSERT_EQ(shell("sqlite3 " + store_ + " 'UPDATE metrics_inference SET " + change +
+                    " WHERE step_time_s = (SELECT min(step_time_s) FROM metrics_inference)'")
+                  .code,
+              0);
+    for (const std::string& question : {front, best, effects}) {
+      EXPECT_EQ(integration::orrery(question, false).out, "") << question << change;
+      const Outcome refused = integration::orrery(question);
+      EXPECT_EQ(refused.code, 6);
+      EXPECT_THAT(refused.out, HasSubstr("does not match its digest"));
+    }
+    std::filesystem::copy_file(path("good.db"), store_,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+}
+
 TEST_F(StoreQuestions, TheFrontIsThatOfAllResults) {
   const json answer =
       ask("pareto " + store_ +

@@ -62,6 +62,8 @@ void StoreChoice::take(Options& options) {
   options.option("--where", where,
                  "condition on points: metrics, quantiles (step_time_s.p90), paths of the "
                  "configuration, with units: \"step_time_s <= 50 ms and parallel.tp == 8\"");
+  options.flag("--verify", verify,
+               "check the checksums of all points that count, which is done anyway for up to 5000");
 }
 
 ResultStore open_for_questions(const std::string& path) {
@@ -77,6 +79,15 @@ ResultStore open_for_questions(const std::string& path) {
 StoredPoints::StoredPoints(const StoreChoice& choice, Scope scope)
     : store_(open_for_questions(choice.store)), table_(*store_.database()) {
   select_rows(choice, scope);
+  if (scope == Scope::kComparable) verify(choice.verify);
+}
+
+void StoredPoints::verify(bool all) {
+  if (!all && rows_.size() > kMostVerified) {
+    left_out_ += "checksums were checked of what is shown alone; --verify checks all\n";
+    return;
+  }
+  for (const std::size_t row : rows_) record(row);
 }
 
 void StoredPoints::select_groups(const std::vector<std::string>& mentioned, Scope scope) {

@@ -16,7 +16,8 @@ namespace orrery {
 /// The store that a question is about, and which of its points.
 struct StoreChoice {
   std::string store;
-  std::string where;  ///< condition on metrics, quantiles, configuration paths; empty: none
+  std::string where;    ///< condition on metrics, quantiles, configuration paths; empty: none
+  bool verify = false;  ///< whether checksums of all points that count are checked, however many
 
   void take(Options& options);
 };
@@ -35,6 +36,11 @@ class StoredPoints {
     kAll  ///< results of every engine, infeasible points too; failures where `status` is spoken of
   };
 
+  /// Up to so many results are read as a whole, so that their checksums are checked (some 60 us a
+  /// point). Of more only those that an answer shows are, unless the choice says otherwise: a
+  /// question to a million points is to take a second.
+  static constexpr std::size_t kMostVerified = 5000;
+
   /// @throws StoreError; config::ConfigError for a wrong condition
   explicit StoredPoints(const StoreChoice& choice, Scope scope = Scope::kComparable);
 
@@ -42,7 +48,8 @@ class StoredPoints {
   const PointTable& table() const { return table_; }
   /// Rows of the table, ascending.
   const std::vector<std::size_t>& rows() const { return rows_; }
-  /// "3 failed points, 12 results of engine 12 are not looked at\n", or empty.
+  /// "3 failed points, 12 results of engine 12 are not looked at\n" and whose checksums were not
+  /// checked, or empty.
   const std::string& left_out() const { return left_out_; }
 
   /// Numbers that names stand for. @throws UsageError for what is none, with what was meant
@@ -55,6 +62,7 @@ class StoredPoints {
  private:
   void select_groups(const std::vector<std::string>& mentioned, Scope scope);
   void select_rows(const StoreChoice& choice, Scope scope);
+  void verify(bool all);
   [[noreturn]] void refuse(const std::string& name) const;
 
   ResultStore store_;

@@ -337,13 +337,13 @@ bool cannot_be(const RunRecord& record) { return record.reason.starts_with(kCann
 
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell) {
-  constexpr int kTries = 12;  // of five seconds each
+  constexpr int kTries = 12;  // of five seconds each, and of a crowd some wait for that long
   for (int i = 1;; ++i) {
     try {
       return work();
     } catch (const StoreError& error) {
       if (error.fault() != StoreFault::kBusy || i == kTries) throw;
-      if (i == 1 && tell) tell(error.what());
+      if (i == 2 && tell) tell(error.what());
     }
   }
 }

@@ -60,7 +60,8 @@ struct SweepOptions {
 /// @throws StoreError, DeterminismError, ResourceError
 SweepResults run_sweep(const Sweep& sweep, ResultStore& store, const SweepOptions& options);
 
-/// Waits for a store that another process locks, up to a minute. @param tell called once
+/// Waits for a store that another process locks, up to a minute. @param tell called once,
+/// after ten seconds
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell);
 

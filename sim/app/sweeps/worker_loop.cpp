@@ -137,7 +137,7 @@ class WorkerLoop {
   std::string told_texts_;  ///< outcomes that the parent does not know yet
   Clock::time_point told_ = Clock::now();
   std::size_t points_ = 0;
-  std::int64_t peak_bytes_ = 0;  ///< of the last point
+  std::int64_t peak_bytes_ = 0;  ///< peak memory of the last point
 };
 
 }  // namespace

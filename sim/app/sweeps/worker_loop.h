@@ -22,8 +22,8 @@ enum class WorkerEnd { kByItself, kLate, kMemory };
 struct WorkerPage {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::atomic<std::uint64_t> point{
-      kNone};                             ///< that it is on; kNone: has not begun what it was given
-  std::atomic<std::int64_t> begin_ns{0};  ///< when that began, on the machine's steady clock
+      kNone};  ///< point that it is on; kNone: it has not begun what it was given
+  std::atomic<std::int64_t> begin_ns{0};    ///< when that began, on the machine's steady clock
   std::atomic<std::int64_t> base_bytes{0};  ///< resident before its first point
   std::atomic<WorkerEnd> end{WorkerEnd::kByItself};
 
