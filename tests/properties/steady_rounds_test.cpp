@@ -67,7 +67,7 @@ TEST(SteadyRounds, AFewTellAllToThePicosecond) {
   const Pipeline pipelines[] = {{"1f1b", 1, 1, 200},
                                 {"1f1b", 4, 1, 300},
                                 {"1f1b", 6, 1, 1000},
-                                {"interleaved_1f1b", 4, 2, 800},
+                                {"interleaved", 4, 2, 800},
                                 {"zb_h1", 4, 1, 400}};
   for (const Pipeline& p : pipelines) {
     const std::string what = p.schedule + " of " + std::to_string(p.stages) + " stages";
