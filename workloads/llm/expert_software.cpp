@@ -52,7 +52,8 @@ const config::Schema<ExpertSoftware>& ExpertSoftware::schema() {
           .optional("unmodelled", &E::unmodelled,
                     "standard deviation of the logarithm of step time over that of the graph that "
                     "models with experts have beside software.unmodelled",
-                    between(0, 1));
+                    between(0, 1))
+          .alias("moe_token_dispatcher_type", "dispatcher");
   return schema;
 }
 

@@ -21,6 +21,9 @@ enum class TokenDispatcher : std::uint8_t {
   /// Each token goes once to a rank, where a permutation makes the rows of its experts (DeepEP and
   /// HybridEP below Megatron-Core's flex dispatcher).
   kFlex,
+  /// Every rank gathers the tokens of all, with what their routers chose, and takes the rows of its
+  /// experts from them; sums of all ranks' results are reduced and scattered (Megatron-Core).
+  kAllGather,
 };
 
 /// Format in which tokens go to experts.
@@ -101,7 +104,8 @@ struct EnumNames<TokenDispatcher> {
   static constexpr std::pair<TokenDispatcher, const char*> values[] = {
       {TokenDispatcher::kExchange, "exchange"},
       {TokenDispatcher::kAllToAll, "alltoall"},
-      {TokenDispatcher::kFlex, "flex"}};
+      {TokenDispatcher::kFlex, "flex"},
+      {TokenDispatcher::kAllGather, "allgather"}};
 };
 
 template <>

@@ -4,7 +4,7 @@
 // the rows that have arrived are gathered over etp, and the results reduced and scattered before
 // they are sent back (alltoall dispatcher); without it the tokens are gathered before they are
 // copied to the rows of their experts, and reduced once the copies are added up (allgather
-// dispatcher).
+// dispatcher, which with expert parallelism too gathers the tokens of all ranks).
 #include "workloads/llm/token_dispatch.h"
 
 #include <algorithm>
@@ -90,6 +90,50 @@ TokenDispatcher dispatcher_of(const LayerTask& task) {
   return trains(task) ? expert_software(task).dispatcher.value : TokenDispatcher::kExchange;
 }
 
+/// Whether rows are made where tokens have come, not where they are sent.
+bool permutes_behind(const LayerTask& task) {
+  return dispatcher_of(task) == TokenDispatcher::kFlex ||
+         dispatcher_of(task) == TokenDispatcher::kAllGather;
+}
+
+// The allgather dispatcher (Megatron-Core 2025, transformer/moe/token_dispatcher.py:
+// MoEAllGatherTokenDispatcher).
+
+/// Tokens of all ranks that share the experts.
+std::int64_t gathered_tokens(const LayerTask& task) {
+  return permuted_tokens(task) * task.work.ep * (gathers_rows(task) ? task.work.etp : 1);
+}
+
+/// @param bytes of a token
+void gather_tokens(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
+  const double mine = bytes * real(permuted_tokens(task));
+  if (gathers_rows(task))
+    steps.then(LayerCollective{name + " all-gather over tensors", TransferKind::kAllGather,
+                               Scope::kExpertTensor, Bytes(mine * task.work.etp)});
+  if (task.work.ep > 1)
+    steps.then(LayerCollective{name + " all-gather", TransferKind::kAllGather, Scope::kExpert,
+                               Bytes(bytes * real(gathered_tokens(task)))});
+}
+
+void scatter_tokens(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
+  if (task.work.ep > 1)
+    steps.then(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
+                               Scope::kExpert, Bytes(bytes * real(gathered_tokens(task)))});
+  if (gathers_rows(task))
+    steps.then(LayerCollective{name + " reduce-scatter over tensors", TransferKind::kReduceScatter,
+                               Scope::kExpertTensor,
+                               Bytes(bytes * real(permuted_tokens(task)) * task.work.etp)});
+}
+
+/// What a router says of a token: a mask and an fp32 weight for each expert.
+double choice_bytes(const LayerTask& task, bool mask) {
+  return real(task.model.moe.experts) * ((mask ? 1 : 0) + sizeof(float));
+}
+
+double token_columns_bytes(const LayerTask& task) {
+  return real(task.model.expert_columns()) * activation_bytes(task.work.precision);
+}
+
 /// Sorts copies that came from all ranks by their expert, or back.
 void sort_copies(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
   if (local_experts(task) == 1) return;
@@ -97,14 +141,20 @@ void sort_copies(StepList& steps, const std::string& name, const LayerTask& task
                     {bytes, bytes, 0}));
 }
 
+/// Tokens that this rank has to make rows of.
+double tokens_here(const LayerTask& task) {
+  return dispatcher_of(task) == TokenDispatcher::kAllGather ? real(gathered_tokens(task))
+                                                            : received_tokens(task);
+}
+
 /// The rows of experts from the tokens that came to this rank, or their sums.
 /// @param rows_read whether rows are read and added up
 Kernel move_received(const std::string& name, const LayerTask& task, double bytes, bool rows_read) {
   const double rows = real(expert_rows(task));
-  const double copies = rows / received_tokens(task);
-  const auto tokens = static_cast<std::int64_t>(std::llround(received_tokens(task)));
-  const StreamCost cost =
-      rows_read ? StreamCost{copies * bytes, bytes, copies} : StreamCost{bytes, copies * bytes, 0};
+  const double copies = rows / tokens_here(task);
+  const auto tokens = static_cast<std::int64_t>(std::llround(tokens_here(task)));
+  const StreamCost cost = rows_read ? StreamCost{copies * bytes, bytes, copies}
+                                    : StreamCost{std::min(1.0, copies) * bytes, copies * bytes, 0};
   return stream(name, KernelClass::kElementwise, tokens, task.model.expert_columns(), cost);
 }
 
@@ -130,10 +180,14 @@ StreamCost spread_gradients(const LayerTask& task, double copies) {
   return {bytes + (weighted ? copies * bytes : 0), copies * bytes, weighted ? 2 * copies : 0};
 }
 
-}  // namespace
-
 bool host_waits(const LayerTask& task) {
   return trains(task) && expert_software(task).host_waits.value && task.work.expert_capacity == 0;
+}
+
+}  // namespace
+
+bool waits_before_dispatch(const LayerTask& task) {
+  return host_waits(task) && !permutes_behind(task);
 }
 
 void dispatch(StepList& steps, const LayerTask& task) {
@@ -157,11 +211,16 @@ void dispatch(StepList& steps, const LayerTask& task) {
     case TokenDispatcher::kFlex:
       exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
       if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
-      // The numbers of rows come with the tokens.
-      Kernel permute = move_received("permute", task, payload, false);
-      permute.host_waits = host_waits(task);
-      steps.then(std::move(permute));
+      break;
+    case TokenDispatcher::kAllGather:
+      gather_tokens(steps, "expert choices", task, choice_bytes(task, true));
+      gather_tokens(steps, "dispatch", task, token_columns_bytes(task));
   }
+  const bool gathers = dispatcher_of(task) == TokenDispatcher::kAllGather;
+  // The numbers of rows come with the tokens.
+  Kernel permute = move_received("permute", task, gathers ? bytes : payload, false);
+  permute.host_waits = host_waits(task);
+  steps.then(std::move(permute));
 }
 
 void receive_dispatched(StepList& steps, const LayerTask& task) {
@@ -174,8 +233,14 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
   const double bytes = wide_bytes(task);
   if (sends_and_fetches(task)) steps.then(copy_rows("combine send", task, bytes));
   const TokenDispatcher dispatcher = dispatcher_of(task);
-  const bool flex = dispatcher == TokenDispatcher::kFlex;
-  if (flex) steps.then(move_received("unpermute", task, bytes, true));
+  const bool behind = permutes_behind(task);
+  if (behind) steps.then(move_received("unpermute", task, bytes, true));
+  if (dispatcher == TokenDispatcher::kAllGather) {
+    scatter_tokens(steps, "combine", task, token_columns_bytes(task));
+    if (gathers_tokens(task)) reduce(steps, "combine add", task);
+    add_results(steps, task, beside);
+    return;
+  }
   if (dispatcher == TokenDispatcher::kAllToAll) sort_copies(steps, "combine sort", task, bytes);
   if (gathers_rows(task)) reduce(steps, "combine", task);
   if (dispatcher == TokenDispatcher::kAllToAll) {
@@ -187,11 +252,11 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
     return combine_copies(permuted_tokens(task), task.model.expert_columns(), copies_of(task),
                           bytes, more);
   };
-  if (!flex && !gathers_tokens(task)) {
+  if (!behind && !gathers_tokens(task)) {
     steps.join(add(beside.empty() ? 0 : bytes), beside);
     return;
   }
-  if (!flex) steps.then(add(0));
+  if (!behind) steps.then(add(0));
   if (gathers_tokens(task)) reduce(steps, "combine add", task);
   add_results(steps, task, beside);
 }
@@ -209,19 +274,22 @@ void combine_backward(StepList& steps, const LayerTask& task) {
   const double bytes = wide_bytes(task), copies = real(task.model.moe.experts_per_token);
   if (gathers_tokens(task)) gather(steps, "combine add backward", task, wide);
   const TokenDispatcher dispatcher = dispatcher_of(task);
-  if (dispatcher != TokenDispatcher::kFlex)
-    steps.then(move_rows("combine add backward", task, spread_gradients(task, copies)));
-  if (dispatcher == TokenDispatcher::kAllToAll) {
+  const bool behind = permutes_behind(task);
+  if (!behind) steps.then(move_rows("combine add backward", task, spread_gradients(task, copies)));
+  if (dispatcher == TokenDispatcher::kAllGather) {
+    gather_tokens(steps, "combine backward", task, token_columns_bytes(task));
+  } else if (dispatcher == TokenDispatcher::kAllToAll) {
     all_to_all(steps, "combine backward", task, wide);
   } else {
     exchange(steps, "combine backward", TransferKind::kDispatch, task, wide);
   }
-  if (gathers_rows(task)) gather(steps, "combine backward", task, wide);
+  if (gathers_rows(task) && dispatcher != TokenDispatcher::kAllGather)
+    gather(steps, "combine backward", task, wide);
   if (dispatcher == TokenDispatcher::kAllToAll)
     sort_copies(steps, "combine sort backward", task, bytes);
-  if (dispatcher != TokenDispatcher::kFlex) return;
-  const double each = real(expert_rows(task)) / received_tokens(task);
-  const auto tokens = static_cast<std::int64_t>(std::llround(received_tokens(task)));
+  if (!behind) return;
+  const double each = real(expert_rows(task)) / tokens_here(task);
+  const auto tokens = static_cast<std::int64_t>(std::llround(tokens_here(task)));
   steps.then(stream("combine add backward", KernelClass::kElementwise, tokens,
                     task.model.expert_columns(), spread_gradients(task, each)));
 }
@@ -230,8 +298,12 @@ void dispatch_backward(StepList& steps, const LayerTask& task) {
   const Precision wide = unquantised(task.work.precision);
   const double bytes = wide_bytes(task);
   const TokenDispatcher dispatcher = dispatcher_of(task);
-  if (dispatcher == TokenDispatcher::kFlex)
-    steps.then(move_received("permute backward", task, bytes, true));
+  if (permutes_behind(task)) steps.then(move_received("permute backward", task, bytes, true));
+  if (dispatcher == TokenDispatcher::kAllGather) {
+    scatter_tokens(steps, "dispatch backward", task, token_columns_bytes(task));
+    scatter_tokens(steps, "expert choices backward", task, choice_bytes(task, false));
+    return;
+  }
   if (dispatcher == TokenDispatcher::kAllToAll)
     sort_copies(steps, "dispatch sort backward", task, bytes);
   if (gathers_rows(task)) reduce(steps, "dispatch backward", task);
@@ -244,7 +316,7 @@ void dispatch_backward(StepList& steps, const LayerTask& task) {
 
 void permute_backward(StepList& steps, const LayerTask& task) {
   const double bytes = wide_bytes(task), copies = real(task.model.moe.experts_per_token);
-  if (dispatcher_of(task) != TokenDispatcher::kFlex)
+  if (!permutes_behind(task))
     steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
   if (gathers_tokens(task)) reduce(steps, "permute backward", task);
 }

@@ -100,6 +100,24 @@ TEST(Flex, MakesRowsWhereTokensHaveCome) {
   EXPECT_FALSE(has(list, "combine add"));
 }
 
+// Two ranks have 16 tokens together, of which each takes the 16 rows of its experts; results of all
+// 16 are added up over the ranks. A router says a bit-mask byte and an fp32 weight for 8 experts.
+TEST(AllGather, BringsTheTokensOfAllRanksWhateverTheirExperts) {
+  const LayerWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllGather));
+  const StepList list = forward(work), back = backward(work);
+  EXPECT_EQ(collective(list, "dispatch all-gather").kind, TransferKind::kAllGather);
+  EXPECT_EQ(collective(list, "dispatch all-gather").bytes.base(), 16 * kRow);
+  EXPECT_EQ(collective(list, "expert choices all-gather").bytes.base(), 16 * 8 * 5);
+  EXPECT_EQ(collective(list, "combine reduce-scatter").bytes.base(), 16 * kRow);
+  EXPECT_EQ(moved(kernel(list, "permute")), 2 * kCopies * kRow);
+  EXPECT_EQ(moved(kernel(list, "unpermute")), (kCopies + 16) * kRow);
+  EXPECT_EQ(collective(back, "combine backward all-gather").bytes.base(), 16 * kRow);
+  EXPECT_EQ(collective(back, "dispatch backward reduce-scatter").bytes.base(), 16 * kRow);
+  EXPECT_EQ(collective(back, "expert choices backward reduce-scatter").bytes.base(), 16 * 8 * 4);
+  EXPECT_EQ(collectives(list, TransferKind::kDispatch), 0U);
+  EXPECT_FALSE(has(list, "combine add"));
+}
+
 TEST(DispatchFormat, OfSixteenBitsHasTwiceTheBytesOfFp8AndNoScales) {
   const LayerWork narrow = work_of({}, Precision::kFp8);
   const LayerWork wide =
@@ -219,6 +237,16 @@ TEST(HostWaits, UntilTheRowsAreKnownUnlessExpertsHaveACapacity) {
   EXPECT_TRUE(kernel(forward(work), "dispatch preprocess").host_waits);
   work.expert_capacity = 1;
   EXPECT_FALSE(has(forward(work), "dispatch preprocess"));
+}
+
+TEST(HostWaits, BehindThePermutationWhereNumbersOfRowsComeWithTheTokens) {
+  for (const TokenDispatcher dispatcher : {TokenDispatcher::kFlex, TokenDispatcher::kAllGather}) {
+    TrainingSoftware software = with(&ExpertSoftware::host_waits, true);
+    software.experts.dispatcher.value = dispatcher;
+    const StepList list = forward(work_of(software));
+    EXPECT_TRUE(kernel(list, "permute").host_waits);
+    EXPECT_FALSE(has(list, "dispatch preprocess"));
+  }
 }
 
 TEST(ExpertCapacity, IsRowsOverTheMeanWhoeverGetsThem) {
