@@ -217,7 +217,8 @@ void dispatch(StepList& steps, const LayerTask& task) {
       gather_tokens(steps, "dispatch", task, token_columns_bytes(task));
   }
   const bool gathers = dispatcher_of(task) == TokenDispatcher::kAllGather;
-  // The numbers of rows come with the tokens.
+  // The numbers of rows come with the tokens (recalled: Megatron-Core 2026, moe/fused_a2a.py, waits
+  // for those of HybridEP in pinned memory; the allgather dispatcher copies its sums to the host).
   Kernel permute = move_received("permute", task, gathers ? bytes : payload, false);
   permute.host_waits = host_waits(task);
   steps.then(std::move(permute));
