@@ -62,9 +62,9 @@ void merge_all(const std::filesystem::path& into,
 struct Campaign {
   std::filesystem::path store;
   std::function<void()> begin;               ///< lays out the files as they are before
-  std::function<void()> work;                ///< in a child, with the fault
+  std::function<void()> work;                ///< runs in a child, with the fault
   std::function<void()> check;               ///< before anybody went on
-  std::function<void()> resume;              ///< without faults
+  std::function<void()> resume;              ///< goes on, without faults
   std::map<std::string, std::string> whole;  ///< what an undisturbed run gives
 };
 
