@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "sim/app/sweeps/sweep_config.h"
@@ -31,12 +33,6 @@ std::optional<double> metric_of(const RunRecord& record, const std::string& name
   return quantile == Quantile::kP10 ? metric->interval->first : metric->interval->second;
 }
 
-/// The value of a metric or, failing that, of a numeric configuration path.
-std::optional<double> value_of(const RunRecord& record, const std::string& name) {
-  if (const auto metric = metric_of(record, name)) return metric;
-  return record.parameter(name);
-}
-
 std::optional<Dimension> dimension_of(const std::string& unit) {
   for (const Dimension dimension :
        {Seconds::dimension, Bytes::dimension, Watts::dimension, Joules::dimension,
@@ -62,20 +58,23 @@ bool is_plain_number(const std::string& text) {
   }
 }
 
-bool keeps(const RunRecord& record, const std::map<std::string, config::Node>& limits, bool upper) {
+double excess(const RunRecord& record, const std::map<std::string, config::Node>& limits,
+              bool upper) {
+  double sum = 0;
   for (const auto& [name, limit] : limits) {
     const std::optional<double> value = metric_of(record, name);
-    if (!value) return false;
+    if (!value) return std::numeric_limits<double>::infinity();
     const double bound = limit_of(limit.text(), find_metric(split(name).first)->unit);
-    if (upper ? *value > bound : *value < bound) return false;
+    const double beyond = upper ? *value - bound : bound - *value;
+    if (beyond > 0) sum += bound == 0 ? beyond : beyond / std::abs(bound);
   }
-  return true;
+  return sum;
 }
 
 bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRecord& best) {
   const std::string& name = choice.maximize.empty() ? choice.minimize : choice.maximize;
   if (name.empty()) return false;
-  const auto a = value_of(candidate, name), b = value_of(best, name);
+  const auto a = objective_value(candidate, name), b = objective_value(best, name);
   if (!a || !b) return a.has_value();
   return choice.maximize.empty() ? *a < *b : *a > *b;
 }
@@ -124,9 +123,18 @@ void check_limits(const std::map<std::string, config::Node>& limits, const confi
 
 }  // namespace
 
+std::optional<double> objective_value(const RunRecord& record, const std::string& name) {
+  if (const auto metric = metric_of(record, name)) return metric;
+  return record.parameter(name);
+}
+
+double excess_over_limits(const ChooseConfig& choice, const RunRecord& record) {
+  if (record.status != RunStatus::kOk) return std::numeric_limits<double>::infinity();
+  return excess(record, choice.at_most, true) + excess(record, choice.at_least, false);
+}
+
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record) {
-  return record.status == RunStatus::kOk && keeps(record, choice.at_most, true) &&
-         keeps(record, choice.at_least, false);
+  return excess_over_limits(choice, record) == 0;
 }
 
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row) {

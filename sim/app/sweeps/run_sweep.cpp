@@ -69,7 +69,8 @@ class SweepRun {
  public:
   SweepRun(const Sweep& sweep, ResultStore& store, const SweepOptions& options)
       : sweep_(sweep), store_(store), options_(options), plan_(sweep), settled_(sweep) {
-    results_.all_kept = sweep.places() <= SweepResults::kMostKept;
+    results_.all_kept = options.places != nullptr || sweep.places() <= SweepResults::kMostKept;
+    if (options.places != nullptr && !options.places->empty()) plan_.seek(options.places->front());
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       results_.excluded.emplace_back(sweep.rules[i].where.size());
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
@@ -97,7 +98,7 @@ class SweepRun {
     for (;;) {
       read_plan();
       const auto outcomes = workers.poll();
-      if (outcomes.empty() && plan_.at_end()) break;
+      if (outcomes.empty() && at_end()) break;
       for (const PointOutcome& outcome : outcomes) settle(outcome);
       if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
       if (!results_.stopped.empty()) break;
@@ -134,11 +135,20 @@ class SweepRun {
     };
   }
 
+  bool at_end() const {
+    return options_.places == nullptr ? plan_.at_end() : listed_ == options_.places->size();
+  }
+  /// To the next place that may have to be run.
+  void advance() {
+    if (options_.places == nullptr) return plan_.next();
+    if (++listed_ < options_.places->size()) plan_.seek((*options_.places)[listed_]);
+  }
+
   /// Gives the workers what they have to do for a while, and settles what need not run.
   void read_plan() {
     const auto begin = Clock::now();
     PointRange range;
-    for (; !plan_.at_end() && given_ < kGivenAhead * options_.jobs; plan_.next()) {
+    for (; !at_end() && given_ < kGivenAhead * options_.jobs; advance()) {
       if (given_ > 0 && Clock::now() - begin > kLongestReading) break;
       if (plan_.kind() != PlaceKind::kPoint) {
         if (plan_.kind() == PlaceKind::kExcluded)
@@ -291,6 +301,7 @@ class SweepRun {
   std::vector<std::optional<std::uint64_t>> allowed_;
   std::vector<std::uint64_t> failed_;
   std::map<std::size_t, int> tries_;  ///< tries of points whose process died
+  std::size_t listed_ = 0;            ///< place of `places` that is next
   std::size_t given_ = 0;             ///< points that workers have
   std::uint64_t done_ = 0;            ///< places that are settled
   SweepResults results_;

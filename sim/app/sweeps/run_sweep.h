@@ -43,6 +43,8 @@ bool cannot_be(const RunRecord& record);
 
 struct SweepOptions {
   std::size_t jobs = 1;  ///< processes that simulate
+  /// Places to be run, ascending, each of which is in `kept`; null: the whole plan.
+  const std::vector<std::uint64_t>* places = nullptr;
   /// Called with how many places of the plan are done, and the name of the last point.
   std::function<void(std::uint64_t done, const std::string& name)> progress;
   std::function<void(const std::string&)>

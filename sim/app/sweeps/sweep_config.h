@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/search/search_config.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"
@@ -132,6 +133,7 @@ struct SweepCaseConfig : SweepSpaceConfig {
 struct SweepConfig : SweepSpaceConfig {
   std::string name;
   std::vector<SweepCaseConfig> cases;
+  SearchConfig search;
   static const config::Schema<SweepConfig>& schema();
 
   /// What a case seeks: its objectives, else those of the file.
@@ -151,6 +153,14 @@ const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunR
 
 /// Whether a result is one and keeps the limits.
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
+
+/// How far a result is beyond the limits: the sum of its shares of each limit; 0 where it keeps
+/// them, infinite where it is no result or has not what is limited.
+double excess_over_limits(const ChooseConfig& choice, const RunRecord& record);
+
+/// The number that an objective's name stands for: a metric, a quantile of one, or a path of the
+/// configuration; none where a record has no such number.
+std::optional<double> objective_value(const RunRecord& record, const std::string& name);
 
 /// Finds fault with names that no result has, and limits without their unit.
 /// @param written the node that `choice` was read from
