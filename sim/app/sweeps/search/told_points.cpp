@@ -38,7 +38,7 @@ const Schema<ToldPoint>& ToldPoint::schema() {
 struct ToldPoints::Placed {
   ToldPoint told;
   config::Node written;
-  std::uint64_t first = 0, last = 0;       ///< places: one for each way conditions can come out
+  std::vector<std::uint64_t> places;       ///< one for each way in which conditions can come out
   std::uint64_t place = 0;                 ///< the one of them that is the point
   std::optional<std::size_t> excluded_by;  ///< rule of `where`
 };
@@ -67,12 +67,18 @@ std::optional<std::size_t> index_of(const std::string& name, const char* key, co
 /// Where the point is among its places, and which rule excludes it.
 template <class Placed>
 void look_up(Placed& point, PlanCursor& cursor, config::Diagnostics& diagnostics) {
-  for (point.place = point.first; point.place < point.last; ++point.place) {
-    cursor.seek(point.place);
+  for (const std::uint64_t place : point.places) {
+    point.place = place;
+    cursor.seek(place);
     if (cursor.kind() != PlaceKind::kNone) break;
   }
   if (cursor.kind() == PlaceKind::kExcluded) point.excluded_by = cursor.rule();
-  const std::string& identity = cursor.whole().identity;  // or throws what is wrong with a value
+  if (cursor.group() == nullptr || !cursor.group()->load(cursor.point().settings))
+    cursor.whole();  // throws what is wrong with a value
+  const std::string identity = cursor.identity();
+  if (point.told.is_result() && identity.empty())
+    diagnostics.error(point.written.where(), 1,
+                      "nobody can have found anything of a point that cannot be");
   if (point.told.point.empty() || point.told.point == identity) return;
   const config::Node& where = *point.written.find("point");
   diagnostics.error(where.where(), where.length(), "these parameters are those of another point",
@@ -111,7 +117,7 @@ std::vector<ToldPoints::Placed> ToldPoints::read(const std::string& line,
   std::vector<Placed> points;
   const auto read_one = [&](const config::Node& written) {
     points.push_back(
-        {config::read<ToldPoint>(written, diagnostics, sweep_.library), written, 0, 0, 0, {}});
+        {config::read<ToldPoint>(written, diagnostics, sweep_.library), written, {}, 0, {}});
     check_objectives_of(points.back().told, written, diagnostics);
   };
   if (node.is_sequence()) {
@@ -123,49 +129,78 @@ std::vector<ToldPoints::Placed> ToldPoints::read(const std::string& line,
   return points;
 }
 
-/// Adds a row and its blocks to the plan: the parameters are an axis of one step.
-void ToldPoints::add(Placed& point, Sweep& plan, config::Diagnostics& diagnostics) const {
+/// The row of a point: its case, and the settings of its variant.
+std::optional<SweepRow> ToldPoints::row_of(const Placed& point,
+                                           config::Diagnostics& diagnostics) const {
   SweepRow row;
   if (!point.told.case_name.empty()) {
     const auto index = index_of(
         point.told.case_name, "case", sweep_.config.cases,
         [](const SweepCaseConfig& c) { return c.name; }, point.written, diagnostics);
-    if (!index) return;
+    if (!index) return std::nullopt;
     row.case_index = static_cast<std::uint32_t>(*index);
   }
   row.name = sweep_.config.cases[row.case_index].name;
-  if (!point.told.variant.empty()) {
-    std::vector<SweepRow> rows;
-    for (const SweepRow& other : sweep_.rows)
-      if (other.case_index == row.case_index) rows.push_back(other);
-    const auto index = index_of(
-        point.told.variant, "variant", rows, [](const SweepRow& r) { return r.name; },
-        point.written, diagnostics);
-    if (!index) return;
-    row = rows[*index];
+  if (point.told.variant.empty()) return row;
+  std::vector<SweepRow> rows;
+  for (const SweepRow& other : sweep_.rows)
+    if (other.case_index == row.case_index) rows.push_back(other);
+  const auto index = index_of(
+      point.told.variant, "variant", rows, [](const SweepRow& r) { return r.name; }, point.written,
+      diagnostics);
+  if (!index) return std::nullopt;
+  return rows[*index];
+}
+
+/// A plan of the points of a line: those of one case and variant that set the same keys are the
+/// steps of one axis, so they share what they have in common.
+Sweep ToldPoints::plan_of(std::vector<Placed>& points, config::Diagnostics& diagnostics) const {
+  std::map<std::vector<std::string>, std::vector<Placed*>> alike;
+  for (Placed& point : points) {
+    std::vector<std::string> shape = {point.told.case_name, point.told.variant};
+    for (const auto& entry : point.written.find("parameters")->entries())
+      shape.push_back(entry.key);
+    alike[shape].push_back(&point);
   }
+  Sweep plan = sweep_;
+  plan.blocks.clear();
+  for (const auto& [shape, members] : alike) {
+    const auto row = row_of(*members.front(), diagnostics);
+    if (!row) continue;
+    add_blocks(members, *row, plan);
+  }
+  diagnostics.throw_if_errors();
+  plan.texts = diagnostics;
+  return plan;
+}
+
+/// Adds a block for each way in which the conditions can come out.
+void ToldPoints::add_blocks(const std::vector<Placed*>& members, const SweepRow& row,
+                            Sweep& plan) const {
   PlanBlock block;
   block.row = static_cast<std::uint32_t>(plan.rows.size());
+  plan.rows.push_back(row);
   std::vector<AxisKey> keys;
-  std::vector<config::Node> values;
-  for (const auto& entry : point.written.find("parameters")->entries()) {
+  for (const auto& entry : members.front()->written.find("parameters")->entries())
     keys.push_back({entry.key, entry.key_origin});
-    values.push_back(entry.value);
+  std::vector<std::vector<config::Node>> steps;
+  for (const Placed* member : members) {
+    std::vector<config::Node>& step = steps.emplace_back();
+    for (const auto& entry : member->written.find("parameters")->entries())
+      step.push_back(entry.value);
   }
+  block.size = keys.empty() ? 1 : members.size();
   if (!keys.empty())
-    block.axes.push_back(std::make_shared<ListedAxis>(
-        std::move(keys), std::vector<std::vector<config::Node>>{std::move(values)}));
-  point.first = plan.places();
+    block.axes.push_back(std::make_shared<ListedAxis>(std::move(keys), std::move(steps)));
   const std::size_t conditions = plan.rules[row.case_index].when.size();
   for (std::size_t way = 0; way < std::size_t{1} << conditions; ++way) {
     block.conditions.clear();
     for (std::size_t i = 0; i < conditions; ++i) block.conditions.push_back(((way >> i) & 1U) != 0);
     block.first = plan.places();
-    block.size = 1;
     plan.blocks.push_back(block);
+    for (std::size_t i = 0; i < members.size(); ++i)
+      members[i]->places.push_back(block.first + (block.axes.empty() ? 0 : i));
   }
-  point.last = plan.places();
-  plan.rows.push_back(std::move(row));
 }
 
 /// What was found elsewhere, under a name of its own.
@@ -209,11 +244,7 @@ std::vector<nlohmann::ordered_json> ToldPoints::take(const std::string& line,
   config::Diagnostics diagnostics = sweep_.texts;
   std::vector<Placed> points = read(line, diagnostics);
   if (points.empty()) return {};
-  Sweep plan = sweep_;
-  plan.blocks.clear();
-  for (Placed& point : points) add(point, plan, diagnostics);
-  diagnostics.throw_if_errors();
-  plan.texts = diagnostics;
+  const Sweep plan = plan_of(points, diagnostics);
   PlanCursor cursor(plan);
   std::vector<std::uint64_t> places;
   for (Placed& point : points) {
@@ -221,6 +252,8 @@ std::vector<nlohmann::ordered_json> ToldPoints::take(const std::string& line,
     if (!point.excluded_by && !point.told.is_result()) places.push_back(point.place);
   }
   diagnostics.throw_if_errors();
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
   SweepOptions of_line = options;
   of_line.places = &places;
   const SweepResults results = places.empty() ? SweepResults{} : run_sweep(plan, store_, of_line);
@@ -229,8 +262,7 @@ std::vector<nlohmann::ordered_json> ToldPoints::take(const std::string& line,
   std::vector<nlohmann::ordered_json> answers;
   for (const Placed& point : points) {
     cursor.seek(point.place);
-    const std::string identity = cursor.whole().identity;
-    if (point.told.is_result()) save(point, cursor);
+    const std::string identity = cursor.identity();
     const auto record = records.find(point.place);
     if (point.excluded_by) {
       const std::string& rule = plan.rules[cursor.case_index()].where[*point.excluded_by].text;
@@ -238,6 +270,7 @@ std::vector<nlohmann::ordered_json> ToldPoints::take(const std::string& line,
     } else if (record != records.end()) {
       answers.push_back(answer_of(identity, *record->second, cursor.case_index()));
     } else {
+      save(point, cursor);
       answers.push_back({{"point", identity}, {"status", "told"}});
     }
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,9 @@ class ToldPoints {
   struct Placed;
 
   std::vector<Placed> read(const std::string& line, config::Diagnostics& diagnostics) const;
-  void add(Placed& point, Sweep& plan, config::Diagnostics& diagnostics) const;
+  std::optional<SweepRow> row_of(const Placed& point, config::Diagnostics& diagnostics) const;
+  Sweep plan_of(std::vector<Placed>& points, config::Diagnostics& diagnostics) const;
+  void add_blocks(const std::vector<Placed*>& members, const SweepRow& row, Sweep& plan) const;
   void save(const Placed& point, PlanCursor& cursor);
   nlohmann::ordered_json answer_of(const std::string& identity, const RunRecord& record,
                                    std::uint32_t case_index) const;
