@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/integration/program.h"
 
@@ -72,6 +73,30 @@ TEST_F(Searches, RunNothingAgainOfWhatASweepHasRun) {
   EXPECT_THAT(search("all.db", "", true).out, HasSubstr("96 read from the store, 0 simulated"));
   EXPECT_THAT(search("all.db", " --seed 9 --evaluations 40", true).out,
               HasSubstr("40 read from the store, 0 simulated"));
+}
+
+TEST_F(Searches, BeginWithTheBestOfTheStoreAndAreResumedLikeThat) {
+  search("warm.db");
+  shell("cp " + path("warm.db") + " " + path("killed.db"));
+  const auto objectives = [](const Outcome& outcome) {
+    std::set<std::string> found;
+    const auto json = nlohmann::json::parse(outcome.out);
+    for (const auto& point : json.at("front"))
+      found.insert(point.at("objectives").dump());
+    return found;
+  };
+  const auto before = objectives(search("warm.db", " --json"));
+  const Outcome whole = search("warm.db", " --json --seed 4");
+  EXPECT_EQ(nlohmann::json::parse(whole.out).at("begun_from"),
+            std::min<std::size_t>(8, before.size()));
+  for (const char* time : {"0.1", "0.15", "0.2", "0.3"})
+    shell("cd " ORRERY_SOURCE_DIR " && timeout -s KILL " + std::string(time) +
+          " " ORRERY_BINARY " sweep search " + path("search.yaml") + " --seed 4 --db " +
+          path("killed.db"));
+  EXPECT_EQ(found(search("killed.db", " --json --seed 4")), found(whole));
+  EXPECT_EQ(results("killed.db"), results("warm.db"));
+  // The same seed in an empty store goes another way.
+  EXPECT_NE(found(search("cold.db", " --json --seed 4")), found(whole));
 }
 
 TEST_F(Searches, GoOnWhereMoreEvaluationsAreAskedFor) {

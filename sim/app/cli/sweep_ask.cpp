@@ -28,7 +28,7 @@ struct SweepAskArguments {
     expect_kind(file, "sweep");
     const std::vector<Sweep> levels = sweeps_by_fidelity(load_sweep(file));
     const Sweep& sweep = levels.back();
-    const ResultStore store = ResultStore::open(db.empty() ? sweep.config.name + ".db" : db);
+    ResultStore store = ResultStore::open(db.empty() ? sweep.config.name + ".db" : db);
     const std::size_t most = count > 0 ? static_cast<std::size_t>(count) : ~std::size_t{0};
     const Proposals proposals = propose(levels, sweep.config.search, store, most);
     for (const auto& point : proposals.points) std::cout << point.dump() << "\n";

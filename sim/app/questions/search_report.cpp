@@ -143,6 +143,8 @@ std::string counts_of(const SearchResults& results, const Sweep& sweep) {
     text += (level.fidelity.empty() ? ": " : "; " + level.fidelity + ": ") +
             std::to_string(level.from_store) + " read from the store, " +
             std::to_string(level.simulated) + " simulated";
+  if (results.begun_from > 0)
+    text += "; begun with the best " + std::to_string(results.begun_from) + " of the store";
   text += "; " + format_si(results.seconds, "s");
   if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
   if (results.exhausted) text += "; there are no other points";
@@ -187,6 +189,7 @@ Answer search_report(const Sweep& sweep, const SearchConfig& config, const Searc
                  {"seed", config.seed},
                  {"population", config.population},
                  {"places", sweep.places()},
+                 {"begun_from", results.begun_from},
                  {"evaluations", results.evaluated.size()},
                  {"exhausted", results.exhausted},
                  {"failed", results.failed},

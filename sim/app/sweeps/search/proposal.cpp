@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/search/beginning.h"
 #include "sim/app/sweeps/search/run_search.h"
 #include "sim/units/sha256.h"
 
@@ -64,11 +65,11 @@ nlohmann::ordered_json point_json(const Sweep& sweep, const SweepPoint& point,
 
 std::string told_identity(const std::string& identity) { return sha256_hex("told " + identity); }
 
-Proposals propose(const std::vector<Sweep>& levels, const SearchConfig& config,
-                  const ResultStore& store, std::size_t most) {
+Proposals propose(const std::vector<Sweep>& levels, const SearchConfig& config, ResultStore& store,
+                  std::size_t most) {
   Proposals proposals;
   const Scorer score(levels.back());
-  Search search(levels.back(), config);
+  Search search(levels.back(), config, beginning_of(levels.back(), config, store));
   std::vector<std::unique_ptr<PlanCursor>> cursors;
   for (const Sweep& level : levels) cursors.push_back(std::make_unique<PlanCursor>(level));
   while (!search.wanted().empty() && proposals.points.empty()) {

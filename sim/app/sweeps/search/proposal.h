@@ -31,9 +31,9 @@ struct Proposals {
   bool at_end = false;          ///< whether the search asks for nothing more
 };
 
-/// Goes through a search as far as the store knows the scores: what others told, else results of
-/// ours. @param most points that are given @throws as Search, StoreError
-Proposals propose(const std::vector<Sweep>& levels, const SearchConfig& config,
-                  const ResultStore& store, std::size_t most);
+/// Goes through a search, or begins it, as far as the store knows the scores: what others told,
+/// else results of ours. @param most points that are given @throws as Search, StoreError
+Proposals propose(const std::vector<Sweep>& levels, const SearchConfig& config, ResultStore& store,
+                  std::size_t most);
 
 }  // namespace orrery

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "sim/app/sweeps/search/beginning.h"
+
 namespace orrery {
 
 SearchResults run_search(const std::vector<Sweep>& levels, const SearchConfig& config,
@@ -14,7 +16,11 @@ SearchResults run_search(const std::vector<Sweep>& levels, const SearchConfig& c
     results.levels.push_back(
         {i < config.fidelity.size() ? to_string(config.fidelity[i]) : "", 0, 0});
   const Scorer score(levels.back());
-  Search search(levels.back(), config);
+  std::vector<std::uint64_t> begin_with;
+  wait_for_store([&] { begin_with = beginning_of(levels.back(), config, store); },
+                 options.store_locked);
+  results.begun_from = begin_with.size();
+  Search search(levels.back(), config, begin_with);
   while (!search.wanted().empty() && results.stopped.empty()) {
     SweepOptions of_generation = options;
     of_generation.places = &search.wanted();

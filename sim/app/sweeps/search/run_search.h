@@ -21,6 +21,7 @@ struct SearchLevel {
 struct SearchResults {
   std::vector<Evaluated> evaluated;  ///< points at the last fidelity, in the order of the search
   std::vector<SearchLevel> levels;
+  std::uint64_t begun_from = 0;  ///< points of the store that it began with
   std::uint64_t failed = 0;
   bool exhausted = false;  ///< whether it ended because there are no other points
   std::string stopped;     ///< why it ended early; empty: it did not
@@ -43,7 +44,7 @@ class Scorer {
 
 /// Searches a sweep: simulates what the search asks for and the store does not have, and saves it,
 /// a generation at a time. Points that the store has are read, so a search that was ended goes on
-/// where it was, with the same points as without its end.
+/// where it was, with the same points as without its end. A new one begins with the best of them.
 /// @param levels the sweep at each fidelity, by sweeps_by_fidelity()
 /// @throws as run_sweep()
 SearchResults run_search(const std::vector<Sweep>& levels, const SearchConfig& config,

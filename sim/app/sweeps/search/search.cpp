@@ -69,7 +69,8 @@ std::vector<Sweep> sweeps_by_fidelity(const Sweep& sweep) {
   return sweeps;
 }
 
-Search::Search(const Sweep& sweep, const SearchConfig& config)
+Search::Search(const Sweep& sweep, const SearchConfig& config,
+               const std::vector<std::uint64_t>& begin_with)
     : sweep_(sweep),
       config_(config),
       levels_(std::max<std::size_t>(1, config.fidelity.size())),
@@ -77,16 +78,18 @@ Search::Search(const Sweep& sweep, const SearchConfig& config)
       algorithm_(make_algorithm(space_, config)),
       immigrants_(space_.genes(), config.seed + 1) {
   search_objectives(sweep);
-  begin_generation();
+  begin_generation(begin_with);
 }
 
 /// Each further fidelity halves the candidates of a generation: so many are left for the last one.
-void Search::begin_generation() {
+void Search::begin_generation(const std::vector<std::uint64_t>& begin_with) {
   level_ = 0;
   candidates_.clear();
   const auto left = static_cast<std::size_t>(config_.evaluations) - evaluated_.size();
   const std::size_t count = std::min(static_cast<std::size_t>(config_.population), left)
                             << (levels_ - 1);
+  for (const std::uint64_t place : begin_with)
+    if (candidates_.size() < count && seen_.insert(place).second) candidates_.push_back(place);
   while (candidates_.size() < count && !exhausted_) exhausted_ = !add_candidate();
   want();
 }

@@ -36,8 +36,11 @@ std::vector<Sweep> sweeps_by_fidelity(const Sweep& sweep);
 /// telling it again what is known. No place is asked for twice at one fidelity. Serves one thread.
 class Search {
  public:
-  /// @param sweep outlives it @throws config::ConfigError as search_objectives()
-  Search(const Sweep& sweep, const SearchConfig& config);
+  /// @param sweep outlives it
+  /// @param begin_with places that are in the first generation, before those of the algorithm
+  /// @throws config::ConfigError as search_objectives()
+  Search(const Sweep& sweep, const SearchConfig& config,
+         const std::vector<std::uint64_t>& begin_with = {});
 
   /// Places whose scores it waits for, ascending; none: it is at its end.
   const std::vector<std::uint64_t>& wanted() const { return wanted_; }
@@ -52,7 +55,7 @@ class Search {
   bool exhausted() const { return exhausted_; }
 
  private:
-  void begin_generation();
+  void begin_generation(const std::vector<std::uint64_t>& begin_with = {});
   bool add_candidate();
   void want();
 
