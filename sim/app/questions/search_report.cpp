@@ -77,7 +77,7 @@ std::string unit_of(const ObjectiveConfig& objective) {
 std::vector<std::pair<std::size_t, double>> growth_of(const Found& found, std::size_t evaluated) {
   std::vector<std::pair<std::size_t, double>> growth;
   const double all = found.volume_of_first(evaluated);
-  for (const std::size_t part : {8, 4, 2, 1}) {
+  for (const std::size_t part : {8U, 4U, 2U, 1U}) {
     const std::size_t count = evaluated / part;
     if (count > 0 && all > 0) growth.emplace_back(count, found.volume_of_first(count) / all);
   }

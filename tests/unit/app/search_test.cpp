@@ -214,6 +214,18 @@ TEST(Search, NeverAsksForWhatARuleExcludesOrCannotBe) {
     }
 }
 
+TEST(Search, BeginsWithThePlacesThatItIsGivenWhereTheyArePoints) {
+  const SweepFile file(
+      searched(std::string(kSquare) + "    where: [operator.m + operator.n >= 2048]\n"));
+  const Sweep sweep = load_sweep(file.path());
+  const std::uint64_t last = sweep.places() - 1;
+  const Search search(sweep, small(20), {last, 0, last - 1, sweep.places(), last});
+  EXPECT_EQ(search.wanted().size(), 8U);
+  EXPECT_TRUE(std::binary_search(search.wanted().begin(), search.wanted().end(), last));
+  EXPECT_TRUE(std::binary_search(search.wanted().begin(), search.wanted().end(), last - 1));
+  EXPECT_NE(search.wanted().front(), 0U) << "excluded";
+}
+
 TEST(Search, OfASmallSpaceTakesEveryPointOnceAndEnds) {
   const SweepFile file(
       searched("    variants: [{name: x, precision: bf16}, {name: y, precision: fp8}]\n"

@@ -71,14 +71,17 @@ std::vector<Sweep> sweeps_by_fidelity(const Sweep& sweep) {
 
 Search::Search(const Sweep& sweep, const SearchConfig& config,
                const std::vector<std::uint64_t>& begin_with)
-    : sweep_(sweep),
-      config_(config),
+    : config_(config),
       levels_(std::max<std::size_t>(1, config.fidelity.size())),
       space_(sweep),
       algorithm_(make_algorithm(space_, config)),
       immigrants_(space_.genes(), config.seed + 1) {
   search_objectives(sweep);
-  begin_generation(begin_with);
+  std::vector<std::uint64_t> points;  // what a rule or a table has changed since is left out
+  for (const std::uint64_t place : begin_with)
+    if (place < sweep.places() && space_.place_of(space_.genome_of(place)) == place)
+      points.push_back(place);
+  begin_generation(points);
 }
 
 /// Each further fidelity halves the candidates of a generation: so many are left for the last one.

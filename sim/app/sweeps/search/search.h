@@ -59,7 +59,6 @@ class Search {
   bool add_candidate();
   void want();
 
-  const Sweep& sweep_;
   SearchConfig config_;
   std::size_t levels_;
   SearchSpace space_;
