@@ -170,6 +170,42 @@ TEST_F(Sweeps, ALimitCanBeOnAQuantile) {
   EXPECT_EQ(chosen("step_time_s.p90"), points[0].at("identity"));
 }
 
+TEST_F(Sweeps, ATableShowsTheColumnsThatItIsAskedForAndWhatRowsGain) {
+  // Twice as many sequences take longer, but not twice as long.
+  const Outcome run = sweep(
+      "    axes: {grid: {batch.micro: [4, 8]}}\n"
+      "    table: {columns: [precision, step_time_s], gain: {maximize: batch.micro}}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex(
+                           "system +precision +step_time_s +over the first +over the one above"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("table, micro 4 .* 1x +1x"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("table, micro 8 +bf16 .* 2x +2x"));
+  EXPECT_THAT(run.out, Not(HasSubstr("exposed comm")));
+}
+
+TEST_F(Sweeps, AnAxisOfRowsHasARowForEachOfItsValues) {
+  const Outcome run = sweep(
+      "    axes: {grid: {parallel.tp: [4, 8], batch.micro: [1, 2, 4]}}\n"
+      "    choose: {maximize: batch.micro}\n    table: {rows: [parallel.tp]}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 4 +4 ranks: TP4 +4/rank "));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 8 +8 ranks: TP8 +4/rank "));
+}
+
+TEST_F(Sweeps, AConditionOfTheCommandLineStandsBesideThoseOfTheFile) {
+  const std::string axes =
+      "    axes: {grid: {batch.micro: [1, 2, 4, 8]}}\n    where: [batch.micro < 8]\n";
+  const Outcome run = sweep(axes, " --where 'batch.micro > 1'");
+  EXPECT_THAT(run.out, AllOf(HasSubstr("2 points: 0 read from the store, 2 simulated"),
+                             HasSubstr("excluded: 1 by batch.micro < 8"),
+                             HasSubstr("excluded: 1 by batch.micro > 1")));
+  EXPECT_THAT(sweep(axes).out, HasSubstr("3 points: 2 read from the store, 1 simulated"));
+  const Outcome wrong = sweep(axes, " --where 'batch.mico > 1'");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.out, AllOf(HasSubstr("--where:1:1: error: unknown name 'batch.mico'"),
+                               HasSubstr("did you mean 'batch.micro'?")));
+}
+
 TEST_F(Sweeps, OperatorsHaveColumnsAndAHintOfTheirOwn) {
   const Outcome run = sweep_of(
       "{experiment: operator, system: dgx_h100, operator: {kind: gemm, m: 64, n: 64, k: 64}}",
@@ -212,6 +248,50 @@ TEST_F(Sweeps, AnyNumberOfWorkersPrintsTheSameBytes) {
     if (first.empty()) first = run.out;
     EXPECT_EQ(run.out, first) << jobs;
   }
+}
+
+TEST_F(Sweeps, ProgressAsJsonIsAnObjectALine) {
+  const std::string axes =
+      "    axes: {grid: {batch.micro: [1, 2]}}\n    choose: {minimize: step_time_s}\n";
+  sweep(axes);
+  const Outcome run =
+      shell("(cd " ORRERY_SOURCE_DIR " && " ORRERY_BINARY " sweep run " + path("sweep.yaml") +
+            " --db " + path("p.db") + " --progress json 2>&1 >/dev/null)");
+  ASSERT_EQ(run.code, 0) << run.out;
+  const auto last =
+      nlohmann::json::parse(run.out.substr(run.out.rfind('\n', run.out.size() - 2) + 1));
+  EXPECT_EQ(last.at("event"), "end");
+  EXPECT_EQ(last.at("simulated"), 2);
+  EXPECT_EQ(last.at("best").at("name"), "table, micro 1");
+}
+
+TEST_F(Sweeps, RetryRunsFailedPointsThoseThatAreAskedFor) {
+  const std::string axes = "    axes: {grid: {batch.micro: [1, 2, 4]}}\n";
+  const Outcome first = sweep(axes + "    limits: {point_memory: 1 MB}\n");
+  ASSERT_EQ(first.code, 3) << first.out;
+  EXPECT_THAT(first.out, HasSubstr("the simulation took more memory than point_memory"));
+  write("sweep.yaml",
+        "sweep: ladder\ncases:\n  - name: table\n    base: ./small.yaml\n" + axes);  // no limit
+  const std::string retry = "sweep retry " + path("sweep.yaml") + " --db " + path("s.db");
+  EXPECT_EQ(orrery(retry + " --where 'batch.micro == 2 and exit_code == 6'", false).out,
+            "1 failed points tried again: 1 done, 0 failed\n");
+  EXPECT_EQ(orrery(retry + " --point nobody").code, 2);
+  const auto failed =
+      nlohmann::json::parse(orrery("sweep status " + path("s.db") + " --failed --json", false).out);
+  ASSERT_EQ(failed.at("failures").size(), 2U);
+  const auto& failure = failed.at("failures").at(0);
+  EXPECT_EQ(failure.at("signal"), 9);
+  EXPECT_EQ(failure.at("exit_code"), 6);
+  EXPECT_GT(failure.at("peak_bytes"), 1'000'000);
+  const std::string identity = failure.at("identity");
+  EXPECT_EQ(orrery(retry + " --point " + identity.substr(0, 16), false).out,
+            "1 failed points tried again: 1 done, 0 failed\n");
+  const auto rest = nlohmann::json::parse(orrery(retry + " --json", false).out);
+  EXPECT_EQ(rest.at("retried"), 1);
+  EXPECT_EQ(rest.at("done"), 1);
+  EXPECT_EQ(orrery(retry).code, 0) << "there is nothing to do";
+  EXPECT_EQ(shell("sqlite3 " + path("s.db") + " 'SELECT count(*) FROM attempts'").out, "6\n")
+      << "the failures stay beside what came of them";
 }
 
 TEST_F(Sweeps, AKilledSweepGoesOnWhereItWas) {

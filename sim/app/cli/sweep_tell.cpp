@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <string>
 
+#include "sim/app/cli/sweep_running.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/search/told_points.h"
 
 namespace orrery {
 namespace {
 
 struct SweepTellArguments {
-  std::string file, db;
-  int jobs = 0;  ///< 0: one for each processor
+  SweepRunning running;
   bool json = false;
 
   void take(Options& options) {
-    options.positional("SWEEP", file, "sweep file (YAML)");
-    options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
-    options.number("--jobs", jobs,
-                   "processes that simulate points; default: one for each processor", 1, 4096);
+    running.take(options);
     options.json(json);
     options.examples(
         {"sweep tell configs/sweeps/search_decode.yaml --db decode.db <<< '{\"parameters\": "
@@ -30,18 +24,10 @@ struct SweepTellArguments {
   }
 
   ExitCode run() const {
-    expect_kind(file, "sweep");
-    const Sweep sweep = load_sweep(file);
-    SweepOptions options;
-    options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
-    options.store_locked = [](const std::string& what) {
-      std::cerr << what << "; waiting up to a minute\n";
-    };
-    std::optional<ResultStore> store;
-    wait_for_store(
-        [&] { store.emplace(ResultStore::open(db.empty() ? sweep.config.name + ".db" : db)); },
-        options.store_locked);
-    ToldPoints points(sweep, *store, "standard input");
+    const Sweep sweep = running.load();
+    ResultStore store = running.open(sweep);
+    const SweepOptions options = running.options();
+    ToldPoints points(sweep, store, "standard input");
     bool failed = false;
     for (std::string line; std::getline(std::cin, line);) {
       if (line.find_first_not_of(" \t\r") == std::string::npos) line = "[]";

@@ -24,13 +24,14 @@ std::pair<std::string, Quantile> split(const std::string& name) {
 }
 
 /// The value of a metric or of one of its quantiles, which only fitted devices have.
-std::optional<double> metric_of(const RunRecord& record, const std::string& name) {
+std::optional<NamedValue> metric_of(const RunRecord& record, const std::string& name) {
   const auto [metric_name, quantile] = split(name);
   const Metric* metric = record.find(metric_name);
   if (metric == nullptr) return std::nullopt;
-  if (quantile == Quantile::kNone) return metric->value;
+  if (quantile == Quantile::kNone) return NamedValue{metric->value, metric->unit};
   if (!metric->interval) return std::nullopt;
-  return quantile == Quantile::kP10 ? metric->interval->first : metric->interval->second;
+  const auto& [low, high] = *metric->interval;
+  return NamedValue{quantile == Quantile::kP10 ? low : high, metric->unit};
 }
 
 std::optional<Dimension> dimension_of(const std::string& unit) {
@@ -62,10 +63,10 @@ double excess(const RunRecord& record, const std::map<std::string, config::Node>
               bool upper) {
   double sum = 0;
   for (const auto& [name, limit] : limits) {
-    const std::optional<double> value = metric_of(record, name);
-    if (!value) return std::numeric_limits<double>::infinity();
+    const auto metric = metric_of(record, name);
+    if (!metric) return std::numeric_limits<double>::infinity();
     const double bound = limit_of(limit.text(), find_metric(split(name).first)->unit);
-    const double beyond = upper ? *value - bound : bound - *value;
+    const double beyond = upper ? metric->value - bound : bound - metric->value;
     if (beyond > 0) sum += bound == 0 ? beyond : beyond / std::abs(bound);
   }
   return sum;
@@ -74,9 +75,9 @@ double excess(const RunRecord& record, const std::map<std::string, config::Node>
 bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRecord& best) {
   const std::string& name = choice.maximize.empty() ? choice.minimize : choice.maximize;
   if (name.empty()) return false;
-  const auto a = objective_value(candidate, name), b = objective_value(best, name);
+  const auto a = value_of(candidate, name), b = value_of(best, name);
   if (!a || !b) return a.has_value();
-  return choice.maximize.empty() ? *a < *b : *a > *b;
+  return choice.maximize.empty() ? a->value < b->value : a->value > b->value;
 }
 
 /// Metrics that are numbers.
@@ -123,9 +124,14 @@ void check_limits(const std::map<std::string, config::Node>& limits, const confi
 
 }  // namespace
 
-std::optional<double> objective_value(const RunRecord& record, const std::string& name) {
-  if (const auto metric = metric_of(record, name)) return metric;
-  return record.parameter(name);
+std::optional<NamedValue> value_of(const RunRecord& record, const std::string& name) {
+  if (auto metric = metric_of(record, name)) return metric;
+  const std::optional<double> value = record.parameter(name);
+  if (!value) return std::nullopt;
+  NamedValue named{*value, {}};
+  for (const Parameter& parameter : record.base->parameters)
+    if (parameter.path == name) named.unit = parameter.unit;
+  return named;
 }
 
 double excess_over_limits(const ChooseConfig& choice, const RunRecord& record) {
@@ -161,6 +167,21 @@ void check_objectives(const config::Node& written, const std::vector<std::string
                       config::Diagnostics& diagnostics) {
   for (const config::Node& objective : written.items())
     for (const auto& entry : objective.entries())
+      check_name(entry.value.text(), entry.value, paths, diagnostics);
+}
+
+void check_table(const config::Node& written, const std::vector<std::string>& paths,
+                 config::Diagnostics& diagnostics) {
+  if (const config::Node* rows = written.find("rows"))
+    for (const config::Node& row : rows->items())
+      if (std::find(paths.begin(), paths.end(), row.text()) == paths.end())
+        diagnostics.error(row.where(), row.length(), "unknown key '" + row.text() + "'",
+                          nearest_name(row.text(), paths));
+  if (const config::Node* columns = written.find("columns"))
+    for (const config::Node& column : columns->items())
+      check_name(column.text(), column, paths, diagnostics);
+  if (const config::Node* gain = written.find("gain"))
+    for (const auto& entry : gain->entries())
       check_name(entry.value.text(), entry.value, paths, diagnostics);
 }
 

@@ -68,12 +68,21 @@ constexpr std::size_t kMostShown = 20;
 class SweepRun {
  public:
   SweepRun(const Sweep& sweep, ResultStore& store, const SweepOptions& options)
-      : sweep_(sweep), store_(store), options_(options), plan_(sweep), settled_(sweep) {
+      : sweep_(sweep),
+        store_(store),
+        options_(options),
+        plan_(sweep),
+        settled_(sweep),
+        best_(sweep.config) {
+    tally_.places = options.only     ? options.only->size()
+                    : options.places ? options.places->size()
+                                     : sweep.places();
     results_.all_kept = options.places != nullptr || sweep.places() <= SweepResults::kMostKept;
     if (options.places != nullptr && !options.places->empty()) plan_.seek(options.places->front());
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       results_.excluded.emplace_back(sweep.rules[i].where.size());
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
+      point_limits_.push_back(limits_.back().of_point());
       allowed_.push_back(limits_.back().failures_allowed(places_of(i)));
       failed_.push_back(0);
     }
@@ -93,12 +102,12 @@ class SweepRun {
           plan->seek(place);
           return to_bytes(run_point(sweep_, plan->point(), tiles));
         },
-        time_limit());
+        [this](std::size_t place) { return limits_of(place); });
     workers_ = &workers;
     for (;;) {
       read_plan();
       const auto outcomes = workers.poll();
-      if (outcomes.empty() && at_end()) break;
+      if (outcomes.empty() && is_read()) break;
       for (const PointOutcome& outcome : outcomes) settle(outcome);
       if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
       if (!results_.stopped.empty()) break;
@@ -120,24 +129,14 @@ class SweepRun {
   }
 
   /// None where no case has one.
-  LocalWorkers::TimeLimit time_limit() const {
-    const bool any = std::any_of(limits_.begin(), limits_.end(), [](const LimitsConfig& limits) {
-      return limits.point_timeout.base() > 0;
-    });
-    if (!any) return nullptr;
-    return [this](std::size_t place) {
-      const auto after = std::upper_bound(
-          sweep_.blocks.begin(), sweep_.blocks.end(), place,
-          [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
-      const std::uint32_t index = sweep_.rows[std::prev(after)->row].case_index;
-      return std::chrono::nanoseconds(
-          static_cast<std::int64_t>(limits_[index].point_timeout.base() * 1e9));
-    };
+  /// What a point may take, by the limits of its case.
+  PointLimits limits_of(std::size_t place) const {
+    const auto after =
+        std::upper_bound(sweep_.blocks.begin(), sweep_.blocks.end(), place,
+                         [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
+    return point_limits_[sweep_.rows[std::prev(after)->row].case_index];
   }
 
-  bool at_end() const {
-    return options_.places == nullptr ? plan_.at_end() : listed_ == options_.places->size();
-  }
   /// To the next place that may have to be run.
   void advance() {
     if (options_.places == nullptr) return plan_.next();
@@ -148,12 +147,12 @@ class SweepRun {
   void read_plan() {
     const auto begin = Clock::now();
     PointRange range;
-    for (; !at_end() && given_ < kGivenAhead * options_.jobs; advance()) {
+    for (; !is_read() && given_ < kGivenAhead * options_.jobs; advance()) {
       if (given_ > 0 && Clock::now() - begin > kLongestReading) break;
+      if (options_.only && !is_asked_for()) continue;
       if (plan_.kind() != PlaceKind::kPoint) {
-        if (plan_.kind() == PlaceKind::kExcluded)
-          results_.excluded[plan_.case_index()][plan_.rule()] += plan_.covers();
-        done_ += plan_.covers();
+        if (plan_.kind() == PlaceKind::kExcluded) count_excluded();
+        tally_.done += plan_.covers();
         continue;
       }
       ++results_.points;
@@ -167,6 +166,22 @@ class SweepRun {
       ++given_;
     }
     workers_->submit(range);
+  }
+
+  /// Whether nothing is left in the plan that is to be looked at.
+  bool is_read() const {
+    if (options_.places != nullptr) return listed_ == options_.places->size();
+    return plan_.at_end() || (options_.only && results_.points == options_.only->size());
+  }
+
+  /// Whether `only` has the present place.
+  bool is_asked_for() {
+    return plan_.kind() == PlaceKind::kPoint && options_.only->count(plan_.identity()) > 0;
+  }
+
+  void count_excluded() {
+    results_.excluded[plan_.case_index()][plan_.rule()] += plan_.covers();
+    tally_.excluded += plan_.covers();
   }
 
   /// What the store has of the present point, or why it cannot be. @return false: it is to be run
@@ -183,7 +198,8 @@ class SweepRun {
     if (!status || *status == RunStatus::kFailed) return false;
     ++results_.from_store;
     if (!results_.all_kept) {
-      ++done_;
+      ++tally_.done;
+      tell();
       return true;
     }
     std::optional<RunRecord> stored;
@@ -259,18 +275,33 @@ class SweepRun {
 
   /// Counts a point, and keeps it where it is shown.
   void finish(const PlanCursor& at, RunRecord record) {
-    ++done_;
-    if (options_.progress) options_.progress(done_, record.name);
+    ++tally_.done;
+    tally_.last = record.name;
+    best_.look_at(record, [&] {
+      const std::string axes = Sweep::axes(at.point());
+      return record.name + (axes.empty() ? "" : ", " + axes);
+    });
     const bool failed = record.status == RunStatus::kFailed;
     const bool cannot = cannot_be(record);
     if (failed) ++results_.failed;
     if (cannot) ++results_.impossible;
+    tell();
     const bool shown =
         (failed && results_.failed <= kMostShown) || (cannot && results_.impossible <= kMostShown);
     if (!results_.all_kept && !shown) return;
     SweepPoint point = at.point();
     point.identity = record.identity;
     results_.kept.push_back({std::move(point), std::move(record)});
+  }
+
+  void tell() {
+    if (!options_.progress) return;
+    tally_.simulated = results_.simulated;
+    tally_.from_store = results_.from_store;
+    tally_.impossible = results_.impossible;
+    tally_.failed = results_.failed;
+    tally_.best = best_.result();
+    options_.progress(tally_);
   }
 
   void keep_in_order() {
@@ -298,12 +329,14 @@ class SweepRun {
   PlanCursor settled_;  ///< points that are back
   LocalWorkers* workers_ = nullptr;
   std::vector<LimitsConfig> limits_;  ///< limits by case
+  std::vector<PointLimits> point_limits_;
   std::vector<std::optional<std::uint64_t>> allowed_;
   std::vector<std::uint64_t> failed_;
   std::map<std::size_t, int> tries_;  ///< tries of points whose process died
   std::size_t listed_ = 0;            ///< place of `places` that is next
   std::size_t given_ = 0;             ///< points that workers have
-  std::uint64_t done_ = 0;            ///< places that are settled
+  SweepTally tally_;                  ///< how far it has come
+  BestSoFar best_;
   SweepResults results_;
   std::vector<TimedRecord> unsaved_;
   Clock::time_point saved_ = Clock::now();

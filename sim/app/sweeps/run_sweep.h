@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/app/sweeps/sweep.h"
+#include "sim/app/sweeps/sweep_tally.h"
 #include "sim/results/run_record.h"
 #include "sim/store/result_store.h"
 
@@ -43,10 +46,11 @@ bool cannot_be(const RunRecord& record);
 
 struct SweepOptions {
   std::size_t jobs = 1;  ///< processes that simulate
+  /// Identities of the points that are looked at, others are passed over; none: all are.
+  std::optional<std::set<std::string>> only = {};
   /// Places to be run, ascending, each of which is in `kept`; null: the whole plan.
   const std::vector<std::uint64_t>* places = nullptr;
-  /// Called with how many places of the plan are done, and the name of the last point.
-  std::function<void(std::uint64_t done, const std::string& name)> progress;
+  std::function<void(const SweepTally&)> progress;  ///< called after each step of the run
   std::function<void(const std::string&)>
       store_locked;  ///< called once where a store is waited for
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/executor.h"
 #include "sim/app/sweeps/search/search_config.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
@@ -87,12 +88,15 @@ struct ObjectiveConfig {
 
 /// What points and runs may take; 0: as much as they do.
 struct LimitsConfig {
-  Seconds point_timeout;     ///< time of one point
-  Bytes point_memory;        ///< memory of the process that simulates one point
-  int retries = 0;           ///< further tries of a point whose process died
+  Seconds point_timeout;                ///< time of one point
+  Bytes point_memory;                   ///< memory of the process that simulates one point
+  int retries = 0;                      ///< further tries of a point whose process died
+  std::int64_t worker_points = 10'000;  ///< points after which a worker is replaced
+  Bytes worker_memory{1 << 30};         ///< memory that a worker may keep of its points
   std::string max_failures;  ///< failed points that end the run: "20", "5%"; empty: none do
   /// How many points may fail of so many; none: all.
   std::optional<std::uint64_t> failures_allowed(std::uint64_t points) const;
+  PointLimits of_point() const;
   static const config::Schema<LimitsConfig>& schema();
 };
 
@@ -120,6 +124,14 @@ struct ChooseConfig {
   static const config::Schema<ChooseConfig>& schema();
 };
 
+/// What the table of a case shows beside, or in the place of, what its kind of experiment shows.
+struct SweepTableConfig {
+  std::vector<std::string> rows;        ///< axes each of whose values is a row of its own
+  std::vector<std::string> columns;     ///< metrics or configuration paths; none: the usual ones
+  std::optional<ObjectiveConfig> gain;  ///< how much better rows are than others in this
+  static const config::Schema<SweepTableConfig>& schema();
+};
+
 /// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the
 /// axes. A variant may have a `name`; variants of the same name are one row.
 struct SweepCaseConfig : SweepSpaceConfig {
@@ -127,6 +139,7 @@ struct SweepCaseConfig : SweepSpaceConfig {
   config::Node base;  ///< path of an experiment, or an experiment
   std::vector<std::map<std::string, config::Node>> variants;
   ChooseConfig choose;
+  SweepTableConfig table;
   static const config::Schema<SweepCaseConfig>& schema();
 };
 
@@ -151,16 +164,21 @@ struct SweepConfig : SweepSpaceConfig {
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
 
+/// What a name stands for in a result.
+struct NamedValue {
+  double value = 0;
+  std::string unit;
+};
+/// The value of a metric or of one of its quantiles ("step_time_s.p90"), else of a numeric path of
+/// the configuration; none where the result has none.
+std::optional<NamedValue> value_of(const RunRecord& record, const std::string& name);
+
 /// Whether a result is one and keeps the limits.
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
 
 /// How far a result is beyond the limits: the sum of its shares of each limit; 0 where it keeps
 /// them, infinite where it is no result or has not what is limited.
 double excess_over_limits(const ChooseConfig& choice, const RunRecord& record);
-
-/// The number that an objective's name stands for: a metric, a quantile of one, or a path of the
-/// configuration; none where a record has no such number.
-std::optional<double> objective_value(const RunRecord& record, const std::string& name);
 
 /// Finds fault with names that no result has, and limits without their unit.
 /// @param written the node that `choice` was read from
@@ -171,6 +189,10 @@ void check_choice(const ChooseConfig& choice, const config::Node& written,
 /// Finds fault with objectives that no result has. @param written the node of the list
 void check_objectives(const config::Node& written, const std::vector<std::string>& paths,
                       config::Diagnostics& diagnostics);
+
+/// Finds fault with columns and gains that no result has. @param written the node of the table
+void check_table(const config::Node& written, const std::vector<std::string>& paths,
+                 config::Diagnostics& diagnostics);
 
 namespace config {
 

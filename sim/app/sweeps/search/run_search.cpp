@@ -2,11 +2,47 @@
 #include "sim/app/sweeps/search/run_search.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "sim/app/sweeps/search/beginning.h"
 
 namespace orrery {
+namespace {
+
+/// What progress of a search tells: that of a generation, with those before it.
+class SoFar {
+ public:
+  explicit SoFar(std::uint64_t evaluations) : evaluations_(evaluations) {}
+
+  SweepTally with(SweepTally tally, const Search& search) {
+    const bool last = search.at_last_level();
+    tally.places = evaluations_;
+    tally.done = search.evaluated().size() + (last ? tally.done : 0);
+    tally.simulated += simulated_;
+    tally.from_store += from_store_;
+    tally.failed += failed_;
+    const auto& best = tally.best;
+    const bool better =
+        best && (!best_ || (best->most ? best->value > best_->value : best->value < best_->value));
+    if (better && last) best_ = best;
+    tally.best = best_;
+    return tally;
+  }
+
+  void add(const SweepResults& generation) {
+    simulated_ += generation.simulated;
+    from_store_ += generation.from_store;
+    failed_ += generation.failed;
+  }
+
+ private:
+  std::uint64_t evaluations_;
+  std::uint64_t simulated_ = 0, from_store_ = 0, failed_ = 0;
+  std::optional<BestResult> best_;
+};
+
+}  // namespace
 
 SearchResults run_search(const std::vector<Sweep>& levels, const SearchConfig& config,
                          ResultStore& store, const SweepOptions& options) {
@@ -21,13 +57,15 @@ SearchResults run_search(const std::vector<Sweep>& levels, const SearchConfig& c
                  options.store_locked);
   results.begun_from = begin_with.size();
   Search search(levels.back(), config, begin_with);
+  SoFar so_far(static_cast<std::uint64_t>(config.evaluations));
   while (!search.wanted().empty() && results.stopped.empty()) {
     SweepOptions of_generation = options;
     of_generation.places = &search.wanted();
-    of_generation.progress = [&](std::uint64_t done, const std::string& name) {
-      if (options.progress) options.progress(search.evaluated().size() + done, name);
+    of_generation.progress = [&](const SweepTally& tally) {
+      if (options.progress) options.progress(so_far.with(tally, search));
     };
     const SweepResults found = run_sweep(levels[search.level()], store, of_generation);
+    so_far.add(found);
     results.levels[search.level()].from_store += found.from_store;
     results.levels[search.level()].simulated += found.simulated;
     results.failed += found.failed;

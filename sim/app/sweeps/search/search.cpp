@@ -48,9 +48,10 @@ Score score_of(const RunRecord& record, const std::vector<ObjectiveConfig>& obje
   Score score;
   score.violation = excess_over_limits(limits, record);
   for (const ObjectiveConfig& objective : objectives) {
-    const auto value = objective_value(record, objective.name());
+    const auto value = value_of(record, objective.name());
     if (!value) score.violation = std::numeric_limits<double>::infinity();
-    score.objectives.push_back(objective.maximize.empty() ? value.value_or(0) : -value.value_or(0));
+    const double number = value ? value->value : 0;
+    score.objectives.push_back(objective.maximize.empty() ? number : -number);
   }
   return score;
 }
@@ -126,7 +127,7 @@ void Search::tell(const std::vector<Score>& scores) {
     const auto at = std::lower_bound(wanted_.begin(), wanted_.end(), place) - wanted_.begin();
     generation.push_back({space_.genome_of(place), scores[static_cast<std::size_t>(at)]});
   }
-  if (level_ + 1 == levels_) {
+  if (at_last_level()) {
     for (std::size_t i = 0; i < candidates_.size(); ++i)
       evaluated_.push_back({candidates_[i], generation[i].score});
     algorithm_->tell(generation);

@@ -46,6 +46,7 @@ class Search {
   const std::vector<std::uint64_t>& wanted() const { return wanted_; }
   /// The fidelity that they are wanted at, by its index.
   std::size_t level() const { return level_; }
+  bool at_last_level() const { return level_ + 1 == levels_; }
   /// @param scores of wanted(), in that order
   void tell(const std::vector<Score>& scores);
 

@@ -230,8 +230,8 @@ nlohmann::ordered_json ToldPoints::answer_of(const std::string& identity, const 
   const SweepCaseConfig& described = sweep_.config.cases[case_index];
   json["objectives"] = nlohmann::ordered_json::object();
   for (const ObjectiveConfig& objective : sweep_.config.objectives_of(described))
-    if (const auto value = objective_value(record, objective.name()))
-      json["objectives"][objective.name()] = *value;
+    if (const auto value = value_of(record, objective.name()))
+      json["objectives"][objective.name()] = value->value;
   json["violation"] = excess_over_limits(described.choose, record);
   json["metrics"] = nlohmann::ordered_json::object();
   for (const Metric& metric : record.metrics) json["metrics"][metric.name] = metric.value;
