@@ -18,6 +18,7 @@ constexpr const char* kOldTables[] = {"metrics",    "classes", "links",
                                       "parameters", "runs",    "points"};
 
 constexpr std::int64_t kFirstWithRows = 5;
+constexpr std::int64_t kFirstWithAttempts = 6;
 /// Runs of versions 4 and 5, of which the last one of a failure has its exit code.
 constexpr const char* kRunsToAttempts = R"sql(
 INSERT INTO attempts (point, n, started, host, wall_s, exit_code, signal, stderr)
@@ -53,6 +54,7 @@ void create_tables(Database& database) {
   database.execute(kRowSchema);
   database.execute(kTileSchema);
   database.execute(kAttemptSchema);
+  database.execute(kSearchSchema);
   database.execute(kStatusIndex);
   set_version(database);
   database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
@@ -63,11 +65,14 @@ void update_tables(Database& database) {
   if (version >= kStoreVersion) return;
   if (version >= kReadableStoreVersion) {
     if (version < kFirstWithRows) database.execute(kRowSchema);
-    database.execute(kAttemptSchema);
-    database.execute(kRunsToAttempts);
-    database.execute(kStatusIndex);
-    database.execute("ALTER TABLE points ADD COLUMN seal TEXT NOT NULL DEFAULT ''");
-    Seal(database).put_all(database);
+    if (version < kFirstWithAttempts) {
+      database.execute(kAttemptSchema);
+      database.execute(kRunsToAttempts);
+      database.execute(kStatusIndex);
+      database.execute("ALTER TABLE points ADD COLUMN seal TEXT NOT NULL DEFAULT ''");
+      Seal(database).put_all(database);
+    }
+    database.execute(kSearchSchema);
     set_version(database);
     return;
   }
@@ -80,6 +85,7 @@ void update_tables(Database& database) {
   database.execute(kStoreSchema);
   database.execute(kRowSchema);
   database.execute(kAttemptSchema);
+  database.execute(kSearchSchema);
   database.execute(kStatusIndex);
   if (!has_table(database, "tiles")) database.execute(kTileSchema);
   copy_points(database);

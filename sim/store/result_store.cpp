@@ -234,6 +234,19 @@ std::vector<TileRow> ResultStore::tiles() const {
   return database_ ? read_tiles(*database_) : std::vector<TileRow>{};
 }
 
+std::optional<SearchRow> ResultStore::search(std::string_view key) const {
+  if (!database_) return std::nullopt;
+  for (SearchRow& row : read_searches(*database_))
+    if (row.key == key) return std::move(row);
+  return std::nullopt;
+}
+
+void ResultStore::begin_search(const SearchRow& row) {
+  Batch batch = begin();
+  insert_search(*database_, row);
+  batch.commit();
+}
+
 void ResultStore::verify() const {
   if (!database_) return;
   const std::string integrity = database_->text("PRAGMA integrity_check");
@@ -246,6 +259,7 @@ void ResultStore::verify() const {
   }
   for_each([](const RunRecord&) {});
   read_tiles(*database_);
+  read_searches(*database_);
 }
 
 }  // namespace orrery

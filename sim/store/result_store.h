@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/results/run_record.h"
+#include "sim/store/search_rows.h"
 #include "sim/store/sqlite.h"
 #include "sim/store/tile_rows.h"
 
@@ -113,6 +114,11 @@ class ResultStore {
 
   /// Results of thread blocks that runs of this engine have kept.
   std::vector<TileRow> tiles() const;
+
+  /// The beginning of a search; none: it has not begun.
+  std::optional<SearchRow> search(std::string_view key) const;
+  /// Keeps the beginning of a search; one that is there stays as it is.
+  void begin_search(const SearchRow& row);
 
   /// Integrity of the file, references between tables and all digests.
   void verify() const;

@@ -8,7 +8,7 @@ namespace orrery {
 /// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
 inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 /// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
-inline constexpr std::int64_t kStoreVersion = 6;
+inline constexpr std::int64_t kStoreVersion = 7;
 /// The first version whose points are read as they are: later ones only added tables.
 inline constexpr std::int64_t kReadableStoreVersion = 4;
 
@@ -66,6 +66,17 @@ CREATE TABLE attempts (
   signal     INTEGER NOT NULL,          -- that ended the process; 0: none
   stderr     TEXT NOT NULL,             -- end of what a process said before it died
   PRIMARY KEY (point, n)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+/// Where searches began (search_rows.h); since version 7. Their results are points.
+inline constexpr const char* kSearchSchema = R"sql(
+CREATE TABLE searches (
+  key        TEXT PRIMARY KEY,          -- SHA-256 of what is searched and how
+  sweep      TEXT NOT NULL,             -- name of the sweep, for people
+  seed       INTEGER NOT NULL,
+  begun_from TEXT NOT NULL,             -- places of its plan that were known then: "12 40 7"
+  digest     TEXT NOT NULL              -- SHA-256 of key and begun_from
 ) STRICT, WITHOUT ROWID;
 )sql";
 

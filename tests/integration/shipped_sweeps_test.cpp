@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(ShippedSweep{"chip_decade", ""}, ShippedSweep{"equal_power_and_cost", ""},
                       ShippedSweep{"memory_and_units", ""}, ShippedSweep{"plans_405b", ""},
                       ShippedSweep{"precision_ladder", ""}, ShippedSweep{"scale_up_domain", ""}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& shipped) { return shipped.param.name; });
 
 }  // namespace
 }  // namespace integration

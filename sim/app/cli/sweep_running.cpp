@@ -27,19 +27,30 @@ std::string SweepRunning::store_of(const Sweep& sweep) const {
   return db.empty() ? sweep.config.name + ".db" : db;
 }
 
-SweepResults SweepRunning::run(const Sweep& sweep,
-                               std::optional<std::set<std::string>> only) const {
+SweepOptions SweepRunning::options() const {
   SweepOptions options;
   options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
-  options.only = std::move(only);
   options.store_locked = [](const std::string& what) {
     std::cerr << what << "; waiting up to a minute\n";
   };
+  return options;
+}
+
+ResultStore SweepRunning::open(const Sweep& sweep) const {
   std::optional<ResultStore> store;
-  wait_for_store([&] { store.emplace(ResultStore::open(store_of(sweep))); }, options.store_locked);
+  wait_for_store([&] { store.emplace(ResultStore::open(store_of(sweep))); },
+                 options().store_locked);
+  return std::move(*store);
+}
+
+SweepResults SweepRunning::run(const Sweep& sweep,
+                               std::optional<std::set<std::string>> only) const {
+  SweepOptions options = this->options();
+  options.only = std::move(only);
+  ResultStore store = open(sweep);
   SweepProgress shown(progress_form(progress));
   options.progress = [&shown](const SweepTally& tally) { shown.tell(tally); };
-  return run_sweep(sweep, *store, options);
+  return run_sweep(sweep, store, options);
 }
 
 ExitCode exit_code_of(const SweepResults& results) {

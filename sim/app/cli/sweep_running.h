@@ -21,6 +21,9 @@ struct SweepRunning {
   Sweep load() const;
   /// Path of the store.
   std::string store_of(const Sweep& sweep) const;
+  ResultStore open(const Sweep& sweep) const;
+  /// What runs are told: workers, and what to do while a store is locked; no progress.
+  SweepOptions options() const;
   /// Runs what is to be done, and tells how that comes along. @param only SweepOptions::only
   SweepResults run(const Sweep& sweep, std::optional<std::set<std::string>> only = {}) const;
 };

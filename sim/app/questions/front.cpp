@@ -2,7 +2,9 @@
 #include "sim/app/questions/front.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -93,7 +95,43 @@ class Front {
   std::vector<std::size_t> members_;
 };
 
+/// Hypervolume of some points in the first `dimensions` objectives. Each slice of the last one lies
+/// between two points that follow each other there, and has what all before it dominate.
+double volume_of(const Columns& columns, const std::vector<double>& reference,
+                 std::vector<std::size_t> points, std::size_t dimensions) {
+  if (points.empty()) return 0;
+  const auto& last = columns[dimensions - 1];
+  std::sort(points.begin(), points.end(), [&](std::size_t a, std::size_t b) {
+    return last[a] != last[b] ? last[a] < last[b] : a < b;
+  });
+  if (dimensions == 1) return reference[0] - last[points.front()];
+  double volume = 0;
+  double least = reference[0];  // of the first objective, where two are left
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const double end = i + 1 < points.size() ? last[points[i + 1]] : reference[dimensions - 1];
+    least = std::min(least, columns[0][points[i]]);
+    if (end == last[points[i]]) continue;
+    const auto before = points.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    const double area =
+        dimensions == 2 ? reference[0] - least
+                        : volume_of(columns, reference, {points.begin(), before}, dimensions - 1);
+    volume += area * (end - last[points[i]]);
+  }
+  return volume;
+}
+
 }  // namespace
+
+double hypervolume(const Columns& objectives, const std::vector<double>& reference) {
+  std::vector<std::size_t> within;
+  for (const std::size_t point : pareto_front(objectives)) {
+    bool better = true;
+    for (std::size_t i = 0; i < objectives.size(); ++i)
+      better = better && objectives[i][point] < reference[i];
+    if (better) within.push_back(point);
+  }
+  return volume_of(objectives, reference, std::move(within), objectives.size());
+}
 
 std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& objectives) {
   std::vector<std::size_t> found;

@@ -13,4 +13,12 @@ namespace orrery {
 /// @return indices of points, ascending
 std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& objectives);
 
+/// The volume between points and a reference that is worse than they are: what they dominate of it
+/// (Zitzler and Thiele, IEEE Trans. Evol. Comput. 3(4), 1999). Points that are not better than the
+/// reference in every objective add nothing. By slices of the last objective: n^(m - 1) log n for n
+/// points of the front and m objectives.
+/// @param objectives columns, less being better @param reference one value for each
+double hypervolume(const std::vector<std::vector<double>>& objectives,
+                   const std::vector<double>& reference);
+
 }  // namespace orrery

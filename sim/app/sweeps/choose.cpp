@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "sim/app/sweeps/sweep_config.h"
@@ -57,14 +59,17 @@ bool is_plain_number(const std::string& text) {
   }
 }
 
-bool keeps(const RunRecord& record, const std::map<std::string, config::Node>& limits, bool upper) {
+double excess(const RunRecord& record, const std::map<std::string, config::Node>& limits,
+              bool upper) {
+  double sum = 0;
   for (const auto& [name, limit] : limits) {
     const auto metric = metric_of(record, name);
-    if (!metric) return false;
+    if (!metric) return std::numeric_limits<double>::infinity();
     const double bound = limit_of(limit.text(), find_metric(split(name).first)->unit);
-    if (upper ? metric->value > bound : metric->value < bound) return false;
+    const double beyond = upper ? metric->value - bound : bound - metric->value;
+    if (beyond > 0) sum += bound == 0 ? beyond : beyond / std::abs(bound);
   }
-  return true;
+  return sum;
 }
 
 bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRecord& best) {
@@ -129,9 +134,13 @@ std::optional<NamedValue> value_of(const RunRecord& record, const std::string& n
   return named;
 }
 
+double excess_over_limits(const ChooseConfig& choice, const RunRecord& record) {
+  if (record.status != RunStatus::kOk) return std::numeric_limits<double>::infinity();
+  return excess(record, choice.at_most, true) + excess(record, choice.at_least, false);
+}
+
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record) {
-  return record.status == RunStatus::kOk && keeps(record, choice.at_most, true) &&
-         keeps(record, choice.at_least, false);
+  return excess_over_limits(choice, record) == 0;
 }
 
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row) {

@@ -74,8 +74,11 @@ class SweepRun {
         plan_(sweep),
         settled_(sweep),
         best_(sweep.config) {
-    tally_.places = options.only ? options.only->size() : sweep.places();
-    results_.all_kept = sweep.places() <= SweepResults::kMostKept;
+    tally_.places = options.only     ? options.only->size()
+                    : options.places ? options.places->size()
+                                     : sweep.places();
+    results_.all_kept = options.places != nullptr || sweep.places() <= SweepResults::kMostKept;
+    if (options.places != nullptr && !options.places->empty()) plan_.seek(options.places->front());
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       results_.excluded.emplace_back(sweep.rules[i].where.size());
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
@@ -134,11 +137,17 @@ class SweepRun {
     return point_limits_[sweep_.rows[std::prev(after)->row].case_index];
   }
 
+  /// To the next place that may have to be run.
+  void advance() {
+    if (options_.places == nullptr) return plan_.next();
+    if (++listed_ < options_.places->size()) plan_.seek((*options_.places)[listed_]);
+  }
+
   /// Gives the workers what they have to do for a while, and settles what need not run.
   void read_plan() {
     const auto begin = Clock::now();
     PointRange range;
-    for (; !is_read() && given_ < kGivenAhead * options_.jobs; plan_.next()) {
+    for (; !is_read() && given_ < kGivenAhead * options_.jobs; advance()) {
       if (given_ > 0 && Clock::now() - begin > kLongestReading) break;
       if (options_.only && !is_asked_for()) continue;
       if (plan_.kind() != PlaceKind::kPoint) {
@@ -161,6 +170,7 @@ class SweepRun {
 
   /// Whether nothing is left in the plan that is to be looked at.
   bool is_read() const {
+    if (options_.places != nullptr) return listed_ == options_.places->size();
     return plan_.at_end() || (options_.only && results_.points == options_.only->size());
   }
 
@@ -323,6 +333,7 @@ class SweepRun {
   std::vector<std::optional<std::uint64_t>> allowed_;
   std::vector<std::uint64_t> failed_;
   std::map<std::size_t, int> tries_;  ///< tries of points whose process died
+  std::size_t listed_ = 0;            ///< place of `places` that is next
   std::size_t given_ = 0;             ///< points that workers have
   SweepTally tally_;                  ///< how far it has come
   BestSoFar best_;

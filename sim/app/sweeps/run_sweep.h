@@ -48,6 +48,8 @@ struct SweepOptions {
   std::size_t jobs = 1;  ///< processes that simulate
   /// Identities of the points that are looked at, others are passed over; none: all are.
   std::optional<std::set<std::string>> only = {};
+  /// Places to be run, ascending, each of which is in `kept`; null: the whole plan.
+  const std::vector<std::uint64_t>* places = nullptr;
   std::function<void(const SweepTally&)> progress;  ///< called after each step of the run
   std::function<void(const std::string&)>
       store_locked;  ///< called once where a store is waited for

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/app/sweeps/executor.h"
+#include "sim/app/sweeps/search/search_config.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"
@@ -145,6 +146,7 @@ struct SweepCaseConfig : SweepSpaceConfig {
 struct SweepConfig : SweepSpaceConfig {
   std::string name;
   std::vector<SweepCaseConfig> cases;
+  SearchConfig search;
   static const config::Schema<SweepConfig>& schema();
 
   /// What a case seeks: its objectives, else those of the file.
@@ -173,6 +175,10 @@ std::optional<NamedValue> value_of(const RunRecord& record, const std::string& n
 
 /// Whether a result is one and keeps the limits.
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
+
+/// How far a result is beyond the limits: the sum of its shares of each limit; 0 where it keeps
+/// them, infinite where it is no result or has not what is limited.
+double excess_over_limits(const ChooseConfig& choice, const RunRecord& record);
 
 /// Finds fault with names that no result has, and limits without their unit.
 /// @param written the node that `choice` was read from

@@ -339,6 +339,39 @@ TEST(ResultStore, StoresOfVersionsFourAndFiveAreReadAsTheyAreAndServeTheirPoints
   }
 }
 
+TEST(ResultStore, StoresOfVersionSixLackSearchesAlone) {
+  const TemporaryFolder folder;
+  make_old_store(folder / "r.db", "", "6");
+  const ResultStore before = ResultStore::open_read_only(folder / "r.db");
+  const std::vector<RunRecord> old = before.all();
+  ASSERT_EQ(old.size(), 2U);
+  EXPECT_FALSE(before.search("k").has_value());
+  const std::vector<RunTimes> times = before.times(old[0].identity);
+  ASSERT_EQ(times.size(), 1U);
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.begin_search({"k", "s", 1, {5, 3}});
+  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+  EXPECT_EQ(to_json(*store.find(old[0].identity)).dump(), to_json(old[0]).dump()) << "to the bit";
+  EXPECT_EQ(store.times(old[0].identity).at(0).started, times[0].started);
+  EXPECT_THAT(store.search("k")->begun_from, ElementsAre(5, 3));
+  store.verify();
+}
+
+TEST(ResultStore, ASearchBeginsOnceAndFromWhatWasWritten) {
+  const TemporaryFolder folder;
+  ResultStore store = ResultStore::open(folder / "r.db");
+  EXPECT_FALSE(store.search("k").has_value());
+  store.begin_search({"k", "s", 1, {12, 40, 7}});
+  store.begin_search({"k", "s", 1, {1}});
+  store.begin_search({"other", "s", 2, {}});
+  EXPECT_THAT(store.search("k")->begun_from, ElementsAre(12, 40, 7));
+  EXPECT_TRUE(store.search("other")->begun_from.empty());
+  Database(folder / "r.db", Database::Mode::kWrite)
+      .execute("UPDATE searches SET begun_from = '12 41 7' WHERE key = 'k'");
+  EXPECT_EQ(fault_of([&] { static_cast<void>(store.search("k")); }), StoreFault::kCorrupt);
+  EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
+}
+
 TEST(ResultStore, RunsOfOlderVersionsAreTheAttemptsOfPointsInTheirOrder) {
   const TemporaryFolder folder;
   make_old_store(folder / "r.db",

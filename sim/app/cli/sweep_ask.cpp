@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sim/app/cli/verb.h"
+#include "sim/app/experiments/file_kind.h"
+#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/search/proposal.h"
+
+namespace orrery {
+namespace {
+
+struct SweepAskArguments {
+  std::string file, db;
+  int count = 0;  ///< 0: all that the generation has
+  bool json = false;
+
+  void take(Options& options) {
+    options.positional("SWEEP", file, "sweep file (YAML) with objectives, and what `search` says");
+    options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
+    options.number("--count", count, "points to propose at most; default: the whole generation", 1,
+                   1000000);
+    options.json(json);
+    options.examples({"sweep ask configs/sweeps/search_decode.yaml --db decode.db --count 8"});
+  }
+
+  ExitCode run() const {
+    expect_kind(file, "sweep");
+    const std::vector<Sweep> levels = sweeps_by_fidelity(load_sweep(file));
+    const Sweep& sweep = levels.back();
+    ResultStore store = ResultStore::open(db.empty() ? sweep.config.name + ".db" : db);
+    const std::size_t most = count > 0 ? static_cast<std::size_t>(count) : ~std::size_t{0};
+    const Proposals proposals = propose(levels, sweep.config.search, store, most);
+    for (const auto& point : proposals.points) std::cout << point.dump() << "\n";
+    if (proposals.at_end)
+      std::cerr << "the search is at its end: " << proposals.evaluated << " points evaluated\n";
+    return ExitCode::kOk;
+  }
+};
+
+const RegisterVerb<SweepAskArguments> registered_sweep_ask(
+    "sweep ask", "print the points that a search wants evaluated next, a line of JSON each");
+
+}  // namespace
+
+}  // namespace orrery
