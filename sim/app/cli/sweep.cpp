@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/execution_arguments.h"
 #include "sim/app/cli/progress.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
@@ -17,6 +18,7 @@ namespace {
 struct SweepArguments {
   std::string file, db;
   int jobs = 0;  ///< 0: one for each processor
+  ExecutionArguments execution;
   bool json = false;
 
   void take(Options& options);
@@ -41,6 +43,7 @@ void SweepArguments::take(Options& options) {
   options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
   options.number("--jobs", jobs, "processes that simulate points; default: one for each processor",
                  1, 4096);
+  execution.take(options);
   options.json(json);
 }
 
@@ -59,7 +62,10 @@ ExitCode SweepArguments::run() const {
   options.progress = [&progress](std::uint64_t done, const std::string& name) {
     progress.reach(static_cast<std::size_t>(done), name);
   };
-  const SweepResults results = run_sweep(sweep, *store, options);
+  ExitCode code = ExitCode::kOk;
+  const std::optional<SweepResults> found = execution.run(sweep, path, store, options, code);
+  if (!found) return code;
+  const SweepResults& results = *found;
   require_any(results);
   if (json) std::cerr << counts_of(results) << "\n";
   const SweepFiles files = {file, path};
@@ -73,6 +79,8 @@ namespace {
 const RegisterVerbGroup registered_sweep("sweep", "design-space exploration into one store");
 const RegisterVerb<SweepArguments> registered_sweep_run(
     "sweep run", "simulate the points that the store does not have");
+const RegisterVerb<SweepArguments> registered_sweep_resume(
+    "sweep resume", "the same as sweep run: go on with what is missing");
 
 }  // namespace
 

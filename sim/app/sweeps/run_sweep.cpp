@@ -13,6 +13,7 @@
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/point_record.h"
 #include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
@@ -68,7 +69,11 @@ constexpr std::size_t kMostShown = 20;
 class SweepRun {
  public:
   SweepRun(const Sweep& sweep, ResultStore& store, const SweepOptions& options)
-      : sweep_(sweep), store_(store), options_(options), plan_(sweep), settled_(sweep) {
+      : sweep_(sweep),
+        store_(store),
+        options_(options),
+        plan_(sweep, options.places),
+        settled_(sweep) {
     results_.all_kept = sweep.places() <= SweepResults::kMostKept;
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       results_.excluded.emplace_back(sweep.rules[i].where.size());
@@ -148,6 +153,10 @@ class SweepRun {
       }
       ++results_.points;
       if (settle_known()) continue;
+      if (!simulates()) {
+        ++done_;
+        continue;
+      }
       const auto place = static_cast<std::size_t>(plan_.place());
       if (range.last != place) {
         workers_->submit(range);
@@ -158,6 +167,9 @@ class SweepRun {
     }
     workers_->submit(range);
   }
+
+  /// Whether the present point may be simulated where the store has no result of it.
+  bool simulates() const { return !options_.simulates || options_.simulates(plan_.place()); }
 
   /// What the store has of the present point, or why it cannot be. @return false: it is to be run
   bool settle_known() {
@@ -170,7 +182,7 @@ class SweepRun {
     }
     std::optional<RunStatus> status;
     patiently([&] { status = store_.status(identity); });
-    if (!status || *status == RunStatus::kFailed) return false;
+    if (!status || (*status == RunStatus::kFailed && simulates())) return false;
     ++results_.from_store;
     if (!results_.all_kept) {
       ++done_;
@@ -181,27 +193,6 @@ class SweepRun {
     stored->name = plan_.row().name;
     finish(plan_, std::move(*stored));
     return true;
-  }
-
-  static RunRecord without_result(const PlanCursor& at, RunStatus status, std::string reason) {
-    RunRecord record;
-    record.name = at.row().name;
-    record.status = status;
-    record.reason = std::move(reason);
-    describe(at, record);
-    return record;
-  }
-
-  /// What a record has of the point beside its result.
-  static void describe(const PlanCursor& at, RunRecord& record) {
-    if (at.group() != nullptr) {
-      record.base = at.group()->configuration();
-      record.varied = at.group()->varied(at.values());
-      record.experiment = at.group()->kind();
-    } else {
-      record.base = configuration_of(at.whole());
-      record.experiment = at.whole().experiment->kind;
-    }
   }
 
   void settle(const PointOutcome& outcome) {
@@ -218,6 +209,7 @@ class SweepRun {
       run = timed_record(std::get<std::string>(outcome.result));
       describe(settled_, run.record);
     } else if (cannot) {
+      if (options_.cannot_be) options_.cannot_be(outcome.point);
       return finish(settled_,
                     without_result(settled_, RunStatus::kInfeasible, impossible(failure->message)));
     } else {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/places.h"
 #include "sim/app/sweeps/sweep.h"
 #include "sim/results/run_record.h"
 #include "sim/store/result_store.h"
@@ -43,6 +44,12 @@ bool cannot_be(const RunRecord& record);
 
 struct SweepOptions {
   std::size_t jobs = 1;  ///< processes that simulate
+  Places places = {};    ///< places that are looked at; empty: all
+  /// Whether the point of a place may be simulated; null: each may. Of one that may not, the store
+  /// is asked alone: its failure stands, and without a row it is left out.
+  std::function<bool(std::uint64_t place)> simulates = {};
+  /// Called for a point that turned out to be none when it ran, which no store has.
+  std::function<void(std::uint64_t place)> cannot_be = {};
   /// Called with how many places of the plan are done, and the name of the last point.
   std::function<void(std::uint64_t done, const std::string& name)> progress;
   std::function<void(const std::string&)>

@@ -201,7 +201,9 @@ const Schema<SweepConfig>& SweepConfig::schema() {
   static const auto schema = with_space(
       Schema<SweepConfig>("sweep", "a design-space exploration into one store")
           .named("sweep", &SweepConfig::name)
-          .required("cases", &SweepConfig::cases, "comparisons, in the order of the tables"));
+          .required("cases", &SweepConfig::cases, "comparisons, in the order of the tables")
+          .optional("execution", &SweepConfig::execution,
+                    "where points run: {executor: local}, slurm, command"));
   return schema;
 }
 

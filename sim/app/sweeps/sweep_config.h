@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/execution.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"
@@ -132,6 +133,7 @@ struct SweepCaseConfig : SweepSpaceConfig {
 struct SweepConfig : SweepSpaceConfig {
   std::string name;
   std::vector<SweepCaseConfig> cases;
+  std::optional<config::OneOf<ExecutionConfig>> execution;  ///< where points run; none: here
   static const config::Schema<SweepConfig>& schema();
 
   /// What a case seeks: its objectives, else those of the file.
