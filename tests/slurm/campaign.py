@@ -64,7 +64,6 @@ class Campaign:
         self.seen = set()
         self.waiting = None
         self.round = 0
-        self.fruitless = 0
 
     def file(self, name):
         return os.path.join(self.folder, name)
@@ -87,7 +86,11 @@ class Campaign:
         with open(self.file("waiting.log"), "a") as log:
             self.waiting = subprocess.Popen(
                 [self.program, "sweep", "resume", "sweep.yaml", "--db", self.store()],
-                env=self.cluster.environment, cwd=self.folder, stdout=log, stderr=log)
+                env=self.cluster.environment, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=log)
+
+    def log(self):
+        with open(self.file("waiting.log")) as log:
+            return log.read()
 
     def tasks(self):
         """Processes of tasks, without their workers."""
@@ -155,6 +158,18 @@ class Campaign:
         merger.wait()
         return in_time
 
+    def administer(self):
+        """What an administrator does after a controller was killed: it holds jobs and drains nodes that it is not
+        sure of."""
+        state = self.cluster.ask("sinfo", "--noheader", "--format=%T").stdout
+        if "drain" in state or "down" in state:
+            self.cluster.ask("scontrol", "update", "nodename=" + self.cluster.node, "state=resume")
+        for line in self.cluster.ask("squeue", "--noheader", "--array", "--format=%F_%K %r",
+                                     "--states=PENDING").stdout.splitlines():
+            job, reason = line.split(None, 1)
+            if "held" in reason.lower():
+                self.cluster.ask("scontrol", "release", job)
+
     # What must hold.
 
     def identities(self):
@@ -170,10 +185,12 @@ class Campaign:
         return found
 
     def end_round(self):
-        code = self.waiting.wait(timeout=600)
-        if code != 0:
-            with open(self.file("waiting.log")) as log:
-                sys.exit(f"round {self.round}: exit code {code}\n" + log.read()[-3000:])
+        until = time.time() + 300
+        while self.waiting.poll() is None and time.time() < until:
+            time.sleep(1)
+            self.administer()
+        code = self.waiting.poll()
+        assert code == 0, f"round {self.round}: exit code {code}"
         lost = self.seen - self.identities()
         assert not lost, f"{len(lost)} committed points are lost"
         reference, got = self.export(self.file("undisturbed.db")), self.export(self.store())
@@ -203,13 +220,16 @@ class Campaign:
         assert answer.returncode == 0, answer.stdout + answer.stderr
         self.begin_round()
         for action in plan:
+            until = time.time() + 120
             while True:
+                assert time.time() < until, "nothing to do this to: " + action.__name__
                 time.sleep(self.random.uniform(0.05, 0.6))
                 if self.waiting.poll() is not None:
                     self.end_round()
                     self.begin_round()
                 if action():
                     break
+                self.administer()
             name = action.__name__
             self.done[name] = self.done.get(name, 0) + 1
             self.seen |= self.identities()
@@ -227,6 +247,9 @@ def main():
         campaign = Campaign(os.path.abspath(arguments.program), cluster, folder, arguments.seed)
         try:
             campaign.run(arguments.kills)
+        except BaseException:
+            print(campaign.log()[-5000:], file=sys.stderr)
+            raise
         finally:
             if campaign.waiting and campaign.waiting.poll() is None:
                 campaign.waiting.kill()

@@ -9,13 +9,22 @@ namespace orrery {
 namespace {
 
 /// A task that is through is left so long to the executor to notice.
-constexpr std::chrono::seconds kLingers{20};
+constexpr std::chrono::seconds kLingers{10};
 
 std::chrono::nanoseconds nanoseconds(Seconds time) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(time.base() * 1e9));
 }
 
 }  // namespace
+
+void GivenTasks::adopt(const TaskFolder& folder, std::size_t number) {
+  const GivenTask task = {&folder, number};
+  if (!folder.is_merged(number)) {
+    given_.push_back(task);
+  } else if (is_ours(task)) {
+    lingering_.push_back(task);
+  }
+}
 
 std::size_t GivenTasks::running() const {
   return static_cast<std::size_t>(std::count_if(

@@ -44,6 +44,9 @@ class GivenTasks {
   void add(const TaskFolder& folder, std::size_t number, const Tries& tries = {}) {
     given_.push_back({&folder, number, tries});
   }
+  /// One that an earlier process gave. Where its shard was merged it is not given any longer, but
+  /// the executor may still have it.
+  void adopt(const TaskFolder& folder, std::size_t number);
   const std::vector<GivenTask>& all() const { return given_; }
   std::size_t size() const { return given_.size(); }
   bool empty() const { return given_.empty(); }

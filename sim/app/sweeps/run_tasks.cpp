@@ -88,16 +88,12 @@ class TaskRun {
 
   /// Takes the tasks of earlier calls as its own.
   void adopt() {
-    for (TaskFolder& folder : TaskFolder::all(below_)) {
-      if (folder.is_merged()) {
-        fs::remove_all(folder.path());
-      } else {
-        folders_.push_back(std::move(folder));
-      }
-    }
+    for (TaskFolder& folder : TaskFolder::all(below_)) folders_.push_back(std::move(folder));
     for (const TaskFolder& folder : folders_)
-      for (std::size_t i = 0; i < folder.tasks().size(); ++i)
-        if (!folder.is_merged(i)) given_.add(folder, i);
+      for (std::size_t i = 0; i < folder.tasks().size(); ++i) {
+        given_.adopt(folder, i);
+        if (folder.is_merged(i)) take_cannot_be(folder, i);
+      }
     if (given_.empty()) return;
     options_.tell("going on with " + std::to_string(given_.size()) + " tasks of an earlier run");
     settle(given_.take_ended());
@@ -264,31 +260,27 @@ class TaskRun {
                  "' failed, max_failures is " + limits.max_failures;
   }
 
-  void merge_shard(const GivenTask& task) {
-    const fs::path shard = task.folder->shard(task.number);
-    if (const std::optional<Places> cannot_be = task.folder->ended(task.number))
+  void take_cannot_be(const TaskFolder& folder, std::size_t task) {
+    if (const std::optional<Places> cannot_be = folder.ended(task))
       known_.cannot_be = joined(std::move(known_.cannot_be), *cannot_be);
-    if (!fs::exists(shard)) return;
-    MergeReport report;
-    merge(store_, shard, report, [this](const auto& work) { patiently(work); });
+  }
+
+  void merge_shard(const GivenTask& task) {
+    take_cannot_be(*task.folder, task.number);
+    const fs::path shard = task.folder->shard(task.number);
     try {
       const ResultStore from = ResultStore::open_read_only(shard);
       Statement failures =
           from.database()->prepare("SELECT identity FROM points WHERE status = 'failed'");
       while (failures.step()) known_.failed.insert(failures.text(0));
-    } catch (const StoreError&) {
-      // It is damaged, which the report says, or nothing is in it yet.
+    } catch (const StoreError& error) {
+      if (error.fault() == StoreFault::kUnreachable) return;  // nothing was ever committed to it
     }
-    for (const std::string& damage : report.damaged) {
-      if (!has_content(shard)) continue;
-      damaged_ = true;
+    MergeReport report;
+    merge(store_, shard, report, [this](const auto& work) { patiently(work); });
+    for (const std::string& damage : report.damaged)
       options_.tell("damaged: " + damage + "; what it has lost is done again");
-    }
-  }
-
-  static bool has_content(const fs::path& file) {
-    std::error_code none;
-    return fs::file_size(file, none) > 0 && !none;
+    damaged_ = damaged_ || !report.damaged.empty();
   }
 
   void end_all() {

@@ -102,12 +102,6 @@ std::optional<Places> TaskFolder::ended(std::size_t task) const {
 }
 
 bool TaskFolder::is_merged(std::size_t task) const { return fs::exists(file(task, "merged")); }
-bool TaskFolder::is_merged() const {
-  for (std::size_t task = 0; task < tasks_.size(); ++task)
-    if (!is_merged(task)) return false;
-  return true;
-}
-
 void TaskFolder::set_merged(std::size_t task) const { std::ofstream(file(task, "merged")); }
 
 std::string TaskFolder::last_words(std::size_t task) const {

@@ -54,7 +54,6 @@ class TaskFolder {
   /// Places that cannot be, of a task that is through. None: it is not.
   std::optional<Places> ended(std::size_t task) const;
   bool is_merged(std::size_t task) const;
-  bool is_merged() const;  ///< all of its tasks are
   void set_merged(std::size_t task) const;
   /// The last lines of the log of a task.
   std::string last_words(std::size_t task) const;
