@@ -13,7 +13,7 @@ namespace orrery {
 /// Where the points of a sweep run, as the command line says.
 struct ExecutionArguments {
   std::string executor, launcher;
-  std::vector<std::string> over;  ///< "key=value"
+  std::vector<std::string> over;  ///< settings "key=value"
   bool no_wait = false;
 
   void take(Options& options);

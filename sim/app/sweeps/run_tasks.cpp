@@ -321,7 +321,7 @@ class TaskRun {
   fs::path below_;
   AwaitsAlone alone_;
   TaskWork work_;
-  std::deque<TaskFolder> folders_;  ///< they stay where they are
+  std::deque<TaskFolder> folders_;  ///< folders that given tasks point to
   std::deque<TaskToGive> to_give_;
   std::vector<TaskToGive> later_;
   GivenTasks given_;

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kSlurmAnswers{60};
 struct SlurmExecution final : ExecutionConfig {
   std::string partition, account, qos;
   Seconds time;               ///< 0: as the partition has it
-  Bytes memory;               ///< of a task; 0: as the cluster has it
+  Bytes memory;               ///< memory of a task; 0: as the cluster has it
   int array_parallelism = 0;  ///< tasks that run at a time; 0: as many as can
   int most_tasks = 1000;
   std::vector<std::string> sbatch, setup;
