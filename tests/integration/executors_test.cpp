@@ -267,6 +267,23 @@ TEST_F(Clusters, ALauncherThatNeverWorksIsGivenUpWithItsLastWords) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("tasks end without a result"), HasSubstr("no such host")));
 }
 
+TEST_F(Clusters, APointThatEndsItsTasksIsFoundByHalvesAndFailsAlone) {
+  // A task comes as far as place 13, which ends it.
+  program("until13",
+          "first=${1%..*}; last=${1#*..}; shard=$2\n"
+          "test $first -gt 13 -o $last -le 13 && exec " ORRERY_BINARY " sweep work " +
+              path("sweep.yaml") + " $1 --shard $shard\n" +
+              "test $first -lt 13 && " ORRERY_BINARY " sweep work " + path("sweep.yaml") +
+              " $first..13 --shard $shard\n"
+              "rm -f ${shard%db}ended; echo it takes all memory; exit 1\n");
+  const Outcome run = sweep("--launcher '" + path("bin/until13") + " {places} {shard}'");
+  EXPECT_EQ(run.code, 3) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("20 points: 0 read from the store, 20 simulated"));
+  EXPECT_THAT(run.out, HasSubstr(", 1 FAILED"));
+  EXPECT_THAT(run.out, HasSubstr("its task ended 6 times without a result: "));
+  EXPECT_THAT(run.out, HasSubstr("it takes all memory"));
+}
+
 TEST_F(Clusters, WrongWordsAreUsageErrors) {
   const auto refused = [&](const std::string& options, const std::string& why) {
     const Outcome run = sweep(options);

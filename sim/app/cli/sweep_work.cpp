@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/progress.h"
@@ -50,10 +51,9 @@ struct SweepWorkArguments {
     options.store_locked = [](const std::string& what) {
       std::cerr << what << "; waiting up to a minute\n";
     };
-    Places cannot_be;
+    std::set<std::size_t> cannot_be;
     options.cannot_be = [&cannot_be](std::uint64_t place) {
-      const auto at = static_cast<std::size_t>(place);
-      cannot_be = joined(std::move(cannot_be), {{at, at + 1}});
+      cannot_be.insert(static_cast<std::size_t>(place));
     };
     std::optional<ResultStore> store;
     wait_for_store([&] { store.emplace(ResultStore::open(shard)); }, options.store_locked);
@@ -65,7 +65,9 @@ struct SweepWorkArguments {
     };
     const SweepResults results = run_sweep(sweep, *store, options);
     store.reset();
-    if (results.stopped.empty()) write_ended(shard, cannot_be);
+    Places written;
+    for (const std::size_t place : cannot_be) append(written, place);
+    if (results.stopped.empty()) write_ended(shard, written);
     print_answer(answer(results), json);
     return results.failed > 0 || !results.stopped.empty() ? ExitCode::kPartial : ExitCode::kOk;
   }

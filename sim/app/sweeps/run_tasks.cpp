@@ -24,13 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 using TaskClock = std::chrono::steady_clock;
 
-/// Shards are looked at so often.
+/// Folders are looked at so often, and less often where there are more tasks than kFew.
 constexpr std::chrono::milliseconds kLook{500};
+constexpr std::size_t kFew = 100;
 /// Between two tries of giving tasks, and how long they are tried.
 constexpr std::chrono::seconds kGiveAgain{10}, kLongestRefused{600};
 /// Tasks of the same points that end one after the other without any result; and the same where no
 /// task at all has brought one.
-constexpr int kMostFruitless = 8, kMostBarren = 4;
+constexpr int kMostFruitless = 6, kMostBarren = 4;
 
 struct TaskToGive {
   Places places;
@@ -67,7 +68,7 @@ class TaskRun {
         give();
         if (!options_.wait || is_over()) break;
         tell_progress();
-        std::this_thread::sleep_for(kLook);
+        std::this_thread::sleep_for(kLook * (1 + given_.size() / kFew));
         settle(given_.take_ended());
         settle(given_.take_lost_now_and_then());
       }
@@ -213,8 +214,8 @@ class TaskRun {
     }
     // Of points that end their task one after the other is found by halves.
     const std::size_t size = size_of(missing.places);
-    const auto wait = std::chrono::seconds(
-        tries.fruitless == 0 ? 0 : std::min(30, 1 << std::min(5, tries.fruitless - 1)));
+    const auto wait =
+        std::chrono::seconds(tries.fruitless == 0 ? 0 : 1 << std::min(3, tries.fruitless - 1));
     for (Places& part : in_parts(missing.places, tries.fruitless < 2 ? size : (size + 1) / 2))
       to_give_.push_front({std::move(part), tries, TaskClock::now() + wait});
   }

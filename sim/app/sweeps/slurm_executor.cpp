@@ -76,6 +76,13 @@ class SlurmExecutor final : public TaskExecutor {
   std::map<std::pair<std::string, std::size_t>, std::string> ids_;  ///< "1234_7", as last heard
 };
 
+/// As sbatch replaces what follows a percent sign.
+std::string doubled(const std::string& text, char letter) {
+  std::string all;
+  for (const char each : text) all.append(each == letter ? 2 : 1, each);
+  return all;
+}
+
 /// MaxArraySize of the cluster: 1001, where an administrator has not changed it (slurm.conf(5)).
 std::size_t SlurmExecutor::most_in_folder() const {
   const ProgramEnd end = run_program({"scontrol", "show", "config"}, kSlurmAnswers);
@@ -95,7 +102,7 @@ std::vector<std::string> SlurmExecutor::sbatch_words(const TaskFolder& folder) c
                                     "--parsable",
                                     "--job-name=" + job_of(folder),
                                     std::move(array),
-                                    "--output=" + (folder.path() / "%a.log").string(),
+                                    "--output=" + doubled(folder.path().string(), '%') + "/%a.log",
                                     "--open-mode=append",
                                     "--requeue",  // a task goes on where it was
                                     "--ntasks=1",
