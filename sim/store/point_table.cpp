@@ -181,7 +181,14 @@ void PointTable::fill(Statement& select, const std::vector<std::size_t>& places,
 
 std::optional<PointColumn> PointTable::property(const std::string& name) const {
   const bool of_group = name == "status" || name == "experiment" || name == "engine_version";
-  if (!of_group && name != "name" && name != "identity") return std::nullopt;
+  const bool is_word = name == "name" || name == "identity" || name == "reason";
+  if (name == "exit_code") {
+    PointColumn column = empty_column(PointColumn::Kind::kNumber, "");
+    Statement select = database_.prepare("SELECT point, exit_code FROM points ORDER BY point");
+    merge(select, [&](std::size_t row) { column.numbers[row] = select.real(1); });
+    return column;
+  }
+  if (!of_group && !is_word) return std::nullopt;
   if (!of_group) {
     PointColumn column = empty_column(PointColumn::Kind::kWord, "");
     Words words(column);

@@ -2,18 +2,32 @@
 #include "sim/store/sqlite.h"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace orrery {
 namespace {
 
-constexpr int kBusyTimeoutMs = 5'000;
+/// Waits for a lock of another process, for some 5 s. SQLite's own time-out soon looks every 100 ms
+/// alone, so that of many writers some find the lock taken for seconds: here all look often, and no
+/// two in step.
+int wait_for_lock(void* /*database*/, int tries) {
+  constexpr int kMostTries = 600, kLongestMs = 8;
+  if (tries >= kMostTries) return 0;
+  const int spread_us = (::getpid() * 7919 + tries * 104'729) % 1000;
+  ::usleep(static_cast<useconds_t>(std::min(tries, kLongestMs) * 1000 + 500 + spread_us));
+  return 1;
+}
 
 /// @param system_error errno of the call that failed; 0: none
 StoreFault fault_of(int code, int system_error) {
-  if (system_error == EMFILE || system_error == ENFILE) return StoreFault::kOther;
+  if (system_error == EMFILE || system_error == ENFILE || system_error == EIO)
+    return StoreFault::kOther;
+  // A file that cannot be made for want of space is out of reach by its code alone.
+  if (system_error == ENOSPC || system_error == EDQUOT) return StoreFault::kFull;
   switch (code & 0xff) {  // the low byte of an extended code is the primary one
     case SQLITE_FULL:
       return StoreFault::kFull;
@@ -146,7 +160,7 @@ Database::Database(const std::filesystem::path& path, Mode mode) {
     const int error = database != nullptr ? sqlite3_system_errno(database) : 0;
     throw StoreError(fault_of(code, error), path.string() + ": " + sqlite3_errstr(code), code);
   }
-  sqlite3_busy_timeout(database, kBusyTimeoutMs);
+  sqlite3_busy_handler(database, wait_for_lock, nullptr);
 }
 
 void Database::execute(const char* sql) {

@@ -72,7 +72,7 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-/// A connection to one SQLite file. Waits up to 5 s for locks of others.
+/// A connection to one SQLite file. Waits some 5 s for locks of others.
 class Database {
  public:
   enum class Mode {

@@ -214,6 +214,50 @@ TEST_F(Sweeps, AnyNumberOfWorkersPrintsTheSameBytes) {
   }
 }
 
+TEST_F(Sweeps, ProgressAsJsonIsAnObjectALine) {
+  const std::string axes =
+      "    axes: {grid: {batch.micro: [1, 2]}}\n    choose: {minimize: step_time_s}\n";
+  sweep(axes);
+  const Outcome run =
+      shell("(cd " ORRERY_SOURCE_DIR " && " ORRERY_BINARY " sweep run " + path("sweep.yaml") +
+            " --db " + path("p.db") + " --progress json 2>&1 >/dev/null)");
+  ASSERT_EQ(run.code, 0) << run.out;
+  const auto last =
+      nlohmann::json::parse(run.out.substr(run.out.rfind('\n', run.out.size() - 2) + 1));
+  EXPECT_EQ(last.at("event"), "end");
+  EXPECT_EQ(last.at("simulated"), 2);
+  EXPECT_EQ(last.at("best").at("name"), "table, micro 1");
+}
+
+TEST_F(Sweeps, RetryRunsFailedPointsThoseThatAreAskedFor) {
+  const std::string axes = "    axes: {grid: {batch.micro: [1, 2, 4]}}\n";
+  const Outcome first = sweep(axes + "    limits: {point_memory: 1 MB}\n");
+  ASSERT_EQ(first.code, 3) << first.out;
+  EXPECT_THAT(first.out, HasSubstr("the simulation took more memory than point_memory"));
+  write("sweep.yaml",
+        "sweep: ladder\ncases:\n  - name: table\n    base: ./small.yaml\n" + axes);  // no limit
+  const std::string retry = "sweep retry " + path("sweep.yaml") + " --db " + path("s.db");
+  EXPECT_EQ(orrery(retry + " --where 'batch.micro == 2 and exit_code == 6'", false).out,
+            "1 failed points tried again: 1 done, 0 failed\n");
+  EXPECT_EQ(orrery(retry + " --point nobody").code, 2);
+  const auto failed =
+      nlohmann::json::parse(orrery("sweep status " + path("s.db") + " --failed --json", false).out);
+  ASSERT_EQ(failed.at("failures").size(), 2U);
+  const auto& failure = failed.at("failures").at(0);
+  EXPECT_EQ(failure.at("signal"), 9);
+  EXPECT_EQ(failure.at("exit_code"), 6);
+  EXPECT_GT(failure.at("peak_bytes"), 1'000'000);
+  const std::string identity = failure.at("identity");
+  EXPECT_EQ(orrery(retry + " --point " + identity.substr(0, 16), false).out,
+            "1 failed points tried again: 1 done, 0 failed\n");
+  const auto rest = nlohmann::json::parse(orrery(retry + " --json", false).out);
+  EXPECT_EQ(rest.at("retried"), 1);
+  EXPECT_EQ(rest.at("done"), 1);
+  EXPECT_EQ(orrery(retry).code, 0) << "there is nothing to do";
+  EXPECT_EQ(shell("sqlite3 " + path("s.db") + " 'SELECT count(*) FROM attempts'").out, "6\n")
+      << "the failures stay beside what came of them";
+}
+
 TEST_F(Sweeps, AKilledSweepGoesOnWhereItWas) {
   write("many.yaml", "sweep: many\ncases:\n  - name: table\n    base: " + std::string(kGemms) +
                          "\n" + kManyGemms);

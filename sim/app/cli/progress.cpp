@@ -9,19 +9,16 @@
 #include <string_view>
 
 namespace orrery {
-namespace {
 
-bool is_terminal() {
+bool stderr_is_terminal() {
   const char* term = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) != 0 && !(term != nullptr && std::string_view(term) == "dumb");
 }
 
-}  // namespace
-
 Progress::Progress(std::string what, std::size_t total)
     : what_(std::move(what)),
       total_(total),
-      terminal_(is_terminal()),
+      terminal_(stderr_is_terminal()),
       started_(Clock::now()),
       printed_(started_) {}
 

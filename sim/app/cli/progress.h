@@ -7,6 +7,9 @@
 
 namespace orrery {
 
+/// Whether standard error is a terminal that can renew a line.
+bool stderr_is_terminal();
+
 /// Progress with an ETA on stderr: a line that renews itself on a terminal, else one line every ten
 /// seconds.
 class Progress {

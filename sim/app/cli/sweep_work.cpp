@@ -5,7 +5,7 @@
 #include <set>
 
 #include "sim/app/cli/answer_text.h"
-#include "sim/app/cli/progress.h"
+#include "sim/app/cli/sweep_progress.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/questions/sweep_report.h"
@@ -19,7 +19,7 @@ namespace {
 
 /// What a task of an executor runs.
 struct SweepWorkArguments {
-  std::string file, places, shard;
+  std::string file, places, shard, progress = "auto";
   int jobs = 0;  ///< 0: one for each processor
   bool json = false;
 
@@ -31,6 +31,7 @@ struct SweepWorkArguments {
     options.option("--shard", shard, "store for the results of these points alone (SQLite)");
     options.number("--jobs", jobs,
                    "processes that simulate points; default: one for each processor", 1, 4096);
+    take_progress(options, progress);
     options.json(json);
     options.examples({"sweep work sweep.yaml 0..1000 --shard 0.db",
                       "sweep work sweep.yaml 1000..2000 --shard 1.db",
@@ -58,10 +59,10 @@ struct SweepWorkArguments {
     std::optional<ResultStore> store;
     wait_for_store([&] { store.emplace(ResultStore::open(shard)); }, options.store_locked);
     Heartbeat alive(beside_shard::alive(shard));
-    Progress progress("points", size_of(*only));
-    options.progress = [&](std::uint64_t done, const std::string& name) {
-      alive.tell(done);
-      progress.reach(std::min<std::size_t>(done, size_of(*only)), name);
+    SweepProgress shown(progress_form(progress));
+    options.progress = [&](const SweepTally& tally) {
+      alive.tell(tally.done);
+      shown.tell(tally);
     };
     const SweepResults results = run_sweep(sweep, *store, options);
     store.reset();

@@ -9,6 +9,7 @@
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/questions/effects.h"
 #include "sim/config/expression.h"
+#include "sim/results/version.h"
 #include "sim/store/schema.h"
 #include "sim/units/spelling.h"
 #include "sim/units/unit_table.h"
@@ -94,6 +95,10 @@ void StoredPoints::select_groups(const std::vector<std::string>& mentioned, Scop
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const PointTable::Group& group = groups[i];
     const bool all = scope == Scope::kAll;
+    if (scope == Scope::kFailures) {
+      groups_.push_back(group.status == "failed" && group.engine_version == kEngineVersion);
+      continue;
+    }
     const bool status =
         mentions("status") || group.status == "ok" || (all && group.status != "failed");
     const bool engine = all || mentions("engine_version") || newest.count(group.experiment) == 0 ||
@@ -122,7 +127,8 @@ void StoredPoints::select_rows(const StoreChoice& choice, Scope scope) {
   if (expression) {
     std::vector<std::string> known = table_.metrics();
     for (const std::string& path : table_.paths()) known.push_back(path);
-    for (const char* name : {"name", "identity", "status", "experiment", "engine_version"})
+    for (const char* name :
+         {"name", "identity", "status", "experiment", "engine_version", "exit_code", "reason"})
       known.emplace_back(name);
     std::size_t next = 0;  // bind() asks for the names in their order
     expression->bind(

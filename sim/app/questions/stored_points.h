@@ -31,6 +31,7 @@ class StoredPoints {
  public:
   enum class Scope {
     kComparable,  ///< results of the newest engine, as said above
+    kFailures,    ///< failed points of this engine alone
     kAll  ///< results of every engine, infeasible points too; failures where `status` is spoken of
   };
 

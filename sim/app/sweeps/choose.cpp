@@ -22,19 +22,14 @@ std::pair<std::string, Quantile> split(const std::string& name) {
 }
 
 /// The value of a metric or of one of its quantiles, which only fitted devices have.
-std::optional<double> metric_of(const RunRecord& record, const std::string& name) {
+std::optional<NamedValue> metric_of(const RunRecord& record, const std::string& name) {
   const auto [metric_name, quantile] = split(name);
   const Metric* metric = record.find(metric_name);
   if (metric == nullptr) return std::nullopt;
-  if (quantile == Quantile::kNone) return metric->value;
+  if (quantile == Quantile::kNone) return NamedValue{metric->value, metric->unit};
   if (!metric->interval) return std::nullopt;
-  return quantile == Quantile::kP10 ? metric->interval->first : metric->interval->second;
-}
-
-/// The value of a metric or, failing that, of a numeric configuration path.
-std::optional<double> value_of(const RunRecord& record, const std::string& name) {
-  if (const auto metric = metric_of(record, name)) return metric;
-  return record.parameter(name);
+  const auto& [low, high] = *metric->interval;
+  return NamedValue{quantile == Quantile::kP10 ? low : high, metric->unit};
 }
 
 std::optional<Dimension> dimension_of(const std::string& unit) {
@@ -64,10 +59,10 @@ bool is_plain_number(const std::string& text) {
 
 bool keeps(const RunRecord& record, const std::map<std::string, config::Node>& limits, bool upper) {
   for (const auto& [name, limit] : limits) {
-    const std::optional<double> value = metric_of(record, name);
-    if (!value) return false;
+    const auto metric = metric_of(record, name);
+    if (!metric) return false;
     const double bound = limit_of(limit.text(), find_metric(split(name).first)->unit);
-    if (upper ? *value > bound : *value < bound) return false;
+    if (upper ? metric->value > bound : metric->value < bound) return false;
   }
   return true;
 }
@@ -77,7 +72,7 @@ bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRec
   if (name.empty()) return false;
   const auto a = value_of(candidate, name), b = value_of(best, name);
   if (!a || !b) return a.has_value();
-  return choice.maximize.empty() ? *a < *b : *a > *b;
+  return choice.maximize.empty() ? a->value < b->value : a->value > b->value;
 }
 
 /// Metrics that are numbers.
@@ -123,6 +118,16 @@ void check_limits(const std::map<std::string, config::Node>& limits, const confi
 }
 
 }  // namespace
+
+std::optional<NamedValue> value_of(const RunRecord& record, const std::string& name) {
+  if (auto metric = metric_of(record, name)) return metric;
+  const std::optional<double> value = record.parameter(name);
+  if (!value) return std::nullopt;
+  NamedValue named{*value, {}};
+  for (const Parameter& parameter : record.base->parameters)
+    if (parameter.path == name) named.unit = parameter.unit;
+  return named;
+}
 
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record) {
   return record.status == RunStatus::kOk && keeps(record, choice.at_most, true) &&

@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-/// The time now: "2026-11-20T18:30:00Z".
+/// The time now: "2026-11-20T18:30:00.250Z".
 std::string utc_now();
 
 }  // namespace orrery

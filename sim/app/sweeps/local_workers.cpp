@@ -12,16 +12,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "sim/app/sweeps/worker_stderr.h"
@@ -29,138 +24,22 @@
 namespace orrery {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// A range is as long as keeps all workers busy to the end, and at most this.
 constexpr std::size_t kMostPoints = 16;
-/// What a worker has done it tells at least so often, points permitting.
-constexpr std::chrono::milliseconds kTold{20};
-
-/// In front of the text of an outcome.
-struct FrameHead {
-  std::uint64_t point = 0;
-  std::uint64_t code = 0;  ///< exit code of a failure, whose message the text is; 0: none
-  std::uint64_t size = 0;
-  double wall_s = 0, user_s = 0, system_s = 0;
-  std::int64_t peak_bytes = 0;
-};
-
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-      .count();
-}
-
-PointUse use_of(const rusage& usage) {
-  constexpr std::int64_t kUnit = 1024;  // of ru_maxrss (getrusage(2))
-  return {0, seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_maxrss * kUnit};
-}
-
-PointUse own_use() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return use_of(usage);
-}
+/// Time and memory of workers are looked at so often.
+constexpr std::chrono::milliseconds kLookEvery{20};
+/// So many workers in a row may die before they begin a point, until that is nobody's accident.
+constexpr std::size_t kMostEarlyDeaths = 100;
 
 [[noreturn]] void fail(const char* what) {
   throw ResourceError(std::string(what) + ": " + std::strerror(errno));
 }
 
-/// @return false: the other end is gone
-bool send_all(int file, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t count = ::send(file, data, size, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    data += count;
-    size -= static_cast<std::size_t>(count);
-  }
-  return true;
-}
-
-bool receive_all(int file, void* data, std::size_t size) {
-  auto* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t count = ::recv(file, at, size, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    at += count;
-    size -= static_cast<std::size_t>(count);
-  }
-  return true;
-}
-
-/// The point that a worker is on, in memory that both processes have.
-struct Current {
-  std::atomic<std::uint64_t> point{0};
-  std::atomic<std::int64_t> begin_ns{0};  ///< when it began, on the machine's steady clock
-
-  void set(std::size_t to) {
-    begin_ns.store(now_ns());
-    point.store(to);
-  }
-};
-
-/// What runs in a worker.
-class WorkerLoop {
- public:
-  WorkerLoop(int file, Current& current, const std::function<std::string(std::size_t)>& work)
-      : file_(file), current_(current), work_(work) {}
-
-  /// Until there is nothing more to do, or nobody who wants it done.
-  void run() {
-    PointRange range;
-    while (receive_all(file_, &range, sizeof range)) {
-      for (std::size_t point = range.first; point < range.last; ++point) {
-        one(point);
-        if (Clock::now() - told_ > kTold && !tell()) return;
-      }
-      if (!tell()) return;
-    }
-  }
-
- private:
-  void one(std::size_t point) {
-    WorkerStderr::begin_point();
-    current_.set(point);
-    const PointUse before = own_use();
-    FrameHead head;
-    head.point = point;
-    std::string text;
-    try {
-      text = work_(point);
-    } catch (...) {
-      const Failure failure = classify(std::current_exception());
-      head.code = static_cast<std::uint64_t>(failure.code);
-      text = failure.message;
-    }
-    head.size = text.size();
-    const PointUse after = own_use();
-    head.wall_s = 1e-9 * static_cast<double>(now_ns() - current_.begin_ns.load());
-    head.user_s = after.user_s - before.user_s;
-    head.system_s = after.system_s - before.system_s;
-    head.peak_bytes = after.peak_bytes;
-    told_texts_.append(reinterpret_cast<const char*>(&head), sizeof head).append(text);
-  }
-
-  bool tell() {
-    const bool sent = send_all(file_, told_texts_.data(), told_texts_.size());
-    told_texts_.clear();
-    told_ = Clock::now();
-    return sent;
-  }
-
-  int file_;
-  Current& current_;
-  const std::function<std::string(std::size_t)>& work_;
-  std::string told_texts_;  ///< outcomes that the parent does not know yet
-  Clock::time_point told_ = Clock::now();
-};
-
-Failure failure_of(int status) {
+Failure failure_of(int status, WorkerEnd end) {
+  if (end == WorkerEnd::kLate)
+    return {ExitCode::kResource, "the simulation took longer than point_timeout"};
+  if (end == WorkerEnd::kMemory)
+    return {ExitCode::kResource, "the simulation took more memory than point_memory"};
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     const ExitCode code = signal == SIGKILL ? ExitCode::kResource : ExitCode::kBug;
@@ -172,24 +51,22 @@ Failure failure_of(int status) {
 
 }  // namespace
 
-/// The point that a worker is on, in memory that outlives it.
-class LocalWorkers::CurrentPoint {
+/// Memory that a worker shares with its parent.
+class LocalWorkers::SharedPage {
  public:
-  CurrentPoint()
-      : page_(::mmap(nullptr, sizeof(Current), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                     -1, 0)) {
+  SharedPage()
+      : page_(::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
     if (page_ == MAP_FAILED) fail("cannot share memory with a worker");
-    new (page_) Current;
+    renew();
   }
-  ~CurrentPoint() { ::munmap(page_, sizeof(Current)); }
-  CurrentPoint(const CurrentPoint&) = delete;
-  CurrentPoint& operator=(const CurrentPoint&) = delete;
+  ~SharedPage() { ::munmap(page_, sizeof(WorkerPage)); }
+  SharedPage(const SharedPage&) = delete;
+  SharedPage& operator=(const SharedPage&) = delete;
 
-  Current& place() { return *static_cast<Current*>(page_); }
-  std::size_t get() { return static_cast<std::size_t>(place().point.load()); }
-  double seconds_since_begin() {
-    return 1e-9 * static_cast<double>(now_ns() - place().begin_ns.load());
-  }
+  WorkerPage& operator*() { return *static_cast<WorkerPage*>(page_); }
+  WorkerPage* operator->() { return static_cast<WorkerPage*>(page_); }
+  void renew() { new (page_) WorkerPage; }
 
  private:
   void* page_;
@@ -198,21 +75,31 @@ class LocalWorkers::CurrentPoint {
 struct LocalWorkers::Worker {
   pid_t process = 0;  ///< 0: none
   int file = -1;
-  CurrentPoint current;
+  SharedPage page;
   WorkerStderr said;
   std::vector<std::size_t> given;  ///< points without outcome yet, in order
   std::string received;            ///< the beginning of an outcome
-  bool late = false;               ///< ended because the point took longer than it may
+  std::size_t points = 0;          ///< outcomes of this process
+  bool alone = false;              ///< whether it is for one point
+  std::int64_t taken = 0;          ///< bytes that it has grown by, at the last look
+
+  bool is_busy() const { return !given.empty(); }
+  std::int64_t grown_to(std::int64_t bytes) {
+    return std::max<std::int64_t>(0, bytes - page->base_bytes.load());
+  }
 };
 
-LocalWorkers::LocalWorkers(std::size_t jobs, std::function<std::string(std::size_t)> work,
-                           TimeLimit limit)
-    : jobs_(std::max<std::size_t>(1, jobs)), work_(std::move(work)), limit_(std::move(limit)) {}
+LocalWorkers::LocalWorkers(std::size_t jobs, PointWork work, Limits limits,
+                           MemoryAdmission::Available available)
+    : jobs_(std::max<std::size_t>(1, jobs)),
+      work_(std::move(work)),
+      limits_(std::move(limits)),
+      admission_(std::move(available)) {}
 
 LocalWorkers::~LocalWorkers() { cancel(); }
 
 std::size_t LocalWorkers::waiting() const {
-  std::size_t points = 0;
+  std::size_t points = alone_.size();
   for (const PointRange& range : ranges_) points += range.last - range.first;
   return points;
 }
@@ -224,10 +111,30 @@ void LocalWorkers::submit(PointRange range) {
 void LocalWorkers::start_workers() {
   while (workers_.size() < std::min(jobs_, waiting()))
     workers_.push_back(std::make_unique<Worker>());
+  held_back_ = false;
   for (const auto& worker : workers_) {
-    if (worker->process == 0 && !ranges_.empty()) start(*worker);
-    if (worker->process != 0 && worker->given.empty()) feed(*worker);
+    if (worker->is_busy()) continue;
+    if (waiting() == 0) return;
+    held_back_ = !admits();
+    if (held_back_) return;
+    if (worker->alone || !alone_.empty()) end(*worker);
+    if (worker->process == 0) start(*worker);
+    feed(*worker);
   }
+}
+
+/// Whether there is memory for another point.
+bool LocalWorkers::admits() {
+  look_after_workers();
+  std::vector<std::int64_t> running;
+  std::chrono::nanoseconds longest{0};
+  for (const auto& worker : workers_) {
+    if (!worker->is_busy()) continue;
+    running.push_back(worker->taken);
+    longest = std::max(longest, worker->page->since_begin());
+  }
+  const std::size_t next = alone_.empty() ? ranges_.front().first : alone_.front();
+  return admission_.admits(running, limits_ ? limits_(next).memory : 0, longest);
 }
 
 void LocalWorkers::start(Worker& worker) {
@@ -235,6 +142,7 @@ void LocalWorkers::start(Worker& worker) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     fail("cannot open a socket to a worker");
   std::fflush(nullptr);  // or the child prints what is still buffered a second time
+  worker.page.renew();
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
@@ -249,7 +157,7 @@ void LocalWorkers::start(Worker& worker) {
     for (const auto& other : workers_)
       if (other->file >= 0) ::close(other->file);
     worker.said.redirect();
-    WorkerLoop(ends[1], worker.current.place(), work_).run();
+    run_worker(ends[1], *worker.page, work_, limits_);
     std::fflush(nullptr);
     ::_exit(0);  // without the parent's exit handlers
   }
@@ -257,18 +165,41 @@ void LocalWorkers::start(Worker& worker) {
   worker.process = child;
   worker.file = ends[0];
   worker.received.clear();
+  worker.points = 0;
 }
 
-void LocalWorkers::feed(Worker& worker) {
-  if (ranges_.empty()) return;
+/// Ends a worker that has nothing to do.
+void LocalWorkers::end(Worker& worker) {
+  if (worker.process == 0) return;
+  ::kill(worker.process, SIGKILL);
+  ::close(worker.file);
+  while (::waitpid(worker.process, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  worker.process = 0;
+  worker.file = -1;
+}
+
+PointRange LocalWorkers::next_range() {
+  if (!alone_.empty()) {
+    const std::size_t point = alone_.front();
+    alone_.pop_front();
+    return {point, point + 1};
+  }
   const std::size_t fair = waiting() / (2 * workers_.size());
   const std::size_t count = std::clamp<std::size_t>(fair, 1, kMostPoints);
   PointRange& next = ranges_.front();
   const PointRange part{next.first, std::min(next.last, next.first + count)};
   next.first = part.last;
   if (next.first == next.last) ranges_.pop_front();
+  return part;
+}
+
+void LocalWorkers::feed(Worker& worker) {
+  worker.alone = !alone_.empty();
+  const PointRange part = next_range();
   for (std::size_t point = part.first; point < part.last; ++point) worker.given.push_back(point);
-  worker.current.place().set(part.first);
+  worker.page->begin(WorkerPage::kNone);
+  worker.taken = 0;
   send_all(worker.file, reinterpret_cast<const char*>(&part), sizeof part);  // else it is buried
 }
 
@@ -276,25 +207,31 @@ std::vector<PointOutcome> LocalWorkers::poll() {
   std::vector<PointOutcome> outcomes;
   while (outcomes.empty()) {
     start_workers();
-    std::vector<pollfd> files;
-    std::vector<Worker*> of;
-    int wait_ms = -1;
-    for (const auto& worker : workers_) {
-      if (worker->given.empty()) continue;
-      if (limit_) wait_ms = watch(*worker);
-      files.push_back({worker->file, POLLIN, 0});
-      of.push_back(worker.get());
-    }
-    if (files.empty()) return outcomes;
-    if (::poll(files.data(), files.size(), wait_ms) < 0) {
-      if (errno == EINTR) continue;
-      fail("cannot wait for workers");
-    }
-    for (std::size_t i = 0; i < files.size(); ++i)
-      if (files[i].revents != 0) receive(*of[i], outcomes);
+    if (limits_) look_after_workers();
+    const bool any = std::any_of(workers_.begin(), workers_.end(),
+                                 [](const auto& worker) { return worker->is_busy(); });
+    if (!any) return outcomes;
+    wait_for_some(outcomes);
   }
   start_workers();  // they work while the outcomes are looked at
   return outcomes;
+}
+
+void LocalWorkers::wait_for_some(std::vector<PointOutcome>& outcomes) {
+  std::vector<pollfd> files;
+  std::vector<Worker*> of;
+  for (const auto& worker : workers_) {
+    if (!worker->is_busy()) continue;
+    files.push_back({worker->file, POLLIN, 0});
+    of.push_back(worker.get());
+  }
+  const bool looks = limits_ || held_back_;
+  if (::poll(files.data(), files.size(), looks ? static_cast<int>(kLookEvery.count()) : -1) < 0) {
+    if (errno == EINTR) return;
+    fail("cannot wait for workers");
+  }
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (files[i].revents != 0) receive(*of[i], outcomes);
 }
 
 void LocalWorkers::receive(Worker& worker, std::vector<PointOutcome>& outcomes) {
@@ -303,38 +240,40 @@ void LocalWorkers::receive(Worker& worker, std::vector<PointOutcome>& outcomes) 
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (count <= 0) return bury(worker, outcomes);
   worker.received.append(buffer.data(), static_cast<std::size_t>(count));
-  std::string_view rest = worker.received;
-  FrameHead head;
-  while (rest.size() >= sizeof head) {
-    std::memcpy(&head, rest.data(), sizeof head);
-    if (rest.size() < sizeof head + head.size) break;
-    std::string text(rest.substr(sizeof head, static_cast<std::size_t>(head.size)));
-    rest.remove_prefix(sizeof head + static_cast<std::size_t>(head.size));
+  for (PointOutcome& outcome : take_outcomes(worker.received)) {
     worker.given.erase(worker.given.begin());
-    const PointUse use{head.wall_s, head.user_s, head.system_s, head.peak_bytes};
-    if (head.code == 0) {
-      outcomes.push_back({static_cast<std::size_t>(head.point), std::move(text), use});
-    } else {
-      const Failure failure{static_cast<ExitCode>(head.code), std::move(text)};
-      outcomes.push_back({static_cast<std::size_t>(head.point), failure, use});
-    }
+    ++worker.points;
+    early_deaths_ = 0;
+    admission_.add(worker.grown_to(outcome.use.peak_bytes));
+    outcomes.push_back(std::move(outcome));
   }
-  worker.received.erase(0, worker.received.size() - rest.size());
-  if (worker.late && worker.given.empty()) bury(worker, outcomes);  // it was just in time
+  // It was ended, and just in time nevertheless.
+  if (worker.page->end.load() != WorkerEnd::kByItself && !worker.is_busy()) bury(worker, outcomes);
 }
 
-/// Ends a worker whose point takes longer than it may. @return ms until it is to be looked at again
-int LocalWorkers::watch(Worker& worker) {
-  constexpr int kLookAgain = 20;
-  const double limit_s = 1e-9 * static_cast<double>(limit_(worker.current.get()).count());
-  if (limit_s > 0 && !worker.late && worker.current.seconds_since_begin() > limit_s) {
-    worker.late = true;
-    ::kill(worker.process, SIGKILL);
-  }
-  return kLookAgain;
+/// Takes note of what workers have grown by, and ends those whose point takes more than it may.
+void LocalWorkers::look_after_workers() {
+  if (Clock::now() - looked_ < kLookEvery) return;
+  looked_ = Clock::now();
+  for (const auto& worker : workers_)
+    if (worker->is_busy()) look_after(*worker);
 }
 
-/// The point that a dead worker was on has failed; what it was given besides is done by another.
+void LocalWorkers::look_after(Worker& worker) {
+  const std::int64_t bytes = resident_bytes(worker.process);
+  worker.taken = worker.grown_to(bytes);
+  const std::uint64_t point = worker.page->point.load();
+  if (!limits_ || point == WorkerPage::kNone) return;
+  const PointLimits limits = limits_(static_cast<std::size_t>(point));
+  const bool late = limits.time.count() > 0 && worker.page->since_begin() > limits.time;
+  const bool large = limits.memory > 0 && bytes > limits.memory;
+  if ((!late && !large) || worker.page->end.load() != WorkerEnd::kByItself) return;
+  worker.page->end.store(late ? WorkerEnd::kLate : WorkerEnd::kMemory);
+  ::kill(worker.process, SIGKILL);
+}
+
+/// The point that a dead worker was on has failed, or is tried again alone; what it was given
+/// besides is done by another.
 void LocalWorkers::bury(Worker& worker, std::vector<PointOutcome>& outcomes) {
   int status = 0;
   rusage usage{};
@@ -342,34 +281,35 @@ void LocalWorkers::bury(Worker& worker, std::vector<PointOutcome>& outcomes) {
   }
   ::close(worker.file);
   PointUse use = use_of(usage);
-  use.wall_s = worker.current.seconds_since_begin();
+  use.wall_s = 1e-9 * static_cast<double>(worker.page->since_begin().count());
   use.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   use.stderr_tail = worker.said.take();
-  const std::size_t current = worker.current.get();
+  const std::uint64_t current = worker.page->point.load();
+  const WorkerEnd end = worker.page->end.load();
+  if (current == WorkerPage::kNone && ++early_deaths_ > kMostEarlyDeaths)
+    throw ResourceError("workers die before they begin a point: " +
+                        failure_of(status, end).message);
+  const bool others = worker.points > 0 || (worker.is_busy() && worker.given.front() != current);
   for (const std::size_t point : worker.given) {
-    if (point == current) {
-      const Failure late{ExitCode::kResource, "the simulation took longer than point_timeout"};
-      outcomes.push_back({point, worker.late ? late : failure_of(status), use, true});
-    } else {
+    if (point != current) {
       ranges_.push_front({point, point + 1});
+    } else if (others && end != WorkerEnd::kLate) {
+      alone_.push_back(point);
+    } else {
+      outcomes.push_back({point, failure_of(status, end), use, true});
     }
   }
+  if (current != WorkerPage::kNone) admission_.add(worker.grown_to(use.peak_bytes));
   worker.given.clear();
   worker.process = 0;
   worker.file = -1;
-  worker.late = false;
 }
 
 void LocalWorkers::cancel() {
-  for (const auto& worker : workers_) {
-    if (worker->process == 0) continue;
-    ::kill(worker->process, SIGKILL);
-    ::close(worker->file);
-    while (::waitpid(worker->process, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
+  for (const auto& worker : workers_) end(*worker);
   workers_.clear();
   ranges_.clear();
+  alone_.clear();
 }
 
 std::size_t available_processors() {

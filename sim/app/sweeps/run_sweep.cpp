@@ -65,6 +65,11 @@ constexpr std::chrono::milliseconds kLongestReading{50};
 /// Points that failed or cannot be that are shown of a large sweep.
 constexpr std::size_t kMostShown = 20;
 
+std::uint64_t places_looked_at(const Sweep& sweep, const SweepOptions& options) {
+  if (options.only) return options.only->size();
+  return options.places.empty() ? sweep.places() : size_of(options.places);
+}
+
 /// One run of a sweep.
 class SweepRun {
  public:
@@ -73,11 +78,14 @@ class SweepRun {
         store_(store),
         options_(options),
         plan_(sweep, options.places),
-        settled_(sweep) {
+        settled_(sweep),
+        best_(sweep.config) {
+    tally_.places = places_looked_at(sweep, options);
     results_.all_kept = sweep.places() <= SweepResults::kMostKept;
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       results_.excluded.emplace_back(sweep.rules[i].where.size());
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
+      point_limits_.push_back(limits_.back().of_point());
       allowed_.push_back(limits_.back().failures_allowed(places_of(i)));
       failed_.push_back(0);
     }
@@ -97,12 +105,12 @@ class SweepRun {
           plan->seek(place);
           return to_bytes(run_point(sweep_, plan->point(), tiles));
         },
-        time_limit());
+        [this](std::size_t place) { return limits_of(place); });
     workers_ = &workers;
     for (;;) {
       read_plan();
       const auto outcomes = workers.poll();
-      if (outcomes.empty() && plan_.at_end()) break;
+      if (outcomes.empty() && is_read()) break;
       for (const PointOutcome& outcome : outcomes) settle(outcome);
       if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
       if (!results_.stopped.empty()) break;
@@ -124,37 +132,30 @@ class SweepRun {
   }
 
   /// None where no case has one.
-  LocalWorkers::TimeLimit time_limit() const {
-    const bool any = std::any_of(limits_.begin(), limits_.end(), [](const LimitsConfig& limits) {
-      return limits.point_timeout.base() > 0;
-    });
-    if (!any) return nullptr;
-    return [this](std::size_t place) {
-      const auto after = std::upper_bound(
-          sweep_.blocks.begin(), sweep_.blocks.end(), place,
-          [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
-      const std::uint32_t index = sweep_.rows[std::prev(after)->row].case_index;
-      return std::chrono::nanoseconds(
-          static_cast<std::int64_t>(limits_[index].point_timeout.base() * 1e9));
-    };
+  /// What a point may take, by the limits of its case.
+  PointLimits limits_of(std::size_t place) const {
+    const auto after =
+        std::upper_bound(sweep_.blocks.begin(), sweep_.blocks.end(), place,
+                         [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
+    return point_limits_[sweep_.rows[std::prev(after)->row].case_index];
   }
 
   /// Gives the workers what they have to do for a while, and settles what need not run.
   void read_plan() {
     const auto begin = Clock::now();
     PointRange range;
-    for (; !plan_.at_end() && given_ < kGivenAhead * options_.jobs; plan_.next()) {
+    for (; !is_read() && given_ < kGivenAhead * options_.jobs; plan_.next()) {
       if (given_ > 0 && Clock::now() - begin > kLongestReading) break;
+      if (options_.only && !is_asked_for()) continue;
       if (plan_.kind() != PlaceKind::kPoint) {
-        if (plan_.kind() == PlaceKind::kExcluded)
-          results_.excluded[plan_.case_index()][plan_.rule()] += plan_.covers();
-        done_ += plan_.covers();
+        if (plan_.kind() == PlaceKind::kExcluded) count_excluded();
+        tally_.done += plan_.covers();
         continue;
       }
       ++results_.points;
       if (settle_known()) continue;
       if (!simulates()) {
-        ++done_;
+        ++tally_.done;
         continue;
       }
       const auto place = static_cast<std::size_t>(plan_.place());
@@ -171,6 +172,21 @@ class SweepRun {
   /// Whether the present point may be simulated where the store has no result of it.
   bool simulates() const { return !options_.simulates || options_.simulates(plan_.place()); }
 
+  /// Whether nothing is left in the plan that is to be looked at.
+  bool is_read() const {
+    return plan_.at_end() || (options_.only && results_.points == options_.only->size());
+  }
+
+  /// Whether `only` has the present place.
+  bool is_asked_for() {
+    return plan_.kind() == PlaceKind::kPoint && options_.only->count(plan_.identity()) > 0;
+  }
+
+  void count_excluded() {
+    results_.excluded[plan_.case_index()][plan_.rule()] += plan_.covers();
+    tally_.excluded += plan_.covers();
+  }
+
   /// What the store has of the present point, or why it cannot be. @return false: it is to be run
   bool settle_known() {
     const std::string identity = plan_.identity();
@@ -185,7 +201,8 @@ class SweepRun {
     if (!status || (*status == RunStatus::kFailed && simulates())) return false;
     ++results_.from_store;
     if (!results_.all_kept) {
-      ++done_;
+      ++tally_.done;
+      tell();
       return true;
     }
     std::optional<RunRecord> stored;
@@ -241,18 +258,33 @@ class SweepRun {
 
   /// Counts a point, and keeps it where it is shown.
   void finish(const PlanCursor& at, RunRecord record) {
-    ++done_;
-    if (options_.progress) options_.progress(done_, record.name);
+    ++tally_.done;
+    tally_.last = record.name;
+    best_.look_at(record, [&] {
+      const std::string axes = Sweep::axes(at.point());
+      return record.name + (axes.empty() ? "" : ", " + axes);
+    });
     const bool failed = record.status == RunStatus::kFailed;
     const bool cannot = cannot_be(record);
     if (failed) ++results_.failed;
     if (cannot) ++results_.impossible;
+    tell();
     const bool shown =
         (failed && results_.failed <= kMostShown) || (cannot && results_.impossible <= kMostShown);
     if (!results_.all_kept && !shown) return;
     SweepPoint point = at.point();
     point.identity = record.identity;
     results_.kept.push_back({std::move(point), std::move(record)});
+  }
+
+  void tell() {
+    if (!options_.progress) return;
+    tally_.simulated = results_.simulated;
+    tally_.from_store = results_.from_store;
+    tally_.impossible = results_.impossible;
+    tally_.failed = results_.failed;
+    tally_.best = best_.result();
+    options_.progress(tally_);
   }
 
   void keep_in_order() {
@@ -280,11 +312,13 @@ class SweepRun {
   PlanCursor settled_;  ///< points that are back
   LocalWorkers* workers_ = nullptr;
   std::vector<LimitsConfig> limits_;  ///< limits by case
+  std::vector<PointLimits> point_limits_;
   std::vector<std::optional<std::uint64_t>> allowed_;
   std::vector<std::uint64_t> failed_;
   std::map<std::size_t, int> tries_;  ///< tries of points whose process died
   std::size_t given_ = 0;             ///< points that workers have
-  std::uint64_t done_ = 0;            ///< places that are settled
+  SweepTally tally_;                  ///< how far it has come
+  BestSoFar best_;
   SweepResults results_;
   std::vector<TimedRecord> unsaved_;
   Clock::time_point saved_ = Clock::now();
@@ -296,13 +330,13 @@ bool cannot_be(const RunRecord& record) { return record.reason.starts_with(kCann
 
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell) {
-  constexpr int kTries = 12;  // of five seconds each
+  constexpr int kTries = 12;  // of five seconds each, and of a crowd some wait for that long
   for (int i = 1;; ++i) {
     try {
       return work();
     } catch (const StoreError& error) {
       if (error.fault() != StoreFault::kBusy || i == kTries) throw;
-      if (i == 1 && tell) tell(error.what());
+      if (i == 2 && tell) tell(error.what());
     }
   }
 }

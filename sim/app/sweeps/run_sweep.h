@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/app/sweeps/places.h"
 #include "sim/app/sweeps/sweep.h"
+#include "sim/app/sweeps/sweep_tally.h"
 #include "sim/results/run_record.h"
 #include "sim/store/result_store.h"
 
@@ -50,8 +53,9 @@ struct SweepOptions {
   std::function<bool(std::uint64_t place)> simulates = {};
   /// Called for a point that turned out to be none when it ran, which no store has.
   std::function<void(std::uint64_t place)> cannot_be = {};
-  /// Called with how many places of the plan are done, and the name of the last point.
-  std::function<void(std::uint64_t done, const std::string& name)> progress;
+  /// Identities of the points that are looked at, others are passed over; none: all are.
+  std::optional<std::set<std::string>> only = {};
+  std::function<void(const SweepTally&)> progress;  ///< called after each step of the run
   std::function<void(const std::string&)>
       store_locked;  ///< called once where a store is waited for
 };
@@ -63,7 +67,8 @@ struct SweepOptions {
 /// @throws StoreError, DeterminismError, ResourceError
 SweepResults run_sweep(const Sweep& sweep, ResultStore& store, const SweepOptions& options);
 
-/// Waits for a store that another process locks, up to a minute. @param tell called once
+/// Waits for a store that another process locks, up to a minute. @param tell called once,
+/// after ten seconds
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <deque>
 #include <filesystem>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -108,6 +109,7 @@ class TaskRun {
     for (const GivenTask& task : given_.all())
       known_.elsewhere = joined(std::move(known_.elsewhere), task.places());
     const MissingPoints missing = find_missing({});
+    done_before_ = sweep_.places() - size_of(joined(known_.elsewhere, missing.places));
     known_.elsewhere.clear();
     if (missing.points == 0 || LeavesOnSignals::leaves()) return;
     const auto points = static_cast<double>(points_per_task());
@@ -185,10 +187,15 @@ class TaskRun {
     std::uint64_t undone = given_.undone();
     for (const TaskToGive& task : to_give_) undone += size_of(task.places);
     const std::size_t running = given_.running();
-    options_.sweep.progress(sweep_.places() - std::min(undone, sweep_.places()),
-                            std::to_string(running) + " tasks run, " +
-                                std::to_string(given_.size() - running) + " wait, " +
-                                std::to_string(to_give_.size()) + " are to be given");
+    SweepTally tally;
+    tally.places = sweep_.places();
+    tally.done = tally.places - std::min(undone, tally.places);
+    tally.simulated = tally.done - std::min(done_before_, tally.done);
+    tally.impossible = cannot_be_;
+    tally.failed = std::accumulate(failed_.begin(), failed_.end(), std::uint64_t{0});
+    tally.tasks_run = running;
+    tally.tasks_wait = given_.size() - running + to_give_.size();
+    options_.sweep.progress(tally);
   }
 
   void settle(const std::vector<GivenTask>& over) {
@@ -327,8 +334,9 @@ class TaskRun {
   std::vector<TaskToGive> later_;
   GivenTasks given_;
   KnownPoints known_;
-  std::uint64_t settled_ = 0;    ///< points that tasks of this run have settled
-  std::uint64_t cannot_be_ = 0;  ///< points of those that cannot be
+  std::uint64_t done_before_ = 0;  ///< places that no task was needed for
+  std::uint64_t settled_ = 0;      ///< points that tasks of this run have settled
+  std::uint64_t cannot_be_ = 0;    ///< points of those that cannot be
   std::vector<std::uint64_t> failed_;
   std::size_t most_in_folder_ = 0;  ///< 0: not asked yet
   TaskClock::time_point give_again_, given_last_;

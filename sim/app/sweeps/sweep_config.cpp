@@ -157,13 +157,29 @@ std::optional<std::uint64_t> LimitsConfig::failures_allowed(std::uint64_t points
   return static_cast<std::uint64_t>(most);
 }
 
+PointLimits LimitsConfig::of_point() const {
+  PointLimits limits;
+  limits.time = std::chrono::nanoseconds(static_cast<std::int64_t>(point_timeout.base() * 1e9));
+  limits.memory = static_cast<std::int64_t>(point_memory.base());
+  limits.worker_points = static_cast<std::size_t>(worker_points);
+  limits.worker_memory = static_cast<std::int64_t>(worker_memory.base());
+  return limits;
+}
+
 const Schema<LimitsConfig>& LimitsConfig::schema() {
   static const auto schema =
       Schema<LimitsConfig>("limits", "what points and runs may take; without a limit all they want")
           .optional("point_timeout", &LimitsConfig::point_timeout,
                     "time of one point, after which it has failed")
-          .optional("point_memory", &LimitsConfig::point_memory,
-                    "memory of the process that simulates a point")
+          .optional(
+              "point_memory", &LimitsConfig::point_memory,
+              "memory of the process that simulates a point, above which the point has failed")
+          .optional("worker_points", &LimitsConfig::worker_points,
+                    "points after which a worker process is replaced by a new one; default: 10000",
+                    at_least(1))
+          .optional("worker_memory", &LimitsConfig::worker_memory,
+                    "memory that a worker process may keep of its points before it is replaced; "
+                    "default: 1 GiB")
           .optional("retries", &LimitsConfig::retries,
                     "further tries of a point whose process died", between(0, 100))
           .optional("max_failures", &LimitsConfig::max_failures,

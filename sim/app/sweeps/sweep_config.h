@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/app/sweeps/execution.h"
+#include "sim/app/sweeps/executor.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"
@@ -87,12 +88,15 @@ struct ObjectiveConfig {
 
 /// What points and runs may take; 0: as much as they do.
 struct LimitsConfig {
-  Seconds point_timeout;     ///< time of one point
-  Bytes point_memory;        ///< memory of the process that simulates one point
-  int retries = 0;           ///< further tries of a point whose process died
+  Seconds point_timeout;                ///< time of one point
+  Bytes point_memory;                   ///< memory of the process that simulates one point
+  int retries = 0;                      ///< further tries of a point whose process died
+  std::int64_t worker_points = 10'000;  ///< points after which a worker is replaced
+  Bytes worker_memory{1 << 30};         ///< memory that a worker may keep of its points
   std::string max_failures;  ///< failed points that end the run: "20", "5%"; empty: none do
   /// How many points may fail of so many; none: all.
   std::optional<std::uint64_t> failures_allowed(std::uint64_t points) const;
+  PointLimits of_point() const;
   static const config::Schema<LimitsConfig>& schema();
 };
 
@@ -150,6 +154,15 @@ struct SweepConfig : SweepSpaceConfig {
 
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
+
+/// What a name stands for in a result.
+struct NamedValue {
+  double value = 0;
+  std::string unit;
+};
+/// The value of a metric or of one of its quantiles ("step_time_s.p90"), else of a numeric path of
+/// the configuration; none where the result has none.
+std::optional<NamedValue> value_of(const RunRecord& record, const std::string& name);
 
 /// Whether a result is one and keeps the limits.
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);

@@ -14,11 +14,24 @@ namespace {
 
 constexpr off_t kTail = 4096;
 
+bool redirected = false;  ///< whether standard error of this process is such a file
+
 /// Plain ASCII: half a character of another encoding is no text that a store or JSON would take.
 std::string plain(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) >= 0x80) c = '?';
   return printable(text, "\n\t");
+}
+
+/// The end of a file as plain text.
+std::string tail_of(int file) {
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  if (size <= 0) return {};
+  const off_t begin = std::max<off_t>(0, size - kTail);
+  std::string text(static_cast<std::size_t>(size - begin), '\0');
+  const ssize_t count = ::pread(file, text.data(), text.size(), begin);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, count)));
+  return plain(std::move(text));
 }
 
 }  // namespace
@@ -30,24 +43,23 @@ WorkerStderr::~WorkerStderr() {
 }
 
 void WorkerStderr::redirect() const {
-  if (file_ >= 0) ::dup2(file_, STDERR_FILENO);
+  redirected = file_ >= 0 && ::dup2(file_, STDERR_FILENO) >= 0;
 }
 
 void WorkerStderr::begin_point() {
-  // A terminal or a pipe has no place, and is not touched.
-  if (::lseek(STDERR_FILENO, 0, SEEK_CUR) <= 0) return;
+  if (!redirected || ::lseek(STDERR_FILENO, 0, SEEK_CUR) <= 0) return;
   if (::ftruncate(STDERR_FILENO, 0) == 0) ::lseek(STDERR_FILENO, 0, SEEK_SET);
 }
 
+std::string WorkerStderr::said_of_point() {
+  std::fflush(stderr);
+  return redirected ? tail_of(STDERR_FILENO) : std::string();
+}
+
 std::string WorkerStderr::take() const {
-  const off_t size = file_ >= 0 ? ::lseek(file_, 0, SEEK_END) : 0;
-  if (size <= 0) return {};
-  const off_t begin = std::max<off_t>(0, size - kTail);
-  std::string text(static_cast<std::size_t>(size - begin), '\0');
-  const ssize_t count = ::pread(file_, text.data(), text.size(), begin);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, count)));
+  if (file_ < 0) return {};
+  std::string text = tail_of(file_);
   if (::ftruncate(file_, 0) == 0) ::lseek(file_, 0, SEEK_SET);
-  text = plain(std::move(text));
   std::fputs(text.c_str(), stderr);
   return text;
 }

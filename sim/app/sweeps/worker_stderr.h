@@ -18,6 +18,8 @@ class WorkerStderr {
   void redirect() const;
   /// In the worker, before each point: what was said of others is dropped.
   static void begin_point();
+  /// In the worker: the last 4 KB that was said of the present point.
+  static std::string said_of_point();
   /// In the parent: the last 4 KB, characters as a terminal may have them; says them to everyone,
   /// and begins anew.
   std::string take() const;
