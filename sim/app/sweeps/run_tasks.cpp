@@ -77,6 +77,7 @@ class TaskRun {
     }
     if (!stopped_.empty()) end_all();
     if (leaves || (stopped_.empty() && !is_over())) return without_results();
+    tell_progress();
     given_.clear_out();
     return with_results(begin);
   }
