@@ -76,6 +76,7 @@ class TaskRun {
     }
     if (!stopped_.empty()) end_all();
     if (leaves || (stopped_.empty() && !is_over())) return without_results();
+    tell_progress();
     given_.clear_out();
     return with_results(begin);
   }
@@ -157,6 +158,7 @@ class TaskRun {
   /// @return false: they were refused, and are given again later
   bool give(std::vector<TaskToGive> tasks) {
     std::vector<Places> places;
+    places.reserve(tasks.size());
     for (const TaskToGive& task : tasks) places.push_back(task.places);
     folders_.push_back(TaskFolder::make(below_, execution_.name, std::move(places)));
     const TaskFolder& folder = folders_.back();
