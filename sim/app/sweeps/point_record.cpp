@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "sim/app/experiments/simulate.h"
+
 namespace orrery {
 
 void describe(const PlanCursor& at, RunRecord& record) {

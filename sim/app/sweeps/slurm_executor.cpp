@@ -170,7 +170,7 @@ std::optional<TaskStates> SlurmExecutor::ask(const std::vector<const TaskFolder*
     const bool waits = state == "PENDING" || state == "REQUEUED" || state == "SUSPENDED" ||
                        state == "CONFIGURING" || state == "REQUEUE_HOLD";
     states[{name, index}] = waits ? TaskState::kWaits : TaskState::kRuns;
-    ids_[{name, index}] = job + "_" + task;
+    ids_[{name, index}].assign(job).append("_").append(task);
   }
   return states;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <signal.h>
-
 #include <array>
 #include <csignal>
 #include <cstddef>
