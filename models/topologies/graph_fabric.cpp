@@ -225,9 +225,10 @@ class GraphFabric final : public Fabric {
       const auto from = vertex(topology, system, wire.from);
       const int source = graph[from].rank;
       const auto to = vertex(topology, system, wire.to);
+      const int half_ways = source >= 0 && graph[to].rank >= 0 ? 2 : 1;
       topology.add_bundle(
           topology.vertex_name(from), topology.vertex_name(to),
-          {wire.kind, wire.link * static_cast<double>(wire.links), wire.links, source});
+          {wire.kind, wire.link * static_cast<double>(wire.links), wire.links, source, half_ways});
     }
   }
 

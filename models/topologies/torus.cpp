@@ -194,7 +194,7 @@ class TorusFabric final : public Fabric {
           bundles_[slot(rank, axis, step)] =
               topology.add_bundle(topology.rank_name(rank), topology.rank_name(neighbour),
                                   {LinkKind::kScaleUp, link_ * static_cast<double>(per_neighbour_),
-                                   per_neighbour_, rank});
+                                   per_neighbour_, rank, 2});
         }
       }
     }

@@ -118,19 +118,21 @@ class UnifiedBusFabric final : public Fabric {
   }
 
   void add_bundles(Topology& topology) {
-    const auto add = [&](const std::string& from, const std::string& to, int links, int source) {
-      return topology.add_bundle(
-          from, to, {LinkKind::kScaleUp, link_ * static_cast<double>(links), links, source});
+    const auto add = [&](const std::string& from, const std::string& to, int links, int source,
+                         int half_ways) {
+      const BytesPerSecond capacity = link_ * static_cast<double>(links);
+      return topology.add_bundle(from, to,
+                                 {LinkKind::kScaleUp, capacity, links, source, half_ways});
     };
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      rank_up_.push_back(add(topology.rank_name(rank), "l1_switches", planes_, rank));
-      rank_down_.push_back(add("l1_switches", topology.rank_name(rank), planes_, -1));
+      rank_up_.push_back(add(topology.rank_name(rank), "l1_switches", planes_, rank, 1));
+      rank_down_.push_back(add("l1_switches", topology.rank_name(rank), planes_, -1, 1));
     }
     const int links = planes_ * l2_switches_;
     for (int node = 0; node < layout_.nodes(); ++node) {
       const std::string l1 = node_name(layout_, node) + "/l1_switches";
-      node_up_.push_back(add(l1, "l2_switches", links, -1));
-      node_down_.push_back(add("l2_switches", l1, links, -1));
+      node_up_.push_back(add(l1, "l2_switches", links, -1, 0));
+      node_down_.push_back(add("l2_switches", l1, links, -1, 0));
     }
   }
 

@@ -6,15 +6,16 @@ namespace orrery {
 BytesByKind bytes_by_kind(const LinkLoads& loads, const std::vector<Bundle>& bundles) {
   BytesByKind bytes;
   for (const LinkLoad& load : loads) {
-    switch (bundles[load.link].kind) {
+    const Bundle& bundle = bundles[load.link];
+    const Bytes whole_ways = Bytes(load.payload) * bundle.half_ways / 2;
+    switch (bundle.kind) {
       case LinkKind::kOnPackage:
-        bytes.on_package += Bytes(load.payload);
-        break;
+        break;  // in the power of the package
       case LinkKind::kScaleUp:
-        bytes.scale_up += Bytes(load.payload);
+        bytes.scale_up += whole_ways;
         break;
       case LinkKind::kScaleOut:
-        bytes.scale_out += Bytes(load.payload);
+        bytes.scale_out += whole_ways;
         break;
       case LinkKind::kHost:
         break;  // in the power of the host

@@ -71,7 +71,7 @@ class LoadSink final : public FlowSink {
   LongestWays longest_;
 };
 
-/// Bytes on the links of each kind, as the power of links counts them.
+/// Bytes that go the way between two packages over links of each kind.
 BytesByKind bytes_by_kind(const LinkLoads& loads, const std::vector<Bundle>& bundles);
 
 }  // namespace orrery

@@ -11,10 +11,9 @@
 
 namespace orrery {
 
-/// Bytes on each kind of link, counted on every link they cross (a message through one switch
-/// crosses two): for energy.
+/// Bytes that go from one package to another over links of each kind, once for the whole way: a
+/// message through a leaf switch counts once, one through leaf and spine twice. For energy.
 struct BytesByKind {
-  Bytes on_package;
   Bytes scale_up;
   Bytes scale_out;
 };

@@ -170,6 +170,42 @@ TEST_F(Sweeps, ALimitCanBeOnAQuantile) {
   EXPECT_EQ(chosen("step_time_s.p90"), points[0].at("identity"));
 }
 
+TEST_F(Sweeps, ATableShowsTheColumnsThatItIsAskedForAndWhatRowsGain) {
+  // Twice as many sequences take longer, but not twice as long.
+  const Outcome run = sweep(
+      "    axes: {grid: {batch.micro: [4, 8]}}\n"
+      "    table: {columns: [precision, step_time_s], gain: {maximize: batch.micro}}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex(
+                           "system +precision +step_time_s +over the first +over the one above"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("table, micro 4 .* 1x +1x"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("table, micro 8 +bf16 .* 2x +2x"));
+  EXPECT_THAT(run.out, Not(HasSubstr("exposed comm")));
+}
+
+TEST_F(Sweeps, AnAxisOfRowsHasARowForEachOfItsValues) {
+  const Outcome run = sweep(
+      "    axes: {grid: {parallel.tp: [4, 8], batch.micro: [1, 2, 4]}}\n"
+      "    choose: {maximize: batch.micro}\n    table: {rows: [parallel.tp]}\n");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 4 +4 ranks: TP4 +4/rank "));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 8 +8 ranks: TP8 +4/rank "));
+}
+
+TEST_F(Sweeps, AConditionOfTheCommandLineStandsBesideThoseOfTheFile) {
+  const std::string axes =
+      "    axes: {grid: {batch.micro: [1, 2, 4, 8]}}\n    where: [batch.micro < 8]\n";
+  const Outcome run = sweep(axes, " --where 'batch.micro > 1'");
+  EXPECT_THAT(run.out, AllOf(HasSubstr("2 points: 0 read from the store, 2 simulated"),
+                             HasSubstr("excluded: 1 by batch.micro < 8"),
+                             HasSubstr("excluded: 1 by batch.micro > 1")));
+  EXPECT_THAT(sweep(axes).out, HasSubstr("3 points: 2 read from the store, 1 simulated"));
+  const Outcome wrong = sweep(axes, " --where 'batch.mico > 1'");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.out, AllOf(HasSubstr("--where:1:1: error: unknown name 'batch.mico'"),
+                               HasSubstr("did you mean 'batch.micro'?")));
+}
+
 TEST_F(Sweeps, OperatorsHaveColumnsAndAHintOfTheirOwn) {
   const Outcome run = sweep_of(
       "{experiment: operator, system: dgx_h100, operator: {kind: gemm, m: 64, n: 64, k: 64}}",

@@ -153,6 +153,19 @@ TEST(Intervals, StepsAreLessCertainByWhatTheirGraphsLeaveOut) {
   EXPECT_EQ(wide("0.1", "breakdown.compute_s"), wide("0", "breakdown.compute_s"));
 }
 
+TEST(Intervals, StepsOfExpertsAreLessCertainThanOthersByATermOfTheirOwn) {
+  const auto wide = [](const std::string& model, const std::string& experts) {
+    return width(*simulate_isolated(
+                      load("llama_405b_training",
+                           {"model=" + model, "parallel.tp=1", "parallel.pp=1", "parallel.dp=72",
+                            "parallel.sp=false", "layers_only=1", "software.unmodelled=0",
+                            "software.experts.unmodelled=" + experts}))
+                      .record.find("step_time_s"));
+  };
+  EXPECT_NEAR(wide("qwen3_30b_a3b", "0.1"), std::hypot(wide("qwen3_30b_a3b", "0"), 0.2563), 0.03);
+  EXPECT_EQ(wide("llama_3_1_8b", "0.1"), wide("llama_3_1_8b", "0"));
+}
+
 TEST(Intervals, ARateIsAsUncertainAsItsTime) {
   const RunRecord record = simulate_isolated(training()).record;
   EXPECT_NEAR(width(*record.find("step_time_s")), width(*record.find("tokens_per_s")), 1e-12);

@@ -74,6 +74,7 @@ PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons) 
     ++summary.predicted;
     summary.mean_absolute += std::abs(c.error);
     summary.bias += c.error;
+    summary.deviation += std::pow(std::log1p(c.error), 2);
     if (c.inside()) ++summary.inside;
     if (c.interval) spreads.push_back(c.interval->second / c.interval->first);
     if (!summary.worst_id.empty() && std::abs(c.error) <= std::abs(summary.worst)) continue;
@@ -83,6 +84,7 @@ PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons) 
   if (summary.predicted > 0) {
     summary.mean_absolute /= static_cast<double>(summary.predicted);
     summary.bias /= static_cast<double>(summary.predicted);
+    summary.deviation = std::sqrt(summary.deviation / static_cast<double>(summary.predicted));
   }
   summary.intervals = spreads.size();
   if (!spreads.empty()) {
@@ -111,6 +113,33 @@ std::vector<PublishedSummary> by_source(const std::vector<PublishedComparison>& 
     summaries.back().source = rows.front().row.source;
   }
   return summaries;
+}
+
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+std::optional<SourceSpread> spread_of(const std::vector<PublishedSummary>& sources) {
+  std::vector<double> all;
+  for (const PublishedSummary& source : sources)
+    if (source.predicted > 0) all.push_back(source.deviation);
+  if (all.size() < 2) return std::nullopt;
+  SourceSpread spread;
+  spread.median = median(all);
+  for (std::size_t left = 0; left < all.size(); ++left) {
+    std::vector<double> others = all;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(left));
+    const double without = median(std::move(others));
+    spread.least = left == 0 ? without : std::min(spread.least, without);
+    spread.greatest = std::max(spread.greatest, without);
+  }
+  return spread;
 }
 
 }  // namespace orrery

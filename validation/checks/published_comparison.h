@@ -47,6 +47,7 @@ struct PublishedSummary {
   std::size_t predicted = 0;
   double mean_absolute = 0;   ///< error of those with a prediction
   double bias = 0;            ///< mean signed error of those with a prediction
+  double deviation = 0;       ///< root mean square of log(measured / predicted)
   double worst = 0;           ///< worst signed error
   std::string worst_id;       ///< empty: none has a prediction
   std::size_t off = 0;        ///< rows outside their tolerance, or without a prediction
@@ -58,5 +59,13 @@ struct PublishedSummary {
 PublishedSummary summarise(const std::vector<PublishedComparison>& comparisons);
 /// In the order in which the sources come first.
 std::vector<PublishedSummary> by_source(const std::vector<PublishedComparison>& comparisons);
+
+/// What graphs of steps leave out, as sources that judge others know it: the median of their
+/// deviations, and the least and greatest such median without one of them.
+struct SourceSpread {
+  double median = 0, least = 0, greatest = 0;
+};
+/// None of fewer than two sources with predictions.
+std::optional<SourceSpread> spread_of(const std::vector<PublishedSummary>& sources);
 
 }  // namespace orrery

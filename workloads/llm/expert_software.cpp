@@ -48,7 +48,11 @@ const config::Schema<ExpertSoftware>& ExpertSoftware::schema() {
                     "what backward passes of experts need is copied from buffers of fixed size, "
                     "and back")
           .optional("host_waits", &E::host_waits,
-                    "the host reads how many rows experts have before it goes on");
+                    "the host reads how many rows experts have before it goes on")
+          .optional("unmodelled", &E::unmodelled,
+                    "standard deviation of the logarithm of step time over that of the graph that "
+                    "models with experts have beside software.unmodelled",
+                    between(0, 1));
   return schema;
 }
 

@@ -114,11 +114,14 @@ void stash(StepList& steps, const LayerTask& task, const char* name) {
   pass(steps, task, name, 1, {a_row, a_row, 0});
 }
 
-/// Narrow operands of [rows, width], with the transposed copy that a gradient needs.
+/// Narrow operands of [rows, width], with the transposed copy that a gradient needs. Scales of
+/// whole tensors, which nvfp4 has beside those of blocks, are known behind a pass of their own
+/// (linear.cpp).
 void cast(StepList& steps, const LayerTask& task, const std::string& name, std::int64_t width) {
   if (!casts(task)) return;
   const double wide = wide_bytes(task), narrow = element_bytes(products(task));
-  if (task.work.software->scaling(products(task)) == NarrowScaling::kCurrent) {
+  if (task.work.software->scaling(products(task)) == NarrowScaling::kCurrent ||
+      products(task) == Precision::kNvfp4) {
     steps.then(launched(stream(name + " largest", KernelClass::kElementwise, expert_rows(task),
                                width, {wide, 0, 1}),
                         task));

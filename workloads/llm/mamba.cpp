@@ -3,8 +3,10 @@
 // 0.16): z, x, B, C and dt by heads and groups, the input projection by columns and the output
 // projection by rows. Training takes mamba_ssm's path that keeps the projected input and the
 // outputs of the scan and computes all between again (ops/triton/ssd_combined.py,
-// MambaSplitConv1dScanCombinedFn). Prompts in inference run the same kernels and leave the last
-// states; new tokens update states in place.
+// MambaSplitConv1dScanCombinedFn), where the scan multiplies by the gate z and a norm by groups
+// follows (_ssm_training at 00bebb4). That path wants sequences one after the other, Megatron
+// their tokens: several sequences are copied. Prompts in inference run the same kernels with the
+// gate in the norm and leave the last states; new tokens update states in place.
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/linear.h"
@@ -60,6 +62,12 @@ Tensor scanned(const LayerTask& task) {
                         real(s.tokens()) * (real(s.inner()) * s.bytes + 4 * real(s.groups)));
 }
 
+/// Outputs of the scan times the gate, which the norm reads.
+Tensor gated(const LayerTask& task) {
+  const ScanShape s = shape_of(task);
+  return kept::of_layer("mamba gated output", task, real(s.tokens() * s.inner()) * s.bytes);
+}
+
 Tensor output_input(const LayerTask& task) {
   const ScanShape s = shape_of(task);
   return kept::of_layer("mamba output input", task,
@@ -74,6 +82,13 @@ Tensor again(const LayerTask& task) {
                        real(s.chunks() * s.states()) * (4 + s.bytes) +
                        real(s.tokens() * s.groups * s.length) * 4;
   return {"mamba chunks", Bytes(bytes), TensorRole::kWorking};
+}
+
+/// Several sequences of [tokens, sequences, width] to [sequences, tokens, width], or back.
+void transpose(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
+  if (task.work.phase != Phase::kTraining || task.work.sequences == 1) return;
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0}));
 }
 
 void then_all(StepList& steps, std::vector<Kernel> kernels) {
@@ -140,16 +155,21 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
     if (part.context > part.query) passing.read += states;
   }
   then_all(steps, std::move(kernels));
-  steps.then(scan_outputs(s));
+  const bool trains = task.work.phase == Phase::kTraining;
+  steps.then(trains ? gated_scan_outputs(s) : scan_outputs(s));
 }
 
 void Mamba2::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
+  const ScanShape s = shape_of(task);
   column_forward(steps, w, {input_of(task)}, task.model.hidden);
   makes(steps, task, {kept::attention_input, projected});
+  transpose(steps, task, "mamba input transposed", input_of(task).out);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {scanned});
-  steps.then(gated_norm(shape_of(task)));
+  transpose(steps, task, "mamba output transposed", s.inner());
+  makes(steps, task, {gated});
+  steps.then(w.phase == Phase::kTraining ? group_norm(s) : gated_norm(s));
   makes(steps, task, {output_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
@@ -161,15 +181,18 @@ void Mamba2::backward(StepList& steps, const LayerTask& task) const {
   const ScanShape s = shape_of(task);
   row_backward(steps, w, output_of(task));
   frees(steps, task, {output_input});
+  steps.then(group_norm_backward(s));
+  frees(steps, task, {gated});
   steps.then(conv_forward(s, taps));
   makes(steps, task.again(), {again});
-  steps.then(gated_norm_backward(s));
-  frees(steps, task, {scanned});
   then_all(steps, scan_states(s));
+  steps.then(gate_backward(s));
+  frees(steps, task, {scanned});
   then_all(steps, scan_backward(s));
   frees(steps, task, {again});
   steps.then(conv_backward(s, taps));
   frees(steps, task, {projected});
+  transpose(steps, task, "mamba input gradient transposed", input_of(task).out);
   if (w.recomputes(RecomputeModule::kLayernorm)) {
     steps.then(norm_forward("mamba norm", task, w.row_tokens()));
     makes(steps, task.again(), {kept::attention_input});

@@ -119,6 +119,15 @@ Kernel scan_outputs(const ScanShape& s) {
       s);
 }
 
+Kernel gated_scan_outputs(const ScanShape& s) {
+  Kernel kernel = scan_outputs(s);
+  const double x = Traffic(s).x;
+  kernel.read += Bytes(x);
+  kernel.written += Bytes(x);
+  kernel.vector_flops += Flops((vector_cost::kSilu + 1) * real(s.tokens() * s.inner()));
+  return kernel;
+}
+
 std::vector<Kernel> scan_backward(const ScanShape& s) {
   const Traffic t(s);
   const std::int64_t heads = s.chunks() * s.heads, groups = s.chunks() * s.groups;
@@ -160,9 +169,18 @@ Kernel gated_norm(const ScanShape& s) {
               {2 * s.bytes, s.bytes, vector_cost::kRmsNorm + vector_cost::kSilu + 1});
 }
 
-Kernel gated_norm_backward(const ScanShape& s) {
-  return pass("mamba gated norm backward", s.tokens(), s.inner(),
-              {3 * s.bytes, 2 * s.bytes, vector_cost::kNormBackward + 2 * vector_cost::kSilu + 4});
+Kernel group_norm(const ScanShape& s) {
+  return pass("mamba group norm", s.tokens(), s.inner(), {s.bytes, s.bytes, vector_cost::kRmsNorm});
+}
+
+Kernel group_norm_backward(const ScanShape& s) {
+  return pass("mamba group norm backward", s.tokens(), s.inner(),
+              {2 * s.bytes, s.bytes, vector_cost::kNormBackward});
+}
+
+Kernel gate_backward(const ScanShape& s) {
+  return pass("mamba gate backward", s.tokens(), s.inner(),
+              {3 * s.bytes, 2 * s.bytes, 2 * vector_cost::kSilu + 4});
 }
 
 Kernel conv_update(const ScanShape& s, std::int64_t taps) {

@@ -39,14 +39,19 @@ Kernel conv_backward(const ScanShape& s, std::int64_t taps);
 /// What backward passes compute again: steps and decays by token, states of chunks, their scan,
 /// products of C and B inside of chunks.
 std::vector<Kernel> scan_states(const ScanShape& s);
-/// Outputs of all tokens from states and products.
+/// Outputs of all tokens from states and products; in training also times SiLU of the gate z.
 Kernel scan_outputs(const ScanShape& s);
+Kernel gated_scan_outputs(const ScanShape& s);
 /// Gradients of x, B, C and dt, behind scan_states().
 std::vector<Kernel> scan_backward(const ScanShape& s);
 
-/// Norm by groups of the product with SiLU of z, and its gradients.
+/// Norm by groups of the product with SiLU of z.
 Kernel gated_norm(const ScanShape& s);
-Kernel gated_norm_backward(const ScanShape& s);
+/// Norm by groups of what the scan has multiplied, and its gradients.
+Kernel group_norm(const ScanShape& s);
+Kernel group_norm_backward(const ScanShape& s);
+/// Gradients of z and of the scan's outputs (_chunk_scan_bwd_dz).
+Kernel gate_backward(const ScanShape& s);
 
 /// New tokens of a decode, one after the other: the state is read once and written for each token,
 /// so that guesses may be taken back.

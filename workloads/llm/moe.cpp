@@ -114,7 +114,7 @@ void route_forward(StepList& steps, const LayerTask& task) {
   small_kernels(steps, task, "router kernels", software.router_kernels.value - 1);
   const std::int64_t prepares = software.preprocess_kernels.value;
   // Where nothing is prepared the host waits for a copy of what was counted.
-  const bool waits = software.host_waits.value && task.work.expert_capacity == 0;
+  const bool waits = host_waits(task) && software.dispatcher.value != TokenDispatcher::kFlex;
   small_kernels(steps, task, "dispatch preprocess",
                 waits ? std::max<std::int64_t>(1, prepares) : prepares, waits);
 }

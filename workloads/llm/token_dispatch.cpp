@@ -132,6 +132,10 @@ StreamCost spread_gradients(const LayerTask& task, double copies) {
 
 }  // namespace
 
+bool host_waits(const LayerTask& task) {
+  return trains(task) && expert_software(task).host_waits.value && task.work.expert_capacity == 0;
+}
+
 void dispatch(StepList& steps, const LayerTask& task) {
   const double bytes = wide_bytes(task);
   const Precision sent = sent_precision(task);
@@ -153,7 +157,10 @@ void dispatch(StepList& steps, const LayerTask& task) {
     case TokenDispatcher::kFlex:
       exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
       if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
-      steps.then(move_received("permute", task, payload, false));
+      // The numbers of rows come with the tokens.
+      Kernel permute = move_received("permute", task, payload, false);
+      permute.host_waits = host_waits(task);
+      steps.then(std::move(permute));
   }
 }
 

@@ -10,6 +10,9 @@
 
 namespace orrery {
 
+/// Whether the host waits for the numbers of rows: those that were counted, before they are sent, or
+/// (flex) those that have come.
+bool host_waits(const LayerTask& task);
 /// Tokens to the rows of their experts, wherever these are.
 void dispatch(StepList& steps, const LayerTask& task);
 /// Rows that have come, out of the buffer where peers put them, by a kernel that waits for them:

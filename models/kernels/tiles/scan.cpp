@@ -57,10 +57,26 @@ std::vector<double> ScanFamily::priors(const AcceleratorConfig& accelerator,
   const KernelConfig& model = accelerator.kernel;
   const Fact<double>* matrix = find_precision(model.matrix_efficiency, precision);
   // Products of Triton over 64 to 128 columns, of which each tile loads all of its operands anew:
-  // half of what libraries reach in long ones. An estimate.
+  // half of what libraries reach in long ones at most. An estimate.
   constexpr double kShortProducts = 0.5;
-  return {model.launch.value.base() * kMicro, kShortProducts * (matrix ? matrix->value : 1.0),
-          model.vector_efficiency.value, model.memory_efficiency.value};
+  double efficiency = kShortProducts * (matrix ? matrix->value : 1.0);
+  // Decays scale operands in registers in front of each product, so that matrix units run no faster
+  // than warps feed them: by unit and clock the same from Ampere to Blackwell. 76 to 111 TFLOP/s on
+  // an H100, 0.15 to 0.22 of 2,048 FLOP/clk: chunk scans of 65,536 tokens, 80 heads of 64 and
+  // chunks of 256 in TileLang on an H800 take 1.278 ms (tile-ai/tilelang be9c08f benchmark/mamba2),
+  // on an H100 6.98 ms eight times that (its issue 707), and Triton 1.77 times those (recalled:
+  // arXiv 2504.17577).
+  constexpr double kWarpFlops = 2048, kFed = 0.19;
+  const auto unit = accelerator.compute.matrix_per_clock.find(precision);
+  if (unit != accelerator.compute.matrix_per_clock.end() && unit->second.value > 0)
+    efficiency = std::min(efficiency, kFed * kWarpFlops / unit->second.value);
+  // Registers leave two warps a scheduler (NVIDIA/TensorRT-LLM pull request 11345: an occupancy of
+  // 12.5 %), too few to fill the memory's queue. How much of its rate that leaves is inferred from
+  // steps of a Mamba-2 of 1.34 G parameters on A100, H200 and GB200 (state-spaces/mamba issue 904:
+  // 102.5, 239.2 and 360.4 TFLOP/s by 6 FLOPs a parameter and token, 16,384 tokens a step).
+  constexpr double kFewWarps = 0.3;
+  return {model.launch.value.base() * kMicro, efficiency, model.vector_efficiency.value,
+          kFewWarps * model.memory_efficiency.value};
 }
 
 KernelTime ScanFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,

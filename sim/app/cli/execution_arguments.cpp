@@ -17,7 +17,7 @@ void tell_end(const TaskRunEnd& end, const Sweep& sweep, const std::string& stor
   std::cerr << end.tasks << " tasks wait or run without this process";
   if (end.tasks_to_give > 0) std::cerr << ", " << end.tasks_to_give << " are still to be given";
   std::cerr << "\ngo on: orrery sweep resume " << shell_words({sweep.path, "--db", store_file})
-            << "   (with the same --executor)\n"
+            << "   (with the same options)\n"
             << "look:  orrery sweep merge " << shell_words({store_file}) << " "
             << shell_words({tasks_of(store_file)}) << "/*/*.db\n";
   for (const std::string& way : end.how_to_end) std::cerr << "end:   " << way << "\n";
@@ -36,11 +36,9 @@ void ExecutionArguments::take(Options& options) {
   options.flag("--no-wait", no_wait, "leave once tasks are given: for executors with a queue");
 }
 
-std::optional<SweepResults> ExecutionArguments::run(const Sweep& sweep,
-                                                    const std::string& store_file,
-                                                    std::optional<ResultStore>& store,
-                                                    const SweepOptions& options,
-                                                    ExitCode& code) const {
+std::optional<SweepResults> ExecutionArguments::run(
+    const Sweep& sweep, const std::string& store_file, std::optional<ResultStore>& store,
+    const SweepOptions& options, const std::string& where, ExitCode& code) const {
   std::vector<std::string> settings = over;
   std::string name = executor;
   if (!launcher.empty()) {
@@ -57,6 +55,7 @@ std::optional<SweepResults> ExecutionArguments::run(const Sweep& sweep,
   run.sweep = options;
   run.sweep_file = sweep.path;
   run.store_file = store_file;
+  run.where = where;
   run.wait = !no_wait;
   run.tell = [](const std::string& line) { std::cerr << line << "\n"; };
   TaskRunEnd end = run_tasks(sweep, *store, execution, run);

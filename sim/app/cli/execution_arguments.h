@@ -20,10 +20,11 @@ struct ExecutionArguments {
 
   /// Runs the points of a sweep where they are to run. None: tasks go on without this process,
   /// which has said how to go on with them, and `code` is what it returns.
+  /// @param where a condition beside those of the file
   /// @param store closed after it where all is merged
   std::optional<SweepResults> run(const Sweep& sweep, const std::string& store_file,
                                   std::optional<ResultStore>& store, const SweepOptions& options,
-                                  ExitCode& code) const;
+                                  const std::string& where, ExitCode& code) const;
 };
 
 }  // namespace orrery

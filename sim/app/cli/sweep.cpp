@@ -31,6 +31,8 @@ struct SweepArguments {
   void take(Options& options) {
     running.take(options);
     execution.take(options);
+    options.option("--where", running.where,
+                   "condition that points must keep, beside those of the file");
     options.json(json);
   }
 
@@ -39,7 +41,7 @@ struct SweepArguments {
     ExitCode code = ExitCode::kOk;
     std::optional<SweepResults> found;
     running.with_store(sweep, [&](std::optional<ResultStore>& store, const SweepOptions& options) {
-      found = execution.run(sweep, running.store_of(sweep), store, options, code);
+      found = execution.run(sweep, running.store_of(sweep), store, options, running.where, code);
     });
     if (!found) return code;
     const SweepResults& results = *found;

@@ -14,7 +14,7 @@ namespace orrery {
 namespace {
 
 struct SweepPlanArguments {
-  std::string file, db;
+  std::string file, db, where;
   int jobs = 0;  ///< 0: one for each processor
   int excluded = 0;
   bool quick = false;
@@ -27,6 +27,7 @@ struct SweepPlanArguments {
 void SweepPlanArguments::take(Options& options) {
   options.positional("SWEEP", file, "sweep file (YAML)");
   options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
+  options.option("--where", where, "condition that points must keep, beside those of the file");
   options.number("--jobs", jobs, "processes that the time is for; default: one for each processor",
                  1, 4096);
   options.number("--excluded", excluded, "excluded places to list, with their rule", 1, 1000000);
@@ -36,7 +37,7 @@ void SweepPlanArguments::take(Options& options) {
 
 ExitCode SweepPlanArguments::run() const {
   expect_kind(file, "sweep");
-  const Sweep sweep = load_sweep(file);
+  const Sweep sweep = load_sweep(file, where);
   const std::string path = db.empty() ? sweep.config.name + ".db" : db;
   std::optional<ResultStore> store;
   wait_for_store(

@@ -20,7 +20,7 @@ void SweepRunning::take(Options& options) {
 
 Sweep SweepRunning::load() const {
   expect_kind(file, "sweep");
-  return load_sweep(file);
+  return load_sweep(file, where);
 }
 
 std::string SweepRunning::store_of(const Sweep& sweep) const {

@@ -19,7 +19,7 @@ namespace {
 
 /// What a task of an executor runs.
 struct SweepWorkArguments {
-  std::string file, places, shard, progress = "auto";
+  std::string file, places, shard, where, progress = "auto";
   int jobs = 0;  ///< 0: one for each processor
   bool json = false;
 
@@ -31,6 +31,7 @@ struct SweepWorkArguments {
     options.option("--shard", shard, "store for the results of these points alone (SQLite)");
     options.number("--jobs", jobs,
                    "processes that simulate points; default: one for each processor", 1, 4096);
+    options.option("--where", where, "condition that points must keep, beside those of the file");
     take_progress(options, progress);
     options.json(json);
     options.examples({"sweep work sweep.yaml 0..1000 --shard 0.db",
@@ -43,7 +44,7 @@ struct SweepWorkArguments {
     const std::optional<Places> only = parse_places(places);
     if (!only) throw UsageError("'" + places + "' are no places: write 0..100, or 0..100,120..130");
     expect_kind(file, "sweep");
-    const Sweep sweep = load_sweep(file);
+    const Sweep sweep = load_sweep(file, where);
     if (only->back().last > sweep.places())
       throw UsageError(places + ": " + file + " has " + std::to_string(sweep.places()) + " places");
     SweepOptions options;

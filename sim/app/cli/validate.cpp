@@ -61,6 +61,11 @@ void print(const std::vector<PublishedComparison>& comparisons, const PublishedS
     print_sources(sources);
     std::cout << "\n";
   }
+  if (const std::optional<SourceSpread> spread = spread_of(sources))
+    std::cout << "spread of log(measured / predicted) of sources: "
+              << format_percent(spread->median) << " in the median, "
+              << format_percent(spread->least) << " to " << format_percent(spread->greatest)
+              << " without one of them\n";
   std::cout << summary.rows << " rows, mean absolute error "
             << format_percent(summary.mean_absolute);
   if (!summary.worst_id.empty())

@@ -39,6 +39,12 @@ inline const DeclaredMetric kSystemTokensPerJoule{
     {"system_tokens_per_joule", "1/J",
      "tokens (of serving: of answers) over the energy of all systems",
      "training, inference, serving"}};
+inline const DeclaredMetric kUsdPerHour{
+    {"usd_per_hour", "USD/h",
+     "price of the accelerators that are used (of serving: held, on average) for an hour",
+     "training, inference, serving"}};
+inline const DeclaredMetric kPrices{
+    {"prices", "", "list of prices that costs rest on", "training, inference, serving"}};
 inline const DeclaredMetric kModelFlopsUtilization{
     {"model_flops_utilization", "1",
      "model FLOPs (no recomputation, causal attention) over the dense peak; of serving: those of "

@@ -9,6 +9,7 @@
 #include "sim/app/experiments/known_replay.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/price_list.h"
 #include "sim/config/place.h"
 #include "workloads/statistics.h"
 
@@ -103,6 +104,11 @@ void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagn
     complain(diagnostics, node, {"batch"}, "batch.global or batch.micro must be given");
   }
   check_noise(*this, node, diagnostics);
+  try {
+    require_prices(prices, "prices");
+  } catch (const config::KeyError& error) {
+    config::report(error, node, diagnostics);
+  }
 }
 
 void ModelExperiment::check_machine(const config::Node& node,
@@ -113,6 +119,8 @@ void ModelExperiment::check_machine(const config::Node& node,
 std::vector<InputFile> ModelExperiment::input_files() const {
   std::vector<InputFile> files;
   if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
+  if (const std::string list = price_file(prices); !list.empty())
+    files.push_back(file_read_now("prices", list));
   add_kernel_files(machine(), measured, files);
   add_collective_files(machine(), files);
   return files;
@@ -121,6 +129,7 @@ std::vector<InputFile> ModelExperiment::input_files() const {
 void ModelExperiment::strip_names(nlohmann::ordered_json& configuration) const {
   MachineExperiment::strip_names(configuration);
   erase_keys(configuration["model"], {"hf", "source", "model"});
+  erase_keys(configuration, {"prices"});
 }
 
 void ModelExperiment::check_plan(const config::Node& node, config::Diagnostics& diagnostics) const {

@@ -46,6 +46,7 @@ struct ModelExperiment : MachineExperiment, LinkKeys {
   NoiseConfig noise;
   int steps = 1;                ///< steps that are replayed with noise
   double memory_reserve = 0.1;  ///< share of the device memory that the job cannot use
+  std::string prices = "none";  ///< a name of the library, or a path; "none"
 
   int ranks() const { return parallel.ranks(); }
   /// Accelerators that the step uses (a rank is a die).
@@ -124,7 +125,9 @@ config::Schema<T> model_schema(const std::string& kind, const std::string& help)
       .optional("memory_reserve", static_cast<double T::*>(&M::memory_reserve),
                 "share of device memory left to contexts, communication buffers and fragmentation; "
                 "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",
-                config::between(0, 0.9));
+                config::between(0, 0.9))
+      .optional("prices", static_cast<std::string T::*>(&M::prices),
+                "what accelerators cost: a list of configs/prices, a path, or none");
   return schema;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/rank_replay.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
@@ -82,6 +83,11 @@ const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s",
                                      "training, inference"}};
 const DeclaredMetric kBreakdownIdle{
     {"breakdown.idle_s", "s", "time after the last operator", "training, inference"}};
+const DeclaredMetric kTokenPrice{{"usd_per_million_tokens", "USD",
+                                  "price of the accelerators that are used over the step, for 10^6 "
+                                  "of its tokens; where `prices` "
+                                  "names a list that has them",
+                                  "training, inference", Follows::kTime}};
 const DeclaredMetric kWindowPower{
     {"window_power_w", "W",
      "the most that one accelerator averages over a window of power.response",
@@ -252,6 +258,23 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
   return outcome;
 }
 
+namespace {
+
+/// What a million tokens cost, where the list has the accelerator.
+void report_cost(const ModelExperiment& experiment, double tokens_per_s, RunRecord& record) {
+  const std::optional<PriceList> list = price_list(experiment.prices);
+  const std::optional<double> price =
+      list ? list->of(experiment.system.accelerator.id) : std::nullopt;
+  if (!price) return;
+  constexpr double kMillion = 1e6;
+  const double an_hour = *price * experiment.accelerators();
+  add_metric(record, kUsdPerHour, an_hour);
+  add_metric(record, kTokenPrice, an_hour / kSecondsAnHour / tokens_per_s * kMillion);
+  add_label(record, kPrices, list->text());
+}
+
+}  // namespace
+
 void report_step(const ModelExperiment& experiment, const ModelStep& step,
                  const StepOutcome& outcome, RunRecord& record) {
   const Seconds time = to_seconds(outcome.replay.end);
@@ -279,6 +302,7 @@ void report_step(const ModelExperiment& experiment, const ModelStep& step,
     add_metric(record, kSystemPower, power->base());
     add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());
   }
+  report_cost(experiment, step.tokens / seconds, record);
   add_label(record, kPowerState, to_string(experiment.machine().power_state(PowerState::kSteady)));
   add_metric(record, kSimulatedTime, seconds);
   add_metric(record, kEvents, static_cast<double>(outcome.replay.events));

@@ -2,11 +2,13 @@
 #include "sim/app/experiments/price_list.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/file_kind.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 
@@ -40,6 +42,20 @@ std::optional<double> PriceList::of(const std::string& accelerator) const {
 
 std::string price_file(const std::string& prices) {
   return prices == "none" ? std::string() : config::default_library().locate("prices", prices, {});
+}
+
+std::optional<PriceList> price_list(const std::string& prices) {
+  const std::string file = price_file(prices);
+  if (file.empty()) return std::nullopt;
+  return config::load<PriceList>(file, config::default_library(), "prices");
+}
+
+void require_prices(const std::string& prices, const std::string& key) {
+  if (const std::string file = price_file(prices); file.empty() || std::filesystem::exists(file))
+    return;
+  const std::vector<std::string> names = config::default_library().names("prices");
+  throw config::KeyError(key, "nothing named '" + prices + "' in configs/prices",
+                         {nearest_name(prices, names), {}});
 }
 
 namespace {

@@ -9,6 +9,8 @@
 
 namespace orrery {
 
+inline constexpr double kSecondsAnHour = 3600;
+
 /// What an hour of an accelerator costs.
 struct AcceleratorPrice {
   std::string accelerator;
@@ -32,7 +34,14 @@ struct PriceList {
 };
 
 /// The file that a name of the library, or a path, means; empty for "none".
-/// @throws config::ConfigError for a name that does not exist
 std::string price_file(const std::string& prices);
+
+/// The list that a name or a path means; nothing for "none".
+/// @throws config::ConfigError for what is wrong with it
+std::optional<PriceList> price_list(const std::string& prices);
+
+/// @param key of the name
+/// @throws config::KeyError for a name that does not exist
+void require_prices(const std::string& prices, const std::string& key);
 
 }  // namespace orrery

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -119,14 +118,8 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
              {{}, {"a name of `orrery describe models`, a path, or {hf: path of a config.json}"}});
     return;
   }
-  if (const std::string file = price_file(serving.prices);
-      !file.empty() && !std::filesystem::exists(file)) {
-    const std::vector<std::string> names = config::default_library().names("prices");
-    complain({"serving.prices"}, "nothing named '" + serving.prices + "' in configs/prices",
-             {nearest_name(serving.prices, names), {}});
-    return;
-  }
   try {
+    require_prices(serving.prices, "serving.prices");
     Routers::at("router", serving.router, "serving.router");
     Routers::at("router", serving.kv_transfer.router, "serving.kv_transfer.router");
     require_transfers(serving);

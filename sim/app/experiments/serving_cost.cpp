@@ -7,23 +7,18 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/simulate.h"
-#include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
 #include "workloads/llm/closed_forms.h"
 
 namespace orrery {
 namespace {
 
-const DeclaredMetric kFleetCost{{"usd_per_hour", "USD/h",
-                                 "price of the accelerators that are held for an hour, on average",
-                                 "serving"}};
 const DeclaredMetric kTokenCost{
     {"usd_per_million_output_tokens", "USD",
      "price of the accelerators that are held over the duration, for 10^6 tokens of answers",
      "serving", Follows::kTime}};
 const DeclaredMetric kReplicas{
     {"mean_replicas", "1", "replicas that are held, on average over the duration", "serving"}};
-const DeclaredMetric kPrices{{"prices", "", "list of prices that costs rest on", "serving"}};
 
 std::optional<double> group_price(const ServingGroup& group, const std::optional<PriceList>& list) {
   if (group.usd_per_hour) return group.usd_per_hour;
@@ -88,10 +83,8 @@ void report_serving_energy(const ServingConfig& serving, const ServingFleet& fle
 }
 
 void report_serving_cost(const ServingConfig& serving, const ServedWork& work, RunRecord& record) {
-  constexpr double kSecondsAnHour = 3600, kMillion = 1e6;
-  std::optional<PriceList> list;
-  if (const std::string file = price_file(serving.prices); !file.empty())
-    list = config::load<PriceList>(file, config::default_library(), "prices");
+  constexpr double kMillion = 1e6;
+  const std::optional<PriceList> list = price_list(serving.prices);
   double cost = 0, replicas = 0;
   bool from_list = false;
   std::size_t next = 0;
@@ -105,7 +98,7 @@ void report_serving_cost(const ServingConfig& serving, const ServedWork& work, R
     }
   }
   add_metric(record, kReplicas, replicas);
-  add_metric(record, kFleetCost, cost / work.duration.base() * kSecondsAnHour);
+  add_metric(record, kUsdPerHour, cost / work.duration.base() * kSecondsAnHour);
   add_metric(record, kTokenCost, cost / work.output_tokens * kMillion);
   if (from_list) add_label(record, kPrices, list->text());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/training.h"
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -259,8 +260,9 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   add_metric(record, kFlopsPerSPerAccelerator,
              whole.model_flops.base() / to_seconds(outcome.replay.end).base() / accelerators());
   const StepSource source{machine(), *kernels, whole.program, outcome, seed};
-  const std::vector<double> beyond =
-      spread_draws(seed, "what graphs of steps leave out", software.unmodelled.value);
+  const double of_experts = llm.has_moe() ? software.experts.unmodelled.value : 0;
+  const std::vector<double> beyond = spread_draws(
+      seed, "what graphs of steps leave out", std::hypot(software.unmodelled.value, of_experts));
   report_trust(source, record, beyond);
   if (!record.find("step_time_s")->interval) return;
   add_interval(record, "forward_time_s",

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/app/questions/sweep_columns.h"
 #include "sim/app/sweeps/plan_cursor.h"
 #include "sim/config/library.h"
 
@@ -26,13 +27,28 @@ struct Row {
   std::vector<const SweepPoint*> points;
 };
 
-std::vector<Row> rows_of(const SweepResults& results, std::size_t case_index) {
+/// The name of its variant and what it has of the axes that have rows.
+std::string row_name(const SweepPoint& point, const SweepCaseConfig& described) {
+  const std::vector<std::string>& keys = described.table.rows;
+  if (keys.empty()) return *point.name;
+  const auto is_other = [&keys](const config::Assignment& setting) {
+    return std::find(keys.begin(), keys.end(), setting.path) == keys.end();
+  };
+  SweepPoint of_rows = point;
+  of_rows.of_variant = 0;
+  std::erase_if(of_rows.settings, is_other);
+  const bool variant = *point.name != described.name;
+  return (variant ? *point.name + ": " : std::string()) + Sweep::axes(of_rows);
+}
+
+std::vector<Row> rows_of(const Sweep& sweep, const SweepResults& results, std::size_t case_index) {
   std::vector<Row> rows;
   for (const PointResult& result : results.kept) {
     if (result.point.case_index != case_index) continue;
+    const std::string name = row_name(result.point, sweep.config.cases[case_index]);
     auto row = rows.begin();
-    while (row != rows.end() && row->name != *result.point.name) ++row;
-    if (row == rows.end()) row = rows.insert(rows.end(), {*result.point.name, {}, {}});
+    while (row != rows.end() && row->name != name) ++row;
+    if (row == rows.end()) row = rows.insert(rows.end(), {name, {}, {}});
     row->records.push_back(&result.record);
     row->points.push_back(&result.point);
   }
@@ -114,7 +130,10 @@ void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std:
   const LoadedExperiment first = sweep.load(*rows.front().points.front());
   const TableView view = first.experiment->table();
   std::vector<Table::Column> titles = {{"system"}};
-  for (const SweepColumn& column : view.columns) titles.push_back(column.title);
+  for (const SweepColumn& column : sweep_columns(description.table, view))
+    titles.push_back(column.title);
+  Gains gains(description.table);
+  for (Table::Column& column : gains.titles()) titles.push_back(std::move(column));
   Table table(std::move(titles));
   std::string notes;
   for (const Row& row : rows) {
@@ -124,8 +143,9 @@ void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std:
       const bool fits = keeps_limits(description.choose, *record);
       std::vector<std::string> cells = {title(row, *record, records.size() > 1)};
       const TableView of_point = loaded.experiment->table();
-      for (const SweepColumn& column : of_point.columns)
+      for (const SweepColumn& column : sweep_columns(description.table, of_point))
         cells.push_back(cell(column, *record, fits));
+      for (std::string& gain : gains.next(*record, fits)) cells.push_back(std::move(gain));
       table.add_row(std::move(cells));
     }
     notes += notes_of(description.choose, row, records);
@@ -181,7 +201,7 @@ nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const Row& row : results.all_kept ? rows_of(results, i) : std::vector<Row>{}) {
+    for (const Row& row : results.all_kept ? rows_of(sweep, results, i) : std::vector<Row>{}) {
       const RunRecord* chosen = choose(sweep.config.cases[i].choose, row.records);
       nlohmann::ordered_json points = nlohmann::ordered_json::array();
       for (const RunRecord* record : row.records) {
@@ -222,7 +242,7 @@ std::string counts_of(const SweepResults& results) {
 Answer sweep_report(const Sweep& sweep, const SweepResults& results, const SweepFiles& files) {
   Answer answer;
   for (std::size_t i = 0; results.all_kept && i < sweep.config.cases.size(); ++i) {
-    const std::vector<Row> rows = rows_of(results, i);
+    const std::vector<Row> rows = rows_of(sweep, results, i);
     if (!rows.empty()) add_case(sweep, sweep.config.cases[i], rows, answer);
   }
   const std::string remark = any_experiment(sweep)->table().remark;

@@ -125,11 +125,13 @@ class SweepCheck {
       const config::Node* choice = described.find("choose");
       const config::Node* objectives = described.find("objectives");
       if (objectives == nullptr) objectives = sweep_.node.find("objectives");
-      if (choice == nullptr && objectives == nullptr) continue;
+      const config::Node* table = described.find("table");
+      if (choice == nullptr && objectives == nullptr && table == nullptr) continue;
       const std::vector<std::string> paths = paths_of(cursor, index);
       if (choice != nullptr)
         check_choice(sweep_.config.cases[index].choose, *choice, paths, diagnostics);
       if (objectives != nullptr) check_objectives(*objectives, paths, diagnostics);
+      if (table != nullptr) check_table(*table, paths, diagnostics);
     }
     diagnostics.throw_if_errors();
   }

@@ -161,4 +161,19 @@ void check_objectives(const config::Node& written, const std::vector<std::string
       check_name(entry.value.text(), entry.value, paths, diagnostics);
 }
 
+void check_table(const config::Node& written, const std::vector<std::string>& paths,
+                 config::Diagnostics& diagnostics) {
+  if (const config::Node* rows = written.find("rows"))
+    for (const config::Node& row : rows->items())
+      if (std::find(paths.begin(), paths.end(), row.text()) == paths.end())
+        diagnostics.error(row.where(), row.length(), "unknown key '" + row.text() + "'",
+                          nearest_name(row.text(), paths));
+  if (const config::Node* columns = written.find("columns"))
+    for (const config::Node& column : columns->items())
+      check_name(column.text(), column, paths, diagnostics);
+  if (const config::Node* gain = written.find("gain"))
+    for (const auto& entry : gain->entries())
+      check_name(entry.value.text(), entry.value, paths, diagnostics);
+}
+
 }  // namespace orrery

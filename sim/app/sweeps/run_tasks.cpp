@@ -54,7 +54,7 @@ class TaskRun {
         alone_(below_),
         given_(*executor_, execution) {
     work_ = {fs::read_symlink("/proc/self/exe").string(), fs::absolute(options.sweep_file).string(),
-             execution->cpus};
+             execution->cpus, options.where};
     failed_.resize(sweep.config.cases.size());
   }
 

@@ -16,7 +16,8 @@ struct TaskRunOptions {
   SweepOptions sweep;      ///< how the store is waited for, and who is told of progress
   std::string sweep_file;  ///< files as a user named them
   std::string store_file;
-  bool wait = true;  ///< until all is done; else tasks are given, and no more
+  std::string where = {};  ///< a condition beside those of the file; empty: none
+  bool wait = true;        ///< until all is done; else tasks are given, and no more
   std::function<void(const std::string&)> tell;  ///< called with lines for people
 };
 

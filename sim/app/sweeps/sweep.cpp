@@ -41,10 +41,26 @@ std::string Sweep::axes(const SweepPoint& point) {
   return text;
 }
 
-Sweep load_sweep(const std::string& path, const config::Library& library) {
+namespace {
+
+/// Adds a condition to those of the file.
+void add_condition(const std::string& where, config::Node& node, config::Diagnostics& diagnostics) {
+  const std::string option = "--where";
+  const config::Origin origin{config::Origin::Kind::kFile,
+                              std::make_shared<const std::string>(option), 1, 1};
+  diagnostics.add_source(option, where);
+  if (node.find("where") == nullptr) node.set("where", config::Node::sequence(origin), origin);
+  node.find("where")->append(config::Node::scalar(where, origin));
+}
+
+}  // namespace
+
+Sweep load_sweep(const std::string& path, const std::string& where,
+                 const config::Library& library) {
   config::Diagnostics diagnostics;
   config::Node node = config::load_file(path, diagnostics, library);
   diagnostics.throw_if_errors();
+  if (!where.empty()) add_condition(where, node, diagnostics);
   Sweep sweep{.config = {},
               .path = path,
               .node = std::move(node),

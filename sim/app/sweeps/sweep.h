@@ -87,8 +87,9 @@ struct Sweep {
 };
 
 /// Reads a sweep and checks what can be wrong with it: each key, each value of an axis, conditions.
+/// @param where a condition beside those of the file, of `--where`; empty: none
 /// @throws config::ConfigError with everything that is wrong
-Sweep load_sweep(const std::string& path,
+Sweep load_sweep(const std::string& path, const std::string& where = {},
                  const config::Library& library = config::default_library());
 
 }  // namespace orrery

@@ -203,13 +203,28 @@ const Schema<ChooseConfig>& ChooseConfig::schema() {
   return schema;
 }
 
+const Schema<SweepTableConfig>& SweepTableConfig::schema() {
+  static const auto schema =
+      Schema<SweepTableConfig>("table", "what the table of a case shows")
+          .optional("rows", &SweepTableConfig::rows,
+                    "keys of axes: each of their values has rows of its own, among whose points "
+                    "`choose` picks")
+          .optional("columns", &SweepTableConfig::columns,
+                    "metrics or configuration paths, in the place of the usual columns")
+          .optional("gain", &SweepTableConfig::gain,
+                    "adds by which factor each row is better than the first and the one above: "
+                    "{maximize: METRIC}, {minimize: METRIC}");
+  return schema;
+}
+
 const Schema<SweepCaseConfig>& SweepCaseConfig::schema() {
   static const auto schema = with_space(
       Schema<SweepCaseConfig>("case", "one comparison of a sweep")
           .required("name", &SweepCaseConfig::name, "title of its table")
           .required("base", &SweepCaseConfig::base, "an experiment: path or inline")
           .optional("variants", &SweepCaseConfig::variants, "rows: {name: ..., path: value, ...}")
-          .optional("choose", &SweepCaseConfig::choose, "which point of a row the table shows"));
+          .optional("choose", &SweepCaseConfig::choose, "which point of a row the table shows")
+          .optional("table", &SweepCaseConfig::table, "what the table shows"));
   return schema;
 }
 

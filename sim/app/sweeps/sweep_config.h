@@ -124,6 +124,14 @@ struct ChooseConfig {
   static const config::Schema<ChooseConfig>& schema();
 };
 
+/// What the table of a case shows beside, or in the place of, what its kind of experiment shows.
+struct SweepTableConfig {
+  std::vector<std::string> rows;        ///< axes each of whose values is a row of its own
+  std::vector<std::string> columns;     ///< metrics or configuration paths; none: the usual ones
+  std::optional<ObjectiveConfig> gain;  ///< how much better rows are than others in this
+  static const config::Schema<SweepTableConfig>& schema();
+};
+
 /// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the
 /// axes. A variant may have a `name`; variants of the same name are one row.
 struct SweepCaseConfig : SweepSpaceConfig {
@@ -131,6 +139,7 @@ struct SweepCaseConfig : SweepSpaceConfig {
   config::Node base;  ///< path of an experiment, or an experiment
   std::vector<std::map<std::string, config::Node>> variants;
   ChooseConfig choose;
+  SweepTableConfig table;
   static const config::Schema<SweepCaseConfig>& schema();
 };
 
@@ -176,6 +185,10 @@ void check_choice(const ChooseConfig& choice, const config::Node& written,
 /// Finds fault with objectives that no result has. @param written the node of the list
 void check_objectives(const config::Node& written, const std::vector<std::string>& paths,
                       config::Diagnostics& diagnostics);
+
+/// Finds fault with columns and gains that no result has. @param written the node of the table
+void check_table(const config::Node& written, const std::vector<std::string>& paths,
+                 config::Diagnostics& diagnostics);
 
 namespace config {
 

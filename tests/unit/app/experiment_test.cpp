@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/simulate.h"
 
 namespace orrery {
 namespace {
@@ -57,6 +58,16 @@ TEST(Experiment, BatchPerRankAndGlobalBatchAreTwoWaysToSayTheSame) {
       load({"batch.micro=0", "batch.global=288"}).as<InferenceExperiment>().inference();
   EXPECT_EQ(micro.micro_batch, 4);
   EXPECT_EQ(global.micro_batch, 4);
+}
+
+TEST(Experiment, TokensCostWhatTheAcceleratorsCostMeanwhile) {
+  // 72 GB200 at 2.75 USD an hour.
+  const RunRecord record = simulate(load({"prices=neocloud"}));
+  EXPECT_DOUBLE_EQ(record.find("usd_per_hour")->value, 72 * 2.75);
+  EXPECT_DOUBLE_EQ(record.find("usd_per_million_tokens")->value,
+                   72 * 2.75 / 3600 / record.find("tokens_per_s")->value * 1e6);
+  EXPECT_TRUE(record.find("usd_per_million_tokens")->interval.has_value());
+  EXPECT_EQ(simulate(load({})).find("usd_per_hour"), nullptr);
 }
 
 TEST(Experiment, AGlobalBatchThatDoesNotDivideIsAnError) {

@@ -228,14 +228,30 @@ TEST(FlowModel, MessagesThatShareANicAddUp) {
   EXPECT_NEAR(priced.isolated_time.base(), 2.0 / 50 + 5e-6, 1e-12);
 }
 
-TEST(FlowModel, BytesAreCountedOnEveryLinkTheyCross) {
-  // Rank 0 to rank 13: over NVLink to rank 5 (two links), then NIC to leaf to NIC (two links).
+TEST(FlowModel, BytesCountOnceForTheWayThatTheirEnergyIsGivenFor) {
+  // Rank 0 to rank 13: over NVLink to rank 5, then NIC to leaf to NIC; two links each.
   const FlowModel network(dgx_h100(), 2);
   const PricedTransfer priced =
       network.price(transfer(TransferKind::kSendReceive, 1_GB, {{0, 13}}));
-  EXPECT_EQ(priced.bytes.scale_up, 2_GB);
-  EXPECT_EQ(priced.bytes.scale_out, 2_GB);
-  EXPECT_EQ(priced.bytes.on_package, 0_GB);
+  EXPECT_EQ(priced.bytes.scale_up, 1_GB);
+  EXPECT_EQ(priced.bytes.scale_out, 1_GB);
+}
+
+TEST(FlowModel, LinksBetweenSwitchesOfCm384AreNoWayOfTheirOwn) {
+  // Die, L1, L2, L1, die: the energy of a message has all four links.
+  const FlowModel network(cm384(), 1);
+  const PricedTransfer priced =
+      network.price(transfer(TransferKind::kSendReceive, 1_GB, {{0, 16}}));
+  EXPECT_EQ(priced.bytes.scale_up, 1_GB);
+}
+
+TEST(FlowModel, EachHopOfATorusIsAWayOfItsOwn) {
+  const FlowModel network(tpu({4, 4, 4}, 45_GBps), 1);
+  const auto sent = [&](int to) {
+    return network.price(transfer(TransferKind::kSendReceive, 1_GB, {{0, to}})).bytes.scale_up;
+  };
+  EXPECT_EQ(sent(1), 1_GB);
+  EXPECT_EQ(sent(2), 2_GB);
 }
 
 TEST(FlowModel, AutoTakesTheFastestAlgorithm) {

@@ -129,10 +129,44 @@ TEST(Mamba, KernelsReadAndWriteEachOperandOnce) {
   EXPECT_EQ(kernel(steps, "mamba chunk products").read.base(), 2 * kTokens * kGroups * kState * 2);
   EXPECT_EQ(kernel(steps, "mamba chunk products").written.base(), 12 * kGroups * 16 * 16 * 4);
   EXPECT_EQ(kernel(steps, "mamba chunk scan").read.base(),
-            kTokens * (kInner + kGroups * kState) * 2 + 2 * by_head + 12 * kGroups * 16 * 16 * 4 +
-                12 * kInner * kState * 2);
-  EXPECT_EQ(kernel(steps, "mamba chunk scan").written.base(), kTokens * kInner * 2);
+            kTokens * (2 * kInner + kGroups * kState) * 2 + 2 * by_head +
+                12 * kGroups * 16 * 16 * 4 + 12 * kInner * kState * 2);
+  // Outputs before and behind the gate.
+  EXPECT_EQ(kernel(steps, "mamba chunk scan").written.base(), 2 * kTokens * kInner * 2);
+  EXPECT_EQ(kernel(steps, "mamba group norm").read.base(), kTokens * kInner * 2);
+  const StepList backward = layer_backward(model, model.layers[0], training_work(3, 64));
+  // z, outputs and their gradients in, gradients of z and of ungated outputs out.
+  EXPECT_EQ(kernel(backward, "mamba gate backward").read.base(), 3 * kTokens * kInner * 2);
+  EXPECT_EQ(kernel(backward, "mamba gate backward").written.base(), 2 * kTokens * kInner * 2);
+}
+
+// Prompts go through vLLM's norm, which multiplies by the gate itself.
+TEST(Mamba, PromptsMultiplyByTheGateInTheNorm) {
+  const LlmConfig model = small_hybrid();
+  const StepList steps =
+      layer_forward(model, model.layers[0], inference_work(Phase::kPrefill, 3, 64, 64));
   EXPECT_EQ(kernel(steps, "mamba gated norm").read.base(), 2 * kTokens * kInner * 2);
+  EXPECT_EQ(kernel(steps, "mamba chunk scan").written.base(), kTokens * kInner * 2);
+}
+
+// Megatron's tensors have the sequences inside of the tokens, mamba_ssm's the other way round: what
+// is projected, the outputs and the gradient of what is projected are copied, where there is more
+// than one sequence.
+TEST(Mamba, SeveralSequencesAreTransposed) {
+  const LlmConfig model = small_hybrid();
+  const auto moved = [&](std::int64_t sequences) {
+    double bytes = 0;
+    for (const StepList& steps :
+         {layer_forward(model, model.layers[0], training_work(sequences, 64)),
+          layer_backward(model, model.layers[0], training_work(sequences, 64))}) {
+      for (const Step& step : steps.steps())
+        if (step.name().find("transposed") != std::string::npos)
+          bytes += (step.kernel()->read + step.kernel()->written).base();
+    }
+    return bytes;
+  };
+  EXPECT_EQ(moved(1), 0);
+  EXPECT_EQ(moved(3), kTokens * 2 * 2 * (2 * kProjected + kInner));
 }
 
 TEST(Mamba, SequencesThatFillNoChunkHaveShorterOnes) {
@@ -195,8 +229,8 @@ TEST(Mamba, WeightsOfARankAreItsShareOfAll) {
 }
 
 // A forward pass leaves its input, what the projections read, what the first of them gives, and
-// the output of the scan with an fp32 deviation by group of the norm; in 16 bits. All else is
-// computed again.
+// the output of the scan before and behind the gate, with an fp32 deviation by group of the norm;
+// in 16 bits. All else is computed again.
 TEST(Mamba, KeepsInputsOutputsOfTheScanAndWhatIsProjected) {
   const LlmConfig model = small_hybrid();
   const auto kept = [&](Recompute recompute, int tp) {
@@ -204,7 +238,7 @@ TEST(Mamba, KeepsInputsOutputsOfTheScanAndWhatIsProjected) {
     work.recompute = recompute;
     return layer_activation_bytes(model, model.layers[0], work).base();
   };
-  const double columns = kHidden + kHidden + kProjected + 2 * kInner;
+  const double columns = kHidden + kHidden + kProjected + 3 * kInner;
   EXPECT_EQ(kept(Recompute::kNone, 1), kTokens * (2 * columns + 4 * kGroups));
   EXPECT_EQ(2 * kept(Recompute::kNone, 2), kTokens * (2 * columns + 4 * kGroups));
   EXPECT_EQ(kept(Recompute::kFull, 1), kTokens * 2 * kHidden);
