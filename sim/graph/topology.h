@@ -33,9 +33,9 @@ struct Bundle {
   BytesPerSecond capacity;  ///< capacity of all its links, one way, at the published line rate
   int links = 0;            ///< physical links, one way
   int source = -1;          ///< the rank that its links start at; -1: a switch, or several ranks
-  /// Of the way between two packages that energies of messages are given for (EnergyConfig), in
-  /// halves: 1 to a switch or from it, 2 where a link joins packages, 0 between switches that the
-  /// energy has in it already.
+  /// Halves of the way between two packages that it is, for which energies of messages are given
+  /// (EnergyConfig): 1 to a switch or from it, 2 where a link joins packages, 0 between switches
+  /// that the energy has in it already.
   int half_ways = 1;
 };
 

@@ -42,7 +42,7 @@ class Growth {
     same_ = same_ && twice - one_more == static_cast<Whole>(rounds_) * added;
     return twice + static_cast<Whole>(left_) * added;
   }
-  /// The same of bytes and seconds, whose sums are rounded.
+  /// What bytes and seconds come to, whose sums are rounded.
   double of_sums(double few, double one_more, double twice) const {
     return twice + static_cast<double>(left_) * (one_more - few);
   }

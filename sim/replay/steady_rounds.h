@@ -36,7 +36,7 @@ class SteadyRounds {
 
   const Program* program_;
   std::size_t length_ = 0;           ///< calls of a round
-  std::vector<std::size_t> begins_;  ///< of each role: the first call of its rounds
+  std::vector<std::size_t> begins_;  ///< first call of the rounds of each role
   std::size_t rounds_ = 0, few_ = 0;
 };
 

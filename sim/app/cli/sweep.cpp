@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/execution_arguments.h"
 #include "sim/app/cli/sweep_running.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/questions/sweep_report.h"
@@ -23,10 +25,12 @@ void require_any(const SweepResults& results) {
 
 struct SweepArguments {
   SweepRunning running;
+  ExecutionArguments execution;
   bool json = false;
 
   void take(Options& options) {
     running.take(options);
+    execution.take(options);
     options.option("--where", running.where,
                    "condition that points must keep, beside those of the file");
     options.json(json);
@@ -34,7 +38,13 @@ struct SweepArguments {
 
   ExitCode run() const {
     const Sweep sweep = running.load();
-    const SweepResults results = running.run(sweep);
+    ExitCode code = ExitCode::kOk;
+    std::optional<SweepResults> found;
+    running.with_store(sweep, [&](std::optional<ResultStore>& store, const SweepOptions& options) {
+      found = execution.run(sweep, running.store_of(sweep), store, options, running.where, code);
+    });
+    if (!found) return code;
+    const SweepResults& results = *found;
     require_any(results);
     if (json) std::cerr << counts_of(results) << "\n";
     const SweepFiles files = {running.file, running.store_of(sweep)};
@@ -47,6 +57,8 @@ struct SweepArguments {
 const RegisterVerbGroup registered_sweep("sweep", "design-space exploration into one store");
 const RegisterVerb<SweepArguments> registered_sweep_run(
     "sweep run", "simulate the points that the store does not have");
+const RegisterVerb<SweepArguments> registered_sweep_resume(
+    "sweep resume", "the same as sweep run: go on with what is missing");
 
 }  // namespace
 }  // namespace orrery

@@ -62,7 +62,8 @@ std::string progress_text(const SweepTally& tally, const ProgressRates& rates, b
   if (rates.left_s >= 0) text += ", " + time_text(rates.left_s) + " left";
   for (const auto& [count, what] :
        {std::pair{tally.from_store, " from the store"}, std::pair{tally.excluded, " excluded"},
-        std::pair{tally.impossible, " cannot be"}, std::pair{tally.failed, " FAILED"}})
+        std::pair{tally.impossible, " cannot be"}, std::pair{tally.failed, " FAILED"},
+        std::pair{tally.tasks_run, " tasks run"}, std::pair{tally.tasks_wait, " tasks wait"}})
     if (count > 0) text += ", " + std::to_string(count) + what;
   if (tally.best)
     text += ", best " + tally.best->objective + " " +
@@ -86,6 +87,8 @@ std::string progress_json(const SweepTally& tally, const ProgressRates& rates, b
                       {"excluded", tally.excluded},
                       {"impossible", tally.impossible},
                       {"failed", tally.failed},
+                      {"tasks_run", tally.tasks_run},
+                      {"tasks_wait", tally.tasks_wait},
                       {"elapsed_s", rates.elapsed_s},
                       {"points_per_s", rates.points_per_s},
                       {"left_s", rates.left_s < 0 ? ordered_json() : ordered_json(rates.left_s)},

@@ -43,14 +43,24 @@ ResultStore SweepRunning::open(const Sweep& sweep) const {
   return std::move(*store);
 }
 
-SweepResults SweepRunning::run(const Sweep& sweep,
-                               std::optional<std::set<std::string>> only) const {
+void SweepRunning::with_store(
+    const Sweep& sweep,
+    const std::function<void(std::optional<ResultStore>&, SweepOptions&)>& work) const {
   SweepOptions options = this->options();
-  options.only = std::move(only);
-  ResultStore store = open(sweep);
+  std::optional<ResultStore> store(open(sweep));
   SweepProgress shown(progress_form(progress));
   options.progress = [&shown](const SweepTally& tally) { shown.tell(tally); };
-  return run_sweep(sweep, store, options);
+  work(store, options);
+}
+
+SweepResults SweepRunning::run(const Sweep& sweep,
+                               std::optional<std::set<std::string>> only) const {
+  SweepResults results;
+  with_store(sweep, [&](std::optional<ResultStore>& store, SweepOptions& options) {
+    options.only = std::move(only);
+    results = run_sweep(sweep, *store, options);
+  });
+  return results;
 }
 
 ExitCode exit_code_of(const SweepResults& results) {

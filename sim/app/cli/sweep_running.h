@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +25,10 @@ struct SweepRunning {
   ResultStore open(const Sweep& sweep) const;
   /// What runs are told: workers, and what to do while a store is locked; no progress.
   SweepOptions options() const;
+  /// Opens the store, and gives it to `work` with what the command line says of the run.
+  void with_store(
+      const Sweep& sweep,
+      const std::function<void(std::optional<ResultStore>&, SweepOptions&)>& work) const;
   /// Runs what is to be done, and tells how that comes along. @param only SweepOptions::only
   SweepResults run(const Sweep& sweep, std::optional<std::set<std::string>> only = {}) const;
 };

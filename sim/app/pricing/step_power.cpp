@@ -99,7 +99,7 @@ class CappedReplays {
     return window;
   }
 
-  /// The same of a program of equal rounds, a few of which are replayed; nothing where they are
+  /// Balances a program of equal rounds, a few of which are replayed; nothing where they are
   /// not equal. Windows are those of these rounds.
   std::optional<Watts> balance(const SteadyRounds& steady, ReplayResult& result) {
     const Watts window = balance(steady.with(2 * steady.few()), result);

@@ -14,7 +14,7 @@ namespace orrery {
 /// with its interval where it has one.
 std::vector<SweepColumn> sweep_columns(const SweepTableConfig& asked, const TableView& usual);
 
-/// By which factor each row of a table is better than the first and the one above; factors of
+/// The factor by which each row of a table is better than the first and the one above; factors of
 /// successive rows multiply to that over the first. Rows without a result are passed over.
 class Gains {
  public:

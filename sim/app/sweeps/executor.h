@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "sim/app/experiments/exit_codes.h"
+#include "sim/app/sweeps/places.h"
 
 namespace orrery {
-
-/// Points of a plan by their place in it: `first` to the one before `last`.
-struct PointRange {
-  std::size_t first = 0;
-  std::size_t last = 0;
-};
 
 /// What a point may take, and the process that runs it.
 struct PointLimits {

@@ -9,7 +9,7 @@ namespace {
 /// Points whose memory is remembered: a large one long ago does not hold up small ones for ever.
 constexpr std::size_t kRemembered = 256;
 /// What is available changes no faster than points fill memory.
-constexpr std::chrono::milliseconds kLookEvery{20};
+constexpr std::chrono::milliseconds kMemoryEvery{20};
 /// So long the first point runs alone, until it has shown what it takes.
 constexpr std::chrono::milliseconds kAlone{100};
 
@@ -27,7 +27,7 @@ bool MemoryAdmission::admits(const std::vector<std::int64_t>& running, std::int6
   std::int64_t expected = taken_.empty() ? limit : 0;
   for (const std::int64_t bytes : taken_) expected = std::max(expected, bytes);
   for (const std::int64_t bytes : running) expected = std::max(expected, bytes);
-  if (const auto now = Clock::now(); now - looked_ > kLookEvery) {
+  if (const auto now = Clock::now(); now - looked_ > kMemoryEvery) {
     left_ = available_();
     looked_ = now;
   }

@@ -35,13 +35,25 @@ struct PlanCursor::Known {
   std::unique_ptr<Probe> probe;  ///< made when it is asked
 };
 
-PlanCursor::PlanCursor(const Sweep& sweep) : sweep_(sweep), block_(kNone) { seek(0); }
+PlanCursor::PlanCursor(const Sweep& sweep, Places only)
+    : sweep_(sweep), only_(std::move(only)), block_(kNone) {
+  seek(next_of_only(0));
+}
 
 PlanCursor::~PlanCursor() = default;
 
 void PlanCursor::seek(std::uint64_t place) {
   current_ = nullptr;  // as it may lie among what a rule excludes, every rule is asked
   move(place);
+}
+
+/// The first place from this one on that is to be gone to; behind the plan where there is none.
+std::uint64_t PlanCursor::next_of_only(std::uint64_t place) const {
+  if (only_.empty()) return place;
+  const auto range =
+      std::upper_bound(only_.begin(), only_.end(), place,
+                       [](std::uint64_t at, const PointRange& each) { return at < each.last; });
+  return range == only_.end() ? sweep_.places() : std::max<std::uint64_t>(place, range->first);
 }
 
 PlanCursor::Digits PlanCursor::digits_of(std::uint64_t place) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/places.h"
 #include "sim/app/sweeps/sweep.h"
 
 namespace orrery {
@@ -29,7 +30,8 @@ enum class PlaceKind {
 class PlanCursor {
  public:
   /// Begins at the first place. @throws as seek()
-  explicit PlanCursor(const Sweep& sweep);
+  /// @param only places that next() goes to; empty: all of the plan
+  explicit PlanCursor(const Sweep& sweep, Places only = {});
   ~PlanCursor();
   PlanCursor(const PlanCursor&) = delete;
   PlanCursor& operator=(const PlanCursor&) = delete;
@@ -39,7 +41,7 @@ class PlanCursor {
   /// @throws config::ConfigError for a value or a rule that turns out to be wrong here
   void seek(std::uint64_t place);
   /// To the first place after those that covers() counts. @throws as seek()
-  void next() { move(place_ + covers_); }
+  void next() { move(next_of_only(place_ + covers_)); }
 
   PlaceKind kind() const { return kind_; }
   /// Number of places from here on, this one included, that are excluded for the same reason; 1
@@ -69,6 +71,7 @@ class PlanCursor {
   using Digits = std::vector<std::uint64_t>;
 
   const PlanBlock& block() const { return sweep_.blocks[block_]; }
+  std::uint64_t next_of_only(std::uint64_t place) const;
   void move(std::uint64_t place);
   void enter(std::size_t block);
   Digits digits_of(std::uint64_t place) const;
@@ -81,6 +84,7 @@ class PlanCursor {
   std::optional<double> figure_of(const CheapFigure& figure) const;
 
   const Sweep& sweep_;
+  Places only_;
   std::uint64_t place_ = 0;
   std::size_t block_;
   Digits digits_;

@@ -13,6 +13,7 @@
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/point_record.h"
 #include "sim/app/sweeps/run_point.h"
 
 namespace orrery {
@@ -64,6 +65,11 @@ constexpr std::chrono::milliseconds kLongestReading{50};
 /// Points that failed or cannot be that are shown of a large sweep.
 constexpr std::size_t kMostShown = 20;
 
+std::uint64_t places_looked_at(const Sweep& sweep, const SweepOptions& options) {
+  if (options.only) return options.only->size();
+  return options.places.empty() ? sweep.places() : size_of(options.places);
+}
+
 /// One run of a sweep.
 class SweepRun {
  public:
@@ -71,14 +77,11 @@ class SweepRun {
       : sweep_(sweep),
         store_(store),
         options_(options),
-        plan_(sweep),
+        plan_(sweep, options.places),
         settled_(sweep),
         best_(sweep.config) {
-    tally_.places = options.only     ? options.only->size()
-                    : options.places ? options.places->size()
-                                     : sweep.places();
-    results_.all_kept = options.places != nullptr || sweep.places() <= SweepResults::kMostKept;
-    if (options.places != nullptr && !options.places->empty()) plan_.seek(options.places->front());
+    tally_.places = places_looked_at(sweep, options);
+    results_.all_kept = options.keep_all || sweep.places() <= SweepResults::kMostKept;
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       results_.excluded.emplace_back(sweep.rules[i].where.size());
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
@@ -128,7 +131,6 @@ class SweepRun {
     return places;
   }
 
-  /// None where no case has one.
   /// What a point may take, by the limits of its case.
   PointLimits limits_of(std::size_t place) const {
     const auto after =
@@ -137,17 +139,11 @@ class SweepRun {
     return point_limits_[sweep_.rows[std::prev(after)->row].case_index];
   }
 
-  /// To the next place that may have to be run.
-  void advance() {
-    if (options_.places == nullptr) return plan_.next();
-    if (++listed_ < options_.places->size()) plan_.seek((*options_.places)[listed_]);
-  }
-
   /// Gives the workers what they have to do for a while, and settles what need not run.
   void read_plan() {
     const auto begin = Clock::now();
     PointRange range;
-    for (; !is_read() && given_ < kGivenAhead * options_.jobs; advance()) {
+    for (; !is_read() && given_ < kGivenAhead * options_.jobs; plan_.next()) {
       if (given_ > 0 && Clock::now() - begin > kLongestReading) break;
       if (options_.only && !is_asked_for()) continue;
       if (plan_.kind() != PlaceKind::kPoint) {
@@ -157,6 +153,10 @@ class SweepRun {
       }
       ++results_.points;
       if (settle_known()) continue;
+      if (!simulates()) {
+        ++tally_.done;
+        continue;
+      }
       const auto place = static_cast<std::size_t>(plan_.place());
       if (range.last != place) {
         workers_->submit(range);
@@ -168,9 +168,11 @@ class SweepRun {
     workers_->submit(range);
   }
 
+  /// Whether the present point may be simulated where the store has no result of it.
+  bool simulates() const { return !options_.simulates || options_.simulates(plan_.place()); }
+
   /// Whether nothing is left in the plan that is to be looked at.
   bool is_read() const {
-    if (options_.places != nullptr) return listed_ == options_.places->size();
     return plan_.at_end() || (options_.only && results_.points == options_.only->size());
   }
 
@@ -195,7 +197,7 @@ class SweepRun {
     }
     std::optional<RunStatus> status;
     patiently([&] { status = store_.status(identity); });
-    if (!status || *status == RunStatus::kFailed) return false;
+    if (!status || (*status == RunStatus::kFailed && simulates())) return false;
     ++results_.from_store;
     if (!results_.all_kept) {
       ++tally_.done;
@@ -207,27 +209,6 @@ class SweepRun {
     stored->name = plan_.row().name;
     finish(plan_, std::move(*stored));
     return true;
-  }
-
-  static RunRecord without_result(const PlanCursor& at, RunStatus status, std::string reason) {
-    RunRecord record;
-    record.name = at.row().name;
-    record.status = status;
-    record.reason = std::move(reason);
-    describe(at, record);
-    return record;
-  }
-
-  /// What a record has of the point beside its result.
-  static void describe(const PlanCursor& at, RunRecord& record) {
-    if (at.group() != nullptr) {
-      record.base = at.group()->configuration();
-      record.varied = at.group()->varied(at.values());
-      record.experiment = at.group()->kind();
-    } else {
-      record.base = configuration_of(at.whole());
-      record.experiment = at.whole().experiment->kind;
-    }
   }
 
   void settle(const PointOutcome& outcome) {
@@ -244,6 +225,7 @@ class SweepRun {
       run = timed_record(std::get<std::string>(outcome.result));
       describe(settled_, run.record);
     } else if (cannot) {
+      if (options_.cannot_be) options_.cannot_be(outcome.point);
       return finish(settled_,
                     without_result(settled_, RunStatus::kInfeasible, impossible(failure->message)));
     } else {
@@ -333,7 +315,6 @@ class SweepRun {
   std::vector<std::optional<std::uint64_t>> allowed_;
   std::vector<std::uint64_t> failed_;
   std::map<std::size_t, int> tries_;  ///< tries of points whose process died
-  std::size_t listed_ = 0;            ///< place of `places` that is next
   std::size_t given_ = 0;             ///< points that workers have
   SweepTally tally_;                  ///< how far it has come
   BestSoFar best_;

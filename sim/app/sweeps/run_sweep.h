@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/places.h"
 #include "sim/app/sweeps/sweep.h"
 #include "sim/app/sweeps/sweep_tally.h"
 #include "sim/results/run_record.h"
@@ -46,10 +47,15 @@ bool cannot_be(const RunRecord& record);
 
 struct SweepOptions {
   std::size_t jobs = 1;  ///< processes that simulate
+  Places places = {};    ///< places that are looked at; empty: all
+  /// Whether the point of a place may be simulated; null: each may. Of one that may not, the store
+  /// is asked alone: its failure stands, and without a row it is left out.
+  std::function<bool(std::uint64_t place)> simulates = {};
+  /// Called for a point that turned out to be none when it ran, which no store has.
+  std::function<void(std::uint64_t place)> cannot_be = {};
   /// Identities of the points that are looked at, others are passed over; none: all are.
   std::optional<std::set<std::string>> only = {};
-  /// Places to be run, ascending, each of which is in `kept`; null: the whole plan.
-  const std::vector<std::uint64_t>* places = nullptr;
+  bool keep_all = false;  ///< all results are in `kept`, of large plans too
   std::function<void(const SweepTally&)> progress;  ///< called after each step of the run
   std::function<void(const std::string&)>
       store_locked;  ///< called once where a store is waited for

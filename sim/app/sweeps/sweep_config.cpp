@@ -233,8 +233,9 @@ const Schema<SweepConfig>& SweepConfig::schema() {
       Schema<SweepConfig>("sweep", "a design-space exploration into one store")
           .named("sweep", &SweepConfig::name)
           .required("cases", &SweepConfig::cases, "comparisons, in the order of the tables")
-          .optional("search", &SweepConfig::search,
-                    "how `sweep search` looks for the best points"));
+          .optional("search", &SweepConfig::search, "how `sweep search` looks for the best points")
+          .optional("execution", &SweepConfig::execution,
+                    "where points run: {executor: local}, slurm, command"));
   return schema;
 }
 

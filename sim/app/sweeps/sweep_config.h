@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/execution.h"
 #include "sim/app/sweeps/executor.h"
 #include "sim/app/sweeps/search/search_config.h"
 #include "sim/config/file_path.h"
@@ -147,6 +148,7 @@ struct SweepConfig : SweepSpaceConfig {
   std::string name;
   std::vector<SweepCaseConfig> cases;
   SearchConfig search;
+  std::optional<config::OneOf<ExecutionConfig>> execution;  ///< where points run; none: here
   static const config::Schema<SweepConfig>& schema();
 
   /// What a case seeks: its objectives, else those of the file.

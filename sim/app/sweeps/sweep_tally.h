@@ -29,7 +29,9 @@ struct SweepTally {
   std::uint64_t excluded = 0;    ///< places that a rule excludes
   std::uint64_t impossible = 0;  ///< points that cannot be
   std::uint64_t failed = 0;
-  std::string last;  ///< name of the last point
+  std::uint64_t tasks_run = 0;   ///< tasks of an executor that work
+  std::uint64_t tasks_wait = 0;  ///< tasks that have not begun
+  std::string last;              ///< name of the last point
   /// Best of the results that this run made or read, by the first objective of the first case.
   std::optional<BestResult> best;
 };

@@ -60,7 +60,9 @@ SearchResults run_search(const std::vector<Sweep>& levels, const SearchConfig& c
   SoFar so_far(static_cast<std::uint64_t>(config.evaluations));
   while (!search.wanted().empty() && results.stopped.empty()) {
     SweepOptions of_generation = options;
-    of_generation.places = &search.wanted();
+    of_generation.keep_all = true;
+    for (const std::uint64_t place : search.wanted())
+      append(of_generation.places, static_cast<std::size_t>(place));
     of_generation.progress = [&](const SweepTally& tally) {
       if (options.progress) options.progress(so_far.with(tally, search));
     };

@@ -255,7 +255,8 @@ std::vector<nlohmann::ordered_json> ToldPoints::take(const std::string& line,
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
   SweepOptions of_line = options;
-  of_line.places = &places;
+  of_line.keep_all = true;
+  for (const std::uint64_t place : places) append(of_line.places, static_cast<std::size_t>(place));
   const SweepResults results = places.empty() ? SweepResults{} : run_sweep(plan, store_, of_line);
   std::map<std::uint64_t, const RunRecord*> records;
   for (const PointResult& kept : results.kept) records[kept.point.place] = &kept.record;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/sweep_progress.h"
+#include "sim/app/cli/verb.h"
+#include "sim/app/experiments/file_kind.h"
+#include "sim/app/questions/sweep_report.h"
+#include "sim/app/sweeps/heartbeat.h"
+#include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/task_folder.h"
+
+namespace orrery {
+namespace {
+
+/// What a task of an executor runs.
+struct SweepWorkArguments {
+  std::string file, places, shard, where, progress = "auto";
+  int jobs = 0;  ///< 0: one for each processor
+  bool json = false;
+
+  void take(Options& options) {
+    options.positional("SWEEP", file, "sweep file (YAML)");
+    options.positional("PLACES", places,
+                       "places of its plan, from the first to the one before the last: 0..100, or "
+                       "0..100,120..130");
+    options.option("--shard", shard, "store for the results of these points alone (SQLite)");
+    options.number("--jobs", jobs,
+                   "processes that simulate points; default: one for each processor", 1, 4096);
+    options.option("--where", where, "condition that points must keep, beside those of the file");
+    take_progress(options, progress);
+    options.json(json);
+    options.examples({"sweep work sweep.yaml 0..1000 --shard 0.db",
+                      "sweep work sweep.yaml 1000..2000 --shard 1.db",
+                      "sweep merge sweep.db 0.db 1.db"});
+  }
+
+  ExitCode run() const {
+    if (shard.empty()) throw UsageError("--shard is missing: a file for the results");
+    const std::optional<Places> only = parse_places(places);
+    if (!only) throw UsageError("'" + places + "' are no places: write 0..100, or 0..100,120..130");
+    expect_kind(file, "sweep");
+    const Sweep sweep = load_sweep(file, where);
+    if (only->back().last > sweep.places())
+      throw UsageError(places + ": " + file + " has " + std::to_string(sweep.places()) + " places");
+    SweepOptions options;
+    options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
+    options.places = *only;
+    options.store_locked = [](const std::string& what) {
+      std::cerr << what << "; waiting up to a minute\n";
+    };
+    std::set<std::size_t> cannot_be;
+    options.cannot_be = [&cannot_be](std::uint64_t place) {
+      cannot_be.insert(static_cast<std::size_t>(place));
+    };
+    std::optional<ResultStore> store;
+    wait_for_store([&] { store.emplace(ResultStore::open(shard)); }, options.store_locked);
+    Heartbeat alive(beside_shard::alive(shard));
+    SweepProgress shown(progress_form(progress));
+    options.progress = [&](const SweepTally& tally) {
+      alive.tell(tally.done);
+      shown.tell(tally);
+    };
+    const SweepResults results = run_sweep(sweep, *store, options);
+    store.reset();
+    Places written;
+    for (const std::size_t place : cannot_be) append(written, place);
+    if (results.stopped.empty()) write_ended(shard, written);
+    print_answer(answer(results), json);
+    return results.failed > 0 || !results.stopped.empty() ? ExitCode::kPartial : ExitCode::kOk;
+  }
+
+ private:
+  Answer answer(const SweepResults& results) const {
+    return {.parts = {counts_of(results) + "\n"},
+            .json = {{"schema", "orrery.work/1"},
+                     {"shard", shard},
+                     {"points", results.points},
+                     {"from_shard", results.from_store},
+                     {"simulated", results.simulated},
+                     {"failed", results.failed},
+                     {"cannot_be", results.impossible},
+                     {"stopped", results.stopped}}};
+  }
+};
+
+const RegisterVerb<SweepWorkArguments> registered_sweep_work(
+    "sweep work", "simulate some places of a plan into a store of their own, a shard");
+
+}  // namespace
+}  // namespace orrery
