@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/store/migration.h"
 #include "sim/store/schema.h"
@@ -98,12 +99,30 @@ std::uint64_t big_endian(const unsigned char* bytes, int count) {
   return value;
 }
 
+/// Reads the first bytes of a file as SQLite does. To close a file takes all locks of this process
+/// from it (fcntl(2)), those of its connections too, and another process then removes the log that
+/// they write to; SQLite alone knows to wait with that.
+bool read_head(const fs::path& path, void* bytes, std::size_t size) {
+  sqlite3_vfs* vfs = sqlite3_vfs_find(nullptr);
+  std::string name(static_cast<std::size_t>(vfs->mxPathname) + 4, '\0');
+  if (vfs->xFullPathname(vfs, path.c_str(), vfs->mxPathname, name.data()) != SQLITE_OK)
+    return false;
+  std::vector<std::max_align_t> room(
+      static_cast<std::size_t>(vfs->szOsFile) / sizeof(std::max_align_t) + 1);
+  auto* file = reinterpret_cast<sqlite3_file*>(room.data());
+  const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB;
+  const bool opened = vfs->xOpen(vfs, name.c_str(), file, flags, nullptr) == SQLITE_OK;
+  const bool read =
+      opened && file->pMethods->xRead(file, bytes, static_cast<int>(size), 0) == SQLITE_OK;
+  if (file->pMethods != nullptr) file->pMethods->xClose(file);
+  return read;
+}
+
 /// Bytes that the header of a database says that it has; 0: it does not say (SQLite, "Database File
 /// Format", 1.3: the page count holds where the two change counters agree).
 std::uint64_t stated_bytes(const fs::path& path) {
   std::array<unsigned char, 100> header{};
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(reinterpret_cast<char*>(header.data()), header.size())) return 0;
+  if (!read_head(path, header.data(), header.size())) return 0;
   if (kMagic != std::string_view(reinterpret_cast<char*>(header.data()), kMagic.size())) return 0;
   if (big_endian(&header[24], 4) != big_endian(&header[92], 4)) return 0;
   const std::uint64_t page = big_endian(&header[16], 2);
@@ -153,8 +172,7 @@ Content checked_content(const Database& database, const fs::path& path) {
 
 bool is_sqlite_file(const fs::path& path) {
   std::string head(kMagic.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
+  return read_head(path, head.data(), head.size()) && head == kMagic;
 }
 
 std::unique_ptr<Database> open_store_to_read(const fs::path& path) {

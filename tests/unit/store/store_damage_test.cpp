@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <random>
 #include <stdexcept>
 
 #include "sim/store/result_store.h"
+#include "sim/store/store_file.h"
 #include "tests/unit/results/example.h"
 
 namespace orrery {
@@ -174,6 +176,60 @@ TEST(FullStore, HoldsOnARealFullDisk) {
     store.verify();
   }
   ResultStore::open_read_only(folder / "r.db").verify();
+}
+
+/// A process that is there before its parent opens anything, and works when it is told to.
+class Later {
+ public:
+  explicit Later(const std::function<int()>& work) {
+    if (::pipe(pipe_) != 0) throw std::runtime_error("pipe");
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    char byte = 0;
+    ::_exit(::read(pipe_[0], &byte, 1) == 1 ? work() : 255);
+  }
+  ~Later() {
+    ::close(pipe_[0]);
+    ::close(pipe_[1]);
+  }
+  Later(const Later&) = delete;
+  Later& operator=(const Later&) = delete;
+
+  /// Its exit code.
+  int now() {
+    EXPECT_EQ(::write(pipe_[1], "x", 1), 1);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int pipe_[2] = {};
+};
+
+TEST(StoreDamage, AProcessThatIsDoneLeavesOthersTheirLog) {
+  // The one that is done settles the store unless others have it open. They have it open, also
+  // after they have looked into its header.
+  const TemporaryFolder folder;
+  const auto path = folder / "r.db";
+  Later other([&] {
+    ResultStore::open(path).save(example_record("third"), example_times());
+    return 0;
+  });
+  Later count([&] {
+    const ResultStore seen = ResultStore::open_read_only(path);
+    return static_cast<int>(seen.database()->integer("SELECT count(*) FROM points"));
+  });
+  ResultStore::open(path).save(example_record("first"), example_times());
+  ResultStore store = ResultStore::open(path);
+  EXPECT_TRUE(store.find("first").has_value());
+  store.save(example_record("second"), example_times());
+  EXPECT_TRUE(is_sqlite_file(path));
+  EXPECT_TRUE(ResultStore::open_read_only(path).find("second").has_value());
+  EXPECT_EQ(other.now(), 0);
+  store.save(example_record("fourth"), example_times());
+  EXPECT_EQ(count.now(), 4);
 }
 
 }  // namespace
