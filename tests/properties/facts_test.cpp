@@ -396,6 +396,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "faults: [{link: \"*nvswitch7*\", capacity: 0.5}]}",
        {"faults.0.link=system0/node0/accelerator3->nvswitches"}},
   };
+  changes.push_back({"prices", decode("batch: {micro: 2}"), {"prices=neocloud"}});
   for (Change& change : noise_changes()) changes.push_back(std::move(change));
   for (Change& change : pipeline_changes(passes)) changes.push_back(std::move(change));
   expect_that_all_move("", probes, changes);

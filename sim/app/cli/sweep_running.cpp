@@ -36,7 +36,7 @@ SweepOptions SweepRunning::options() const {
   return options;
 }
 
-ResultStore SweepRunning::open(const Sweep& sweep) const {
+ResultStore SweepRunning::open_store(const Sweep& sweep) const {
   std::optional<ResultStore> store;
   wait_for_store([&] { store.emplace(ResultStore::open(store_of(sweep))); },
                  options().store_locked);
@@ -47,7 +47,7 @@ void SweepRunning::with_store(
     const Sweep& sweep,
     const std::function<void(std::optional<ResultStore>&, SweepOptions&)>& work) const {
   SweepOptions options = this->options();
-  std::optional<ResultStore> store(open(sweep));
+  std::optional<ResultStore> store(open_store(sweep));
   SweepProgress shown(progress_form(progress));
   options.progress = [&shown](const SweepTally& tally) { shown.tell(tally); };
   work(store, options);

@@ -22,7 +22,7 @@ struct SweepRunning {
   Sweep load() const;
   /// Path of the store.
   std::string store_of(const Sweep& sweep) const;
-  ResultStore open(const Sweep& sweep) const;
+  ResultStore open_store(const Sweep& sweep) const;
   /// What runs are told: workers, and what to do while a store is locked; no progress.
   SweepOptions options() const;
   /// Opens the store, and gives it to `work` with what the command line says of the run.

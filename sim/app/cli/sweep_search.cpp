@@ -34,7 +34,7 @@ struct SweepSearchArguments {
     if (seed >= 0) config.seed = seed;
     if (evaluations > 0) config.evaluations = evaluations;
     search_objectives(sweep);  // or there is nothing to open a store for
-    ResultStore store = running.open(sweep);
+    ResultStore store = running.open_store(sweep);
     const SearchResults results = search(levels, config, store);
     if (results.evaluated.empty() && results.stopped.empty())
       throw UsageError("the rules of this sweep exclude all of its points");

@@ -25,7 +25,7 @@ struct SweepTellArguments {
 
   ExitCode run() const {
     const Sweep sweep = running.load();
-    ResultStore store = running.open(sweep);
+    ResultStore store = running.open_store(sweep);
     const SweepOptions options = running.options();
     ToldPoints points(sweep, store, "standard input");
     bool failed = false;
