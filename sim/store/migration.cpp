@@ -17,8 +17,6 @@ constexpr const char* kOld = "old_";
 constexpr const char* kOldTables[] = {"metrics",    "classes", "links",
                                       "parameters", "runs",    "points"};
 
-constexpr std::int64_t kFirstWithRows = 5;
-constexpr std::int64_t kFirstWithAttempts = 6;
 /// Runs of versions 4 and 5, of which the last one of a failure has its exit code.
 constexpr const char* kRunsToAttempts = R"sql(
 INSERT INTO attempts (point, n, started, host, wall_s, exit_code, signal, stderr)
@@ -64,8 +62,8 @@ void update_tables(Database& database) {
   const std::int64_t version = database.integer("PRAGMA user_version");
   if (version >= kStoreVersion) return;
   if (version >= kReadableStoreVersion) {
-    if (version < kFirstWithRows) database.execute(kRowSchema);
-    if (version < kFirstWithAttempts) {
+    if (version < kFirstStoreVersionWithRows) database.execute(kRowSchema);
+    if (version < kFirstStoreVersionWithAttempts) {
       database.execute(kAttemptSchema);
       database.execute(kRunsToAttempts);
       database.execute(kStatusIndex);

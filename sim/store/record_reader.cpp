@@ -8,6 +8,7 @@
 
 #include "sim/results/record_bytes.h"
 #include "sim/store/record_writer.h"
+#include "sim/store/schema.h"
 #include "sim/units/sha256.h"
 
 namespace orrery {
@@ -50,10 +51,9 @@ RecordReader::RecordReader(Database& database)
                                 "WHERE point = ? ORDER BY position")),
       links_(database.prepare("SELECT name, links, bytes, busy_share, peak_share FROM links "
                               "WHERE point = ? AND scope = ? ORDER BY position")) {
-  constexpr std::int64_t kWithRows = 5, kWithSeals = 6;
   const std::int64_t version = database.integer("PRAGMA user_version");
-  if (version >= kWithSeals) seal_.emplace(database);
-  if (version < kWithRows) return;
+  if (version >= kFirstStoreVersionWithAttempts) seal_.emplace(database);
+  if (version < kFirstStoreVersionWithRows) return;
   for (const RowTableKind& kind : kRowTables) {
     std::string names;
     for (std::size_t i = 0; i < kind.width; ++i)

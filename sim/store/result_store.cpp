@@ -191,8 +191,7 @@ std::optional<std::string> ResultStore::next_identity(std::string_view identity)
 std::vector<RunTimes> ResultStore::times(std::string_view identity) const {
   std::vector<RunTimes> times;
   if (!database_) return times;
-  constexpr std::int64_t kFirstWithAttempts = 6;
-  const bool attempts = database_->integer("PRAGMA user_version") >= kFirstWithAttempts;
+  const bool attempts = database_->integer("PRAGMA user_version") >= kFirstStoreVersionWithAttempts;
   Statement select = database_->prepare(
       attempts ? "SELECT point FROM points WHERE identity = ?"
                : "SELECT started, wall_s, host FROM runs JOIN points USING (point) "

@@ -11,6 +11,10 @@ inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 inline constexpr std::int64_t kStoreVersion = 7;
 /// The first version whose points are read as they are: later ones only added tables.
 inline constexpr std::int64_t kReadableStoreVersion = 4;
+/// The first version whose points have rows of tiles.
+inline constexpr std::int64_t kFirstStoreVersionWithRows = 5;
+/// The first version whose points have attempts and seals.
+inline constexpr std::int64_t kFirstStoreVersionWithAttempts = 6;
 
 /// Times of kernels' thread blocks, kept from run to run (tile_rows.h); since version 2. Rows
 /// belong to no point: any number of points may rest on one.
