@@ -49,7 +49,7 @@ class Executor {
 
   virtual void submit(PointRange range) = 0;
   /// Waits until points are done, and gives them in any order. Empty: all that was submitted has
-  /// been given.
+  /// been given, or a signal came that LeavesOnSignals notes.
   virtual std::vector<PointOutcome> poll() = 0;
   /// Ends what runs; what was not given is lost.
   virtual void cancel() = 0;

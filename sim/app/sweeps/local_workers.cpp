@@ -19,6 +19,7 @@
 #include <new>
 #include <utility>
 
+#include "sim/app/sweeps/task_guards.h"
 #include "sim/app/sweeps/worker_stderr.h"
 
 namespace orrery {
@@ -152,6 +153,10 @@ void LocalWorkers::start(Worker& worker) {
   }
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody is left to tell
+    // Ctrl-C and a closed terminal reach all of a group; the parent says what becomes of them.
+    ::signal(SIGINT, SIG_IGN);
+    ::signal(SIGHUP, SIG_IGN);
+    ::signal(SIGTERM, SIG_DFL);
     if (::getppid() != parent) ::_exit(0);
     ::close(ends[0]);
     for (const auto& other : workers_)
@@ -205,7 +210,7 @@ void LocalWorkers::feed(Worker& worker) {
 
 std::vector<PointOutcome> LocalWorkers::poll() {
   std::vector<PointOutcome> outcomes;
-  while (outcomes.empty()) {
+  while (outcomes.empty() && !LeavesOnSignals::leaves()) {
     start_workers();
     if (limits_) look_after_workers();
     const bool any = std::any_of(workers_.begin(), workers_.end(),

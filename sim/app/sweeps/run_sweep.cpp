@@ -15,6 +15,7 @@
 #include "sim/app/sweeps/plan_cursor.h"
 #include "sim/app/sweeps/point_record.h"
 #include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/task_guards.h"
 
 namespace orrery {
 namespace {
@@ -93,6 +94,7 @@ class SweepRun {
 
   SweepResults run() {
     const auto begin = Clock::now();
+    const LeavesOnSignals signals;
     std::vector<TileRow> known;
     patiently([&] { known = store_.tiles(); });
     TileStore tiles(known);
@@ -110,8 +112,9 @@ class SweepRun {
     for (;;) {
       read_plan();
       const auto outcomes = workers.poll();
-      if (outcomes.empty() && is_read()) break;
       for (const PointOutcome& outcome : outcomes) settle(outcome);
+      if (is_read() && given_ == 0) break;
+      if (LeavesOnSignals::leaves()) results_.stopped = "by a signal, run it again to go on";
       if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
       if (!results_.stopped.empty()) break;
     }

@@ -29,6 +29,7 @@ LeavesOnSignals::LeavesOnSignals() {
 
 LeavesOnSignals::~LeavesOnSignals() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  signal_came = 0;
 }
 
 bool LeavesOnSignals::leaves() { return signal_came != 0; }

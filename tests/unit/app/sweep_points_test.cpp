@@ -15,6 +15,7 @@
 #include "sim/app/sweeps/local_workers.h"
 #include "sim/app/sweeps/plan_cursor.h"
 #include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/run_sweep.h"
 #include "sim/config/load.h"
 #include "sim/results/record_bytes.h"
 #include "sim/units/sha256.h"
@@ -135,6 +136,29 @@ TEST(SweepPoints, OneProcessSimulatesOneMachineAfterTheOther) {
   EXPECT_EQ(to_json(simulate(second)).dump(), fresh_other);
   EXPECT_EQ(to_json(simulate(first)).dump(), fresh);
   EXPECT_NE(fresh, fresh_other);
+}
+
+TEST(SweepPoints, ASignalKeepsWhatIsDoneAndTheNextRunGoesOn) {
+  const SweepFile file("sweep: left\ncases:\n  - name: gemm\n    base: " + kBases[0] +
+                       "\n    axes: {grid: {operator.m: {range: {from: 8, to: 8000, step: 8}}}}\n");
+  const SweepFile stored("", "left.db");
+  const Sweep sweep = load_sweep(file.path());
+  ResultStore store = ResultStore::open(stored.path());
+  SweepOptions options;
+  options.jobs = 2;
+  options.progress = [](const SweepTally& tally) {
+    if (tally.simulated == 20) ::raise(SIGTERM);
+  };
+  const SweepResults left = run_sweep(sweep, store, options);
+  EXPECT_FALSE(left.stopped.empty());
+  EXPECT_GE(left.simulated, 20U);
+  EXPECT_LT(left.simulated, 1000U);
+
+  options.progress = {};
+  const SweepResults rest = run_sweep(sweep, store, options);
+  EXPECT_EQ(rest.stopped, "");
+  EXPECT_EQ(rest.from_store, left.simulated);
+  EXPECT_EQ(rest.from_store + rest.simulated, 1000U);
 }
 
 }  // namespace
