@@ -83,6 +83,8 @@ const char* to_string(KernelClass kind) {
       return "copy";
     case KernelClass::kScan:
       return "scan";
+    case KernelClass::kConvolution:
+      return "convolution";
     case KernelClass::kLora:
       return "lora";
   }

@@ -154,6 +154,9 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
           .optional("bus_width", &C::bus_width, "data pins (bits) of one of them", kCount)
           .optional("data_rate", &C::data_rate, "rate of one pin [Gb/s]",
                     between(BytesPerSecond(1e6), BytesPerSecond(1e11)))
+          .optional("flash", &C::flash,
+                    "memory of a microcontroller that weights of inference stay in, and are read "
+                    "from in place")
           .optional("refresh", &C::refresh, "share of the time of all-bank refresh; 0: none",
                     between(0, 0.5))
           .check(organisation_fault, "bandwidth");

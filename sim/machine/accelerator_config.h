@@ -52,6 +52,8 @@ struct MemoryConfig {
   /// tRFC / tREFI, the share of the time of all-bank refresh; per-bank refresh hides a part. 0:
   /// nothing is refreshed (SRAM), or nothing is known.
   Fact<double> refresh;
+  /// Memory of a microcontroller that weights of inference stay in and are read from in place.
+  std::optional<Fact<Bytes>> flash;
   /// Not configured: the memory as sold, whose losses a what-if of the bandwidth keeps (what_if.h).
   std::shared_ptr<const MemoryConfig> sold;
   static const config::Schema<MemoryConfig>& schema();

@@ -396,6 +396,12 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "faults: [{link: \"*nvswitch7*\", capacity: 0.5}]}",
        {"faults.0.link=system0/node0/accelerator3->nvswitches"}},
   };
+  const std::string images = "{experiment: layers, system: dgx_a100, layer_model: resnet_50}";
+  const std::string trained =
+      "{experiment: layers, system: dgx_a100, layer_model: digits_1989, phase: training}";
+  changes.push_back({"batch", images, {"batch=4"}});
+  changes.push_back({"fused", images, {"fused=false"}});
+  changes.push_back({"dp", trained, {"dp=8"}});
   changes.push_back({"prices", decode("batch: {micro: 2}"), {"prices=neocloud"}});
   for (Change& change : noise_changes()) changes.push_back(std::move(change));
   for (Change& change : pipeline_changes(passes)) changes.push_back(std::move(change));

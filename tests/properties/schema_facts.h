@@ -100,6 +100,7 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
        {"name", "system.name", "system.accelerator.name", "serving.fleet.name", "software.name"}},
       {"software", {"software.software"}},
       {"model", {"model.model"}},
+      {"layer_model", {"layer_model.layer_model"}},
       {"protocols", {"system.scale_up.protocols.protocols"}},
       {"architecture", {"system.accelerator.architecture"}},
       {"kind",
@@ -121,6 +122,7 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
 }
 
 inline bool is_listed(const std::string& fact) {
+  if (fact.starts_with("layer_model.layers.") && fact.ends_with(".name")) return true;
   return std::any_of(listed().begin(), listed().end(),
                      [&](const auto& key) { return key.second.contains(fact); });
 }
@@ -146,7 +148,7 @@ inline bool is_told_elsewhere(const std::string& fact) {
 inline std::string part_of(const std::string& fact) {
   if (is_told_elsewhere(fact)) return "elsewhere";
   for (const char* part : {"system.accelerator.", "system.scale_up.protocols.", "system.scale_up.",
-                           "system.", "collective.", "operator.", "serving."})
+                           "system.", "collective.", "operator.", "serving.", "layer_model."})
     if (fact.starts_with(part)) return part;
   return "";
 }

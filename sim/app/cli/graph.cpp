@@ -6,7 +6,7 @@
 
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/model_step.h"
+#include "sim/app/experiments/step_experiment.h"
 #include "sim/trace/atomic_file.h"
 #include "workloads/formats/graph_format.h"
 
@@ -25,7 +25,7 @@ struct GraphExportArguments {
   std::vector<std::string> set;
 
   void take(Options& options) {
-    options.positional("EXPERIMENT", file, "experiment file (YAML), training or inference");
+    options.positional("EXPERIMENT", file, "experiment file (YAML), training, inference or layers");
     options.set(set);
     options.option("--format", format, format_names());
     options.option("-o,--output", output, "file to write; without it standard output");
@@ -36,16 +36,17 @@ struct GraphExportArguments {
     const GraphFormat& graph_format = *GraphFormatRegistry::at("graph format", format, "--format");
     const LoadedExperiment loaded = load_experiment(file, set);
     std::cerr << loaded.warnings;
-    const auto* model = dynamic_cast<const ModelExperiment*>(loaded.experiment.get());
-    if (model == nullptr)
-      throw UsageError(file + ": only steps of training and inference have an operator graph");
-    const ModelStep step = model->step(model->model.build());
+    const auto* step = dynamic_cast<const StepExperiment*>(loaded.experiment.get());
+    if (step == nullptr)
+      throw UsageError(file +
+                       ": only steps of training, inference and layers have an operator graph");
+    const Program program = step->program();
     if (output.empty()) {
-      graph_format.write(step.program, model->name, std::cout);
+      graph_format.write(program, step->name, std::cout);
       return ExitCode::kOk;
     }
     AtomicFile written(output);
-    graph_format.write(step.program, model->name, written.stream());
+    graph_format.write(program, step->name, written.stream());
     written.commit();
     return ExitCode::kOk;
   }

@@ -16,16 +16,16 @@ inline const DeclaredMetric kShareOfLimit{
 inline const DeclaredMetric kClock{{"clock_hz", "Hz",
                                     "clock of the units, mean over the time of the kernels (of a "
                                     "step: on the rank that ends last)",
-                                    "operator, training, inference"}};
+                                    "operator, training, inference, layers"}};
 inline const DeclaredMetric kPowerState{
     {"power_state", "",
      "burst (after a few replays, as tables are measured) or steady (repeated without end)",
-     "operator, training, inference"}};
+     "operator, training, inference, layers"}};
 inline const DeclaredMetric kEnergy{
-    {"energy_j", "J", "energy of all accelerators used", "operator, training, inference, serving"}};
+    {"energy_j", "J", "energy of all accelerators used", "operator, training, inference, serving, layers"}};
 inline const DeclaredMetric kAveragePower{{"average_power_w", "W",
                                            "energy of all accelerators used over the time",
-                                           "operator, training, inference, serving"}};
+                                           "operator, training, inference, serving, layers"}};
 inline const DeclaredMetric kTokensPerJoule{
     {"tokens_per_joule", "1/J",
      "tokens (of serving: of answers) over the energy of all accelerators used",
@@ -34,7 +34,7 @@ inline const DeclaredMetric kSystemPower{
     {"system_power_w", "W",
      "average power of all systems: their accelerators', those without a rank idle, and what "
      "all-in power leaves beside the design power of accelerators",
-     "training, inference, serving"}};
+     "training, inference, serving, layers"}};
 inline const DeclaredMetric kSystemTokensPerJoule{
     {"system_tokens_per_joule", "1/J",
      "tokens (of serving: of answers) over the energy of all systems",
@@ -42,18 +42,18 @@ inline const DeclaredMetric kSystemTokensPerJoule{
 inline const DeclaredMetric kUsdPerHour{
     {"usd_per_hour", "USD/h",
      "price of the accelerators that are used (of serving: held, on average) for an hour",
-     "training, inference, serving"}};
+     "training, inference, serving, layers"}};
 inline const DeclaredMetric kPrices{
-    {"prices", "", "list of prices that costs rest on", "training, inference, serving"}};
+    {"prices", "", "list of prices that costs rest on", "training, inference, serving, layers"}};
 inline const DeclaredMetric kModelFlopsUtilization{
     {"model_flops_utilization", "1",
      "model FLOPs (no recomputation, causal attention) over the dense peak; of serving: those of "
      "what was answered over the peak of the replicas that were held",
-     "training, inference, serving", Follows::kRate}};
+     "training, inference, serving, layers", Follows::kRate}};
 inline const DeclaredMetric kPeakMemoryBytes{
     {"peak_memory_bytes", "B",
      "device memory of the fullest rank; of serving: all blocks of its cache included",
-     "training, inference, serving"}};
+     "training, inference, serving, layers"}};
 inline const DeclaredMetric kSimulatedTime{
     {"simulated_time_s", "s", "simulated time", "all", Follows::kTime}};
 inline const DeclaredMetric kEvents{{"events", "1", "events of the simulation", "all"}};

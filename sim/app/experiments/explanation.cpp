@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/app/experiments/known_replay.h"
 #include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/graph/executions.h"
@@ -20,17 +21,6 @@ namespace orrery {
 namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json explain_memory(const std::vector<MemoryUse>& stages, const ModelExperiment& e) {
-  const MemoryUse& worst = worst_stage(stages);
-  ordered_json memory = {
-      {"weights", worst.weights.base()},     {"gradients", worst.gradients.base()},
-      {"optimizer", worst.optimizer.base()}, {"activations", worst.activations.base()},
-      {"working", worst.working.base()},     {"kv_cache", worst.kv_cache.base()},
-      {"logits", worst.logits.base()},       {"total", worst.total().base()},
-      {"usable", e.usable_memory().base()},  {"fits", worst.total() <= e.usable_memory()}};
-  return memory;
-}
 
 /// Time on the critical path by some name, the longest first.
 class PathSums {
@@ -136,6 +126,33 @@ ordered_json explain_path(const Program& program, const std::vector<PathStep>& p
           {"stages", stages.rows("stage")}};
 }
 
+ordered_json explain_memory(const MemoryUse& use, const StepExperiment& e) {
+  return {{"weights", use.weights.base()},         {"gradients", use.gradients.base()},
+          {"optimizer", use.optimizer.base()},     {"activations", use.activations.base()},
+          {"working", use.working.base()},         {"kv_cache", use.kv_cache.base()},
+          {"logits", use.logits.base()},           {"total", use.total().base()},
+          {"usable", e.usable_memory().base()},    {"fits", use.total() <= e.usable_memory()}};
+}
+
+void explain_program(const StepExperiment& e, const Program& program, const KnownReplay& replay,
+                     ordered_json& explanation) {
+  const MachineNetwork network(e.machine(), e.faults);
+  PricedProgram priced =
+      price(program, e.system.accelerator, *e.machine().kernels({e.fidelity, {}, e.measured}),
+            network.start());
+  if (replay.ended()) priced.costs.kernels = replay.outcome().kernels;
+  const Role& role = replay.ended()
+                         ? program.roles.at(static_cast<std::size_t>(replay.result().last_role))
+                         : program.roles.back();
+  explanation["role"] = role.name;
+  explanation["kernels"] = explain_kernels(program, role, priced.costs, e.system.accelerator);
+  explanation["transfers"] = explain_transfers(program, role, priced, network.start().topology());
+  if (!replay.ended()) return;
+  const std::vector<PathStep> path = replay.critical_path();
+  const bool whole = !path.empty() && path.back().end == replay.result().end;  // else ranks differ
+  if (whole) explanation["critical_path"] = explain_path(program, path);
+}
+
 ordered_json explain_sizes(const ModelExperiment& e, const LlmConfig& llm, const ModelStep& step) {
   const ParameterCount count = count_parameters(llm);
   const ProgramStatistics statistics = program_statistics(step.program);
@@ -148,7 +165,7 @@ ordered_json explain_sizes(const ModelExperiment& e, const LlmConfig& llm, const
           {"model_flops", step.model_flops.base()},
           {"executed_matrix_flops", statistics.matrix_flops().base()},
           {"device_memory_traffic_bytes", traffic.base()},
-          {"memory_per_rank_bytes", explain_memory(e.memory(llm, e.parallel), e)}};
+          {"memory_per_rank_bytes", explain_memory(worst_stage(e.memory(llm, e.parallel)), e)}};
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include "sim/config/output.h"
 #include "sim/machine/network_calibration.h"
 #include "sim/machine/system_config.h"
+#include "workloads/layers/layer_model.h"
 #include "workloads/llm/huggingface.h"
 #include "workloads/llm/model_config.h"
 #include "workloads/llm/training_software.h"
@@ -109,6 +110,32 @@ const RegisterFileKind registered_model(
               },
               {},
               [] { return config::json_schema(ModelConfig::schema().record()); }});
+
+const RegisterFileKind registered_layer_model(
+    "layer_model",
+    {"a list of layers",
+     "describe layer_model",
+     {"layer_model"},
+     [](const Node& own) {
+       if (own.find("experiment") != nullptr) return 0;
+       return has_any(own, {"layers", "input"}) && has_all(own, {"layer_model"}) ? 70 : 0;
+     },
+     [](const std::string& file) {
+       config::Diagnostics diagnostics;
+       const config::Library& library = config::default_library();
+       const Node node = config::load_file(file, diagnostics, library, "layer_models");
+       diagnostics.throw_if_errors();
+       const auto model = config::read<LayerModelConfig>(node, diagnostics, library);
+       diagnostics.throw_if_errors();
+       try {
+         model.build();
+       } catch (const config::KeyError& error) {
+         config::throw_located(error, node);
+       }
+       return std::string();
+     },
+     {},
+     [] { return config::json_schema(LayerModelConfig::schema().record()); }});
 
 const RegisterFileKind registered_huggingface("huggingface",
                                               {"a model",

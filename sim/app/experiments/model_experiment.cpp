@@ -9,8 +9,6 @@
 #include "sim/app/experiments/known_replay.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/plan_check.h"
-#include "sim/app/experiments/price_list.h"
-#include "sim/config/place.h"
 #include "workloads/statistics.h"
 
 namespace orrery {
@@ -35,21 +33,7 @@ const Schema<BatchConfig>& BatchConfig::schema() {
   return schema;
 }
 
-const Schema<StepContention>& StepContention::schema() {
-  static const auto schema =
-      Schema<StepContention>("contention", "what runs beside kernels and what it leaves to them")
-          .optional("transfers", &StepContention::transfers,
-                    "whether transfers slow the kernels beside them");
-  return schema;
-}
-
 namespace {
-
-bool is_written(const config::Node& node, std::string_view key) {
-  const config::Node* value = node.find(key);
-  return value != nullptr && !value->is_null() &&
-         value->origin().kind != config::Origin::Kind::kDefault;
-}
 
 std::string plan_text(const ModelExperiment& e) {
   std::string text = std::to_string(e.ranks()) + " ranks: TP" + std::to_string(e.parallel.tp);
@@ -66,21 +50,7 @@ std::string plan_text(const ModelExperiment& e) {
   return text;
 }
 
-std::string exposed_cell(const RunRecord& record) {
-  const Metric* part = record.find("breakdown.exposed_communication_s");
-  const Metric* step = record.find("step_time_s");
-  return part != nullptr && step != nullptr ? format_percent(part->value / step->value) : "-";
-}
-
 }  // namespace
-
-void ModelExperiment::complain(config::Diagnostics& diagnostics, const config::Node& node,
-                               const std::vector<std::string>& keys, std::string message,
-                               config::Advice advice) {
-  const config::Place place = config::place_of(node, keys);
-  diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
-                    std::move(advice.notes));
-}
 
 void ModelExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   warn_of_checkpoint(model, node, diagnostics);
@@ -103,34 +73,24 @@ void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagn
   if (!has_batch()) {
     complain(diagnostics, node, {"batch"}, "batch.global or batch.micro must be given");
   }
-  check_noise(*this, node, diagnostics);
-  try {
-    require_prices(prices, "prices");
-  } catch (const config::KeyError& error) {
-    config::report(error, node, diagnostics);
-  }
-}
-
-void ModelExperiment::check_machine(const config::Node& node,
-                                    config::Diagnostics& diagnostics) const {
-  check_faults(machine(), faults, node, diagnostics);
+  check_step(node, diagnostics);
 }
 
 std::vector<InputFile> ModelExperiment::input_files() const {
   std::vector<InputFile> files;
   if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
-  if (const std::string list = price_file(prices); !list.empty())
-    files.push_back(file_read_now("prices", list));
-  add_kernel_files(machine(), measured, files);
-  add_collective_files(machine(), files);
+  for (InputFile& file : StepExperiment::input_files()) files.push_back(std::move(file));
   return files;
 }
 
 void ModelExperiment::strip_names(nlohmann::ordered_json& configuration) const {
-  MachineExperiment::strip_names(configuration);
+  StepExperiment::strip_names(configuration);
   erase_keys(configuration["model"], {"hf", "source", "model"});
-  erase_keys(configuration, {"prices"});
 }
+
+Program ModelExperiment::program() const { return step(model.build()).program; }
+
+std::string ModelExperiment::plan_hint() const { return expert_parallel_hint(*this); }
 
 void ModelExperiment::check_plan(const config::Node& node, config::Diagnostics& diagnostics) const {
   const LlmConfig llm = model.build();
@@ -139,28 +99,12 @@ void ModelExperiment::check_plan(const config::Node& node, config::Diagnostics& 
   warn_of_copies(*this, llm, node, diagnostics);
 }
 
-void ModelExperiment::check_network() const { const MachineNetwork network(machine(), faults); }
-
 void ModelExperiment::explain(const KnownReplay& replay,
                               nlohmann::ordered_json& explanation) const {
   const LlmConfig llm = model.build();
   const ModelStep built = step(llm);
-  const MachineNetwork network(machine(), faults);
-  PricedProgram priced = price(built.program, system.accelerator,
-                               *machine().kernels({fidelity, {}, measured}), network.start());
-  if (replay.ended()) priced.costs.kernels = replay.outcome().kernels;
-  const std::vector<Role>& roles = built.program.roles;
-  const Role& role =
-      replay.ended() ? roles.at(static_cast<std::size_t>(replay.result().last_role)) : roles.back();
   explanation["sizes"] = explain_sizes(*this, llm, built);
-  explanation["role"] = role.name;
-  explanation["kernels"] = explain_kernels(built.program, role, priced.costs, system.accelerator);
-  explanation["transfers"] =
-      explain_transfers(built.program, role, priced, network.start().topology());
-  if (!replay.ended()) return;
-  const std::vector<PathStep> path = replay.critical_path();
-  const bool whole = !path.empty() && path.back().end == replay.result().end;  // else ranks differ
-  if (whole) explanation["critical_path"] = explain_path(built.program, path);
+  explain_program(*this, built.program, replay, explanation);
 }
 
 TableView ModelExperiment::table() const {

@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/rank_replay.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
@@ -25,7 +24,7 @@ namespace orrery {
 namespace {
 
 const DeclaredMetric kStepTime{
-    {"step_time_s", "s", "time of one step", "training, inference", Follows::kTime}};
+    {"step_time_s", "s", "time of one step", "training, inference, layers", Follows::kTime}};
 const DeclaredMetric kTokensPerS{{"tokens_per_s", "1/s", "tokens of the step over its time",
                                   "training, inference", Follows::kRate}};
 const DeclaredMetric kTokensPerSPerAccelerator{
@@ -34,28 +33,28 @@ const DeclaredMetric kTokensPerSPerAccelerator{
      Follows::kRate}};
 const DeclaredMetric kHardwareFlopsUtilization{{"hardware_flops_utilization", "1",
                                                 "FLOPs executed over the dense peak",
-                                                "training, inference", Follows::kRate}};
+                                                "training, inference, layers", Follows::kRate}};
 const DeclaredMetric kMemoryShortfallBytes{
     {"memory_shortfall_bytes", "B",
      "device memory that the fullest rank of a point lacks which does not fit",
-     "training, inference"}};
+     "training, inference, layers"}};
 const DeclaredMetric kMemoryWeightsBytes{{"memory.weights_bytes", "B",
                                           "weights in the memory of the fullest rank",
-                                          "training, inference"}};
+                                          "training, inference, layers"}};
 const DeclaredMetric kMemoryGradientsBytes{{"memory.gradients_bytes", "B",
                                             "gradients in the memory of the fullest rank",
-                                            "training, inference"}};
+                                            "training, inference, layers"}};
 const DeclaredMetric kMemoryOptimizerBytes{{"memory.optimizer_bytes", "B",
                                             "optimizer states in the memory of the fullest rank",
-                                            "training, inference"}};
+                                            "training, inference, layers"}};
 const DeclaredMetric kMemoryActivationsBytes{
     {"memory.activations_bytes", "B",
      "activations kept from forward to backward in the memory of the fullest rank",
-     "training, inference"}};
+     "training, inference, layers"}};
 const DeclaredMetric kMemoryWorkingBytes{
     {"memory.working_bytes", "B",
      "tensors alive while one layer runs in the memory of the fullest rank",
-     "training, inference"}};
+     "training, inference, layers"}};
 const DeclaredMetric kMemoryKvCacheBytes{{"memory.kv_cache_bytes", "B",
                                           "KV cache in the memory of the fullest rank",
                                           "training, inference"}};
@@ -64,25 +63,25 @@ const DeclaredMetric kMemoryLogitsBytes{
      "training, inference"}};
 const DeclaredMetric kBreakdownStage{
     {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
-     "training, inference"}};
+     "training, inference, layers"}};
 const DeclaredMetric kBreakdownCompute{
-    {"breakdown.compute_s", "s", "kernels, on the rank that ends last", "training, inference"}};
+    {"breakdown.compute_s", "s", "kernels, on the rank that ends last", "training, inference, layers"}};
 const DeclaredMetric kBreakdownContention{{"breakdown.contention_s", "s",
                                            "time that transfers beside kernels slow them down by",
-                                           "training, inference"}};
+                                           "training, inference, layers"}};
 const DeclaredMetric kBreakdownExposedCommunication{{"breakdown.exposed_communication_s", "s",
                                                      "waiting for transfers in flight",
-                                                     "training, inference"}};
+                                                     "training, inference, layers"}};
 const DeclaredMetric kBreakdownBubble{{"breakdown.bubble_s", "s",
                                        "waiting for other ranks to start a transfer",
-                                       "training, inference"}};
+                                       "training, inference, layers"}};
 const DeclaredMetric kBreakdownOptimizer{
-    {"breakdown.optimizer_s", "s", "kernels of the optimizer", "training, inference"}};
+    {"breakdown.optimizer_s", "s", "kernels of the optimizer", "training, inference, layers"}};
 const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s",
                                      "launches of kernels, and waits for the host",
-                                     "training, inference"}};
+                                     "training, inference, layers"}};
 const DeclaredMetric kBreakdownIdle{
-    {"breakdown.idle_s", "s", "time after the last operator", "training, inference"}};
+    {"breakdown.idle_s", "s", "time after the last operator", "training, inference, layers"}};
 const DeclaredMetric kTokenPrice{{"usd_per_million_tokens", "USD",
                                   "price of the accelerators that are used over the step, for 10^6 "
                                   "of its tokens; where `prices` "
@@ -91,7 +90,7 @@ const DeclaredMetric kTokenPrice{{"usd_per_million_tokens", "USD",
 const DeclaredMetric kWindowPower{
     {"window_power_w", "W",
      "the most that one accelerator averages over a window of power.response",
-     "training, inference"}};
+     "training, inference, layers"}};
 
 struct MemoryPart {
   const DeclaredMetric& metric;
@@ -150,7 +149,7 @@ void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord
 }
 
 /// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
-std::string states_against_machine(const ModelExperiment& experiment,
+std::string states_against_machine(const StepExperiment& experiment,
                                    const std::vector<MemoryUse>& stages) {
   Bytes states;
   for (const MemoryUse& stage : stages) states += stage.weights + stage.gradients + stage.optimizer;
@@ -178,7 +177,7 @@ std::string largest_part(const MemoryUse& use) {
 
 }  // namespace
 
-bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse>& stages,
+bool check_memory(const StepExperiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record) {
   const MemoryUse& worst = worst_stage(stages);
   add_metric(record, kPeakMemoryBytes, worst.total().base());
@@ -193,7 +192,7 @@ bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much" +
                   largest_part(worst);
-  if (const std::string hint = expert_parallel_hint(experiment); !hint.empty())
+  if (const std::string hint = experiment.plan_hint(); !hint.empty())
     record.reason += "; " + hint;
   if (worst.optimizer.base() > 0)
     record.reason += "; " + states_against_machine(experiment, stages);
@@ -201,7 +200,7 @@ bool check_memory(const ModelExperiment& experiment, const std::vector<MemoryUse
   return false;
 }
 
-StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& model,
+StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& model,
                         const Program& program, const SimulateOptions& simulate_options,
                         const Repricing& repricing) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
@@ -261,7 +260,7 @@ StepOutcome replay_step(const ModelExperiment& experiment, const KernelModel& mo
 namespace {
 
 /// What a million tokens cost, where the list has the accelerator.
-void report_cost(const ModelExperiment& experiment, double tokens_per_s, RunRecord& record) {
+void report_cost(const StepExperiment& experiment, double tokens_per_s, RunRecord& record) {
   const std::optional<PriceList> list = price_list(experiment.prices);
   const std::optional<double> price =
       list ? list->of(experiment.system.accelerator.id) : std::nullopt;
@@ -269,13 +268,13 @@ void report_cost(const ModelExperiment& experiment, double tokens_per_s, RunReco
   constexpr double kMillion = 1e6;
   const double an_hour = *price * experiment.accelerators();
   add_metric(record, kUsdPerHour, an_hour);
-  add_metric(record, kTokenPrice, an_hour / kSecondsAnHour / tokens_per_s * kMillion);
+  if (tokens_per_s > 0) add_metric(record, kTokenPrice, an_hour / kSecondsAnHour / tokens_per_s * kMillion);
   add_label(record, kPrices, list->text());
 }
 
 }  // namespace
 
-void report_step(const ModelExperiment& experiment, const ModelStep& step,
+void report_step(const StepExperiment& experiment, const ModelStep& step,
                  const StepOutcome& outcome, RunRecord& record) {
   const Seconds time = to_seconds(outcome.replay.end);
   const double seconds = time.base();
@@ -286,8 +285,10 @@ void report_step(const ModelExperiment& experiment, const ModelStep& step,
       step_energy(step.program, outcome.priced, experiment.system.accelerator, time);
 
   add_metric(record, kStepTime, seconds);
-  add_metric(record, kTokensPerS, step.tokens / seconds);
-  add_metric(record, kTokensPerSPerAccelerator, step.tokens / seconds / accelerators);
+  if (step.tokens > 0) {
+    add_metric(record, kTokensPerS, step.tokens / seconds);
+    add_metric(record, kTokensPerSPerAccelerator, step.tokens / seconds / accelerators);
+  }
   add_metric(record, kModelFlopsUtilization, step.model_flops.base() / seconds / peak);
   add_metric(record, kHardwareFlopsUtilization,
              executed_matrix_flops(step.program).base() / seconds / peak);
@@ -295,12 +296,14 @@ void report_step(const ModelExperiment& experiment, const ModelStep& step,
   report_ranks(experiment, {outcome.replay, outcome.steps}, record);
   add_metric(record, kEnergy, energy.total().base());
   add_metric(record, kAveragePower, energy.total().base() / seconds);
-  add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());
+  if (step.tokens > 0)
+    add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());
   add_metric(record, kClock, outcome.power.clock.base());
   add_metric(record, kWindowPower, outcome.power.window.base());
   if (const auto power = experiment.machine().system_power(energy.total() / time, accelerators)) {
     add_metric(record, kSystemPower, power->base());
-    add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());
+    if (step.tokens > 0)
+      add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());
   }
   report_cost(experiment, step.tokens / seconds, record);
   add_label(record, kPowerState, to_string(experiment.machine().power_state(PowerState::kSteady)));

@@ -35,7 +35,7 @@ std::string fitting_extents(int extent, int system_ranks) {
 
 }  // namespace
 
-void check_noise(const ModelExperiment& e, const config::Node& node,
+void check_noise(const StepExperiment& e, const config::Node& node,
                  config::Diagnostics& diagnostics) {
   for (const int rank : e.noise.stragglers.ranks) {
     if (rank >= 0 && rank < e.ranks()) continue;

@@ -20,7 +20,7 @@ void check_network(const LoadedExperiment& loaded);
 
 /// Complains about stragglers that the plan has not; warns where ranks were to be folded that noise
 /// makes differ.
-void check_noise(const ModelExperiment& experiment, const config::Node& node,
+void check_noise(const StepExperiment& experiment, const config::Node& node,
                  config::Diagnostics& diagnostics);
 
 /// Warns of groups that fit into one system and lie on two, where every message pays the network

@@ -14,25 +14,25 @@ namespace orrery {
 namespace {
 
 const DeclaredMetric kReplayedRanks{
-    {"replayed_ranks", "1", "ranks that were replayed, each on its own", "training, inference"}};
+    {"replayed_ranks", "1", "ranks that were replayed, each on its own", "training, inference, layers"}};
 const DeclaredMetric kReplayedOperators{{"replayed_operators", "1",
                                          "operators of all ranks of one step, each replayed",
-                                         "training, inference"}};
+                                         "training, inference, layers"}};
 const DeclaredMetric kFolding{
-    {"folding", "", "why ranks were replayed one by one", "training, inference"}};
+    {"folding", "", "why ranks were replayed one by one", "training, inference, layers"}};
 const DeclaredMetric kMeanStep{{"step_time_mean_s", "s", "mean time of the steps with noise",
-                                "training, inference", Follows::kTime}};
+                                "training, inference, layers", Follows::kTime}};
 const DeclaredMetric kWorstStep{{"step_time_worst_s", "s", "time of the slowest step with noise",
-                                 "training, inference", Follows::kTime}};
+                                 "training, inference, layers", Follows::kTime}};
 
 const DeclaredMetric kP10{{"step_time_p10_s", "s", "time that 10 % of the steps with noise keep",
-                           "training, inference", Follows::kTime}};
+                           "training, inference, layers", Follows::kTime}};
 const DeclaredMetric kP50{{"step_time_p50_s", "s", "time that half of the steps with noise keep",
-                           "training, inference", Follows::kTime}};
+                           "training, inference, layers", Follows::kTime}};
 const DeclaredMetric kP90{{"step_time_p90_s", "s", "time that 90 % of the steps with noise keep",
-                           "training, inference", Follows::kTime}};
+                           "training, inference, layers", Follows::kTime}};
 const DeclaredMetric kP99{{"step_time_p99_s", "s", "time that 99 % of the steps with noise keep",
-                           "training, inference", Follows::kTime}};
+                           "training, inference, layers", Follows::kTime}};
 
 struct StepQuantile {
   double share;
@@ -56,7 +56,7 @@ int middle_of(const std::vector<Picoseconds>& times) {
 
 }  // namespace
 
-RankSteps replay_ranks(const ModelExperiment& experiment, const Program& program,
+RankSteps replay_ranks(const StepExperiment& experiment, const Program& program,
                        const PricedProgram& priced, const MachineNetwork& network,
                        ReplayOptions options) {
   const RankPrices prices = rank_prices(program, priced, network);
@@ -81,7 +81,7 @@ RankSteps replay_ranks(const ModelExperiment& experiment, const Program& program
   return all;
 }
 
-std::vector<double> rank_figures(const ModelExperiment& experiment) {
+std::vector<double> rank_figures(const StepExperiment& experiment) {
   if (!experiment.unfolds()) return {};
   const NoiseConfig& noise = experiment.noise;
   std::vector<double> figures = {static_cast<double>(experiment.steps),
@@ -94,7 +94,7 @@ std::vector<double> rank_figures(const ModelExperiment& experiment) {
   return figures;
 }
 
-void report_ranks(const ModelExperiment& experiment, const RankSteps& steps, RunRecord& record) {
+void report_ranks(const StepExperiment& experiment, const RankSteps& steps, RunRecord& record) {
   if (steps.times.empty()) return;
   const bool noisy = experiment.noise.any();
   add_label(record, kFolding, noisy ? "off: noise differs by rank" : "off: as asked for");

@@ -13,6 +13,7 @@
 #include "models/topologies/fabric.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/questions/describe_collective.h"
+#include "sim/app/questions/describe_layers.h"
 #include "sim/app/questions/describe_software.h"
 #include "sim/app/questions/named_values.h"
 #include "sim/app/sweeps/sweep_config.h"
@@ -22,6 +23,7 @@
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
+#include "workloads/layers/listed_layer.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
 #include "workloads/llm/mixer.h"
@@ -168,6 +170,12 @@ Catalog shipped_catalog() {
     catalog.models.push_back({name, model.source, [model] { return model_details(model); }});
   }
   catalog.model_file = model_of_file;
+  catalog.layer_models = described_layer_models();
+  for (const auto& [kind, info] : listed_layers()) {
+    const ListedLayerInfo& described = info;
+    catalog.layers.push_back(
+        {kind, info.help, [&described] { return key_details(described.record()); }});
+  }
   catalog.software = described_software();
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);

@@ -10,6 +10,7 @@
 #include "sim/app/questions/compare_accelerators.h"
 #include "sim/app/questions/derived_figures.h"
 #include "sim/app/questions/describe_calibration.h"
+#include "sim/app/questions/describe_layers.h"
 #include "sim/app/questions/describe_system.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
@@ -109,6 +110,20 @@ Answer describe_models(const Words& names, const Context& context) {
       known = entries.front().name;
     }
     Answer one = describe_entries({known}, "model", entries);
+    one.json = Json(one.json.front());
+    append(all, one);
+  }
+  return all;
+}
+
+/// The same for lists of layers.
+Answer describe_layer_models(const Words& names, const Context& context) {
+  Answer all{.parts = {}, .json = Json::array()};
+  for (const std::string& name : names) {
+    std::vector<CatalogEntry> entries = context.catalog.layer_models;
+    if (config::Library::is_path(name)) entries = {described_layer_model(name)};
+    Answer one = describe_entries({config::Library::is_path(name) ? entries.front().name : name},
+                                  "list of layers", entries);
     one.json = Json(one.json.front());
     append(all, one);
   }
@@ -350,6 +365,11 @@ const std::vector<Kind>& kinds() {
        list_systems, compare_systems},
       {"models", "model", "language models; NAME or PATH (YAML, config.json): sizes, formats",
        [](const Context& context) { return context.catalog.models; }, describe_models},
+      {"layer_models", "layer_model", "models as lists of layers; NAME or PATH: layers, sizes",
+       [](const Context& context) { return context.catalog.layer_models; },
+       describe_layer_models},
+      catalog_kind("layers", "layer", "kinds of layers of such lists; NAME: its keys",
+                   &Catalog::layers),
       catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),
       catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
       catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",
