@@ -429,6 +429,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "llama3_405b",
                            "nccl_sweeps",
                            "attention_a100",
+                           "resnet_50",
                            "wide_ep"})
     files += std::string(" validation/published/") + name + ".yaml";
   const Outcome rows = orrery("validate published" + files, false);

@@ -7,6 +7,7 @@
 #include "sim/app/experiments/components.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/sweeps/isolate.h"

@@ -96,9 +96,11 @@ std::vector<Change> layer_changes() {
     const std::string layer =
         "{kind: " + kind + keys + ", from: [a" + (kind == "add" ? ", a" : "") + "]}";
     const std::string after = ", {kind: dense, channels: 8}";
-    changes.push_back({"layer_model.layers." + kind + ".from", list(before + layer + after),
+    changes.push_back({"layer_model.layers." + kind + ".from",
+                       list(before + layer + after),
                        {set(kind == "add" ? "2.from=[b, b]" : "2.from=[b]")}});
-    changes.push_back({"layer_model.layers." + kind + ".repeat", list(before + layer + after),
+    changes.push_back({"layer_model.layers." + kind + ".repeat",
+                       list(before + layer + after),
                        {set("2.repeat=2")}});
   }
   return changes;

@@ -45,8 +45,8 @@ class ElementFunction final : public LayerOperator {
   }
   std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
     if (!to_inputs) return {};
-    return {
-        stream(pass, "activation backward", kind(), extent_, {2, 1, function_flops(function_) + 1})};
+    return {stream(pass, "activation backward", kind(), extent_,
+                   {2, 1, function_flops(function_) + 1})};
   }
 
  private:

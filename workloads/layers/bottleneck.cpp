@@ -44,7 +44,8 @@ struct BottleneckLayer final : ListedLayer {
     using config::between;
     static const config::Schema<L> schema =
         listed_layer_schema<L>("bottleneck", "a block of ResNet-50, with a way around it")
-            .required("channels", &L::channels, "channels inside; its result has four times as many",
+            .required("channels", &L::channels,
+                      "channels inside; its result has four times as many",
                       between(1, kMostChannels))
             .optional("stride", &L::stride, "stride of its first repetition", between(1, 16));
     return schema;

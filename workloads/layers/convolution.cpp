@@ -11,14 +11,12 @@
 namespace orrery {
 namespace {
 
-
 /// An implicit product: rows are positions of all samples, columns channels of results, and the
 /// filter is summed over. Filters that see one channel have nothing to share between columns and
 /// run on vector lanes.
 class Convolution final : public LayerOperator {
  public:
-  Convolution(ConvolutionShape shape, Extent in, Extent out)
-      : shape_(shape), in_(in), out_(out) {}
+  Convolution(ConvolutionShape shape, Extent in, Extent out) : shape_(shape), in_(in), out_(out) {}
 
   std::int64_t parameters() const override { return weights() + biases(); }
   std::int64_t multiply_adds() const override {
@@ -60,9 +58,7 @@ class Convolution final : public LayerOperator {
   std::int64_t fan_in() const {
     return shape_.fan_in > 0 ? shape_.fan_in : in_.channels / shape_.groups;
   }
-  std::int64_t weights() const {
-    return out_.channels * fan_in() * shape_.size * shape_.size;
-  }
+  std::int64_t weights() const { return out_.channels * fan_in() * shape_.size * shape_.size; }
   std::int64_t biases() const {
     if (shape_.bias == ConvolutionBias::kNone) return 0;
     return shape_.bias == ConvolutionBias::kUnit ? out_.elements() : out_.channels;
@@ -104,7 +100,8 @@ std::size_t convolve(LayerGraphBuilder& graph, const std::string& name, std::siz
   if (in.channels % shape.groups != 0 || shape.channels % shape.groups != 0)
     throw config::KeyError("groups", std::to_string(shape.groups) + " groups divide neither " +
                                          std::to_string(in.channels) + " channels of its input " +
-                                         "nor " + std::to_string(shape.channels) + " of its result");
+                                         "nor " + std::to_string(shape.channels) +
+                                         " of its result");
   if (shape.fan_in > in.channels / shape.groups)
     throw config::KeyError("fan_in", "a filter sees at most the " +
                                          std::to_string(in.channels / shape.groups) +

@@ -31,8 +31,7 @@ class Dense final : public LayerOperator {
     if (to_inputs)
       kernels.push_back(
           product(pass, "matrix dgrad", pass.rows(in_), in_.channels, shape_.channels));
-    Kernel weight =
-        product(pass, "matrix wgrad", shape_.channels, in_.channels, pass.rows(in_));
+    Kernel weight = product(pass, "matrix wgrad", shape_.channels, in_.channels, pass.rows(in_));
     weight.written = Bytes(real(in_.channels) * real(shape_.channels) * kWeightGradientBytes);
     kernels.push_back(std::move(weight));
     if (shape_.bias)

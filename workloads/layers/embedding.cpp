@@ -15,9 +15,7 @@ class Lookup final : public LayerOperator {
   Lookup(std::int64_t vocabulary, std::int64_t positions, Extent out)
       : vocabulary_(vocabulary), positions_(positions), out_(out) {}
 
-  std::int64_t parameters() const override {
-    return (vocabulary_ + positions_) * out_.channels;
-  }
+  std::int64_t parameters() const override { return (vocabulary_ + positions_) * out_.channels; }
   std::vector<Kernel> forward(const PassContext& pass) const override {
     const double tables = positions_ > 0 ? 2 : 1;
     return {stream(pass, "embedding", KernelClass::kEmbedding, out_, {tables, 1, tables - 1})};

@@ -10,8 +10,7 @@ struct InputLayer final : ListedLayer {
   InputLayer() { kind = "input"; }
 
   bool takes_earlier() const override { return false; }
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>&,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>&, int) const override {
     return graph.input(extent);
   }
 

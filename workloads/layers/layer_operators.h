@@ -117,20 +117,19 @@ struct EnumNames<NormMethod> {
 
 template <>
 struct EnumNames<PoolMethod> {
-  static constexpr std::pair<PoolMethod, const char*> values[] = {
-      {PoolMethod::kMaximum, "maximum"},
-      {PoolMethod::kAverage, "average"},
-      {PoolMethod::kGlobal, "global"},
-      {PoolMethod::kFirst, "first"}};
+  static constexpr std::pair<PoolMethod, const char*> values[] = {{PoolMethod::kMaximum, "maximum"},
+                                                                  {PoolMethod::kAverage, "average"},
+                                                                  {PoolMethod::kGlobal, "global"},
+                                                                  {PoolMethod::kFirst, "first"}};
 };
 
 template <>
 struct EnumNames<ActivationFunction> {
   static constexpr std::pair<ActivationFunction, const char*> values[] = {
-      {ActivationFunction::kNone, "none"},       {ActivationFunction::kRelu, "relu"},
-      {ActivationFunction::kRelu6, "relu6"},     {ActivationFunction::kGelu, "gelu"},
-      {ActivationFunction::kSilu, "silu"},       {ActivationFunction::kSigmoid, "sigmoid"},
-      {ActivationFunction::kTanh, "tanh"},       {ActivationFunction::kSoftmax, "softmax"}};
+      {ActivationFunction::kNone, "none"},   {ActivationFunction::kRelu, "relu"},
+      {ActivationFunction::kRelu6, "relu6"}, {ActivationFunction::kGelu, "gelu"},
+      {ActivationFunction::kSilu, "silu"},   {ActivationFunction::kSigmoid, "sigmoid"},
+      {ActivationFunction::kTanh, "tanh"},   {ActivationFunction::kSoftmax, "softmax"}};
 };
 
 }  // namespace orrery::config

@@ -51,9 +51,9 @@ class LayerProgramBuilder {
 
   void train() {
     const Extent& result = graph_.tensors()[graph_.nodes().back().output];
-    block_.kernel(stream(config_.pass, "loss", KernelClass::kSoftmax, result,
-                         {1, 1, vector_cost::kSoftmax}),
-                  Category::kCompute);
+    block_.kernel(
+        stream(config_.pass, "loss", KernelClass::kSoftmax, result, {1, 1, vector_cost::kSoftmax}),
+        Category::kCompute);
     const FoldedGraph folded = fold(graph_, config_.pass);
     const std::vector<bool> needed = needed_gradients();
     for (std::size_t i = graph_.nodes().size(); i-- > 0;) backward(i, folded, needed);

@@ -74,11 +74,13 @@ struct NormLayer final : ListedLayer {
 const config::Schema<NormLayer>& NormLayer::schema() {
   using L = NormLayer;
   static const config::Schema<L> schema =
-      listed_layer_schema<L>("norm", "a normalisation; a second input is a condition that its scale "
-                                     "and shift are made of (DiT)")
-          .optional("method", &L::method,
-                    "over what: batch (a channel of all samples), layer and rms (a position), group "
-                    "(channels of a sample), local (neighbouring channels, as in AlexNet)")
+      listed_layer_schema<L>("norm",
+                             "a normalisation; a second input is a condition that its scale "
+                             "and shift are made of (DiT)")
+          .optional(
+              "method", &L::method,
+              "over what: batch (a channel of all samples), layer and rms (a position), group "
+              "(channels of a sample), local (neighbouring channels, as in AlexNet)")
           .optional("weights", &L::weights, "a scale and a shift of each channel")
           .optional("activation", &L::activation, "the function behind it");
   return schema;

@@ -25,8 +25,8 @@ class Pool final : public LayerOperator {
   std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
     if (!to_inputs) return {};
     const double kept = keeps_inputs() ? 1 : 0;
-    return {stream(pass, "pool backward", KernelClass::kElementwise, in_,
-                   {kept + 1 / ratio(), 1, 1})};
+    return {
+        stream(pass, "pool backward", KernelClass::kElementwise, in_, {kept + 1 / ratio(), 1, 1})};
   }
 
  private:

@@ -42,8 +42,9 @@ struct ResidualBlockLayer final : ListedLayer {
   static const config::Schema<ResidualBlockLayer>& schema() {
     using L = ResidualBlockLayer;
     static const config::Schema<L> schema =
-        listed_layer_schema<L>("residual_block", "a block of a diffusion U-Net; a second input is "
-                                                 "the embedding of the time")
+        listed_layer_schema<L>("residual_block",
+                               "a block of a diffusion U-Net; a second input is "
+                               "the embedding of the time")
             .required("channels", &L::channels, "channels of its result",
                       config::between(1, kMostChannels));
     return schema;

@@ -85,8 +85,8 @@ std::size_t add_tensors(LayerGraphBuilder& graph, const std::string& name, std::
                         std::size_t second) {
   const Extent one = graph.extent(first), other = graph.extent(second);
   if (one != other && other != Extent{one.channels, 1, 1})
-    throw config::KeyError("from", "inputs of " + to_string(one) + " and " + to_string(other) +
-                                       " do not add up");
+    throw config::KeyError(
+        "from", "inputs of " + to_string(one) + " and " + to_string(other) + " do not add up");
   return graph.add(name, {first, second}, one, std::make_shared<Sum>(one, other));
 }
 

@@ -57,8 +57,9 @@ struct TransformerLayer final : ListedLayer {
     using L = TransformerLayer;
     using config::between;
     static const config::Schema<L> schema =
-        listed_layer_schema<L>("transformer", "attention and MLP, each with a norm and a sum; a "
-                                              "second input is a condition (DiT)")
+        listed_layer_schema<L>("transformer",
+                               "attention and MLP, each with a norm and a sum; a "
+                               "second input is a condition (DiT)")
             .required("heads", &L::heads, "attention heads", between(1, kMostChannels))
             .optional("intermediate", &L::intermediate, "width of the MLP; 0: four times the width",
                       between(0, kMostChannels))

@@ -21,8 +21,8 @@ inline const DeclaredMetric kPowerState{
     {"power_state", "",
      "burst (after a few replays, as tables are measured) or steady (repeated without end)",
      "operator, training, inference, layers"}};
-inline const DeclaredMetric kEnergy{
-    {"energy_j", "J", "energy of all accelerators used", "operator, training, inference, serving, layers"}};
+inline const DeclaredMetric kEnergy{{"energy_j", "J", "energy of all accelerators used",
+                                     "operator, training, inference, serving, layers"}};
 inline const DeclaredMetric kAveragePower{{"average_power_w", "W",
                                            "energy of all accelerators used over the time",
                                            "operator, training, inference, serving, layers"}};

@@ -127,19 +127,18 @@ ordered_json explain_path(const Program& program, const std::vector<PathStep>& p
 }
 
 ordered_json explain_memory(const MemoryUse& use, const StepExperiment& e) {
-  return {{"weights", use.weights.base()},         {"gradients", use.gradients.base()},
-          {"optimizer", use.optimizer.base()},     {"activations", use.activations.base()},
-          {"working", use.working.base()},         {"kv_cache", use.kv_cache.base()},
-          {"logits", use.logits.base()},           {"total", use.total().base()},
-          {"usable", e.usable_memory().base()},    {"fits", use.total() <= e.usable_memory()}};
+  return {{"weights", use.weights.base()},      {"gradients", use.gradients.base()},
+          {"optimizer", use.optimizer.base()},  {"activations", use.activations.base()},
+          {"working", use.working.base()},      {"kv_cache", use.kv_cache.base()},
+          {"logits", use.logits.base()},        {"total", use.total().base()},
+          {"usable", e.usable_memory().base()}, {"fits", use.total() <= e.usable_memory()}};
 }
 
 void explain_program(const StepExperiment& e, const Program& program, const KnownReplay& replay,
                      ordered_json& explanation) {
   const MachineNetwork network(e.machine(), e.faults);
-  PricedProgram priced =
-      price(program, e.system.accelerator, *e.machine().kernels({e.fidelity, {}, e.measured}),
-            network.start());
+  PricedProgram priced = price(program, e.system.accelerator,
+                               *e.machine().kernels({e.fidelity, {}, e.measured}), network.start());
   if (replay.ended()) priced.costs.kernels = replay.outcome().kernels;
   const Role& role = replay.ended()
                          ? program.roles.at(static_cast<std::size_t>(replay.result().last_role))

@@ -36,8 +36,8 @@ const config::Schema<LayersExperiment>& LayersExperiment::schema() {
 
 namespace {
 
-const DeclaredMetric kSamplesPerS{{"samples_per_s", "1/s", "samples of the step over its time",
-                                   "layers", Follows::kRate}};
+const DeclaredMetric kSamplesPerS{
+    {"samples_per_s", "1/s", "samples of the step over its time", "layers", Follows::kRate}};
 const DeclaredMetric kSamplesPerSPerAccelerator{
     {"samples_per_s_per_accelerator", "1/s",
      "samples of the step over its time and the accelerator packages", "layers", Follows::kRate}};
@@ -69,8 +69,7 @@ LayerGraph LayersExperiment::build() const {
   try {
     return model.build();
   } catch (const config::KeyError& error) {
-    throw config::KeyError("layer_model." + error.paths().front(), error.message(),
-                           error.advice());
+    throw config::KeyError("layer_model." + error.paths().front(), error.message(), error.advice());
   }
 }
 
@@ -121,8 +120,7 @@ bool LayersExperiment::check_flash(const LayerGraph& graph, RunRecord& record) c
   if (needs <= flash) return true;
   record.status = RunStatus::kInfeasible;
   record.reason += std::string(record.reason.empty() ? "does not fit: " : "; ") + "weights are " +
-                   format_si(needs.base(), "B") + ", the flash has " +
-                   format_si(flash.base(), "B");
+                   format_si(needs.base(), "B") + ", the flash has " + format_si(flash.base(), "B");
   return false;
 }
 
@@ -137,8 +135,7 @@ void LayersExperiment::run(const SimulateOptions& options, RunRecord& record) co
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
   const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
   report_step(*this, whole, outcome, record);
-  const double rate =
-      static_cast<double>(batch) * dp / to_seconds(outcome.replay.end).base();
+  const double rate = static_cast<double>(batch) * dp / to_seconds(outcome.replay.end).base();
   add_metric(record, kSamplesPerS, rate);
   add_metric(record, kSamplesPerSPerAccelerator, rate / accelerators());
   report_trust({machine(), *kernels, whole.program, outcome, seed}, record);

@@ -64,8 +64,9 @@ const DeclaredMetric kMemoryLogitsBytes{
 const DeclaredMetric kBreakdownStage{
     {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
      "training, inference, layers"}};
-const DeclaredMetric kBreakdownCompute{
-    {"breakdown.compute_s", "s", "kernels, on the rank that ends last", "training, inference, layers"}};
+const DeclaredMetric kBreakdownCompute{{"breakdown.compute_s", "s",
+                                        "kernels, on the rank that ends last",
+                                        "training, inference, layers"}};
 const DeclaredMetric kBreakdownContention{{"breakdown.contention_s", "s",
                                            "time that transfers beside kernels slow them down by",
                                            "training, inference, layers"}};
@@ -192,8 +193,7 @@ bool check_memory(const StepExperiment& experiment, const std::vector<MemoryUse>
                   format_si(usable.base(), "B") + " usable memory, " +
                   format_si((worst.total() - usable).base(), "B") + " too much" +
                   largest_part(worst);
-  if (const std::string hint = experiment.plan_hint(); !hint.empty())
-    record.reason += "; " + hint;
+  if (const std::string hint = experiment.plan_hint(); !hint.empty()) record.reason += "; " + hint;
   if (worst.optimizer.base() > 0)
     record.reason += "; " + states_against_machine(experiment, stages);
   record.reason += experiment.fitting_text();
@@ -268,7 +268,8 @@ void report_cost(const StepExperiment& experiment, double tokens_per_s, RunRecor
   constexpr double kMillion = 1e6;
   const double an_hour = *price * experiment.accelerators();
   add_metric(record, kUsdPerHour, an_hour);
-  if (tokens_per_s > 0) add_metric(record, kTokenPrice, an_hour / kSecondsAnHour / tokens_per_s * kMillion);
+  if (tokens_per_s > 0)
+    add_metric(record, kTokenPrice, an_hour / kSecondsAnHour / tokens_per_s * kMillion);
   add_label(record, kPrices, list->text());
 }
 
@@ -296,8 +297,7 @@ void report_step(const StepExperiment& experiment, const ModelStep& step,
   report_ranks(experiment, {outcome.replay, outcome.steps}, record);
   add_metric(record, kEnergy, energy.total().base());
   add_metric(record, kAveragePower, energy.total().base() / seconds);
-  if (step.tokens > 0)
-    add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());
+  if (step.tokens > 0) add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());
   add_metric(record, kClock, outcome.power.clock.base());
   add_metric(record, kWindowPower, outcome.power.window.base());
   if (const auto power = experiment.machine().system_power(energy.total() / time, accelerators)) {

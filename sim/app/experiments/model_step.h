@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/app/experiments/link_use.h"
-#include "sim/app/experiments/step_experiment.h"
 #include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/step_experiment.h"
 #include "sim/app/pricing/pricing.h"
 #include "sim/app/pricing/step_power.h"
 #include "sim/replay/replay.h"

@@ -13,8 +13,9 @@
 namespace orrery {
 namespace {
 
-const DeclaredMetric kReplayedRanks{
-    {"replayed_ranks", "1", "ranks that were replayed, each on its own", "training, inference, layers"}};
+const DeclaredMetric kReplayedRanks{{"replayed_ranks", "1",
+                                     "ranks that were replayed, each on its own",
+                                     "training, inference, layers"}};
 const DeclaredMetric kReplayedOperators{{"replayed_operators", "1",
                                          "operators of all ranks of one step, each replayed",
                                          "training, inference, layers"}};

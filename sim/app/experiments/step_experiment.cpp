@@ -13,7 +13,8 @@ namespace orrery {
 
 const config::Schema<StepContention>& StepContention::schema() {
   static const auto schema =
-      config::Schema<StepContention>("contention", "what runs beside kernels and what it leaves to them")
+      config::Schema<StepContention>("contention",
+                                     "what runs beside kernels and what it leaves to them")
           .optional("transfers", &StepContention::transfers,
                     "whether transfers slow the kernels beside them");
   return schema;
@@ -32,8 +33,8 @@ bool StepExperiment::is_written(const config::Node& node, std::string_view key) 
 }
 
 void StepExperiment::complain(config::Diagnostics& diagnostics, const config::Node& node,
-                               const std::vector<std::string>& keys, std::string message,
-                               config::Advice advice) {
+                              const std::vector<std::string>& keys, std::string message,
+                              config::Advice advice) {
   const config::Place place = config::place_of(node, keys);
   diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
                     std::move(advice.notes));
@@ -49,7 +50,7 @@ void StepExperiment::check_step(const config::Node& node, config::Diagnostics& d
 }
 
 void StepExperiment::check_machine(const config::Node& node,
-                                    config::Diagnostics& diagnostics) const {
+                                   config::Diagnostics& diagnostics) const {
   check_faults(machine(), faults, node, diagnostics);
 }
 

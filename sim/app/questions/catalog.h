@@ -31,8 +31,8 @@ struct Catalog {
   /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
   std::function<CatalogEntry(const std::string& path)> model_file;
   std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
-  std::vector<CatalogEntry> layer_models, layers;                    ///< models that are lists; kinds of layers
-  std::vector<CatalogEntry> software;                                ///< software of training runs
+  std::vector<CatalogEntry> layer_models, layers;  ///< models that are lists; kinds of layers
+  std::vector<CatalogEntry> software;              ///< software of training runs
   std::vector<CatalogEntry> schedulers, routers, workloads, traces;  ///< parts of serving
   std::vector<KeySource> schemas;  ///< schemas that have the configuration keys
 };

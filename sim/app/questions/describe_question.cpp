@@ -20,7 +20,8 @@ struct DescribeQuestion {
   void take(Options& options) {
     options.optional_positionals(
         "KIND", words,
-        "a kind (accelerators, systems, models, topologies, collectives, operators, schedulers, "
+        "a kind (accelerators, systems, models, layer_models, layers, topologies, collectives, "
+        "operators, schedulers, "
         "routers, workloads, traces, schedules, kernels, calibrations, metrics, keys), then names");
     options.number("--nodes", nodes, "topology SYSTEM: copies of the system", 1, 1000000);
     options.flag("--dot", dot, "topology SYSTEM: physical links for Graphviz");

@@ -182,10 +182,10 @@ TEST(Describe, WithoutWordsListsTheKinds) {
     EXPECT_THAT(row(text({}), kind), ElementsAre(testing::SizeIs(testing::Ge(8U)))) << kind;
     kinds.push_back(kind);
   }
-  EXPECT_THAT(kinds,
-              ElementsAre("kind", "accelerators", "systems", "models", "topologies", "collectives",
-                          "operators", "schedulers", "routers", "workloads", "traces", "schedules",
-                          "software", "kernels", "calibrations", "metrics", "keys"));
+  EXPECT_THAT(kinds, ElementsAre("kind", "accelerators", "systems", "models", "layer_models",
+                                 "layers", "topologies", "collectives", "operators", "schedulers",
+                                 "routers", "workloads", "traces", "schedules", "software",
+                                 "kernels", "calibrations", "metrics", "keys"));
 }
 
 TEST(Describe, EveryKindHasAListWithOneLineEach) {

@@ -6,21 +6,30 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery {
 namespace {
 
-using test::error_of;
 using test::load;
 using testing::HasSubstr;
 
-const char* const kModels[] = {"alexnet",  "ddpm_cifar10", "digits_1989", "dit_xl_2",
-                               "gpt2",     "mobilenet_v2", "resnet_50",   "vit_b_16"};
+const char* const kModels[] = {"alexnet", "ddpm_cifar10", "digits_1989", "dit_xl_2",
+                               "gpt2",    "mobilenet_v2", "resnet_50",   "vit_b_16"};
 
 RunRecord run(const std::string& keys) {
   return simulate(load("{experiment: layers, " + keys + "}"));
+}
+/// What is said of the plan of such a text.
+std::string plan_error_of(const std::string& text) {
+  try {
+    check_plan(load(text));
+  } catch (const config::ConfigError& error) {
+    return error.what();
+  }
+  return {};
 }
 double metric(const RunRecord& record, const char* name) { return record.find(name)->value; }
 
@@ -37,7 +46,8 @@ TEST(Layers, EveryModelTrainsAndInfersOnAGpu) {
 TEST(Layers, VisionRunsOnAPhone) {
   for (const char* precision : {"fp16", "int8"}) {
     const RunRecord record = run(std::string("system: iphone_11, layer_model: mobilenet_v2, "
-                                             "precision: ") + precision);
+                                             "precision: ") +
+                                 precision);
     EXPECT_EQ(record.status, RunStatus::kOk);
     // 53 kernels of 50 us at least; a phone takes milliseconds.
     EXPECT_GT(metric(record, "step_time_s"), 52 * 50e-6);
@@ -47,8 +57,7 @@ TEST(Layers, VisionRunsOnAPhone) {
 
 // 9,760 weights lie in flash; activations are 768 + 256 bytes at most.
 TEST(Layers, TheDigitNetworkFitsAMicrocontroller) {
-  const RunRecord record =
-      run("system: stm32f746, layer_model: digits_1989, precision: int8");
+  const RunRecord record = run("system: stm32f746, layer_model: digits_1989, precision: int8");
   EXPECT_EQ(record.status, RunStatus::kOk);
   EXPECT_EQ(metric(record, "peak_memory_bytes"), 768 + 256);
   EXPECT_EQ(metric(record, "memory.flash_bytes"), 9760);
@@ -57,11 +66,10 @@ TEST(Layers, TheDigitNetworkFitsAMicrocontroller) {
 }
 
 TEST(Layers, WhatDoesNotFitAMicrocontrollerSaysSo) {
-  const RunRecord record =
-      run("system: stm32f746, layer_model: mobilenet_v2, precision: int8");
+  const RunRecord record = run("system: stm32f746, layer_model: mobilenet_v2, precision: int8");
   EXPECT_EQ(record.status, RunStatus::kInfeasible);
   EXPECT_THAT(record.reason, HasSubstr("a rank needs 1.71 MB of 295 kB usable memory"));
-  EXPECT_THAT(record.reason, HasSubstr("weights are 3.5 MB, the flash has 1.05 MB"));
+  EXPECT_THAT(record.reason, HasSubstr("weights are 3.50 MB, the flash has 1.05 MB"));
 }
 
 // Replicas hide most of the reduction beside the backward pass.
@@ -81,19 +89,19 @@ TEST(Layers, FoldedInferenceIsFaster) {
 }
 
 TEST(Layers, AFormatThatTheDeviceLacksIsRefusedWithThoseItHas) {
-  EXPECT_THAT(error_of("experiment: layers\nsystem: stm32f746\nlayer_model: digits_1989\n"
-                       "precision: fp32\n"),
+  EXPECT_THAT(plan_error_of("experiment: layers\nsystem: stm32f746\nlayer_model: digits_1989\n"
+                            "precision: fp8\n"),
               HasSubstr("int8"));
-  EXPECT_THAT(error_of("experiment: layers\nsystem: dgx_a100\nlayer_model: digits_1989\n"
-                       "phase: training\nprecision: int8\n"),
+  EXPECT_THAT(plan_error_of("experiment: layers\nsystem: dgx_a100\nlayer_model: digits_1989\n"
+                            "phase: training\nprecision: int8\n"),
               HasSubstr("not trained in int8"));
 }
 
 TEST(Layers, AListThatDoesNotGoTogetherIsRefusedAtItsLine) {
-  EXPECT_THAT(error_of("experiment: layers\nsystem: dgx_a100\nlayer_model:\n"
-                       "  input: {channels: 4, rows: 8, columns: 8}\n"
-                       "  layers:\n"
-                       "    - {kind: convolution, channels: 8, groups: 3}\n"),
+  EXPECT_THAT(plan_error_of("experiment: layers\nsystem: dgx_a100\nlayer_model:\n"
+                            "  input: {channels: 4, rows: 8, columns: 8}\n"
+                            "  layers:\n"
+                            "    - {kind: convolution, channels: 8, groups: 3}\n"),
               HasSubstr("test.yaml:6:"));
 }
 

@@ -151,9 +151,9 @@ TEST(LayerModels, TrainingHasThreeTimesTheFlopsLessTheFirstGradient) {
   config.pass = training(8);
   const double forward = matrix_flops(forward_kernels(graph, config.pass)).base();
   const std::vector<Kernel> first = graph.nodes().front().op->forward(config.pass);
-  EXPECT_DOUBLE_EQ(matrix_flops(layer_program(graph, config).kernels).base() +
-                       matrix_flops(first).base(),
-                   3 * forward);
+  EXPECT_DOUBLE_EQ(
+      matrix_flops(layer_program(graph, config).kernels).base() + matrix_flops(first).base(),
+      3 * forward);
 }
 
 TEST(LayerModels, ReplicasAddUpEveryGradientOnce) {
