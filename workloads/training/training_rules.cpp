@@ -171,7 +171,28 @@ void require_precision(const TrainingConfig& c) {
           {{}, {"activation_precision: bf16, or precision: fp8"}});
 }
 
+/// What Megatron-Core asks for the same (transformer/transformer_config.py, core 0.14).
+void require_batch_overlap(const LlmConfig& model, const TrainingConfig& c) {
+  const ExpertSoftware& software = c.software->experts;
+  if (!software.batch_overlap.value) return;
+  const std::string path = "software.experts.batch_overlap";
+  require(model.has_moe() && c.parallel.ep > 1, Paths{path, "parallel.ep"},
+          "passes run side by side to hide exchanges of tokens: needs experts on several ranks "
+          "(ep > 1)",
+          {"false", {}});
+  require(software.dispatcher.value != TokenDispatcher::kAllGather,
+          Paths{path, "software.experts.dispatcher"},
+          "Megatron-Core has no overlap over batches for its allgather dispatcher",
+          {{}, {"software.experts.dispatcher: alltoall"}});
+  require(schedule_of(c).can_pair(pipeline_shape(c)),
+          Paths{path, "schedule", "parallel.pp", "parallel.vpp"},
+          "forward passes run beside backward passes of another micro-batch where schedule is "
+          "1f1b with pp = 1, or interleaved",
+          {{}, {"parallel.vpp: 2"}});
+}
+
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
+  require_batch_overlap(model, c);
   const bool routed = c.expert_routing || c.expert_capacity > 0;
   require(model.has_moe() || !routed, c.expert_routing ? "expert_routing" : "expert_capacity",
           "model '" + model.name + "' has no experts");
