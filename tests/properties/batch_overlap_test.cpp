@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward passes of a micro-batch beside backward passes of another (software.experts.batch_overlap):
-// what hides exchanges of tokens hides no more than there is, and changes nothing else.
+// Forward passes of a micro-batch beside backward passes of another
+// (software.experts.batch_overlap): what hides exchanges of tokens hides no more than there is, and
+// changes nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +90,7 @@ TEST(BatchOverlap, IsNeverSlowerThanWithoutNorFasterThanWhatItOverlaps) {
     for (const std::int64_t micro_batches : {4, 8, 16}) {
       const Program off = program_of(parallel, micro_batches, false);
       const Program on = program_of(parallel, micro_batches, true);
-      for (const Picoseconds exchange : {kKernel / 2, 4 * kKernel, 10 * kKernel, 40 * kKernel}) {
+      for (const Picoseconds exchange : {Picoseconds{0}, kKernel / 2, 4 * kKernel, 10 * kKernel, 40 * kKernel}) {
         const ReplayResult before = step_of(off, kKernel, exchange);
         const ReplayResult after = step_of(on, kKernel, exchange);
         EXPECT_LE(after.end, before.end) << parallel.pp << " stages, " << micro_batches;
@@ -133,9 +134,12 @@ TEST(BatchOverlap, IsTheOrderOfMegatronsCombinedPasses) {
       program.blocks[static_cast<std::size_t>(block - program.block_names.begin())];
   // Forward in layer 1 beside backward in layer 6.
   std::vector<std::string> order;
-  const std::set<std::string> told = {
-      "layer 1 qkv",          "layer 6 expert down dgrad", "layer 6 expert down wgrad",
-      "layer 6 expert up wgrad", "layer 1 expert up",      "layer 6 qkv dgrad"};
+  const std::set<std::string> told = {"layer 1 qkv",
+                                      "layer 6 expert down dgrad",
+                                      "layer 6 expert down wgrad",
+                                      "layer 6 expert up wgrad",
+                                      "layer 1 expert up",
+                                      "layer 6 qkv dgrad"};
   for (OperatorId id = 0; id < graph.size(); ++id)
     if (told.contains(graph[id].name)) order.push_back(graph[id].name);
   EXPECT_THAT(order, testing::ElementsAre("layer 1 qkv", "layer 6 expert down dgrad",

@@ -30,8 +30,9 @@ const config::Schema<ExpertSoftware>& ExpertSoftware::schema() {
                     "shared experts run beside the dispatch, or before it")
           .optional("batch_overlap", &E::batch_overlap,
                     "forward passes of a micro-batch run beside backward passes of another, so "
-                    "that exchanges of the one run beside kernels of the other: schedules 1f1b "
-                    "with pp 1, interleaved (1F1B all-to-all overlap of Megatron-Core)")
+                    "that exchanges of the one run beside kernels of the other, where there are "
+                    "any (ep > 1): schedules 1f1b with pp 1, interleaved (1F1B all-to-all overlap "
+                    "of Megatron-Core)")
           .optional("router_kernels", &E::router_kernels,
                     "kernels of a forward pass behind the product of the router, which score, "
                     "choose and count; half as many backwards",

@@ -84,9 +84,9 @@ inline constexpr const char* kAutoSchedule = "auto";
 std::string resolved_schedule(const std::string& name, int chunks);
 
 /// Forwards and backwards in turn between `warm_up` forwards and as many last backwards, with
-/// micro-batches that go through the chunks in groups of `group`. Where the shape pairs passes, each
-/// of the forwards in turn runs beside the backward that follows it; one more forward warms up, so
-/// that neither needs what the other makes.
+/// micro-batches that go through the chunks in groups of `group`. Where the shape pairs passes,
+/// each of the forwards in turn runs beside the backward that follows it; one more forward warms
+/// up, so that neither needs what the other makes.
 std::vector<Pass> alternating_passes(const PipelineShape& shape, std::int64_t group,
                                      std::int64_t warm_up);
 

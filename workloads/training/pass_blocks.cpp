@@ -136,7 +136,7 @@ BlockId PassBlocks::side_by_side(int stage, const Pass& first, const Pass& secon
     // DeepSeek's DualPipe sends when both passes are done, Megatron-Core when each is.
     block.move_to(lanes.at(i).cursor);
     const auto other = lanes.at(1 - i).cursor;
-    if (other && !config_.software->experts.batch_overlap.value) block.need(*other);
+    if (other && !pipeline_shape(config_).pairs) block.need(*other);
     send(block, {stage, passes.at(i)->chunk}, passes.at(i)->kind);
   }
   return block.finish(block_name({stage, first.chunk}, first.kind) + " beside " +

@@ -172,14 +172,10 @@ void require_precision(const TrainingConfig& c) {
 }
 
 /// What Megatron-Core asks for the same (transformer/transformer_config.py, core 0.14).
-void require_batch_overlap(const LlmConfig& model, const TrainingConfig& c) {
+void require_batch_overlap(const TrainingConfig& c) {
   const ExpertSoftware& software = c.software->experts;
-  if (!software.batch_overlap.value) return;
+  if (!pipeline_shape(c).pairs) return;
   const std::string path = "software.experts.batch_overlap";
-  require(model.has_moe() && c.parallel.ep > 1, Paths{path, "parallel.ep"},
-          "passes run side by side to hide exchanges of tokens: needs experts on several ranks "
-          "(ep > 1)",
-          {"false", {}});
   require(software.dispatcher.value != TokenDispatcher::kAllGather,
           Paths{path, "software.experts.dispatcher"},
           "Megatron-Core has no overlap over batches for its allgather dispatcher",
@@ -192,7 +188,7 @@ void require_batch_overlap(const LlmConfig& model, const TrainingConfig& c) {
 }
 
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
-  require_batch_overlap(model, c);
+  require_batch_overlap(c);
   const bool routed = c.expert_routing || c.expert_capacity > 0;
   require(model.has_moe() || !routed, c.expert_routing ? "expert_routing" : "expert_capacity",
           "model '" + model.name + "' has no experts");
