@@ -201,6 +201,9 @@ std::vector<Probe> software_probes() {
       {{"software"}, experts_of("gpt_oss_20b", "filling_apart: true, biases_apart: true")},
       {{"software", "expert_capacity"},
        experts_of("deepseek_v2_lite", "dispatcher: alltoall, stash: true")},
+      {{"software.experts.batch_overlap"},
+       "{experiment: training, system: dgx_h100, model: deepseek_v2_lite, parallel: {dp: 8, ep: "
+       "8}, batch: {global: 16, sequence: 256}}"},
       {{"expert_routing"},
        "{experiment: training, system: dgx_h100, model: deepseek_v2_lite, parallel: {dp: 8, ep: "
        "8}, "

@@ -137,6 +137,7 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& part) {
   core.window = task.layer.window;
   core.causal = task.layer.kind != LayerKind::kEncoder && !w.to_encoder;
   core.biased = task.model.relative_positions > 0 && !w.to_encoder;
+  core.sinks = w.phase == Phase::kTraining && task.model.attention.sinks;
   core.skips_masked =
       w.phase == Phase::kTraining && w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
   core.qk_dim = shape.qk_dim;
@@ -150,6 +151,7 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& part) {
 Kernel attention_forward(const std::string& name, const AttentionCore& core,
                          const LayerWork& work) {
   Kernel kernel = flash_attention(name, core);
+  add_sinks(kernel, core);
   if (work.phase == Phase::kTraining)
     kernel.rate = work.software->attention_forward.value * dropout_rate(work);
   return kernel;
@@ -165,6 +167,7 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core,
   kernel.read = size.query + size.keys + size.values + 2 * size.output + bias_bytes(core);
   kernel.written = size.query + size.keys + size.values + bias_bytes(core);
   kernel.rate = work.software->attention_backward.value * dropout_rate(work);
+  add_sinks(kernel, core);
   return kernel;
 }
 

@@ -97,6 +97,18 @@ Bytes bias_bytes(const AttentionCore& core) {
   return Bytes(core_size(core).pairs / real(core.sequences) * activation_bytes(core.precision));
 }
 
+void add_sinks(Kernel& kernel, const AttentionCore& core) {
+  if (!core.sinks) return;
+  const double rows = all_heads(core) * real(core.query);
+  const Bytes logits(real(core.heads) * sizeof(float));
+  kernel.exponentials += Flops(rows);
+  kernel.vector_flops += Flops(rows * vector_cost::kSoftmax);
+  kernel.read += logits;
+  if (!kernel.attention.backward) return;
+  kernel.read += Bytes(rows * 2 * sizeof(float));
+  kernel.written += logits;
+}
+
 double softmax_share(const AttentionCore& core) {
   if (!core.skips_masked || !core.causal) return 1;
   return causal_pairs(core.query, core.context, 0) / (real(core.query) * real(core.context));

@@ -25,8 +25,10 @@ struct AttentionCore {
   /// Prompts of several kinds, of which `query` and `context` are PromptSum::alike(); empty: all
   /// are alike.
   std::vector<Prompts> prompts;
-  std::int64_t window = 0;             ///< 0: all keys
-  bool biased = false;                 ///< learned biases of heads are added to scores
+  std::int64_t window = 0;  ///< 0: all keys
+  bool biased = false;      ///< learned biases of heads are added to scores
+  /// A learned logit of each head stands beside its scores and has no value (gpt-oss).
+  bool sinks = false;
   bool causal = true;                  ///< false: every query sees every key
   std::int64_t qk_dim = 0, v_dim = 0;  ///< columns of queries and keys, and of values, per head
   /// Absorbed latent attention: keys are one latent for all heads, values its first `v_dim`
@@ -44,6 +46,11 @@ void queries_as_heads(AttentionCore& core);
 /// Biases of the scores of all heads, which sequences share: what a kernel reads of them, and what
 /// its backward pass writes.
 Bytes bias_bytes(const AttentionCore& core);
+
+/// What attention sinks add to a kernel: an exponential in each row and the logits of its heads;
+/// backwards, for the sums that are gradients of the logits, fp32 statistics of each row again (the
+/// softmax's, and the product of output and its gradient).
+void add_sinks(Kernel& kernel, const AttentionCore& core);
 
 /// The mean, rounded; at least 1.
 std::int64_t mean_length(const std::vector<std::int64_t>& lengths);

@@ -28,6 +28,11 @@ const config::Schema<ExpertSoftware>& ExpertSoftware::schema() {
                     "order, beside it, or with the other products")
           .optional("shared_experts", &E::shared_experts,
                     "shared experts run beside the dispatch, or before it")
+          .optional("batch_overlap", &E::batch_overlap,
+                    "forward passes of a micro-batch run beside backward passes of another, so "
+                    "that exchanges of the one run beside kernels of the other, where there are "
+                    "any (ep > 1): schedules 1f1b with pp 1, interleaved (1F1B all-to-all overlap "
+                    "of Megatron-Core)")
           .optional("router_kernels", &E::router_kernels,
                     "kernels of a forward pass behind the product of the router, which score, "
                     "choose and count; half as many backwards",
@@ -53,7 +58,8 @@ const config::Schema<ExpertSoftware>& ExpertSoftware::schema() {
                     "standard deviation of the logarithm of step time over that of the graph that "
                     "models with experts have beside software.unmodelled",
                     between(0, 1))
-          .alias("moe_token_dispatcher_type", "dispatcher");
+          .alias("moe_token_dispatcher_type", "dispatcher")
+          .alias("overlap_moe_expert_parallel_comm", "batch_overlap");
   return schema;
 }
 

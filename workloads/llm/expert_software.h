@@ -74,6 +74,10 @@ struct ExpertSoftware {
   Fact<SharedExperts> shared_experts{
       SharedExperts::kBesideDispatch,
       "recalled: Megatron-Core transformer/moe/shared_experts.py with shared_expert_overlap"};
+  /// Forward passes run beside the backward passes that follow them in the order of the schedule,
+  /// so that what one exchanges runs beside kernels of the other.
+  Fact<bool> batch_overlap{
+      false, "Megatron-Core 0.14 model_parallel_config.py: overlap_moe_expert_parallel_comm False"};
   Fact<std::int64_t> router_kernels{
       1, "estimate: one kernel chooses experts, as serving engines have it"};
   Fact<std::int64_t> preprocess_kernels{

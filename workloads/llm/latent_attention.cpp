@@ -3,6 +3,9 @@
 // latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
 // up-projections are split by heads.
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/context_parallel.h"
@@ -31,6 +34,26 @@ Linear down_of(const LayerTask& task) {
           task.work.precision, task.weights(task.layer.attention)};
 }
 
+/// Whether a matrix of queries and one of keys and values make their latents, each with its norm.
+bool projects_apart(const LayerTask& task) {
+  const bool training = task.work.phase == Phase::kTraining;
+  return training && task.work.software->latent_projections.value == Fusion::kApart;
+}
+
+/// Matrices that read the hidden state for latents: of queries, where these have some, and of keys
+/// and values, or both in one.
+std::vector<Linear> downs_of(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const Linear joined = down_of(task);
+  if (!projects_apart(task) || a.q_lora_rank == 0) return {joined};
+  Linear query = joined, key_value = joined;
+  query.name = "query latent down";
+  query.out = a.q_lora_rank;
+  key_value.name = "key-value latent down";
+  key_value.out = a.kv_lora_rank + a.qk_rope_head_dim;
+  return {query, key_value};
+}
+
 Linear query_of(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   const CoreShape shape = core_shape(task);
@@ -56,11 +79,13 @@ void down_forward(StepList& steps, const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
-  const Linear down = down_of(task);
-  steps.then(gemm(down.name, down.precision, {w.row_tokens(), down.out, down.in}, down.weights));
+  const std::vector<Linear> downs = downs_of(task);
+  for (const Linear& down : downs) local_forward(steps, w, down, w.row_tokens());
   makes(steps, task, {kept::attention_input});
-  steps.then(stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
-                    a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm}));
+  Kernel norm = stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
+                       a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm});
+  norm.launches = static_cast<std::int64_t>(downs.size());
+  steps.then(std::move(norm));
   makes(steps, task, {kept::latent_norm_input, kept::latents});
 }
 
@@ -79,6 +104,84 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
                             element_bytes(w.kv_precision));
   }
   return kernel;
+}
+
+// How training puts queries, keys and values together (Megatron-LM 003b4ce,
+// core/transformer/multi_latent_attention.py: qkv_up_proj_and_rope_apply).
+
+/// A kernel over all tokens.
+/// @param read, written elements of a token
+Kernel copy_of(const LayerTask& task, const std::string& name, double read, double written,
+               double rotated) {
+  const double bytes = activation_bytes(task.work.precision);
+  return stream(name, KernelClass::kElementwise, task.work.tokens(), 1,
+                {read * bytes, written * bytes, rotated * vector_cost::kRotary});
+}
+
+/// Columns of all heads of a rank.
+struct HeadColumns {
+  double rotated = 0, kept = 0, values = 0, shared = 0;
+  double queries() const { return rotated + kept; }
+};
+
+HeadColumns columns_of(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const double heads = real(core_shape(task).query_heads);
+  return {heads * real(a.qk_rope_head_dim), heads * real(a.qk_nope_head_dim),
+          heads * real(a.v_head_dim), real(a.qk_rope_head_dim)};
+}
+
+/// Two kernels: queries are rotated where they stand; keys and values are written apart, the
+/// rotated key to every head (core/fusions/fused_mla_yarn_rope_apply.py). Backwards the same bytes
+/// go the other way.
+void rotate_fused(StepList& steps, const LayerTask& task, const std::string& suffix) {
+  const HeadColumns c = columns_of(task);
+  const double joined = c.kept + c.values + c.shared, apart = c.queries() + c.values;
+  const bool forward = suffix.empty();
+  steps.then(copy_of(task, "rotary" + suffix, c.rotated, c.rotated, c.rotated));
+  steps.then(copy_of(task, "key-value rotary" + suffix, forward ? joined : apart,
+                     forward ? apart : joined, c.shared));
+}
+
+// Elementwise kernels of apply_rotary_pos_emb (core/models/common/embeddings/rope_utils.py): every
+// second column in front of the others (cat), times cosines, the halves turned round (neg, cat),
+// times sines, the sum, and cat with what is not rotated, of which there is none: 7.5 readings and
+// 6.5 writings of what is rotated. Cosines and sines of positions are made by three kernels each.
+constexpr double kRotaryReads = 7.5, kRotaryWrites = 6.5;
+constexpr std::int64_t kRotaryKernels = 7, kAngleKernels = 6;
+
+/// Their gradients are as many passes: an estimate.
+Kernel rotary_passes(const LayerTask& task, const std::string& name, double columns,
+                     std::int64_t kernels) {
+  Kernel kernel = copy_of(task, name, kRotaryReads * columns, kRotaryWrites * columns, columns);
+  kernel.launches = kernels;
+  return kernel;
+}
+
+/// Rotations by themselves, and copies of what products gave into tensors of queries, keys and
+/// values, or of their gradients back.
+void rotate_apart(StepList& steps, const LayerTask& task, bool forward) {
+  const HeadColumns c = columns_of(task);
+  const std::string suffix = forward ? "" : " backward";
+  const double joined = c.kept + c.values;
+  if (!forward) steps.then(copy_of(task, "rotary key sum", c.rotated, c.shared, 0));
+  const std::int64_t kernels = kRotaryKernels + (forward ? kAngleKernels : 0);
+  steps.then(rotary_passes(task, "rotary" + suffix, c.rotated, kernels));
+  steps.then(rotary_passes(task, "key rotary" + suffix, c.shared, kernels));
+  steps.then(copy_of(task, "query copy" + suffix, c.queries(), c.queries(), 0));
+  Kernel copies =
+      forward ? copy_of(task, "key-value copy", joined + c.shared, c.queries() + c.values, 0)
+              : copy_of(task, "key-value copy backward", joined, joined, 0);
+  if (forward) copies.launches = 2;
+  steps.then(std::move(copies));
+}
+
+void rotate_trained(StepList& steps, const LayerTask& task, bool forward) {
+  if (task.work.software->latent_rotary.value == Fusion::kApart) {
+    rotate_apart(steps, task, forward);
+  } else {
+    rotate_fused(steps, task, forward ? "" : " backward");
+  }
 }
 
 /// Decode never expands the cache: queries are brought into the latent space (the key up-projection
@@ -149,7 +252,11 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   const std::int64_t keys = w.cp == 1 ? all.keys : gathered_keys(part, w);
   steps.then(gemm(up.name, up.precision, {keys, up.out, up.in}, up.weights));
   const AttentionPart own = own_part(part, w);
-  steps.then(assemble(task, w.cp == 1 ? all.tokens : own.sequences * own.query));
+  if (w.phase == Phase::kTraining) {
+    rotate_trained(steps, task, true);
+  } else {
+    steps.then(assemble(task, w.cp == 1 ? all.tokens : own.sequences * own.query));
+  }
   attention_core_forward(steps, task, own);
 }
 
@@ -202,6 +309,7 @@ PartParameters LatentAttention::parameters(const LlmConfig& model, int tp) const
 void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   down_forward(steps, task);
+  cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
   column_forward(steps, w, {query_of(task)}, latent_width(task));
   for (const AttentionPart& part : w.attention_kernels()) latent_core_forward(steps, task, part);
   makes(steps, task, {kept::output_projection_input});
@@ -217,27 +325,38 @@ void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
   if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
   if (w.recomputes(RecomputeModule::kMlaUpProj)) {
-    column_forward(steps, w, {query_of(task)}, latent_width(task));
     const Linear up = key_value_of(task);
+    cast(steps, w, up, Cast::kNormed, w.row_tokens());
+    column_forward(steps, w, {query_of(task)}, latent_width(task));
     steps.then(gemm(up.name, up.precision, {w.tokens(), up.out, up.in}));
-    steps.then(assemble(task, w.tokens()));
+    rotate_trained(steps, task, true);
     makes(steps, task.again(), {kept::queries_keys_values});
   }
   attention_core_backward(steps, task);
-  Kernel rotary = assemble(task, w.tokens());
-  rotary.name = "rotary backward";
-  steps.then(rotary);
+  rotate_trained(steps, task, false);
   column_backward(steps, w, {query_of(task), key_value_of(task)}, latent_width(task));
   frees(steps, task, {kept::latents});
-  steps.then(stream("latent norm backward", KernelClass::kNormalization, w.row_tokens(),
-                    a.q_lora_rank + a.kv_lora_rank,
-                    {2 * bytes, bytes, vector_cost::kNormBackward}));
+  const std::vector<Linear> downs = downs_of(task);
+  Kernel norm =
+      stream("latent norm backward", KernelClass::kNormalization, w.row_tokens(),
+             a.q_lora_rank + a.kv_lora_rank, {2 * bytes, bytes, vector_cost::kNormBackward});
+  norm.launches = static_cast<std::int64_t>(downs.size());
+  steps.then(std::move(norm));
   frees(steps, task, {kept::latent_norm_input});
   if (w.recomputes(RecomputeModule::kLayernorm)) {
     steps.then(norm_forward("attention norm", task, w.row_tokens()));
     makes(steps, task.again(), {kept::attention_input});
   }
-  local_backward(steps, w, down_of(task), w.row_tokens());
+  const auto pass = [&](const char* name, std::int64_t width, StreamCost cost) {
+    steps.then(stream(name, KernelClass::kElementwise, w.row_tokens(), width, cost));
+  };
+  // The gradients of a split, of the latents of keys and values and of the rotary key.
+  if (projects_apart(task))
+    pass("latent gradient copy", a.kv_lora_rank + a.qk_rope_head_dim, {bytes, bytes, 0});
+  for (const Linear& down : downs) local_backward(steps, w, down, w.row_tokens());
+  // Queries and keys have the hidden state as input.
+  if (projects_apart(task))
+    pass("latent input gradient add", task.model.hidden, {2 * bytes, bytes, 1});
   frees(steps, task, {kept::attention_input});
 }
 

@@ -27,11 +27,8 @@ void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear
 
 bool trains(const LayerWork& work) { return work.phase == Phase::kTraining; }
 
-/// What a cast of training works on: what a norm gives, another input, or a gradient of outputs.
-enum class Cast : std::uint8_t { kNormed, kInput, kGradient };
+}  // namespace
 
-/// The kernels that make narrow operands of values in 16 bits, with the transposed copy that one of
-/// the gradients needs.
 void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast what,
           std::int64_t rows) {
   if (!trains(work)) return;
@@ -50,6 +47,8 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   steps.then(
       stream(name + (made ? " transpose" : " cast"), KernelClass::kElementwise, rows, width, cost));
 }
+
+namespace {
 
 /// Bytes of an element that a gather of a product's operand moves.
 double gathered_bytes(const LayerWork& work, const Linear& linear) {
@@ -274,19 +273,32 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
   if (work.tp > 1 && !work.partial_output) steps.then(reduction);
 }
 
+namespace {
+
+/// Both gradients, of an output's gradient that is there as products read it.
+void products_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                       std::int64_t rows) {
+  const std::size_t gradient = steps.cursor();
+  steps.then(input_gradient(work, linear, rows));
+  adapter_backward(steps, work, linear, rows, gradient);
+  add_weight_gradient(steps, work, linear, rows, {gradient});
+}
+
+}  // namespace
+
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) {
   const std::int64_t rows = work.partial_output ? work.tokens() : work.row_tokens();
   sum_bias_gradient(steps, work, linear, rows, steps.cursor());
   if (!work.partial_output) cast(steps, work, linear, Cast::kGradient, rows);
   if (!work.sp || work.partial_output) {
-    local_backward(steps, work, linear, work.tokens());
+    products_backward(steps, work, linear, work.tokens());
     return;
   }
   const LayerCollective gather =
       operand_gather(linear.name + " gradient all-gather", work, linear, linear.out);
   if (!in_chunks(work)) {
     steps.then(gather);
-    local_backward(steps, work, linear, work.tokens());
+    products_backward(steps, work, linear, work.tokens());
     return;
   }
   const std::size_t gradient = steps.cursor();
@@ -295,12 +307,16 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
   add_weight_gradient(steps, work, linear, work.tokens(), {steps.cursor()});
 }
 
+void local_forward(StepList& steps, const LayerWork& work, const Linear& linear,
+                   std::int64_t rows) {
+  cast(steps, work, linear, Cast::kInput, rows);
+  steps.then(gemm(linear.name, linear.precision, shape_of(linear, rows), linear.weights));
+}
+
 void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
                     std::int64_t rows) {
-  const std::size_t gradient = steps.cursor();
-  steps.then(input_gradient(work, linear, rows));
-  adapter_backward(steps, work, linear, rows, gradient);
-  add_weight_gradient(steps, work, linear, rows, {gradient});
+  cast(steps, work, linear, Cast::kGradient, rows);
+  products_backward(steps, work, linear, rows);
 }
 
 }  // namespace orrery

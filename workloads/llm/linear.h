@@ -58,7 +58,17 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
 /// Under sequence parallelism the gradient of the output is gathered first; both gradients need it.
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear);
 
-/// A matrix that every rank holds whole and applies to its `rows`.
+/// What a cast of training works on: what a norm gives, another input, or a gradient of outputs.
+enum class Cast : std::uint8_t { kNormed, kInput, kGradient };
+
+/// The kernels that make narrow operands of values in 16 bits, with the transposed copy that one of
+/// the gradients needs; none where the software has others make them.
+void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast what,
+          std::int64_t rows);
+
+/// A matrix that every rank holds whole and applies to its `rows`, whose input no norm gives it
+/// alone.
+void local_forward(StepList& steps, const LayerWork& work, const Linear& linear, std::int64_t rows);
 void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
                     std::int64_t rows);
 

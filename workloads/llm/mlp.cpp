@@ -72,7 +72,8 @@ void mlp_backward(StepList& steps, const LayerTask& task) {
 
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
                           std::int64_t width) {
-  return activation(name, task.precision(task.layer.feed), rows, width, task.model.mlp.gated);
+  return activation(name, task.work.function_precision(task.precision(task.layer.feed)), rows,
+                    width, task.model.mlp.gated);
 }
 
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,

@@ -54,14 +54,17 @@ Linear router_of(const LayerTask& task) {
 /// added.
 std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t input) {
   const std::int64_t rows = routed_tokens(task);
-  const Linear up = shared_up(task), down = shared_down(task);
-  std::size_t last =
-      steps.aside(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights), {input});
+  const Linear down = shared_down(task);
+  const std::size_t main = steps.cursor();
+  steps.move_to(input);
+  local_forward(steps, task.work, shared_up(task), rows);
   makes(steps, task, {kept::shared_input});
-  last = steps.aside(activation_forward("shared expert activation", task, rows, down.in), {last});
+  steps.then(activation_forward("shared expert activation", task, rows, down.in));
   makes(steps, task, {kept::shared_function_input, kept::shared_down_input});
-  return steps.aside(gemm(down.name, down.precision, {rows, down.out, down.in}, down.weights),
-                     {last});
+  local_forward(steps, task.work, down, rows);
+  const std::size_t last = steps.cursor();
+  steps.move_to(main);
+  return last;
 }
 
 void shared_backward(StepList& steps, const LayerTask& task) {
@@ -133,8 +136,7 @@ Linear latent_up(const LayerTask& task) {
 
 void apply(StepList& steps, const LayerTask& task, const Linear& linear) {
   if (task.model.moe.latent == 0) return;
-  const std::int64_t rows = routed_tokens(task);
-  steps.then(gemm(linear.name, linear.precision, {rows, linear.out, linear.in}, linear.weights));
+  local_forward(steps, task.work, linear, routed_tokens(task));
 }
 
 void apply_backward(StepList& steps, const LayerTask& task, const Linear& linear) {

@@ -55,6 +55,13 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "gradients of a norm's input and weights from one reading, or from two")
       .optional("attention_layout", &S::attention_layout,
                 "apart: what attention gives is transposed, its gradients are joined by copies")
+      .optional("latent_projections", &S::latent_projections,
+                "latents of queries and of keys and values (MLA) come from one product and one "
+                "norm, or from one each, with casts of their own, and gradients of the input are "
+                "added up")
+      .optional("latent_rotary", &S::latent_rotary,
+                "queries, keys and values (MLA) are rotated and put together by two kernels, or "
+                "by elementwise ones and copies")
       .optional("causal_softmax", &S::causal_softmax,
                 "scores that the softmax of stored attention reads: all, or up to the diagonal")
       .optional("cross_entropy", &S::cross_entropy,

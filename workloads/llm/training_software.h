@@ -135,6 +135,14 @@ struct TrainingSoftware {
       "recalled: Transformer Engine normalization: one kernel, partial sums"};
   Fact<Fusion> attention_layout{
       Fusion::kFused, "recalled: Transformer Engine attention: parts of one tensor, any layout"};
+  Fact<Fusion> latent_projections{
+      Fusion::kApart,
+      "Megatron-LM 003b4ce core/transformer/multi_latent_attention.py: linear_q_down_proj and "
+      "linear_kv_down_proj, one with mla_down_proj_fusion, which is False"};
+  Fact<Fusion> latent_rotary{
+      Fusion::kApart,
+      "Megatron-LM 003b4ce core/transformer/multi_latent_attention.py: split, "
+      "apply_rotary_pos_emb, cat, contiguous, two kernels with apply_rope_fusion, which is False"};
   Fact<MaskedSoftmax> causal_softmax{
       MaskedSoftmax::kTriangle,
       "Megatron-LM 2387ce0 fused_kernels/scaled_upper_triang_masked_softmax.h: reads up to the "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/parallelism/program_builder.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -246,21 +247,39 @@ OperatorId BlockBuilder::append_beside(std::string_view prefix, const StepList& 
   return static_cast<OperatorId>(graph_.size() - 1);
 }
 
+namespace {
+
+bool is_exchange(const Step& step) {
+  return step.collective() != nullptr && step.collective()->scope == Scope::kExpert;
+}
+
+bool exchanges_tokens(const BlockBuilder::Lane& lane) {
+  const std::vector<Step>& steps = lane.steps.steps();
+  return std::any_of(steps.begin(), steps.end(), is_exchange);
+}
+
+}  // namespace
+
 void BlockBuilder::append_side_by_side(std::array<Lane, 2>& lanes) {
+  const bool exchanges = exchanges_tokens(lanes[0]) || exchanges_tokens(lanes[1]);
   std::array<std::vector<OperatorId>, 2> ids;  // operators of the steps that are there
   const auto done = [&](std::size_t i) {
     return ids.at(i).size() == lanes.at(i).steps.steps().size();
   };
+  // Gradients of weights that nothing waits for fill in behind the collective.
+  const auto fills = [&](std::size_t i) {
+    return !done(i) && lanes.at(i).steps.steps()[ids.at(i).size()].for_weights;
+  };
   while (!done(0) || !done(1)) {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
-      for (bool moved = false; !moved && !done(i);) {
+      for (bool moved = false; (!moved && !done(i)) || fills(i);) {
         const Lane& lane = lanes.at(i);
         const Step& step = lane.steps.steps()[ids.at(i).size()];
         const OperatorId id = add_step("", lane.steps, step);
         for (const std::size_t earlier : step.after) graph_.depends(id, ids.at(i)[earlier]);
         if (step.after.empty() && lane.cursor) graph_.depends(id, *lane.cursor);
         ids.at(i).push_back(id);
-        moved = step.collective() != nullptr;
+        moved = moved || (exchanges ? is_exchange(step) : step.collective() != nullptr);
       }
     }
   }

@@ -100,8 +100,9 @@ class BlockBuilder {
   OperatorId append_beside(std::string_view prefix, const StepList& steps);
   /// What is appended next waits for it.
   void await(OperatorId op) { ahead_.push_back(op); }
-  /// Steps of both lanes in turn, each up to its next collective, so that kernels of the one are
-  /// issued behind the collective of the other.
+  /// Steps of both lanes in turn, so that kernels of the one are issued behind the collective of
+  /// the other: each up to its next exchange of tokens, or where there is none to its next
+  /// collective, and gradients of weights right behind it.
   void append_side_by_side(std::array<Lane, 2>& lanes);
   /// What follows waits for that operator alone, or for nothing.
   void move_to(std::optional<OperatorId> cursor) { cursor_ = cursor; }

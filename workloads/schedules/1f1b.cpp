@@ -10,6 +10,9 @@ class OneForwardOneBackward final : public PipelineSchedule {
  public:
   ChunkLimits chunks() const override { return {1, 1}; }
 
+  /// Megatron-Core asks several chunks for it where there are several ranks.
+  bool can_pair(const PipelineShape& shape) const override { return shape.ranks == 1; }
+
   std::vector<Pass> passes(const PipelineShape& shape, int rank) const override {
     return alternating_passes(shape, 1, shape.ranks - 1 - rank);
   }

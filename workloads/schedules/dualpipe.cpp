@@ -22,6 +22,9 @@ class DualPipe final : public PipelineSchedule {
     return Placement::mirrored(shape.ranks);
   }
 
+  /// It pairs them anyway.
+  bool can_pair(const PipelineShape&) const override { return true; }
+
   std::vector<Pass> passes(const PipelineShape& shape, int rank) const override {
     const std::int64_t half = shape.micro_batches / 2;
     return dual_passes({.half = shape.ranks / 2,

@@ -19,6 +19,9 @@ class DualPipeV final : public PipelineSchedule {
     return Placement::folded(shape.ranks);
   }
 
+  /// It pairs them anyway.
+  bool can_pair(const PipelineShape&) const override { return true; }
+
   std::vector<Pass> passes(const PipelineShape& shape, int rank) const override {
     return dual_passes({.half = shape.ranks,
                         .from_end = rank,

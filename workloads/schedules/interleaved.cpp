@@ -14,6 +14,8 @@ class Interleaved final : public PipelineSchedule {
     return shape.ranks;
   }
 
+  bool can_pair(const PipelineShape&) const override { return true; }
+
   std::vector<Pass> passes(const PipelineShape& shape, int rank) const override {
     const std::int64_t warm_up =
         std::int64_t{2} * (shape.ranks - 1 - rank) + std::int64_t{shape.chunks - 1} * shape.ranks;

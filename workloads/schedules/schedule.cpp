@@ -60,12 +60,15 @@ std::vector<Pass> alternating_passes(const PipelineShape& shape, std::int64_t gr
                                      std::int64_t warm_up) {
   const ChunkOrder order(shape.chunks, group);
   const std::int64_t passes = shape.micro_batches * shape.chunks;
+  // Megatron-Core 0.14 pipeline_parallel/schedules.py: get_pp_rank_microbatches.
+  if (shape.pairs) ++warm_up;
   warm_up = std::min(warm_up, passes);
   std::vector<Pass> all;
   all.reserve(static_cast<std::size_t>(2 * passes));
   for (std::int64_t i = 0; i < warm_up; ++i) all.push_back(order.forward(i));
   for (std::int64_t i = warm_up; i < passes; ++i) {
     all.push_back(order.forward(i));
+    all.back().with_next = shape.pairs;
     all.push_back(order.backward(i - warm_up));
   }
   for (std::int64_t i = passes - warm_up; i < passes; ++i) all.push_back(order.backward(i));

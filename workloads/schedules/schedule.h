@@ -34,6 +34,8 @@ struct PipelineShape {
   int ranks = 1;   ///< pipeline ranks (`pp`)
   int chunks = 1;  ///< chunks of layers on each rank (`vpp`)
   std::int64_t micro_batches = 1;
+  /// Forward passes run beside the backward passes that follow them, where a schedule can.
+  bool pairs = false;
 };
 
 /// Fewest and most chunks per rank.
@@ -56,6 +58,8 @@ class PipelineSchedule {
   virtual std::int64_t micro_batch_multiple(const PipelineShape& shape) const;
   /// What it needs and a shape has not: "an even number of pipeline stages"; empty: nothing.
   virtual std::string fault(const PipelineShape& shape) const;
+  /// Whether its forward passes of a shape can run beside the backward passes that follow them.
+  virtual bool can_pair(const PipelineShape&) const { return false; }
   /// What can be wrong with passes that somebody wrote; others are right for every shape.
   /// @throws config::ConfigError with the place of what is wrong
   virtual void check(const PipelineShape&) const {}
@@ -80,7 +84,9 @@ inline constexpr const char* kAutoSchedule = "auto";
 std::string resolved_schedule(const std::string& name, int chunks);
 
 /// Forwards and backwards in turn between `warm_up` forwards and as many last backwards, with
-/// micro-batches that go through the chunks in groups of `group`.
+/// micro-batches that go through the chunks in groups of `group`. Where the shape pairs passes,
+/// each of the forwards in turn runs beside the backward that follows it; one more forward warms
+/// up, so that neither needs what the other makes.
 std::vector<Pass> alternating_passes(const PipelineShape& shape, std::int64_t group,
                                      std::int64_t warm_up);
 

@@ -120,7 +120,11 @@ BlockId PassBlocks::pass_block(ChunkPlace place, Pass::Kind kind) {
 BlockId PassBlocks::side_by_side(int stage, const Pass& first, const Pass& second) {
   BlockBuilder block(program_, stage);
   std::array<BlockBuilder::Lane, 2> lanes;
-  const std::array<const Pass*, 2> passes = {&first, &second};
+  // A backward pass begins: its exchanges of results run beside attention of the forward pass, and
+  // its attention beside the forward pass's (DeepSeek-V3, arXiv 2412.19437, figure 4; Megatron-Core
+  // 01cf4fb models/common/model_chunk_schedule_plan.py).
+  std::array<const Pass*, 2> passes = {&first, &second};
+  if (is_forward(first.kind)) std::swap(passes[0], passes[1]);
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const ChunkPlace place{stage, passes.at(i)->chunk};
     block.move_to(std::nullopt);
@@ -129,9 +133,10 @@ BlockId PassBlocks::side_by_side(int stage, const Pass& first, const Pass& secon
   }
   block.append_side_by_side(lanes);
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    // As in DeepSeek's, which sends when both passes are done.
+    // DeepSeek's DualPipe sends when both passes are done, Megatron-Core when each is.
     block.move_to(lanes.at(i).cursor);
-    if (const auto other = lanes.at(1 - i).cursor) block.need(*other);
+    const auto other = lanes.at(1 - i).cursor;
+    if (other && !pipeline_shape(config_).pairs) block.need(*other);
     send(block, {stage, passes.at(i)->chunk}, passes.at(i)->kind);
   }
   return block.finish(block_name({stage, first.chunk}, first.kind) + " beside " +

@@ -195,7 +195,8 @@ const PipelineSchedule& schedule_of(const TrainingConfig& config) {
 PipelineShape pipeline_shape(const TrainingConfig& config) {
   return {.ranks = config.parallel.pp,
           .chunks = config.parallel.vpp,
-          .micro_batches = config.micro_batches()};
+          .micro_batches = config.micro_batches(),
+          .pairs = config.software->experts.batch_overlap.value && config.parallel.ep > 1};
 }
 
 Placement placement_of(const TrainingConfig& config) {

@@ -171,7 +171,24 @@ void require_precision(const TrainingConfig& c) {
           {{}, {"activation_precision: bf16, or precision: fp8"}});
 }
 
+/// What Megatron-Core asks for the same (transformer/transformer_config.py, core 0.14).
+void require_batch_overlap(const TrainingConfig& c) {
+  const ExpertSoftware& software = c.software->experts;
+  if (!pipeline_shape(c).pairs) return;
+  const std::string path = "software.experts.batch_overlap";
+  require(software.dispatcher.value != TokenDispatcher::kAllGather,
+          Paths{path, "software.experts.dispatcher"},
+          "Megatron-Core has no overlap over batches for its allgather dispatcher",
+          {{}, {"software.experts.dispatcher: alltoall"}});
+  require(schedule_of(c).can_pair(pipeline_shape(c)),
+          Paths{path, "schedule", "parallel.pp", "parallel.vpp"},
+          "forward passes run beside backward passes of another micro-batch where schedule is "
+          "1f1b with pp = 1, or interleaved",
+          {{}, {"parallel.vpp: 2"}});
+}
+
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
+  require_batch_overlap(c);
   const bool routed = c.expert_routing || c.expert_capacity > 0;
   require(model.has_moe() || !routed, c.expert_routing ? "expert_routing" : "expert_capacity",
           "model '" + model.name + "' has no experts");

@@ -96,6 +96,26 @@ TEST(Interleaved, IsTheOrderOfMegatron) {
             "F0a F1a F0b B0b F1b B1b F2a B0a F3a B1a F2b B2b F3b B3b B2a B3a");
 }
 
+// One forward more warms up; then each forward runs beside the backward behind it, neither of which
+// needs the other.
+TEST(Pairs, AreForwardsBesideBackwardsOfOtherMicroBatches) {
+  const auto order = [](const char* name, const PipelineShape& shape, int rank) {
+    std::string line;
+    const std::vector<Pass> passes = passes_of(name, shape, rank);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      if (i > 0) line += passes[i - 1].with_next ? "+" : " ";
+      line += to_string(passes[i]);
+    }
+    return line;
+  };
+  const auto paired = [](int ranks, int chunks, std::int64_t micro_batches) {
+    return PipelineShape{ranks, chunks, micro_batches, true};
+  };
+  EXPECT_EQ(order("1f1b", paired(1, 1, 3), 0), "F0.0 F1.0+B0.0 F2.0+B1.0 B2.0");
+  EXPECT_EQ(order("interleaved", paired(2, 2, 4), 1),
+            "F0.0 F1.0 F0.1 F1.1+B0.1 F2.0+B1.1 F3.0+B0.0 F2.1+B1.0 F3.1+B2.1 B3.1 B2.0 B3.0");
+}
+
 /// The most passes whose gradients of weights are still to come.
 std::int64_t peak_in_flight(const std::vector<Pass>& passes) {
   std::int64_t now = 0, peak = 0;
@@ -177,6 +197,14 @@ TEST(Schedules, CompleteWithMessagesInOrder) {
     ++shapes;
   });
   EXPECT_GT(shapes, 80);
+  int paired = 0;
+  each_shape([&](const PipelineSchedule& schedule, PipelineShape shape) {
+    if (!schedule.can_pair(shape)) return;
+    shape.pairs = true;
+    EXPECT_EQ(fault_of(schedule, shape), "") << shape.ranks << " ranks, " << shape.micro_batches;
+    ++paired;
+  });
+  EXPECT_GT(paired, 30);
   for (const char* name : {"1f1b", "gpipe", "zb_h1", "zb_h2"})
     EXPECT_EQ(fault_of(*ScheduleRegistry::at("schedule", name), {4, 1, 3}), "") << name;
   EXPECT_EQ(fault_of(*ScheduleRegistry::at("schedule", "zb_v"), {4, 2, 3}), "");
