@@ -134,6 +134,26 @@ std::int64_t FieldReader::size_or(Names names, std::int64_t limit, std::int64_t 
   return integer(names, 1, limit, &fallback);
 }
 
+std::int64_t FieldReader::size_of_class(Names names, std::int64_t limit, std::int64_t fallback) {
+  std::string field;
+  const json* value = find(names, field);
+  if (value != nullptr) return checked(*value, field, 1, limit);
+  note_class_default(*names.begin(), std::to_string(fallback));
+  return fallback;
+}
+
+bool FieldReader::flag_of_class(const char* name, bool fallback) {
+  if (!has(name)) note_class_default(name, fallback ? "true" : "false");
+  return flag(name, fallback);
+}
+
+void FieldReader::note_class_default(const std::string& field, const std::string& value) {
+  if (!class_defaults_.empty()) class_defaults_ += ", ";
+  class_defaults_ += field;
+  class_defaults_ += ' ';
+  class_defaults_ += value;
+}
+
 std::int64_t FieldReader::count_or(Names names, std::int64_t limit, std::int64_t fallback) {
   return integer(names, 0, limit, &fallback);
 }

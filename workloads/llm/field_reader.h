@@ -46,6 +46,13 @@ class FieldReader {
   /// A positive integer of at most `limit`.
   std::int64_t size(Names names, std::int64_t limit);
   std::int64_t size_or(Names names, std::int64_t limit, std::int64_t fallback);
+  /// Like size_or and flag, where what stands for a field that is left out is a default of a class
+  /// of the transformers library; see class_defaults().
+  std::int64_t size_of_class(Names names, std::int64_t limit, std::int64_t fallback);
+  bool flag_of_class(const char* name, bool fallback);
+  void note_class_default(const std::string& field, const std::string& value);
+  /// Fields that were taken from a class, with their values: "head_dim 128, attention_bias false".
+  const std::string& class_defaults() const { return class_defaults_; }
   /// Like size_or, but 0 is allowed too.
   std::int64_t count_or(Names names, std::int64_t limit, std::int64_t fallback);
   bool flag(const char* name, bool fallback);
@@ -80,6 +87,7 @@ class FieldReader {
   const nlohmann::json* wrapper_;
   std::string model_type_;
   std::set<std::string, std::less<>> read_;
+  std::string class_defaults_;
 };
 
 }  // namespace orrery

@@ -317,11 +317,8 @@ StepList products_again(const LayerTask& task) {
   StepList steps;
   steps.then(norm_forward("attention norm", task, rows));
   column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
-  if (task.model.is_rotary()) {
-    const CoreShape shape = core_shape(task);
-    steps.then(rotate("rotary", w.precision, w.tokens(),
-                      (shape.query_heads + shape.kv_heads) * shape.qk_dim));
-  }
+  if (const std::int64_t width = rotated_width(task); width > 0)
+    steps.then(rotate("rotary", w.precision, w.tokens(), width));
   row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
   residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
   steps.then(norm_forward("mlp norm", task, rows));

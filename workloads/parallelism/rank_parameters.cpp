@@ -17,8 +17,8 @@ std::int64_t padded_vocabulary_rows(const LlmConfig& model, int tp) {
   return (model.vocabulary + tp - 1) / tp;
 }
 
-RankParameters mlp(const LlmConfig& model, int tp) {
-  const MlpConfig& m = model.mlp;
+RankParameters mlp(const LlmConfig& model, const LayerConfig& layer, int tp) {
+  const MlpConfig m = model.mlp_of(layer);
   const std::int64_t inputs = m.gated ? 2 : 1;
   RankParameters p;
   p.split = (inputs + 1) * model.hidden * (m.intermediate / tp);
@@ -56,14 +56,14 @@ RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
 RankParameters mixer(const LlmConfig& model, const LayerConfig& layer, int tp) {
   const Mixer* kind = mixer_of(model, layer);
   if (kind == nullptr) return {};
-  const PartParameters p = kind->parameters(model, tp);
+  const PartParameters p = kind->parameters(model, layer, tp);
   return {p.split + p.split_vectors, p.whole + p.whole_vectors, 0, p.sixteen_bit};
 }
 
 RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
                     const ParallelConfig& parallel) {
   if (!layer.feeds) return {};
-  return layer.moe ? moe(model, parallel) : mlp(model, parallel.tp);
+  return layer.moe ? moe(model, parallel) : mlp(model, layer, parallel.tp);
 }
 
 double bytes_of(StoredFormat stored, Precision precision) {
@@ -108,7 +108,8 @@ LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
   const bool crosses = layer.kind == LayerKind::kCross;
   if (crosses) halves.attention += mixer(model, layer, parallel.tp);
   if (layer.position_biases)
-    halves.attention.split += model.relative_positions * (model.attention.heads / parallel.tp);
+    halves.attention.split +=
+        model.relative_positions * (model.attention_of(layer).heads / parallel.tp);
   const std::int64_t norms = model.norms_of(layer);
   const std::int64_t behind = !layer.feeds                      ? 0
                               : layer.mixer == MixerKind::kNone ? norms
@@ -211,7 +212,7 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
         bytes += saved(layer.feed, moe(model, parallel).experts);
         bytes += saved(layer.shared, shared_experts(model));
       } else {
-        bytes += saved(layer.feed, mlp(model, parallel.tp).total());
+        bytes += saved(layer.feed, mlp(model, layer, parallel.tp).total());
       }
     }
   }

@@ -79,7 +79,7 @@ void add_layers(NamedValues& values, const LlmConfig& llm) {
   add("layers of attention", [](const LayerConfig& l) { return l.mixer == MixerKind::kAttention; });
   add("layers of experts", [](const LayerConfig& l) { return l.feeds && l.moe; });
   add("layers of MLP", [](const LayerConfig& l) { return l.feeds && !l.moe; });
-  const std::int64_t bytes = std::llround(mamba2().cache(llm, 1).state_bytes);
+  const std::int64_t bytes = std::llround(mamba2().cache(llm, {}, 1).state_bytes);
   values.add("state bytes per sequence and layer of Mamba", std::to_string(bytes), bytes);
 }
 

@@ -33,6 +33,12 @@ RegisterFamily::RegisterFamily(std::initializer_list<const char*> model_types,
   }
 }
 
+void warn_of_class_defaults(const FieldReader& reader, const char* class_name, LlmConfig& model) {
+  if (reader.class_defaults().empty()) return;
+  model.warnings.push_back(std::string("fields that the file leaves out are those of ") +
+                           class_name + ": " + reader.class_defaults());
+}
+
 void read_sizes(FieldReader& reader, LlmConfig& model) {
   model.hidden = reader.size({"hidden_size", "n_embd"}, llm_limits::kHidden);
   model.vocabulary = reader.size({"vocab_size"}, llm_limits::kVocabulary);

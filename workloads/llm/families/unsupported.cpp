@@ -31,7 +31,6 @@ const std::map<std::string, std::string>& reasons() {
       {"granitemoehybrid", kStateSpace},
       {"jamba", kStateSpace},
       {"kimi_linear", kLinear},
-      {"llama4_text", "chunked attention is not modelled"},
       {"mamba", kStateSpace},
       {"mamba2", kStateSpace},
       {"mimo_v2_flash", "layers whose heads of keys and values differ are not modelled"},
