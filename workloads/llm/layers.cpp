@@ -250,12 +250,17 @@ Precision unquantised(Precision precision) {
 Precision LayerTask::precision(StoredFormat stored) const {
   if (work.phase == Phase::kTraining) return work.precision;
   if (stored == StoredFormat::kSixteenBit) return unquantised(work.precision);
+  if (stored == StoredFormat::kWideFourBit) return unquantised(work.precision);
+  if (stored == StoredFormat::kEightFloat)
+    return element_bytes(work.precision) < 1 ? Precision::kFp8 : work.precision;
   const bool scaled = stored == StoredFormat::kMxFourBit && work.mx_products;
   return scaled && element_bytes(work.precision) >= 2 ? Precision::kFp8 : work.precision;
 }
 
 WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.phase == Phase::kTraining) return {.sparse = work.sparse_weights};
+  if (stored == StoredFormat::kWideFourBit)
+    return {.bits = 4, .sparse = false, .marlin = work.marlin};
   // Only operands of 16 bits and more are what narrow weights are widened to.
   if (element_bytes(work.precision) < 2) return {};
   if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit)

@@ -84,6 +84,7 @@ struct MoeConfig {
   bool expert_bias = false;  ///< gpt-oss: biases in the expert matrices
   bool clamped = false;      ///< gpt-oss: inputs of the experts' function are limited
   bool shared_gate = false;  ///< qwen2-moe: a gate of width 1 on the shared expert
+  std::int64_t norms = 0;    ///< Gemma 4: norms of the model's width beside experts, weights alone
 };
 
 /// How a checkpoint stores the matrices of a part of a layer.
@@ -92,7 +93,9 @@ enum class StoredFormat : std::uint8_t {
   kSixteenBit,  ///< left out where the others are quantised
   kFourBit,     ///< 4-bit weights that products widen
   kMxFourBit,  ///< mxfp4 weights: tensor cores with block scales multiply fp8 by them, others widen
-  kEightBit    ///< 8-bit weights that products widen
+  kEightBit,   ///< 8-bit weights that products widen
+  kEightFloat,   ///< fp8 operands, where products of other parts have narrower ones
+  kWideFourBit,  ///< 4-bit weights that products widen beside others with operands of 8 bits
 };
 
 /// What mixes the tokens of a sequence in a layer.
@@ -147,6 +150,7 @@ struct LlmConfig {
   /// 2204.02311; MegaScale, arXiv 2402.15627): training knows it, with one norm a layer.
   bool parallel_block = false;
   bool final_norm = true;
+  bool head_bias = false;  ///< a bias for each entry of the vocabulary (GPT-J, Phi)
   AttentionConfig attention;
   std::vector<AttentionConfig> variants;  ///< attention of layers where it is another
   MambaConfig mamba;
@@ -157,6 +161,7 @@ struct LlmConfig {
   std::int64_t mtp_layers = 0;
   std::optional<LayerConfig> module;  ///< layer of such a module; none: like the last
   std::vector<std::string> warnings;  ///< what was assumed or left out, for the user to read
+  std::string asks_precision;  ///< a warning that holds where nobody says a precision; empty: none
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   bool has_moe() const { return moe.experts > 0; }

@@ -50,6 +50,7 @@ Elements moe(const LlmConfig& model, std::int64_t experts) {
   e += experts * mlp(model.expert_columns(), m.intermediate, model.mlp.gated, m.expert_bias);
   e += mlp(model.hidden, m.shared_intermediate, model.mlp.gated, false);
   if (m.shared_gate) e.matrices += model.hidden;
+  e.vectors += m.norms * model.hidden;
   return e;
 }
 
@@ -84,7 +85,8 @@ ParameterCount count_parameters(const LlmConfig& model) {
 
   ParameterCount count;
   count.embedding = (model.vocabulary + model.positions) * model.hidden;
-  count.head = model.tied_embeddings ? 0 : model.vocabulary * model.hidden;
+  count.head = (model.tied_embeddings ? 0 : model.vocabulary * model.hidden) +
+               (model.head_bias ? model.vocabulary : 0);
   count.attention_per_layer = mixer(model, {}).total();
   count.mamba_per_layer = mixer(model, {.mixer = MixerKind::kMamba2}).total();
   count.mlp_per_dense_layer = dense({}).total();

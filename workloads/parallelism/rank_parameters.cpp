@@ -48,8 +48,9 @@ RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
   const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
   RankParameters p;
   p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * columns * width + biases);
-  p.whole = router + shared_experts(model);
-  p.sixteen_bit = router;
+  const std::int64_t norms = m.norms * model.hidden;
+  p.whole = router + shared_experts(model) + norms;
+  p.sixteen_bit = router + norms;
   return p;
 }
 
@@ -77,6 +78,10 @@ double bytes_of(StoredFormat stored, Precision precision) {
       return element < 2 ? element : 0.5;
     case StoredFormat::kEightBit:
       return element < 2 ? element : 1;
+    case StoredFormat::kEightFloat:
+      return std::max(1.0, element);
+    case StoredFormat::kWideFourBit:
+      return 0.5;
     case StoredFormat::kPrecision:
       break;
   }
@@ -139,6 +144,7 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
   if (!model.tied_embeddings || !same_stage_as_embedding) {
     p.split = padded_vocabulary_rows(model, tp) * model.hidden;
   }
+  if (model.head_bias) p.split += padded_vocabulary_rows(model, tp);
   p.whole = model.final_norm ? norm_size(model) : 0;
   p.sixteen_bit = p.total();
   return p;

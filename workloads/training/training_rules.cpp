@@ -141,6 +141,15 @@ void require_attention(const LlmConfig& model, const TrainingConfig& c) {
   }
 }
 
+/// Blocks of which inference alone is modelled.
+void require_blocks(const LlmConfig& model) {
+  require(model.moe.norms == 0, "model",
+          "unsupported: training of norms beside experts, which model '" + model.name + "' has");
+  require(!model.parallel_block || model.norms_per_layer == 1, "model",
+          "unsupported: training of parallel blocks with a norm for each half, which model '" +
+              model.name + "' has");
+}
+
 /// What is not modelled of an encoder and decoder.
 void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
   require(model.has_encoder() || c.encoder_sequence == 0, "batch.encoder_sequence",
@@ -211,6 +220,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_divisible(model, config.parallel);
   require_batch(model, config);
   require_attention(model, config);
+  require_blocks(model);
   require_schedule(config);
   require_layers_only(model, config);
   require_modules(config);

@@ -118,7 +118,7 @@ void ModelExperiment::check_machine(const config::Node& node,
 
 std::vector<InputFile> ModelExperiment::input_files() const {
   std::vector<InputFile> files;
-  if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
+  add_model_files(model, files);
   if (const std::string list = price_file(prices); !list.empty())
     files.push_back(file_read_now("prices", list));
   add_kernel_files(machine(), measured, files);

@@ -33,12 +33,6 @@ RegisterFamily::RegisterFamily(std::initializer_list<const char*> model_types,
   }
 }
 
-void warn_of_class_defaults(const FieldReader& reader, const char* class_name, LlmConfig& model) {
-  if (reader.class_defaults().empty()) return;
-  model.warnings.push_back(std::string("fields that the file leaves out are those of ") +
-                           class_name + ": " + reader.class_defaults());
-}
-
 void read_sizes(FieldReader& reader, LlmConfig& model) {
   model.hidden = reader.size({"hidden_size", "n_embd"}, llm_limits::kHidden);
   model.vocabulary = reader.size({"vocab_size"}, llm_limits::kVocabulary);
@@ -49,7 +43,7 @@ void read_sizes(FieldReader& reader, LlmConfig& model) {
 void read_grouped_attention(FieldReader& reader, LlmConfig& model) {
   AttentionConfig& a = model.attention;
   a.heads = reader.size({"num_attention_heads", "n_head"}, llm_limits::kHeads);
-  a.kv_heads = reader.size_or({"num_key_value_heads"}, llm_limits::kHeads, a.heads);
+  a.kv_heads = reader.size_or({"num_key_value_heads", "n_head_kv"}, llm_limits::kHeads, a.heads);
   if (a.heads % a.kv_heads != 0) {
     reader.invalid("num_key_value_heads", std::to_string(a.kv_heads) + " does not divide " +
                                               std::to_string(a.heads) + " attention heads");

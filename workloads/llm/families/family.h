@@ -22,9 +22,6 @@ class RegisterFamily {
   RegisterFamily(std::initializer_list<const char*> model_types, FamilyBuilder builder);
 };
 
-/// Warns of the fields that a file left out and that a class of the transformers library gave.
-void warn_of_class_defaults(const FieldReader& reader, const char* class_name, LlmConfig& model);
-
 /// @throws UnsupportedModel with the reason where the `model_type` is known not to be modelled.
 void refuse_unmodelled_family(const FieldReader& reader);
 

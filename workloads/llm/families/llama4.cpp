@@ -74,7 +74,7 @@ void build_llama4(FieldReader& reader, LlmConfig& model) {
   build_llama(reader, model);
   read_chunks(reader, model);
   read_llama4_experts(reader, model);
-  warn_of_class_defaults(reader, "Llama4TextConfig", model);
+  reader.defaults_are_of("Llama4TextConfig");
 }
 
 const RegisterFamily kLlama4({"llama4_text"}, build_llama4);
