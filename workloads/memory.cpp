@@ -178,7 +178,7 @@ double inference_working(const LayerTask& task) {
     const double width = real(task.model.moe.intermediate) / w.etp;
     widest = std::max(widest, rows * (real(task.model.expert_columns()) + columns * width));
   } else {
-    const double width = real(task.model.mlp.intermediate) / w.tp;
+    const double width = real(task.mlp().intermediate) / w.tp;
     widest = std::max(widest, real(w.tokens()) * (hidden + columns * width));
   }
   return (widest + real(w.tokens()) * hidden) * bytes;  // the residual stream stays
@@ -200,7 +200,7 @@ double cache_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   const Mixer* mixer = mixer_of(task.model, task.layer);
   if (mixer == nullptr) return 0;
-  const std::int64_t window = task.layer.window;
+  const std::int64_t window = task.layer.most_kept();
   const auto kept = [window](std::int64_t context) {
     return window > 0 ? std::min(window, context) : context;
   };
@@ -210,7 +210,7 @@ double cache_bytes(const LayerTask& task) {
     if (part.contexts.empty()) tokens += part.sequences * kept(part.context);
     for (const std::int64_t context : part.contexts) tokens += kept(context);
   }
-  const SequenceCache cache = mixer->cache(task.model, w.tp);
+  const SequenceCache cache = mixer->cache(task.model, task.layer, w.tp);
   return real(tokens * cache.token_elements) * element_bytes(w.kv_precision) / (w.cp * w.dcp) +
          real(sequences) * cache.state_bytes;
 }

@@ -222,6 +222,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.scales_sums = config.scales_sums;
   work.fused = config.fused;
   work.lora = lora_work(config.lora, config.adapters);
+  work.mean_lengths = config.mean_lengths;
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
   if (work.cp > 1) share_tokens(work);

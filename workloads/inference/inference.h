@@ -44,6 +44,7 @@ struct InferenceConfig {
   /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of
   /// the other, where runs_two_batches().
   bool two_batch_overlap = false;
+  bool mean_lengths = false;                  ///< see LayerWork
   Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   std::optional<LoraConfig> lora;             ///< slots for adapters beside the model

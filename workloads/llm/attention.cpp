@@ -11,15 +11,21 @@
 namespace orrery {
 namespace {
 
-Linear qkv_of(const LayerTask& task) {
+/// Columns of queries, keys and values together; values that are keys have none.
+std::int64_t qkv_columns(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
+  const std::int64_t values = task.attention().values_of_keys ? 0 : shape.v_dim;
+  return shape.query_heads * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values);
+}
+
+Linear qkv_of(const LayerTask& task) {
   return {"qkv",
           task.model.hidden,
-          (shape.query_heads + 2 * shape.kv_heads) * shape.qk_dim,
+          qkv_columns(task),
           task.work.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kQkvProj, 3},
-          task.model.attention.qkv_bias ? Bias::kAdded : Bias::kNone};
+          task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
 }
 
 Linear output_of(const LayerTask& task) {
@@ -30,39 +36,69 @@ Linear output_of(const LayerTask& task) {
           task.work.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kOProj, 1},
-          task.model.attention.output_bias ? Bias::kPassedOn : Bias::kNone};
+          task.attention().output_bias ? Bias::kPassedOn : Bias::kNone};
 }
 
-/// Columns of queries and keys: what rotary positions and head norms work on.
-std::int64_t rotated_width(const LayerTask& task) {
+/// The gate of heads: a column for each, of which the sigmoid scales the outputs of its head.
+Linear gate_of(const LayerTask& task) {
+  return {"attention gate", task.model.hidden, core_shape(task).query_heads, task.work.precision,
+          task.weights(task.layer.attention)};
+}
+
+void gate_heads(StepList& steps, const LayerTask& task) {
+  if (!task.attention().head_gate) return;
+  const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  return (shape.query_heads + shape.kv_heads) * shape.qk_dim;
+  const double bytes = activation_bytes(w.precision);
+  const Linear gate = gate_of(task);
+  steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
+  Kernel scaled = stream("attention gating", KernelClass::kElementwise, w.tokens(),
+                         shape.query_heads * shape.v_dim, {bytes, bytes, 1});
+  scaled.read += Bytes(real(w.tokens() * shape.query_heads) * bytes);
+  steps.then(scaled);
 }
 
 void rotary_backward(StepList& steps, const LayerTask& task) {
-  if (!task.model.is_rotary()) return;
+  if (rotated_width(task) == 0) return;
   steps.then(
       rotate("rotary backward", task.work.precision, task.work.tokens(), rotated_width(task)));
 }
 
 }  // namespace
 
+std::int64_t normed_heads_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  const AttentionConfig& a = task.attention();
+  const std::int64_t normed = a.qk_norm ? (shape.query_heads + shape.kv_heads) * shape.qk_dim : 0;
+  return normed + (a.value_norm ? shape.kv_heads * shape.v_dim : 0);
+}
+
+std::int64_t rotated_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  if (!task.model.is_rotary()) return 0;
+  return (shape.query_heads + shape.kv_heads) * task.attention().rotary_dim.value_or(shape.qk_dim);
+}
+
 // Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
 void rotary_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.precision);
-  const bool rotary = task.model.is_rotary();
+  const std::int64_t width = rotated_width(task);
   const bool caches = w.phase != Phase::kTraining;
-  if (!rotary && !caches) return;
-  Kernel kernel = rotary ? rotate("rotary", w.precision, w.tokens(), rotated_width(task))
-                         : stream("cache write", KernelClass::kElementwise, w.tokens(),
-                                  rotated_width(task), {0, 0, 0});
+  if (width == 0 && !caches) return;
+  Kernel kernel = width > 0
+                      ? rotate("rotary", w.precision, w.tokens(), width)
+                      : stream("cache write", KernelClass::kElementwise, w.tokens(),
+                               (shape.query_heads + shape.kv_heads) * shape.qk_dim, {0, 0, 0});
   if (caches) {
-    const auto values = static_cast<double>(w.tokens() * shape.kv_heads * shape.v_dim);
-    // Without rotation the keys have to be read as well.
-    kernel.read += Bytes(values * bytes * (rotary ? 1 : 2));
-    kernel.written += Bytes(2 * values * element_bytes(w.kv_precision) / w.dcp);
+    const std::int64_t heads = shape.query_heads + shape.kv_heads;
+    const double keys = real(w.tokens() * shape.kv_heads * shape.qk_dim);
+    const double values = real(w.tokens() * shape.kv_heads * shape.v_dim);
+    // What of the keys is not rotated has to be read as well.
+    const double rotated = real(w.tokens() * shape.kv_heads * (width / heads));
+    kernel.read += Bytes((values + keys - rotated) * bytes);
+    kernel.written += Bytes((keys + values) * element_bytes(w.kv_precision) / w.dcp);
   }
   steps.then(kernel);
 }
@@ -76,19 +112,19 @@ namespace {
 class GroupedAttention final : public Mixer {
  public:
   std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, int tp) const override;
-  SequenceCache cache(const LlmConfig& model, int tp) const override {
-    const AttentionConfig& a = model.attention;
-    return {2 * local_kv_heads(a, tp) * a.head_dim, 0};
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
+    const AttentionConfig& a = model.attention_of(layer);
+    return {local_kv_heads(a, tp) * (a.head_dim + a.value_dim()), 0};
   }
-  double multiply_adds(const LlmConfig& model, double keys) const override {
-    return real(2 * model.attention.heads * model.attention.head_dim) * keys;
+  double multiply_adds(const LlmConfig& model, const LayerConfig& layer,
+                       double keys) const override {
+    const AttentionConfig& a = model.attention_of(layer);
+    return real(a.heads * (a.head_dim + a.value_dim())) * keys;
   }
-  std::int64_t widest(const LayerTask& task) const override {
-    const CoreShape c = core_shape(task);
-    return (c.query_heads + 2 * c.kv_heads) * c.qk_dim;
-  }
-  void require_split(const LlmConfig& model, int tp) const override;
+  std::int64_t widest(const LayerTask& task) const override { return qkv_columns(task); }
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
@@ -97,23 +133,29 @@ class GroupedAttention final : public Mixer {
   }
 };
 
-PartParameters GroupedAttention::parameters(const LlmConfig& model, int tp) const {
-  const AttentionConfig& a = model.attention;
-  const std::int64_t query = a.heads / tp * a.head_dim;
+PartParameters GroupedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
+                                            int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads / tp;
+  const std::int64_t query = heads * a.head_dim;
   const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
+  const std::int64_t value = a.values_of_keys ? 0 : local_kv_heads(a, tp) * a.value_dim();
   PartParameters p;
-  p.split = model.hidden * (query + 2 * key) + query * model.hidden;
-  if (a.qkv_bias) p.split_vectors += query + 2 * key;
+  p.split = model.hidden * (query + key + value + heads * a.value_dim());
+  if (a.head_gate) p.split += model.hidden * heads;
+  if (a.qkv_bias) p.split_vectors += query + key + value;
   if (a.sinks) p.split_vectors += a.heads / tp;
   if (a.output_bias) p.whole_vectors += model.hidden;
-  if (a.qk_norm && a.qk_norm_all_heads) p.split_vectors += query + key;
-  if (a.qk_norm && !a.qk_norm_all_heads) p.whole_vectors += 2 * a.head_dim;
+  const bool scaled = a.qk_norm && a.norm_scales;
+  if (scaled && a.qk_norm_all_heads) p.split_vectors += query + key;
+  if (scaled && !a.qk_norm_all_heads) p.whole_vectors += 2 * a.head_dim;
   return p;
 }
 
-void GroupedAttention::require_split(const LlmConfig& model, int tp) const {
-  require_divides(model.attention.heads, tp, "tp", "attention heads");
-  const std::int64_t kv_heads = model.attention.kv_heads;
+void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& layer,
+                                     int tp) const {
+  require_divides(model.attention_of(layer).heads, tp, "tp", "attention heads");
+  const std::int64_t kv_heads = model.attention_of(layer).kv_heads;
   require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
           std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
               " ways",
@@ -125,13 +167,14 @@ void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
   const double bytes = activation_bytes(w.precision);
   column_forward(steps, w, {qkv_of(task)}, task.model.hidden);
   makes(steps, task, {kept::attention_input});
-  if (task.model.attention.qk_norm) {
-    steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(),
-                      rotated_width(task), {bytes, bytes, vector_cost::kRmsNorm}));
+  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
+    steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(), normed,
+                      {bytes, bytes, vector_cost::kRmsNorm}));
     makes(steps, task, {kept::unnormed_heads});
   }
   rotary_forward(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) context_core_forward(steps, task, part);
+  gate_heads(steps, task);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
@@ -145,9 +188,9 @@ void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
   frees(steps, task, {kept::output_projection_input});
   attention_core_backward(steps, task);
   rotary_backward(steps, task);
-  if (task.model.attention.qk_norm) {
-    steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(),
-                      rotated_width(task), {2 * bytes, bytes, vector_cost::kNormBackward}));
+  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
+    steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(), normed,
+                      {2 * bytes, bytes, vector_cost::kNormBackward}));
     frees(steps, task, {kept::unnormed_heads});
   }
   if (w.recomputes(RecomputeModule::kLayernorm)) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/chunked_attention.h"
 #include "workloads/llm/context_training.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
@@ -13,7 +14,7 @@ namespace {
 
 /// Latent attention gets here with its keys and values expanded, whatever the phase.
 KernelClass kind_of(const LayerTask& task, const AttentionPart& part) {
-  if (task.model.attention.kind == AttentionKind::kLatent) return KernelClass::kMlaPrefill;
+  if (task.attention().kind == AttentionKind::kLatent) return KernelClass::kMlaPrefill;
   return part.phase == Phase::kDecode ? KernelClass::kAttentionDecode
                                       : KernelClass::kAttentionPrefill;
 }
@@ -114,12 +115,24 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
 
 }  // namespace
 
-AttentionCore attention_core(const LayerTask& task, const AttentionPart& part) {
+namespace {
+
+/// What one sees of the part in this layer.
+AttentionPart seen_part(const LayerTask& task, const AttentionPart& part) {
+  if (task.layer.chunk == 0) return part;
+  return in_chunks(part, task.layer.chunk,
+                   task.work.mean_lengths ? ChunkPhase::kMiddle : ChunkPhase::kExact);
+}
+
+}  // namespace
+
+AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) {
+  const AttentionPart part = seen_part(task, whole);
   const LayerWork& w = task.work;
   const CoreShape shape = core_shape(task);
   // Latent attention expands earlier keys and values from the cache before a prefill: they are
   // activations again.
-  const bool cached = task.model.attention.kind == AttentionKind::kGrouped;
+  const bool cached = task.attention().kind == AttentionKind::kGrouped;
   const double bytes = activation_bytes(w.precision);
   AttentionCore core;
   core.kind = kind_of(task, part);
@@ -172,12 +185,12 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core,
 }
 
 CoreShape core_shape(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const std::int64_t heads = a.heads / task.work.tp;
   if (a.kind == AttentionKind::kLatent) {
     return {heads, heads, a.qk_nope_head_dim + a.qk_rope_head_dim, a.v_head_dim};
   }
-  return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.head_dim};
+  return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.value_dim()};
 }
 
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {

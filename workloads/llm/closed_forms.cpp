@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "workloads/llm/chunked_attention.h"
 #include "workloads/llm/mixer.h"
 
 namespace orrery {
@@ -17,10 +18,17 @@ double mean_keys(std::int64_t sequence, std::int64_t window, bool causal) {
   return causal ? seen - seen * seen / (2 * length) : seen;
 }
 
+/// Keys that the average query of a layer meets; not causal, those that the last token meets.
+double seen_keys(const LayerConfig& layer, std::int64_t sequence, bool causal) {
+  if (layer.chunk == 0) return mean_keys(sequence, layer.window, causal);
+  return causal ? mean_keys_in_chunks(sequence, layer.chunk, true)
+                : static_cast<double>(keys_in_chunk(sequence, layer.chunk));
+}
+
 /// Multiply-adds of one token between the matrices of a layer, that sees `keys` on average.
 double multiply_adds(const LlmConfig& model, const LayerConfig& layer, double keys) {
   const Mixer* mixer = mixer_of(model, layer);
-  return mixer == nullptr ? 0 : mixer->multiply_adds(model, keys);
+  return mixer == nullptr ? 0 : mixer->multiply_adds(model, layer, keys);
 }
 
 }  // namespace
@@ -44,34 +52,36 @@ Bytes textbook_activations(const TextbookDimensions& d) {
 }
 
 AnswerFlops::AnswerFlops(const LlmConfig& model)
-    : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)),
-      products_(multiply_adds(model, {}, 1)) {
+    : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)) {
   matrices_ = static_cast<double>(count_parameters(model).active_matrices) - head_;
   for (const LayerConfig& layer : model.layers) {
-    if (layer.mixer == MixerKind::kAttention) ++windows_[layer.window];
-    matrices_ += multiply_adds(model, layer, 0);
+    const double of_token = multiply_adds(model, layer, 0);
+    views_[{layer.window, layer.chunk}] += multiply_adds(model, layer, 1) - of_token;
+    matrices_ += of_token;
   }
 }
 
-double AnswerFlops::keys(std::int64_t tokens) const {
+double AnswerFlops::of_keys(std::int64_t tokens) const {
   if (tokens == 0) return 0;
   double all = 0;
-  for (const auto& [window, layers] : windows_)
-    all += layers * mean_keys(tokens, window, true) * static_cast<double>(tokens);
+  for (const auto& [view, of_key] : views_) {
+    const LayerConfig layer{.window = view.first, .chunk = view.second};
+    all += of_key * seen_keys(layer, tokens, true) * static_cast<double>(tokens);
+  }
   return all;
 }
 
 Flops AnswerFlops::of(std::int64_t prompt, std::int64_t kept, std::int64_t output) const {
   const std::int64_t end = prompt + output - 1;
   return Flops(2 * (matrices_ * static_cast<double>(end - kept) +
-                    head_ * static_cast<double>(output) + products_ * (keys(end) - keys(kept))));
+                    head_ * static_cast<double>(output) + of_keys(end) - of_keys(kept)));
 }
 
 Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal) {
   if (sequence <= 0) throw std::logic_error("model_flops_per_token: the sequence must be positive");
   auto all = static_cast<double>(count_parameters(model).active_matrices);
   for (const LayerConfig& layer : model.layers)
-    all += multiply_adds(model, layer, mean_keys(sequence, layer.window, causal));
+    all += multiply_adds(model, layer, seen_keys(layer, sequence, causal));
   return Flops(2 * all);
 }
 

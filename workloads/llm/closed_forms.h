@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "sim/units/units.h"
 #include "workloads/llm/llm_config.h"
@@ -52,11 +53,14 @@ class AnswerFlops {
   Flops of(std::int64_t prompt, std::int64_t kept, std::int64_t output) const;
 
  private:
-  /// Keys that the first so many tokens meet, in all layers.
-  double keys(std::int64_t tokens) const;
+  /// Multiply-adds of the first so many tokens with keys, in all layers.
+  double of_keys(std::int64_t tokens) const;
 
-  double matrices_, head_, products_;       ///< multiply-adds of a token, and of a key
-  std::map<std::int64_t, double> windows_;  ///< layers by their window; 0: they see all
+  /// Window and chunk of a layer; 0: it sees all.
+  using View = std::pair<std::int64_t, std::int64_t>;
+
+  double matrices_, head_;        ///< multiply-adds of a token
+  std::map<View, double> views_;  ///< multiply-adds of a key that it sees, in all layers alike
 };
 
 /// FLOPs of a forward pass of an encoder and decoder over one sequence of `encoder` tokens that are

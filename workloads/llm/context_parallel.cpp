@@ -207,11 +207,11 @@ void require_context_parallel(const LlmConfig& model, const ParallelConfig& para
           "context parallelism of Mamba is not modelled: model '" + model.name + "' has it",
           {"1", {}});
   const bool windows = std::any_of(model.layers.begin(), model.layers.end(),
-                                   [](const LayerConfig& layer) { return layer.window > 0; });
-  require(
-      !windows, {key, "parallel"},
-      "context parallelism of sliding windows is not modelled: model '" + model.name + "' has them",
-      {"1", {}});
+                                   [](const LayerConfig& layer) { return layer.most_kept() > 0; });
+  require(!windows, {key, "parallel"},
+          "context parallelism of sliding windows and chunks is not modelled: model '" +
+              model.name + "' has them",
+          {"1", {}});
   if (parallel.dcp == 1) return;
   const bool latent = model.attention.kind == AttentionKind::kLatent;
   const std::int64_t heads = latent ? 1 : model.attention.kv_heads;

@@ -276,11 +276,11 @@ void require_split_sequences(const LlmConfig& model, const ParallelConfig& paral
            {"batch.sequence: " + std::to_string((sequence + pieces - 1) / pieces * pieces) +
             " would do"}});
   const bool windows = std::any_of(model.layers.begin(), model.layers.end(),
-                                   [](const LayerConfig& layer) { return layer.window > 0; });
-  require(
-      !windows, {"parallel.cp", "parallel"},
-      "context parallelism of sliding windows is not modelled: model '" + model.name + "' has them",
-      {"1", {}});
+                                   [](const LayerConfig& layer) { return layer.most_kept() > 0; });
+  require(!windows, {"parallel.cp", "parallel"},
+          "context parallelism of sliding windows and chunks is not modelled: model '" +
+              model.name + "' has them",
+          {"1", {}});
   const int heads = context_split(parallel, exchange).heads;
   const AttentionConfig& a = model.attention;
   const std::int64_t kv_heads =

@@ -18,7 +18,7 @@ Linear cross_linear(const LayerTask& task, const char* name, std::int64_t in, st
           task.work.precision,
           task.weights(task.layer.attention),
           std::nullopt,
-          task.model.attention.qkv_bias ? Bias::kAdded : Bias::kNone};
+          task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
 }
 
 Linear cross_query_of(const LayerTask& task) {
@@ -36,7 +36,7 @@ Linear cross_output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   Linear output =
       cross_linear(task, "cross output", shape.query_heads * shape.v_dim, task.model.hidden);
-  output.bias = task.model.attention.output_bias ? Bias::kPassedOn : Bias::kNone;
+  output.bias = task.attention().output_bias ? Bias::kPassedOn : Bias::kNone;
   return output;
 }
 

@@ -56,6 +56,28 @@ constexpr std::array kStructural = {
     "is_encoder_decoder",
 };
 
+/// Defaults of classes of language models that wrappers leave out; those of LLaVA 1.5 and 1.6
+/// (transformers 4.36, configuration_llama.py and configuration_mistral.py).
+struct ClassDefault {
+  std::string_view model_type;
+  const char* name;
+  std::string_view field;
+  std::int64_t value;
+};
+constexpr std::array kClassDefaults = {
+    ClassDefault{"llama", "LlamaConfig", "hidden_size", 4096},
+    ClassDefault{"llama", "LlamaConfig", "num_hidden_layers", 32},
+    ClassDefault{"llama", "LlamaConfig", "num_attention_heads", 32},
+    ClassDefault{"llama", "LlamaConfig", "intermediate_size", 11008},
+    ClassDefault{"llama", "LlamaConfig", "vocab_size", 32000},
+    ClassDefault{"mistral", "MistralConfig", "hidden_size", 4096},
+    ClassDefault{"mistral", "MistralConfig", "num_hidden_layers", 32},
+    ClassDefault{"mistral", "MistralConfig", "num_attention_heads", 32},
+    ClassDefault{"mistral", "MistralConfig", "num_key_value_heads", 8},
+    ClassDefault{"mistral", "MistralConfig", "intermediate_size", 14336},
+    ClassDefault{"mistral", "MistralConfig", "vocab_size", 32000},
+};
+
 bool is_structural(const std::string& field) {
   return std::any_of(kStructural.begin(), kStructural.end(),
                      [&field](const char* part) { return field.find(part) != std::string::npos; });
@@ -81,15 +103,15 @@ std::string shown(const json& value) {
 }  // namespace
 
 FieldReader::FieldReader(const json& fields, std::string origin, const json* wrapper)
-    : fields_(fields), origin_(std::move(origin)), wrapper_(wrapper) {
-  if (!fields_.is_object()) wrong("configuration", "an object", fields_);
+    : fields_(&fields), origin_(std::move(origin)), wrapper_(wrapper) {
+  if (!fields_->is_object()) wrong("configuration", "an object", *fields_);
   model_type_ = text_or({"model_type"}, "");
   if (model_type_.empty()) missing("model_type");
 }
 
 bool FieldReader::has(const char* name) const {
-  const auto found = fields_.find(name);
-  return found != fields_.end() && !found->is_null();
+  const auto found = fields_->find(name);
+  return found != fields_->end() && !found->is_null();
 }
 
 const json* FieldReader::find(Names names, std::string& found) {
@@ -97,7 +119,7 @@ const json* FieldReader::find(Names names, std::string& found) {
   for (const char* name : names) {
     read_.insert(name);
     if (value != nullptr || !has(name)) continue;
-    value = &fields_.at(name);
+    value = &fields_->at(name);
     found = name;
   }
   return value;
@@ -108,8 +130,25 @@ std::int64_t FieldReader::integer(Names names, std::int64_t lowest, std::int64_t
   std::string field;
   const json* value = find(names, field);
   if (value != nullptr) return checked(*value, field, lowest, limit);
+  if (const std::int64_t known = inner_default(*names.begin()); known > 0) return known;
   if (fallback == nullptr) missing(*names.begin());
   return *fallback;
+}
+
+std::int64_t FieldReader::inner_default(const std::string& field) {
+  if (wrapper_ == nullptr) return 0;
+  for (const ClassDefault& known : kClassDefaults) {
+    if (known.model_type != model_type_ || known.field != field) continue;
+    defaults_are_of(known.name);
+    note_class_default(field, std::to_string(known.value));
+    return known.value;
+  }
+  return 0;
+}
+
+std::string FieldReader::class_defaults() const {
+  if (class_defaults_.empty()) return {};
+  return "fields that the file leaves out are those of " + class_ + ": " + class_defaults_;
 }
 
 std::int64_t FieldReader::checked(const json& value, const std::string& field, std::int64_t lowest,
@@ -132,6 +171,26 @@ std::int64_t FieldReader::size(Names names, std::int64_t limit) {
 
 std::int64_t FieldReader::size_or(Names names, std::int64_t limit, std::int64_t fallback) {
   return integer(names, 1, limit, &fallback);
+}
+
+std::int64_t FieldReader::size_of_class(Names names, std::int64_t limit, std::int64_t fallback) {
+  std::string field;
+  const json* value = find(names, field);
+  if (value != nullptr) return checked(*value, field, 1, limit);
+  note_class_default(*names.begin(), std::to_string(fallback));
+  return fallback;
+}
+
+bool FieldReader::flag_of_class(const char* name, bool fallback) {
+  if (!has(name)) note_class_default(name, fallback ? "true" : "false");
+  return flag(name, fallback);
+}
+
+void FieldReader::note_class_default(const std::string& field, const std::string& value) {
+  if (!class_defaults_.empty()) class_defaults_ += ", ";
+  class_defaults_ += field;
+  class_defaults_ += ' ';
+  class_defaults_ += value;
 }
 
 std::int64_t FieldReader::count_or(Names names, std::int64_t limit, std::int64_t fallback) {
@@ -177,6 +236,45 @@ std::vector<std::string> FieldReader::texts_or_empty(const char* name) {
   return texts;
 }
 
+double FieldReader::fraction_or(Names names, double fallback) {
+  std::string field;
+  const json* value = find(names, field);
+  if (value == nullptr) return fallback;
+  const bool fits = value->is_number() && value->get<double>() >= 0 && value->get<double>() <= 1;
+  if (!fits) wrong(field, "a number from 0 to 1", *value);
+  return value->get<double>();
+}
+
+double FieldReader::number(Names names, double limit) {
+  std::string field;
+  const json* value = find(names, field);
+  if (value == nullptr) missing(*names.begin());
+  const bool fits = value->is_number() && value->get<double>() > 0 && value->get<double>() <= limit;
+  if (!fits) wrong(field, "a positive number", *value);
+  return value->get<double>();
+}
+
+std::vector<FieldReader> FieldReader::inner(const char* name) {
+  std::string field;
+  const json* value = find({name}, field);
+  if (value == nullptr) return {};
+  std::vector<FieldReader> readers;
+  const auto add = [&](const json& object) {
+    if (!object.is_object()) wrong(field, "an object, or a list of them", object);
+    FieldReader& reader = readers.emplace_back(*this);
+    reader.fields_ = &object;
+    reader.read_.clear();
+    reader.wrapper_ = nullptr;
+  };
+  if (value->is_array()) {
+    readers.reserve(value->size());
+    for (const json& object : *value) add(object);
+  } else {
+    add(*value);
+  }
+  return readers;
+}
+
 bool FieldReader::tied_embeddings(bool fallback) {
   constexpr const char* kField = "tie_word_embeddings";
   if (!has(kField) && wrapper_ != nullptr && wrapper_->contains(kField)) {
@@ -202,8 +300,8 @@ void FieldReader::wrong(const std::string& field, const std::string& expected,
 
 void FieldReader::missing(const std::string& field) const {
   std::vector<std::string> unread;
-  if (fields_.is_object()) {
-    for (const auto& [name, value] : fields_.items()) {
+  if (fields_->is_object()) {
+    for (const auto& [name, value] : fields_->items()) {
       if (read_.count(name) == 0) unread.push_back(name);
     }
   }
@@ -217,7 +315,7 @@ void FieldReader::missing(const std::string& field) const {
 }
 
 void FieldReader::refuse_unread_structure() const {
-  for (const auto& [field, value] : fields_.items()) {
+  for (const auto& [field, value] : fields_->items()) {
     if (read_.count(field) == 0 && is_structural(field) && says_something(value)) {
       unsupported("'" + field + "' is not modelled for this family");
     }

@@ -46,12 +46,28 @@ class FieldReader {
   /// A positive integer of at most `limit`.
   std::int64_t size(Names names, std::int64_t limit);
   std::int64_t size_or(Names names, std::int64_t limit, std::int64_t fallback);
+  /// Like size_or and flag, where what stands for a field that is left out is a default of a class
+  /// of the transformers library; see class_defaults().
+  std::int64_t size_of_class(Names names, std::int64_t limit, std::int64_t fallback);
+  bool flag_of_class(const char* name, bool fallback);
+  void note_class_default(const std::string& field, const std::string& value);
+  /// Fields that were taken from a class, with their values, and from which: "fields that the file
+  /// leaves out are those of LlamaConfig: hidden_size 4096". Empty: none were.
+  std::string class_defaults() const;
+  void defaults_are_of(const char* class_name) { class_ = class_name; }
   /// Like size_or, but 0 is allowed too.
   std::int64_t count_or(Names names, std::int64_t limit, std::int64_t fallback);
   bool flag(const char* name, bool fallback);
   std::string text_or(Names names, const std::string& fallback);
   std::vector<std::int64_t> counts_or_empty(const char* name, std::int64_t limit);
   std::vector<std::string> texts_or_empty(const char* name);
+  double fraction_or(Names names, double fallback);  ///< a number from 0 to 1
+  double number(Names names, double limit);          ///< a positive number
+  /// Readers of an object inside of this one, or of each of a list of them; none where it is left
+  /// out.
+  std::vector<FieldReader> inner(const char* name);
+  /// Counts fields as read that change nothing which is modelled.
+  void ignore(Names names) { read_.insert(names.begin(), names.end()); }
   /// `tie_word_embeddings`, which a wrapper may hold for its language model.
   bool tied_embeddings(bool fallback);
 
@@ -68,6 +84,9 @@ class FieldReader {
   const nlohmann::json* find(Names names, std::string& found);
   std::int64_t integer(Names names, std::int64_t lowest, std::int64_t limit,
                        const std::int64_t* fallback);
+  /// What the class of a language model inside a wrapper has for a field that is left out; 0:
+  /// nothing.
+  std::int64_t inner_default(const std::string& field);
   std::int64_t checked(const nlohmann::json& value, const std::string& field, std::int64_t lowest,
                        std::int64_t limit) const;
   [[noreturn]] void wrong(const std::string& field, const std::string& expected,
@@ -75,11 +94,13 @@ class FieldReader {
   /// Points at a field that nobody read and that is nearly of that name, if there is one.
   [[noreturn]] void missing(const std::string& field) const;
 
-  const nlohmann::json& fields_;
+  const nlohmann::json* fields_;
   std::string origin_;
   const nlohmann::json* wrapper_;
   std::string model_type_;
   std::set<std::string, std::less<>> read_;
+  std::string class_defaults_;  ///< "hidden_size 4096, num_hidden_layers 32"
+  std::string class_ = "the transformers library";
 };
 
 }  // namespace orrery

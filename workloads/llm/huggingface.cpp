@@ -10,6 +10,7 @@
 #include "sim/config/input_files.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/families/family.h"
+#include "workloads/llm/json_fields.h"
 
 namespace orrery {
 namespace {
@@ -18,15 +19,6 @@ using config::ConfigError;
 using nlohmann::json;
 
 constexpr int kDeepestNesting = 64;
-
-/// The object that describes the language model inside a wrapper; null where there is no wrapper.
-const json* wrapped_language_model(const json& configuration) {
-  for (const char* key : {"text_config", "llm_config", "language_config"}) {
-    const auto found = configuration.find(key);
-    if (found != configuration.end() && found->is_object()) return &*found;
-  }
-  return nullptr;
-}
 
 /// A model is taken for a Llama only with every field that a Llama has, `rms_norm_eps` included,
 /// which keeps models with LayerNorm out.
@@ -98,6 +90,29 @@ std::string read_text(const std::string& path) {
   return std::move(file.text);
 }
 
+/// Takes what ModelOpt says in a file of its own for what the configuration leaves out.
+void add_quantization_file(json& configuration, const std::filesystem::path& path) {
+  if (!configuration.is_object() || has_quantization(configuration)) return;
+  const std::filesystem::path beside = quantization_file(path);
+  if (beside.empty()) return;
+  const json file = parse(read_text(beside.string()), beside.string());
+  if (const json* stored = json_fields::object_at(file, "quantization"))
+    configuration["quantization_config"] = *stored;
+}
+
+/// The configuration in a file, with what lies beside it.
+json parsed_file(const std::string& text, const std::filesystem::path& path) {
+  json configuration = parse(text, path.string());
+  add_quantization_file(configuration, path);
+  return configuration;
+}
+
+/// The folder of a `config.json`, else the file.
+std::string name_of(const std::filesystem::path& path) {
+  const bool generic = path.filename() == "config.json" && path.has_parent_path();
+  return generic ? path.parent_path().filename().string() : path.stem().string();
+}
+
 /// With its size where that can be told.
 std::string left_out_tower(const json& configuration) {
   const std::int64_t parameters = vision_parameters(configuration);
@@ -130,7 +145,7 @@ std::string left_out_tower(const json& configuration) {
 
 LlmConfig from_huggingface(const json& configuration, const std::string& name,
                            const std::string& origin) {
-  const json* inner = wrapped_language_model(configuration);
+  const json* inner = json_fields::language_model(configuration);
   FieldReader reader(inner != nullptr ? *inner : configuration, origin,
                      inner != nullptr ? &configuration : nullptr);
   refuse_unmodelled_family(reader);
@@ -140,25 +155,33 @@ LlmConfig from_huggingface(const json& configuration, const std::string& name,
   if (inner != nullptr) model.warnings.push_back(left_out_tower(configuration));
   const FamilyBuilder build = find_family(reader.model_type());
   (build != nullptr ? build : build_llama_like)(reader, model);
+  if (const std::string given = reader.class_defaults(); !given.empty())
+    model.warnings.push_back(given);
   reader.refuse_unread_structure();
   read_quantization(configuration, model);
   return model;
 }
 
+std::filesystem::path quantization_file(const std::filesystem::path& configuration) {
+  const bool generic = configuration.filename() == "config.json";
+  if (!generic && !is_named_quantised(configuration.stem().string())) return {};
+  const std::filesystem::path beside = configuration.parent_path() / "hf_quant_config.json";
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(beside, ignored) ? beside : std::filesystem::path();
+}
+
 std::optional<Quantization> load_quantization(const std::filesystem::path& path) {
   const std::string origin = path.string();
-  const json configuration = parse(read_text(path), origin);
-  LlmConfig model = from_huggingface(configuration, {}, origin);
+  const json configuration = parsed_file(read_text(path), path);
+  LlmConfig model = from_huggingface(configuration, name_of(path), origin);
   return read_quantization(configuration, model);
 }
 
 LlmConfig load_huggingface(const std::filesystem::path& path) {
   const std::string origin = path.string();
-  const bool generic = path.filename() == "config.json" && path.has_parent_path();
-  const std::string name = generic ? path.parent_path().filename().string() : path.stem().string();
   const std::string text = read_text(origin);
   try {
-    return from_huggingface(parse(text, origin), name, origin);
+    return from_huggingface(parsed_file(text, path), name_of(path), origin);
   } catch (const FieldError& error) {
     throw_located(error, text, origin);
   }

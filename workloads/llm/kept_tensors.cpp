@@ -142,23 +142,21 @@ Tensor attention_input(const LayerTask& task) {
 }
 
 Tensor latent_norm_input(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const double columns = real(a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim);
   return of_layer("latent norm input", task,
                   real(task.work.row_tokens()) * columns * bytes_of(task));
 }
 
 Tensor latents(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   return of_layer(
       "latents", task,
       real(task.work.row_tokens()) * real(a.q_lora_rank + a.kv_lora_rank) * input_bytes(task.work));
 }
 
 Tensor unnormed_heads(const LayerTask& task) {
-  const CoreShape c = core_shape(task);
-  const bool normed = task.model.attention.qk_norm;
-  const double columns = normed ? real((c.query_heads + c.kv_heads) * c.qk_dim) : 0;
+  const double columns = real(normed_heads_width(task));
   return of_layer("queries and keys before norm", task,
                   kept_of(task, 1) * real(task.work.tokens()) * columns * bytes_of(task));
 }
@@ -240,7 +238,7 @@ Tensor mlp_input(const LayerTask& task) {
 }
 
 Tensor mlp_function_input(const LayerTask& task) {
-  const double width = real(task.model.mlp.intermediate) / task.work.tp;
+  const double width = real(task.mlp().intermediate) / task.work.tp;
   const double share = kept_of(task, task.model.mlp.gated ? 0.5 : 1);
   return of_modules(
       of_layer("mlp function input", task,
@@ -249,7 +247,7 @@ Tensor mlp_function_input(const LayerTask& task) {
 }
 
 Tensor down_input(const LayerTask& task) {
-  const double width = real(task.model.mlp.intermediate) / task.work.tp;
+  const double width = real(task.mlp().intermediate) / task.work.tp;
   const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kDownProj);
   return of_modules(of_layer("down input", task, real(task.work.tokens()) * width * element), task,
                     {RecomputeModule::kMlp});

@@ -23,13 +23,13 @@ namespace {
 /// What up-projections take as input: the latents of queries (or the hidden state, where queries
 /// have none) and of keys and values, with the rotary key.
 std::int64_t latent_width(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const std::int64_t query = a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden;
   return query + a.kv_lora_rank + a.qk_rope_head_dim;
 }
 
 Linear down_of(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   return {"latent down", task.model.hidden, a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
           task.work.precision, task.weights(task.layer.attention)};
 }
@@ -55,7 +55,7 @@ std::vector<Linear> downs_of(const LayerTask& task) {
 }
 
 Linear query_of(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const CoreShape shape = core_shape(task);
   return {"query up", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
           shape.query_heads * shape.qk_dim, task.work.precision,
@@ -63,7 +63,7 @@ Linear query_of(const LayerTask& task) {
 }
 
 Linear key_value_of(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   return {"key-value up", a.kv_lora_rank,
           core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim), task.work.precision,
           task.weights(task.layer.attention)};
@@ -76,7 +76,7 @@ Linear output_of(const LayerTask& task) {
 }
 
 void down_forward(StepList& steps, const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   const std::vector<Linear> downs = downs_of(task);
@@ -98,9 +98,9 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
   Kernel kernel = stream("rotary", KernelClass::kElementwise, tokens,
                          2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
   kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
-                              real(task.model.attention.qk_rope_head_dim) * vector_cost::kRotary);
+                              real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
   if (w.phase != Phase::kTraining) {
-    kernel.written += Bytes(real(tokens * task.model.attention.kv_elements_per_token()) *
+    kernel.written += Bytes(real(tokens * task.attention().kv_elements_per_token()) *
                             element_bytes(w.kv_precision));
   }
   return kernel;
@@ -189,7 +189,7 @@ void rotate_trained(StepList& steps, const LayerTask& task, bool forward) {
 /// whose first kv_lora columns are the value, and the result is brought back by the value
 /// up-projection.
 void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const LayerWork& w = task.work;
   const std::int64_t heads = core_shape(task).query_heads;
   const std::int64_t key = a.kv_lora_rank + a.qk_rope_head_dim;
@@ -236,7 +236,7 @@ PromptSum prompts_of(const AttentionPart& part) {
 }
 
 void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const LayerWork& w = task.work;
   const Linear up = key_value_of(task);
   const PromptSum all = prompts_of(part);
@@ -269,20 +269,22 @@ void latent_core_forward(StepList& steps, const LayerTask& task, const Attention
 class LatentAttention final : public Mixer {
  public:
   std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, int tp) const override;
-  SequenceCache cache(const LlmConfig& model, int /*tp*/) const override {
-    return {model.attention.kv_elements_per_token(), 0};
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int /*tp*/) const override {
+    return {model.attention_of(layer).kv_elements_per_token(), 0};
   }
-  double multiply_adds(const LlmConfig& model, double keys) const override {
-    const AttentionConfig& a = model.attention;
+  double multiply_adds(const LlmConfig& model, const LayerConfig& layer,
+                       double keys) const override {
+    const AttentionConfig& a = model.attention_of(layer);
     return real(a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim)) * keys;
   }
   std::int64_t widest(const LayerTask& task) const override {
     const CoreShape c = core_shape(task);
     return (c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim);
   }
-  void require_split(const LlmConfig& model, int tp) const override {
-    require_divides(model.attention.heads, tp, "tp", "attention heads");
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
+    require_divides(model.attention_of(layer).heads, tp, "tp", "attention heads");
   }
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override;
@@ -292,8 +294,9 @@ class LatentAttention final : public Mixer {
   }
 };
 
-PartParameters LatentAttention::parameters(const LlmConfig& model, int tp) const {
-  const AttentionConfig& a = model.attention;
+PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
+                                           int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
   const std::int64_t heads = a.heads / tp;
   const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
   const std::int64_t latents = a.q_lora_rank + a.kv_lora_rank;
@@ -318,7 +321,7 @@ void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
-  const AttentionConfig& a = task.model.attention;
+  const AttentionConfig& a = task.attention();
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
   row_backward(steps, w, output_of(task));

@@ -21,6 +21,10 @@ struct LayerTask {
   const LayerWork& work;
   Forward forward = Forward::kFirst;
 
+  /// What the layer has where those of a model differ from each other.
+  const AttentionConfig& attention() const { return model.attention_of(layer); }
+  MlpConfig mlp() const { return model.mlp_of(layer); }
+
   /// The same, computed again.
   LayerTask again() const { return {model, layer, work, Forward::kAgain}; }
 
@@ -44,7 +48,7 @@ struct CoreShape {
 CoreShape core_shape(const LayerTask& task);
 
 /// Scores, softmax and values of one part on this rank.
-AttentionCore attention_core(const LayerTask& task, const AttentionPart& part);
+AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole);
 
 /// FlashAttention of a step, and its gradients: five products against two, for scores are computed
 /// again, then the gradients of softmax, values, queries and keys.
@@ -74,6 +78,11 @@ void mlp_forward(StepList& steps, const LayerTask& task);
 void mlp_backward(StepList& steps, const LayerTask& task);
 void moe_forward(StepList& steps, const LayerTask& task);
 void moe_backward(StepList& steps, const LayerTask& task);
+
+/// Columns of queries, keys and values that norms of heads work on, and of queries and keys that
+/// rotary positions do.
+std::int64_t normed_heads_width(const LayerTask& task);
+std::int64_t rotated_width(const LayerTask& task);
 
 /// Rotary positions of queries and keys; in inference with the cache.
 void rotary_forward(StepList& steps, const LayerTask& task);

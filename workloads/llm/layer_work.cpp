@@ -115,13 +115,12 @@ std::int64_t local_kv_heads(const AttentionConfig& attention, int tp) {
 
 void require_divisible(const LlmConfig& model, const ParallelConfig& parallel) {
   const int tp = parallel.tp;
-  const Mixer* last = nullptr;
   for (const LayerConfig& layer : model.layers) {
     const Mixer* mixer = mixer_of(model, layer);
-    if (mixer != nullptr && mixer != last) mixer->require_split(model, tp);
-    last = mixer;
+    if (mixer != nullptr) mixer->require_split(model, layer, tp);
+    if (layer.feeds && !layer.moe)
+      require_divides(model.mlp_of(layer).intermediate, tp, "tp", "columns of the MLP");
   }
-  if (model.has_mlp()) require_divides(model.mlp.intermediate, tp, "tp", "columns of the MLP");
   const std::string no_experts = "model '" + model.name + "' has no experts";
   require(parallel.ep == 1 || model.has_moe(), "parallel.ep", no_experts, {"1", {}});
   require(parallel.etp == 1 || model.has_moe(), "parallel.etp", no_experts, {"1", {}});

@@ -87,7 +87,9 @@ struct EngineKernels {
 struct LayerWork {
   Phase phase = Phase::kTraining;
   std::int64_t sequences = 1;  ///< sequences in this micro-batch, on this data parallel rank
-  std::int64_t query = 0;      ///< new tokens of each sequence
+  /// Inference: lengths of sequences are means, which say nothing of where in its chunk one stands.
+  bool mean_lengths = false;
+  std::int64_t query = 0;    ///< new tokens of each sequence
   std::int64_t context = 0;  ///< keys that the last new token sees: earlier tokens and the new ones
   /// What attention works on, one after the other; none: all sequences at once. With parts,
   /// `sequences` are the tokens of all of them and `query` is 1.

@@ -250,12 +250,17 @@ Precision unquantised(Precision precision) {
 Precision LayerTask::precision(StoredFormat stored) const {
   if (work.phase == Phase::kTraining) return work.precision;
   if (stored == StoredFormat::kSixteenBit) return unquantised(work.precision);
+  if (stored == StoredFormat::kWideFourBit) return unquantised(work.precision);
+  if (stored == StoredFormat::kEightFloat)
+    return element_bytes(work.precision) < 1 ? Precision::kFp8 : work.precision;
   const bool scaled = stored == StoredFormat::kMxFourBit && work.mx_products;
   return scaled && element_bytes(work.precision) >= 2 ? Precision::kFp8 : work.precision;
 }
 
 WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.phase == Phase::kTraining) return {.sparse = work.sparse_weights};
+  if (stored == StoredFormat::kWideFourBit)
+    return {.bits = 4, .sparse = false, .marlin = work.marlin};
   // Only operands of 16 bits and more are what narrow weights are widened to.
   if (element_bytes(work.precision) < 2) return {};
   if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit)
@@ -317,11 +322,8 @@ StepList products_again(const LayerTask& task) {
   StepList steps;
   steps.then(norm_forward("attention norm", task, rows));
   column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
-  if (task.model.is_rotary()) {
-    const CoreShape shape = core_shape(task);
-    steps.then(rotate("rotary", w.precision, w.tokens(),
-                      (shape.query_heads + shape.kv_heads) * shape.qk_dim));
-  }
+  if (const std::int64_t width = rotated_width(task); width > 0)
+    steps.then(rotate("rotary", w.precision, w.tokens(), width));
   row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
   residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
   steps.then(norm_forward("mlp norm", task, rows));

@@ -21,14 +21,25 @@ struct AttentionConfig {
   bool output_bias = false;
   bool qk_norm = false;            ///< an RMS norm of head_dim on queries and on keys
   bool qk_norm_all_heads = false;  ///< qk_norm spans all heads (OLMo 2, MiniMax-M2)
+  bool norm_scales = true;         ///< weights of these norms; Llama 4 has none
+  bool value_norm = false;         ///< a norm of head_dim without weights on values (Gemma 4)
   bool sinks = false;              ///< one learned logit per head (gpt-oss)
+  bool head_gate = false;          ///< outputs of a head times the sigmoid of a product (Step 3.5)
+  /// Values are what keys are before their norm and rotation, so that a layer has no matrix of
+  /// values (Gemma 4); the cache has both.
+  bool values_of_keys = false;
+  /// Columns of a head that positions rotate; none: all. 0: positions are left out (NoPE).
+  std::optional<std::int64_t> rotary_dim = std::nullopt;
   // Latent attention; q_lora_rank 0: queries are projected directly.
   std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
   std::int64_t qk_nope_head_dim = 0;
   std::int64_t qk_rope_head_dim = 0;
-  std::int64_t v_head_dim = 0;
+  std::int64_t v_head_dim = 0;  ///< grouped attention: 0 where it is head_dim
 
+  /// Columns of a head of values in grouped attention.
+  std::int64_t value_dim() const { return v_head_dim > 0 ? v_head_dim : head_dim; }
+  bool operator==(const AttentionConfig&) const = default;
   /// Elements that one token adds to the KV cache of one layer.
   std::int64_t kv_elements_per_token() const;
 };
@@ -73,6 +84,7 @@ struct MoeConfig {
   bool expert_bias = false;  ///< gpt-oss: biases in the expert matrices
   bool clamped = false;      ///< gpt-oss: inputs of the experts' function are limited
   bool shared_gate = false;  ///< qwen2-moe: a gate of width 1 on the shared expert
+  std::int64_t norms = 0;    ///< Gemma 4: norms of the model's width beside experts, weights alone
 };
 
 /// How a checkpoint stores the matrices of a part of a layer.
@@ -81,7 +93,9 @@ enum class StoredFormat : std::uint8_t {
   kSixteenBit,  ///< left out where the others are quantised
   kFourBit,     ///< 4-bit weights that products widen
   kMxFourBit,  ///< mxfp4 weights: tensor cores with block scales multiply fp8 by them, others widen
-  kEightBit    ///< 8-bit weights that products widen
+  kEightBit,   ///< 8-bit weights that products widen
+  kEightFloat,   ///< fp8 operands, where products of other parts have narrower ones
+  kWideFourBit,  ///< 4-bit weights that products widen beside others with operands of 8 bits
 };
 
 /// What mixes the tokens of a sequence in a layer.
@@ -108,7 +122,14 @@ struct LayerConfig {
   StoredFormat feed = StoredFormat::kPrecision;    ///< format of the MLP, or of the routed experts
   StoredFormat shared = StoredFormat::kPrecision;  ///< format of shared experts
   std::int64_t window = 0;                         ///< sliding attention window in tokens; 0: all
+  /// Attention sees tokens of its own chunk of so many alone (Llama 4); 0: chunks are none.
+  std::int64_t chunk = 0;
+  /// Attention of the layer: 0 is LlmConfig::attention, i is LlmConfig::variants[i - 1].
+  std::size_t variant = 0;
+  std::int64_t intermediate = 0;  ///< width of its MLP where layers differ; 0: that of the model
 
+  /// Most tokens of a sequence that its attention sees, and its cache keeps; 0: all.
+  std::int64_t most_kept() const { return window > 0 ? window : chunk; }
   bool operator==(const LayerConfig&) const = default;
 };
 
@@ -129,7 +150,9 @@ struct LlmConfig {
   /// 2204.02311; MegaScale, arXiv 2402.15627): training knows it, with one norm a layer.
   bool parallel_block = false;
   bool final_norm = true;
+  bool head_bias = false;  ///< a bias for each entry of the vocabulary (GPT-J, Phi)
   AttentionConfig attention;
+  std::vector<AttentionConfig> variants;  ///< attention of layers where it is another
   MambaConfig mamba;
   MlpConfig mlp;
   MoeConfig moe;
@@ -138,11 +161,22 @@ struct LlmConfig {
   std::int64_t mtp_layers = 0;
   std::optional<LayerConfig> module;  ///< layer of such a module; none: like the last
   std::vector<std::string> warnings;  ///< what was assumed or left out, for the user to read
+  std::string asks_precision;  ///< a warning that holds where nobody says a precision; empty: none
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
   bool has_moe() const { return moe.experts > 0; }
   bool has(MixerKind mixer) const;  ///< some layer has that mixer
   bool has_mlp() const;             ///< some layer has an MLP without experts
+  const AttentionConfig& attention_of(const LayerConfig& layer) const {
+    return layer.variant == 0 ? attention : variants.at(layer.variant - 1);
+  }
+  MlpConfig mlp_of(const LayerConfig& layer) const {
+    MlpConfig own = mlp;
+    if (layer.intermediate > 0) own.intermediate = layer.intermediate;
+    return own;
+  }
+  /// What LayerConfig::variant is for a layer of that attention, which is added where it is new.
+  std::size_t variant_of(const AttentionConfig& other);
   /// Columns of tokens in front of experts and behind them.
   std::int64_t expert_columns() const { return moe.latent > 0 ? moe.latent : hidden; }
   const LayerConfig& module_layer() const { return module ? *module : layers.back(); }

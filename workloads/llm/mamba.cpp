@@ -98,20 +98,23 @@ void then_all(StepList& steps, std::vector<Kernel> kernels) {
 class Mamba2 final : public Mixer {
  public:
   std::string name() const override { return "mamba"; }
-  PartParameters parameters(const LlmConfig& model, int tp) const override;
-  SequenceCache cache(const LlmConfig& model, int tp) const override;
-  double multiply_adds(const LlmConfig& model, double /*keys*/) const override {
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/,
+                       double /*keys*/) const override {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
   }
   std::int64_t widest(const LayerTask& task) const override { return input_of(task).out; }
-  void require_split(const LlmConfig& model, int tp) const override;
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 };
 
-PartParameters Mamba2::parameters(const LlmConfig& model, int tp) const {
+PartParameters Mamba2::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                  int tp) const {
   const MambaConfig& m = model.mamba;
   PartParameters p;
   p.split = model.hidden * (m.projected() + m.inner()) / tp;
@@ -126,13 +129,13 @@ PartParameters Mamba2::parameters(const LlmConfig& model, int tp) const {
   return p;
 }
 
-SequenceCache Mamba2::cache(const LlmConfig& model, int tp) const {
+SequenceCache Mamba2::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
   const MambaConfig& m = model.mamba;
   const double window = 2 * real(m.conv_channels() * (m.conv_kernel - 1));
   return {0, (real(m.inner() * m.state) * kStateBytes + window) / tp};
 }
 
-void Mamba2::require_split(const LlmConfig& model, int tp) const {
+void Mamba2::require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
   require_divides(model.mamba.heads, tp, "tp", "heads of Mamba");
   require_divides(model.mamba.groups, tp, "tp", "groups of Mamba");
 }

@@ -6,8 +6,8 @@ namespace orrery {
 const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
   switch (layer.mixer) {
     case MixerKind::kAttention:
-      return model.attention.kind == AttentionKind::kLatent ? &latent_attention()
-                                                            : &grouped_attention();
+      return model.attention_of(layer).kind == AttentionKind::kLatent ? &latent_attention()
+                                                                      : &grouped_attention();
     case MixerKind::kMamba2:
       return &mamba2();
     case MixerKind::kNone:

@@ -38,14 +38,16 @@ class Mixer {
   /// What its norm and residual are called by, and where breakdowns put its kernels.
   virtual std::string name() const = 0;
   /// @param tp ranks that split it; 1: all of it
-  virtual PartParameters parameters(const LlmConfig& model, int tp) const = 0;
-  virtual SequenceCache cache(const LlmConfig& model, int tp) const = 0;
+  virtual PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                                    int tp) const = 0;
+  virtual SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
   /// Multiply-adds of one token between the matrices, that sees `keys` tokens on average.
-  virtual double multiply_adds(const LlmConfig& model, double keys) const = 0;
+  virtual double multiply_adds(const LlmConfig& model, const LayerConfig& layer,
+                               double keys) const = 0;
   /// Most columns of an activation between two of its kernels, on one rank.
   virtual std::int64_t widest(const LayerTask& task) const = 0;
   /// @throws config::KeyError where tp ranks cannot split it
-  virtual void require_split(const LlmConfig& model, int tp) const = 0;
+  virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
 
   /// From the normed input of the layer to its output before the residual, and back.
   virtual void forward(StepList& steps, const LayerTask& task) const = 0;

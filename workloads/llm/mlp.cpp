@@ -10,7 +10,7 @@ namespace {
 Bias bias_of(const LayerTask& task) { return task.model.mlp.bias ? Bias::kPassedOn : Bias::kNone; }
 
 Linear up_of(const LayerTask& task) {
-  const MlpConfig& mlp = task.model.mlp;
+  const MlpConfig mlp = task.mlp();
   const std::int64_t width = mlp.intermediate / task.work.tp;
   return {mlp.gated ? "gate-up" : "up",
           task.model.hidden,
@@ -23,7 +23,7 @@ Linear up_of(const LayerTask& task) {
 
 Linear down_of(const LayerTask& task) {
   return {"down",
-          task.model.mlp.intermediate / task.work.tp,
+          task.mlp().intermediate / task.work.tp,
           task.model.hidden,
           task.precision(task.layer.feed),
           task.weights(task.layer.feed),

@@ -81,6 +81,17 @@ void shared_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::shared_input});
 }
 
+/// What a dense MLP beside experts and these have norms for: tokens before and behind them.
+void expert_norms(StepList& steps, const LayerTask& task) {
+  const std::int64_t norms = task.model.moe.norms;
+  if (norms == 0) return;
+  const double bytes = activation_bytes(task.work.precision);
+  Kernel kernel = stream("expert norms", KernelClass::kNormalization, routed_tokens(task) * norms,
+                         task.model.hidden, {bytes, bytes, vector_cost::kRmsNorm});
+  kernel.launches = norms;
+  steps.then(std::move(kernel));
+}
+
 /// Kernels of a training step that score, choose and count besides the one that chooses, and those
 /// that prepare the dispatch: of some values a token and expert at most, so that each takes as long
 /// as its latency.
@@ -166,6 +177,7 @@ void moe_forward(StepList& steps, const LayerTask& task) {
     shared.push_back(shared_forward(steps, task, input));
   };
   if (has_shared && before) add_shared();
+  expert_norms(steps, task);
   route_forward(steps, task);
   issued(steps, task, GraphPart::kOther);
   apply(steps, task, latent_down(task));

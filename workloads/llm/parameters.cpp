@@ -29,7 +29,7 @@ Elements operator*(std::int64_t count, const Elements& e) {
 Elements mixer(const LlmConfig& model, const LayerConfig& layer) {
   const Mixer* kind = mixer_of(model, layer);
   if (kind == nullptr) return {};
-  const PartParameters p = kind->parameters(model, 1);
+  const PartParameters p = kind->parameters(model, layer, 1);
   return {p.matrices(), p.total() - p.matrices()};
 }
 
@@ -50,6 +50,7 @@ Elements moe(const LlmConfig& model, std::int64_t experts) {
   e += experts * mlp(model.expert_columns(), m.intermediate, model.mlp.gated, m.expert_bias);
   e += mlp(model.hidden, m.shared_intermediate, model.mlp.gated, false);
   if (m.shared_gate) e.matrices += model.hidden;
+  e.vectors += m.norms * model.hidden;
   return e;
 }
 
@@ -57,7 +58,15 @@ Elements moe(const LlmConfig& model, std::int64_t experts) {
 
 std::int64_t AttentionConfig::kv_elements_per_token() const {
   if (kind == AttentionKind::kLatent) return kv_lora_rank + qk_rope_head_dim;
-  return 2 * kv_heads * head_dim;
+  return kv_heads * (head_dim + value_dim());
+}
+
+std::size_t LlmConfig::variant_of(const AttentionConfig& other) {
+  if (other == attention) return 0;
+  const auto known = std::find(variants.begin(), variants.end(), other);
+  const auto index = static_cast<std::size_t>(known - variants.begin());
+  if (known == variants.end()) variants.push_back(other);
+  return index + 1;
 }
 
 std::int64_t LlmConfig::encoder_layers() const {
@@ -67,16 +76,20 @@ std::int64_t LlmConfig::encoder_layers() const {
 
 ParameterCount count_parameters(const LlmConfig& model) {
   const std::int64_t norm = model.hidden * (model.norm_bias ? 2 : 1);
-  const Elements dense = mlp(model.hidden, model.mlp.intermediate, model.mlp.gated, model.mlp.bias);
+  const auto dense = [&model](const LayerConfig& layer) {
+    const MlpConfig own = model.mlp_of(layer);
+    return mlp(model.hidden, own.intermediate, own.gated, own.bias);
+  };
   const Elements routed = moe(model, model.moe.experts);
   const Elements active = moe(model, model.moe.experts_per_token);
 
   ParameterCount count;
   count.embedding = (model.vocabulary + model.positions) * model.hidden;
-  count.head = model.tied_embeddings ? 0 : model.vocabulary * model.hidden;
+  count.head = (model.tied_embeddings ? 0 : model.vocabulary * model.hidden) +
+               (model.head_bias ? model.vocabulary : 0);
   count.attention_per_layer = mixer(model, {}).total();
   count.mamba_per_layer = mixer(model, {.mixer = MixerKind::kMamba2}).total();
-  count.mlp_per_dense_layer = dense.total();
+  count.mlp_per_dense_layer = dense({}).total();
   count.moe_per_layer = routed.total();
   count.active_moe_per_layer = active.total();
   count.norms_per_layer = model.norms_per_layer * norm;
@@ -86,11 +99,11 @@ ParameterCount count_parameters(const LlmConfig& model) {
   count.active_matrices = model.vocabulary * model.hidden;
   for (const LayerConfig& layer : model.layers) {
     const Elements mixes = mixer(model, layer);
-    const Elements feeds = !layer.feeds ? Elements() : layer.moe ? routed : dense;
+    const Elements feeds = !layer.feeds ? Elements() : layer.moe ? routed : dense(layer);
     const Elements used = layer.feeds && layer.moe ? active : feeds;
     const bool crosses = layer.kind == LayerKind::kCross;
     const std::int64_t biases =
-        layer.position_biases ? model.relative_positions * model.attention.heads : 0;
+        layer.position_biases ? model.relative_positions * model.attention_of(layer).heads : 0;
     const std::int64_t rest = mixes.total() * (crosses ? 2 : 1) + biases +
                               (model.norms_of(layer) + (crosses ? 1 : 0)) * norm;
     count.total += rest + feeds.total();

@@ -17,8 +17,8 @@ std::int64_t padded_vocabulary_rows(const LlmConfig& model, int tp) {
   return (model.vocabulary + tp - 1) / tp;
 }
 
-RankParameters mlp(const LlmConfig& model, int tp) {
-  const MlpConfig& m = model.mlp;
+RankParameters mlp(const LlmConfig& model, const LayerConfig& layer, int tp) {
+  const MlpConfig m = model.mlp_of(layer);
   const std::int64_t inputs = m.gated ? 2 : 1;
   RankParameters p;
   p.split = (inputs + 1) * model.hidden * (m.intermediate / tp);
@@ -48,22 +48,23 @@ RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
   const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
   RankParameters p;
   p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * columns * width + biases);
-  p.whole = router + shared_experts(model);
-  p.sixteen_bit = router;
+  const std::int64_t norms = m.norms * model.hidden;
+  p.whole = router + shared_experts(model) + norms;
+  p.sixteen_bit = router + norms;
   return p;
 }
 
 RankParameters mixer(const LlmConfig& model, const LayerConfig& layer, int tp) {
   const Mixer* kind = mixer_of(model, layer);
   if (kind == nullptr) return {};
-  const PartParameters p = kind->parameters(model, tp);
+  const PartParameters p = kind->parameters(model, layer, tp);
   return {p.split + p.split_vectors, p.whole + p.whole_vectors, 0, p.sixteen_bit};
 }
 
 RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
                     const ParallelConfig& parallel) {
   if (!layer.feeds) return {};
-  return layer.moe ? moe(model, parallel) : mlp(model, parallel.tp);
+  return layer.moe ? moe(model, parallel) : mlp(model, layer, parallel.tp);
 }
 
 double bytes_of(StoredFormat stored, Precision precision) {
@@ -77,6 +78,10 @@ double bytes_of(StoredFormat stored, Precision precision) {
       return element < 2 ? element : 0.5;
     case StoredFormat::kEightBit:
       return element < 2 ? element : 1;
+    case StoredFormat::kEightFloat:
+      return std::max(1.0, element);
+    case StoredFormat::kWideFourBit:
+      return 0.5;
     case StoredFormat::kPrecision:
       break;
   }
@@ -108,7 +113,8 @@ LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
   const bool crosses = layer.kind == LayerKind::kCross;
   if (crosses) halves.attention += mixer(model, layer, parallel.tp);
   if (layer.position_biases)
-    halves.attention.split += model.relative_positions * (model.attention.heads / parallel.tp);
+    halves.attention.split +=
+        model.relative_positions * (model.attention_of(layer).heads / parallel.tp);
   const std::int64_t norms = model.norms_of(layer);
   const std::int64_t behind = !layer.feeds                      ? 0
                               : layer.mixer == MixerKind::kNone ? norms
@@ -138,6 +144,7 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
   if (!model.tied_embeddings || !same_stage_as_embedding) {
     p.split = padded_vocabulary_rows(model, tp) * model.hidden;
   }
+  if (model.head_bias) p.split += padded_vocabulary_rows(model, tp);
   p.whole = model.final_norm ? norm_size(model) : 0;
   p.sixteen_bit = p.total();
   return p;
@@ -211,7 +218,7 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
         bytes += saved(layer.feed, moe(model, parallel).experts);
         bytes += saved(layer.shared, shared_experts(model));
       } else {
-        bytes += saved(layer.feed, mlp(model, parallel.tp).total());
+        bytes += saved(layer.feed, mlp(model, layer, parallel.tp).total());
       }
     }
   }

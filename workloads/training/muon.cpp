@@ -21,17 +21,17 @@ namespace {
 using Split = MuonMatrix::Split;
 using Matrices = std::vector<MuonMatrix>;
 
-void add_grouped_attention(const LlmConfig& model, int tp, Matrices& all) {
-  const AttentionConfig& a = model.attention;
+void add_grouped_attention(const LlmConfig& model, const AttentionConfig& a, int tp,
+                           Matrices& all) {
   const std::int64_t query = a.heads / tp * a.head_dim;
   const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
-  for (const std::int64_t width : {query, key, key})
-    all.push_back({width, model.hidden, Split::kOutputs});
-  all.push_back({model.hidden, query, Split::kInputs});
+  const std::int64_t value = local_kv_heads(a, tp) * a.value_dim();
+  for (const std::int64_t width : {query, key, a.values_of_keys ? 0 : value})
+    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
+  all.push_back({model.hidden, a.heads / tp * a.value_dim(), Split::kInputs});
 }
 
-void add_latent_attention(const LlmConfig& model, int tp, Matrices& all) {
-  const AttentionConfig& a = model.attention;
+void add_latent_attention(const LlmConfig& model, const AttentionConfig& a, int tp, Matrices& all) {
   const std::int64_t heads = a.heads / tp;
   const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
   if (a.q_lora_rank > 0) all.push_back({a.q_lora_rank, model.hidden});
@@ -144,21 +144,22 @@ void append_iterations(BlockBuilder& block, const NewtonSchulz& shape, int steps
 std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig& layer,
                                        const ParallelConfig& parallel) {
   Matrices all;
+  const AttentionConfig& attention = model.attention_of(layer);
   if (layer.mixer != MixerKind::kAttention) {
     // Others are refused, and layers without have none.
-  } else if (model.attention.kind == AttentionKind::kLatent) {
-    add_latent_attention(model, parallel.tp, all);
+  } else if (attention.kind == AttentionKind::kLatent) {
+    add_latent_attention(model, attention, parallel.tp, all);
   } else {
-    add_grouped_attention(model, parallel.tp, all);
+    add_grouped_attention(model, attention, parallel.tp, all);
   }
-  if (layer.kind == LayerKind::kCross) add_grouped_attention(model, parallel.tp, all);
+  if (layer.kind == LayerKind::kCross) add_grouped_attention(model, attention, parallel.tp, all);
   if (layer.position_biases)
-    all.push_back({model.relative_positions, model.attention.heads / parallel.tp, Split::kInputs});
+    all.push_back({model.relative_positions, attention.heads / parallel.tp, Split::kInputs});
   if (!layer.feeds) return all;
   if (layer.moe)
     add_experts(model, parallel, all);
   else
-    add_mlp(model, model.mlp.intermediate / parallel.tp, true, false, all);
+    add_mlp(model, model.mlp_of(layer).intermediate / parallel.tp, true, false, all);
   return all;
 }
 

@@ -128,6 +128,28 @@ void require_sparsity(const LlmConfig& model, const TrainingConfig& c) {
           "unsupported: compressed weights that are gathered layer by layer (zero 3)", {"1", {}});
 }
 
+/// Parts of attention of which inference alone is modelled.
+void require_attention(const LlmConfig& model, const TrainingConfig& c) {
+  for (const LayerConfig& layer : model.layers) {
+    require(layer.chunk == 0 || c.flash_attention, "flash_attention",
+            "chunked attention without scores in memory alone is modelled: model '" + model.name +
+                "' has it",
+            {"true", {}});
+    require(!model.attention_of(layer).head_gate, "model",
+            "unsupported: training of gates on the heads of attention, which model '" + model.name +
+                "' has");
+  }
+}
+
+/// Blocks of which inference alone is modelled.
+void require_blocks(const LlmConfig& model) {
+  require(model.moe.norms == 0, "model",
+          "unsupported: training of norms beside experts, which model '" + model.name + "' has");
+  require(!model.parallel_block || model.norms_per_layer == 1, "model",
+          "unsupported: training of parallel blocks with a norm for each half, which model '" +
+              model.name + "' has");
+}
+
 /// What is not modelled of an encoder and decoder.
 void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
   require(model.has_encoder() || c.encoder_sequence == 0, "batch.encoder_sequence",
@@ -214,6 +236,8 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_supported(config.parallel);
   require_divisible(model, config.parallel);
   require_batch(model, config);
+  require_attention(model, config);
+  require_blocks(model);
   require_schedule(config);
   require_layers_only(model, config);
   require_modules(config);

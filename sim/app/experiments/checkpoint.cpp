@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/checkpoint.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -37,6 +38,26 @@ void warn_of_checkpoint(const ModelConfig& model, const config::Node& node,
   } catch (const config::ConfigError&) {
     return;
   }
+}
+
+void ask_precision(const ModelConfig& model, const config::Node& node,
+                   const config::Node& experiment, config::Diagnostics& diagnostics) {
+  if (model.hf.empty() || !is_open(node, "precision", model.hf.path)) return;
+  try {
+    const LlmConfig llm = model.build();
+    if (!llm.asks_precision.empty())
+      diagnostics.warning(experiment.at_path("model")->where(), 1,
+                          llm.name + ": " + llm.asks_precision);
+  } catch (const config::ConfigError&) {
+    return;
+  }
+}
+
+void add_model_files(const ModelConfig& model, std::vector<InputFile>& files) {
+  if (model.hf.empty()) return;
+  files.push_back(file_read_now("model", model.hf.path));
+  const std::filesystem::path beside = quantization_file(model.hf.path);
+  if (!beside.empty()) files.push_back(file_read_now("quantization", beside.string()));
 }
 
 void take_checkpoint_precisions(const ModelConfig& model, Precision& precision,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/input_file.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
@@ -11,6 +14,15 @@ namespace orrery {
 /// @param node the configuration that has the model under `model`
 void warn_of_checkpoint(const ModelConfig& model, const config::Node& node,
                         config::Diagnostics& diagnostics);
+
+/// Warns of a model whose name says that it is quantised and of which nothing says how, where
+/// nobody wrote a precision.
+/// @param node the map with the key `precision`; @param experiment the one with `model`
+void ask_precision(const ModelConfig& model, const config::Node& node,
+                   const config::Node& experiment, config::Diagnostics& diagnostics);
+
+/// Files that a model is built from: its configuration, and what says beside it how it is stored.
+void add_model_files(const ModelConfig& model, std::vector<InputFile>& files);
 
 /// Where nobody wrote the precision of inference or of its KV cache, takes that of the checkpoint
 /// of the model, which then stands in the configuration with the model's file as its origin. A KV

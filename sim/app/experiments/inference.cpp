@@ -157,8 +157,7 @@ std::vector<InputFile> InferenceExperiment::input_files() const {
     files.push_back(file_read_now("expert_loads", expert_routing->loads_file.path));
   if (speculative && !speculative->acceptance_table.path.empty())
     files.push_back(file_read_now("acceptance", speculative->acceptance_table.path));
-  if (speculative && !speculative->model.hf.empty())
-    files.push_back(file_read_now("model", speculative->model.hf.path));
+  if (speculative) add_model_files(speculative->model, files);
   return files;
 }
 
@@ -202,6 +201,7 @@ std::string InferenceExperiment::batch_text() const {
 void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   ModelExperiment::complete(node, diagnostics);
   take_checkpoint_precisions(model, precision, kv_precision, node);
+  ask_precision(model, node, node, diagnostics);
 }
 
 void InferenceExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {

@@ -78,7 +78,7 @@ void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagn
 
 std::vector<InputFile> ModelExperiment::input_files() const {
   std::vector<InputFile> files;
-  if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
+  add_model_files(model, files);
   for (InputFile& file : StepExperiment::input_files()) files.push_back(std::move(file));
   return files;
 }

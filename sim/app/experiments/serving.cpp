@@ -102,6 +102,7 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     ServingGroup& group = serving.fleet[i];
     take_checkpoint_precisions(model, group.precision, group.kv_precision, fleet->item(i));
+    ask_precision(model, fleet->item(i), node, diagnostics);
   }
 }
 
@@ -141,7 +142,7 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
 
 std::vector<InputFile> ServingExperiment::input_files() const {
   std::vector<InputFile> files;
-  if (!model.hf.empty()) files.push_back(file_read_now("model", model.hf.path));
+  add_model_files(model, files);
   if (const std::string trace = serving.workload->file(); !trace.empty())
     files.push_back(file_read_now("trace", trace));
   for (const ServingGroup& group : serving.fleet) {
@@ -151,8 +152,7 @@ std::vector<InputFile> ServingExperiment::input_files() const {
     const SpeculativeConfig& speculative = *group.speculative;
     if (!speculative.acceptance_table.path.empty())
       files.push_back(file_read_now("acceptance", speculative.acceptance_table.path));
-    if (!speculative.model.hf.empty())
-      files.push_back(file_read_now("model", speculative.model.hf.path));
+    add_model_files(speculative.model, files);
   }
   if (const std::string prices = price_file(serving.prices); !prices.empty())
     files.push_back(file_read_now("prices", prices));

@@ -35,7 +35,7 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   port.size.token = memory.block / static_cast<double>(memory.block_tokens) * ranks;
   port.size.window = memory.windows / static_cast<double>(engine.most_sampled) * ranks;
   for (const LayerConfig& layer : llm.layers)
-    port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.window);
+    port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.most_kept());
   // A state is whole from the first token on.
   if (llm.has(MixerKind::kMamba2)) port.size.window_tokens = 1;
   return port;

@@ -74,6 +74,7 @@ AttentionPart decodes_alone(InferenceConfig plan, const BatchShape& shape) {
 
 InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
   plan.phase = Phase::kMixed;
+  plan.mean_lengths = true;
   plan.batch = {};
   for (const Chunk& chunk : shape.chunks)
     plan.batch.chunks.push_back({chunk.tokens, chunk.context, 1, chunk.samples});
@@ -84,7 +85,8 @@ InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
 }
 
 bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
-  return a.mixer == b.mixer && a.window == b.window && a.attention == b.attention;
+  return a.mixer == b.mixer && a.window == b.window && a.chunk == b.chunk &&
+         a.variant == b.variant && a.attention == b.attention;
 }
 
 AttentionPricer::AttentionPricer(const PartPricer& parts, const LlmConfig& model,
@@ -124,6 +126,7 @@ StepPrice AttentionPricer::price(const AttentionPart& part,
                                  const std::function<StepList(const StepList&)>& wanted) const {
   InferenceConfig one = plan_;
   one.phase = Phase::kDecode;
+  one.mean_lengths = true;
   one.micro_batch = part.sequences * part.query;
   one.adapters = 0;
   LayerWork all = layer_work(one);

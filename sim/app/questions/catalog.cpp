@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/catalog.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "models/collectives/algorithm.h"
@@ -14,8 +10,8 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/questions/describe_collective.h"
 #include "sim/app/questions/describe_layers.h"
+#include "sim/app/questions/describe_model.h"
 #include "sim/app/questions/describe_software.h"
-#include "sim/app/questions/named_values.h"
 #include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
@@ -24,9 +20,7 @@
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
 #include "workloads/layers/listed_layer.h"
-#include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/huggingface.h"
-#include "workloads/llm/mixer.h"
 #include "workloads/llm/model_config.h"
 #include "workloads/operators/operator.h"
 #include "workloads/requests/trace_format.h"
@@ -38,79 +32,6 @@ namespace {
 ModelConfig load_model(const std::string& name) {
   const config::Library& library = config::default_library();
   return config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
-}
-
-/// How a checkpoint stores a part of most layers that have it.
-std::string stored_as(const LlmConfig& model, const Quantization& stored, bool moe,
-                      StoredFormat LayerConfig::*part) {
-  std::int64_t layers = 0, left_out = 0;
-  for (const LayerConfig& layer : model.layers) {
-    if (layer.moe != moe) continue;
-    ++layers;
-    left_out += layer.*part == StoredFormat::kSixteenBit ? 1 : 0;
-  }
-  if (layers == 0) return {};
-  if (left_out == 0) return stored.name;
-  if (left_out == layers) return "16 bits";
-  return stored.name + ", 16 bits in " + std::to_string(left_out) + " of " +
-         std::to_string(layers) + " layers";
-}
-
-void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantization& stored) {
-  const bool moe = model.has_moe();
-  values.add("checkpoint", stored.name);
-  values.add("precision of products", to_string(stored.precision));
-  if (stored.kv_cache) values.add("scales for a KV cache of", to_string(*stored.kv_cache));
-  values.add("stored: attention", stored_as(model, stored, moe, &LayerConfig::attention));
-  const std::string dense = stored_as(model, stored, false, &LayerConfig::feed);
-  if (!dense.empty()) values.add("stored: MLP", dense);
-  if (!moe) return;
-  values.add("stored: experts", stored_as(model, stored, true, &LayerConfig::feed));
-  if (model.moe.shared_intermediate > 0)
-    values.add("stored: shared experts", stored_as(model, stored, true, &LayerConfig::shared));
-}
-
-/// Layers by what they are made of, and what those with a state hold of a sequence.
-void add_layers(NamedValues& values, const LlmConfig& llm) {
-  if (!llm.has(MixerKind::kMamba2)) return;
-  const auto add = [&](const char* what, auto counts) {
-    const auto count = std::count_if(llm.layers.begin(), llm.layers.end(), counts);
-    values.add(what, std::to_string(count), count);
-  };
-  add("layers of Mamba", [](const LayerConfig& l) { return l.mixer == MixerKind::kMamba2; });
-  add("layers of attention", [](const LayerConfig& l) { return l.mixer == MixerKind::kAttention; });
-  add("layers of experts", [](const LayerConfig& l) { return l.feeds && l.moe; });
-  add("layers of MLP", [](const LayerConfig& l) { return l.feeds && !l.moe; });
-  const std::int64_t bytes = std::llround(mamba2().cache(llm, 1).state_bytes);
-  values.add("state bytes per sequence and layer of Mamba", std::to_string(bytes), bytes);
-}
-
-/// Sizes of a model.
-Answer model_details(const ModelConfig& model) {
-  const LlmConfig llm = model.build();
-  const ParameterCount count = count_parameters(llm);
-  NamedValues values;
-  const auto add = [&values](const char* what, std::int64_t value) {
-    values.add(what, std::to_string(value), value);
-  };
-  add("layers", llm.layer_count());
-  add("hidden", llm.hidden);
-  add("heads", llm.attention.heads);
-  add("vocabulary", llm.vocabulary);
-  add("experts", llm.moe.experts);
-  add("experts per token", llm.moe.experts_per_token);
-  add_layers(values, llm);
-  add("KV cache elements per token and layer", llm.attention.kv_elements_per_token());
-  add("parameters", count.total);
-  add("parameters used by one token", count.active);
-  if (const auto stored = model.hf.empty() ? std::nullopt : load_quantization(model.hf.path))
-    add_checkpoint(values, llm, *stored);
-  Answer answer = values.answer(Table::Align::kRight);
-  if (!model.source.empty()) answer.add("source: " + model.source + "\n");
-  for (const std::string& warning : llm.warnings) answer.add("warning: " + warning + "\n");
-  answer.json["source"] = model.source;
-  answer.json["warnings"] = llm.warnings;
-  return answer;
 }
 
 /// A model by the path of its file.

@@ -43,7 +43,7 @@ void read_sizes(FieldReader& reader, LlmConfig& model) {
 void read_grouped_attention(FieldReader& reader, LlmConfig& model) {
   AttentionConfig& a = model.attention;
   a.heads = reader.size({"num_attention_heads", "n_head"}, llm_limits::kHeads);
-  a.kv_heads = reader.size_or({"num_key_value_heads"}, llm_limits::kHeads, a.heads);
+  a.kv_heads = reader.size_or({"num_key_value_heads", "n_head_kv"}, llm_limits::kHeads, a.heads);
   if (a.heads % a.kv_heads != 0) {
     reader.invalid("num_key_value_heads", std::to_string(a.kv_heads) + " does not divide " +
                                               std::to_string(a.heads) + " attention heads");

@@ -33,9 +33,11 @@ void build_gpt2(FieldReader& reader, LlmConfig& model) {
 void build_gpt_neox(FieldReader& reader, LlmConfig& model) {
   build_llama(reader, model);
   make_classical(model);
-  if (reader.flag("use_parallel_residual", true)) {
-    reader.unsupported("attention and MLP in parallel are not modelled");
-  }
+  // Attention and MLP beside each other have norms of their own here.
+  model.parallel_block = reader.flag("use_parallel_residual", true);
+  const double rotated = reader.fraction_or({"rotary_pct", "partial_rotary_factor"}, 0.25);
+  model.attention.rotary_dim =
+      static_cast<std::int64_t>(rotated * static_cast<double>(model.attention.head_dim));
   const bool bias = reader.flag("attention_bias", true);
   model.attention.qkv_bias = bias;
   model.attention.output_bias = bias;

@@ -8,7 +8,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "workloads/inference/inference.h"
 #include "workloads/llm/huggingface.h"
@@ -73,6 +76,134 @@ TEST(CheckpointFormat, EveryPublishedFormatIsKnown) {
     EXPECT_EQ(format_of(widened).precision, Precision::kBf16) << widened;
     EXPECT_EQ(format_of(widened).weight_bits, 4) << widened;
   }
+}
+
+TEST(CheckpointFormat, AlgorithmsOfModelOptAreKnownWithoutAMethod) {
+  const auto of = [](const char* algorithm) { return format_of({{"quant_algo", algorithm}}); };
+  EXPECT_EQ(of("FP8").precision, Precision::kFp8);
+  EXPECT_EQ(of("FP8_PB_WO").precision, Precision::kFp8Block);
+  EXPECT_EQ(of("NVFP4").precision, Precision::kNvfp4);
+  EXPECT_EQ(of("W8A8_SQ_PER_CHANNEL").precision, Precision::kInt8);
+  for (const char* widened : {"W4A16_AWQ", "W4A16_NVFP4"}) {
+    EXPECT_EQ(of(widened).precision, Precision::kBf16) << widened;
+    EXPECT_EQ(of(widened).stored, StoredFormat::kFourBit) << widened;
+  }
+  EXPECT_EQ(of("W8A16").stored, StoredFormat::kEightBit);
+  const Quantization with_cache =
+      format_of({{"quant_algo", "NVFP4"}, {"kv_cache_quant_algo", "FP8"}});
+  EXPECT_EQ(with_cache.kv_cache, Precision::kFp8);
+}
+
+TEST(CheckpointFormat, PackedMxfp4OfCompressedTensorsIsThatOfTensorCores) {
+  json packed = group(4, "float", 32, false);
+  packed["format"] = "mxfp4-pack-quantized";
+  EXPECT_EQ(format_of(packed).stored, StoredFormat::kMxFourBit);
+  packed["format"] = "pack-quantized";
+  EXPECT_EQ(format_of(packed).stored, StoredFormat::kFourBit);
+}
+
+// ModelOpt's mixed precision: experts in nvfp4, attention of two layers in fp8, nothing else.
+TEST(CheckpointFormat, AFormatForEachModuleIsThatOfItsPart) {
+  json mixed = {{"quant_algo", "MIXED_PRECISION"}, {"quantized_layers", json::object()}};
+  json& layers = mixed["quantized_layers"];
+  for (const char* layer : {"2", "3"}) {
+    const std::string name = std::string("model.layers.") + layer;
+    layers[name + ".mlp.experts"] = {{"quant_algo", "NVFP4"}, {"group_size", 16}};
+    layers[name + ".self_attn.o_proj"] = {{"quant_algo", "FP8"}};
+    layers[name + ".mlp.shared_experts.down_proj"] = {{"quant_algo", "UNQUANTIZED"}};
+  }
+  EXPECT_EQ(format_of(mixed).precision, Precision::kNvfp4);
+  EXPECT_EQ(format_of(mixed).name, "fp8, nvfp4");
+  const LlmConfig model = model_with(mixed);
+  EXPECT_EQ(model.layers[0].attention, StoredFormat::kSixteenBit);
+  EXPECT_EQ(model.layers[0].feed, StoredFormat::kSixteenBit);
+  EXPECT_EQ(model.layers[2].attention, StoredFormat::kEightFloat);
+  EXPECT_EQ(model.layers[2].feed, StoredFormat::kPrecision);
+  EXPECT_EQ(model.layers[2].shared, StoredFormat::kSixteenBit);
+  InferenceConfig config;
+  config.precision = Precision::kNvfp4;
+  config.kv_length = 16;
+  std::map<std::string, std::set<Precision>> precisions;
+  for (const Kernel& kernel : build_inference(model, config).kernels)
+    precisions[kernel.name].insert(kernel.precision);
+  using Set = std::set<Precision>;
+  EXPECT_EQ(precisions["attention output"], (Set{Precision::kBf16, Precision::kFp8}));
+  EXPECT_EQ(precisions["expert up"], Set{Precision::kNvfp4});
+  EXPECT_EQ(precisions["shared expert up"], Set{Precision::kBf16});
+}
+
+TEST(CheckpointFormat, FourBitsBesideFp8AreWidenedAll) {
+  json mixed = {{"quant_algo", "MIXED_PRECISION"},
+                {"quantized_layers",
+                 {{"model.layers.2.mlp.experts", {{"quant_algo", "W4A16_NVFP4"}}},
+                  {"model.layers.2.self_attn.o_proj", {{"quant_algo", "FP8"}}}}}};
+  EXPECT_EQ(format_of(mixed).precision, Precision::kFp8);
+  const LlmConfig model = model_with(mixed);
+  EXPECT_EQ(model.layers[2].attention, StoredFormat::kPrecision);
+  EXPECT_EQ(model.layers[2].feed, StoredFormat::kWideFourBit);
+  InferenceConfig config;
+  config.precision = Precision::kFp8;
+  config.kv_length = 16;
+  bool widened = false;
+  for (const Kernel& kernel : build_inference(model, config).kernels)
+    widened = widened || (kernel.name == "expert up" && kernel.weights.bits == 4 &&
+                          kernel.precision == Precision::kBf16);
+  EXPECT_TRUE(widened);
+}
+
+/// A folder that is removed with what lies in it.
+class QuantizationFile : public testing::Test {
+ protected:
+  QuantizationFile()
+      : folder_(std::filesystem::temp_directory_path() / ("orrery_" + std::to_string(::getpid())) /
+                "Small-NVFP4") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~QuantizationFile() override { std::filesystem::remove_all(folder_.parent_path()); }
+
+  std::filesystem::path write(const char* name, const json& text) const {
+    std::ofstream(folder_ / name) << text.dump();
+    return folder_ / name;
+  }
+  static json without_quantization() {
+    json plain = deepseek_like({});
+    plain.erase("quantization_config");
+    return plain;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(QuantizationFile, IsReadWhereItLiesBeside) {
+  const auto file = write("config.json", without_quantization());
+  write("hf_quant_config.json",
+        {{"producer", {{"name", "modelopt"}}},
+         {"quantization",
+          {{"quant_algo", "NVFP4"},
+           {"kv_cache_quant_algo", "FP8"},
+           {"exclude_modules", {"lm_head", "model.layers.*.self_attn*"}}}}});
+  const auto stored = load_quantization(file);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->precision, Precision::kNvfp4);
+  EXPECT_EQ(stored->kv_cache, Precision::kFp8);
+  const LlmConfig model = load_huggingface(file);
+  EXPECT_EQ(model.layers[1].attention, StoredFormat::kSixteenBit);
+  EXPECT_EQ(model.layers[1].feed, StoredFormat::kPrecision);
+  EXPECT_TRUE(model.asks_precision.empty());
+}
+
+TEST_F(QuantizationFile, IsAskedForByANameThatSaysQuantised) {
+  EXPECT_THAT(load_huggingface(write("config.json", without_quantization())).asks_precision,
+              HasSubstr("its name says NVFP4"));
+  EXPECT_THAT(load_huggingface(write("Other-FP8.json", without_quantization())).asks_precision,
+              HasSubstr("its name says FP8"));
+  EXPECT_EQ(load_huggingface(write("Other-BF16.json", without_quantization())).asks_precision, "");
+}
+
+TEST_F(QuantizationFile, IsNotThatOfAnotherFileOfItsFolder) {
+  write("hf_quant_config.json", {{"quantization", {{"quant_algo", "NVFP4"}}}});
+  EXPECT_FALSE(load_quantization(write("Other-BF16.json", without_quantization())));
+  EXPECT_TRUE(load_quantization(write("Other-NVFP4.json", without_quantization())));
 }
 
 TEST(CheckpointFormat, Mxfp4IsOfExpertsAlone) {

@@ -111,9 +111,8 @@ TEST(HuggingFace, NamesTheReasonForAFamilyThatIsNotModelled) {
   EXPECT_EQ(
       error_of({{"model_type", "rwkv5"}}),
       "config.json: unsupported: model_type 'rwkv5': recurrent layers (RWKV) are not modelled");
-  for (const char* type :
-       {"deepseek_v32", "deepseek_v4", "qwen3_5_text", "qwen3_next", "llama4_text", "minimax_m3",
-        "falcon_h1", "glm_moe_dsa", "bert", "cohere"}) {
+  for (const char* type : {"deepseek_v32", "deepseek_v4", "qwen3_5_text", "qwen3_next",
+                           "minimax_m3", "falcon_h1", "glm_moe_dsa", "bert"}) {
     EXPECT_TRUE(is_unsupported(with(llama(), {{"model_type", type}}))) << type;
   }
 }
@@ -180,11 +179,21 @@ TEST(HuggingFace, BuildsTheLanguageModelOfAWrapperWithAWarning) {
                                    "is modelled"));
 }
 
-// The transformers library would fill in the sizes of a Llama-2-7B; a guess is no configuration.
 TEST(HuggingFace, RefusesAWrapperWhoseLanguageModelLeavesOutSizes) {
-  const json wrapper = {{"model_type", "llava"}, {"text_config", {{"model_type", "llama"}}}};
+  const json wrapper = {{"model_type", "some_vl"}, {"text_config", {{"model_type", "qwen3"}}}};
   EXPECT_TRUE(is_unsupported(wrapper));
   EXPECT_THAT(error_of(wrapper), HasSubstr("leaves out hidden_size"));
+}
+
+// LLaVA's language model is a Llama-2-7B whose sizes are the defaults of its class.
+TEST(HuggingFace, SizesThatAWrappedLlamaLeavesOutAreThoseOfItsClass) {
+  const json wrapper = {{"model_type", "llava"},
+                        {"text_config", {{"model_type", "llama"}, {"vocab_size", 32064}}}};
+  const LlmConfig model = from_huggingface(wrapper, "llava");
+  EXPECT_EQ(count_parameters(model).total, 6738415616 + 2 * 64 * 4096);
+  EXPECT_THAT(model.warnings,
+              testing::Contains(HasSubstr("those of LlamaConfig: hidden_size 4096")));
+  EXPECT_THAT(error_of({{"model_type", "llama"}}), HasSubstr("hidden_size: missing"));
 }
 
 TEST(FamilyRegistry, RefusesATypeTwice) {

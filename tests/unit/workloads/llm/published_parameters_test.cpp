@@ -68,7 +68,13 @@ INSTANTIATE_TEST_SUITE_P(
                     PublishedFile{"gemma_2_9b", 9241705984, 9241705984},
                     PublishedFile{"gemma_3_1b", 999885952, 999885952},
                     PublishedFile{"olmo_2_7b", 7298617344, 7298617344},
-                    PublishedFile{"phi_4_mini", 3836021760, 3836021760}));
+                    PublishedFile{"phi_4_mini", 3836021760, 3836021760},
+                    PublishedFile{"phi_2", 2779683840, 2779683840},
+                    PublishedFile{"gpt_j_6b", 6050882784, 6050882784},
+                    PublishedFile{"command_r_35b", 34980831232, 34980831232},
+                    PublishedFile{"command_r7b", 8028033024, 8028033024},
+                    PublishedFile{"falcon_40b", 41303293952, 41303293952},
+                    PublishedFile{"nemotron_super_49b", 49867145216, 49867145216}));
 
 struct PublishedFigure {
   const char* file;  // below configs/models/hf
@@ -196,6 +202,13 @@ INSTANTIATE_TEST_SUITE_P(
             "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 10240,
             "vocab_size": 50432, "use_parallel_residual": false, "tie_word_embeddings": false})",
                         2775864320},
+        PublishedFields{"phi-1_5", R"({"model_type": "phi-msft", "n_embd": 2048, "n_layer": 24,
+            "n_head": 32, "rotary_dim": 32, "vocab_size": 51200, "tie_word_embeddings": false})",
+                        1418270720},
+        PublishedFields{"pythia-6.9b", R"({"model_type": "gpt_neox", "hidden_size": 4096,
+            "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 16384,
+            "vocab_size": 50432, "use_parallel_residual": true, "rotary_pct": 0.25})",
+                        6857302016},
         PublishedFields{"gpt_bigcode-santacoder", R"({"model_type": "gpt_bigcode", "n_embd": 2048,
             "n_layer": 24, "n_head": 16, "n_inner": 8192, "n_positions": 2048,
             "multi_query": true, "vocab_size": 49280})",
