@@ -11,11 +11,16 @@
 namespace orrery {
 namespace {
 
+/// Columns of queries, with those of their gates, in heads.
+std::int64_t gated_heads(const LayerTask& task) {
+  return core_shape(task).query_heads * (task.model.attention.output_gate ? 2 : 1);
+}
+
 Linear qkv_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   return {"qkv",
           task.model.hidden,
-          (shape.query_heads + 2 * shape.kv_heads) * shape.qk_dim,
+          (gated_heads(task) + 2 * shape.kv_heads) * shape.qk_dim,
           task.work.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kQkvProj, 3},
@@ -67,6 +72,26 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   steps.then(kernel);
 }
 
+void output_gate_forward(StepList& steps, const LayerTask& task) {
+  if (!task.model.attention.output_gate) return;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream("attention gate", KernelClass::kElementwise, task.work.tokens(),
+                    shape.query_heads * shape.v_dim, {2 * bytes, bytes, vector_cost::kSilu + 1}));
+  makes(steps, task, {kept::attention_gate});
+}
+
+void output_gate_backward(StepList& steps, const LayerTask& task) {
+  if (!task.model.attention.output_gate) return;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream("attention gate backward", KernelClass::kElementwise, task.work.tokens(),
+                    shape.query_heads * shape.v_dim,
+                    {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
+  uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::attention_gate});
+}
+
 std::vector<Linear> attention_linears(const LayerTask& task) {
   return {qkv_of(task), output_of(task)};
 }
@@ -84,10 +109,7 @@ class GroupedAttention final : public Mixer {
   double multiply_adds(const LlmConfig& model, double keys) const override {
     return real(2 * model.attention.heads * model.attention.head_dim) * keys;
   }
-  std::int64_t widest(const LayerTask& task) const override {
-    const CoreShape c = core_shape(task);
-    return (c.query_heads + 2 * c.kv_heads) * c.qk_dim;
-  }
+  std::int64_t widest(const LayerTask& task) const override { return qkv_of(task).out; }
   void require_split(const LlmConfig& model, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override;
@@ -102,7 +124,7 @@ PartParameters GroupedAttention::parameters(const LlmConfig& model, int tp) cons
   const std::int64_t query = a.heads / tp * a.head_dim;
   const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
   PartParameters p;
-  p.split = model.hidden * (query + 2 * key) + query * model.hidden;
+  p.split = model.hidden * (query * (a.output_gate ? 2 : 1) + 2 * key) + query * model.hidden;
   if (a.qkv_bias) p.split_vectors += query + 2 * key;
   if (a.sinks) p.split_vectors += a.heads / tp;
   if (a.output_bias) p.whole_vectors += model.hidden;
@@ -132,6 +154,7 @@ void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
   }
   rotary_forward(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) context_core_forward(steps, task, part);
+  output_gate_forward(steps, task);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
@@ -143,6 +166,7 @@ void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
   row_backward(steps, w, output_of(task));
   if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
+  output_gate_backward(steps, task);
   attention_core_backward(steps, task);
   rotary_backward(steps, task);
   if (task.model.attention.qk_norm) {

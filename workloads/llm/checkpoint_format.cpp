@@ -81,7 +81,8 @@ enum class Part : std::uint8_t { kAttention, kMlp, kExperts, kSharedExperts };
 /// Names under which published models have the last matrix of a part of a layer.
 const std::vector<std::string>& modules_of(Part part) {
   static const std::array<std::vector<std::string>, 4> names = {
-      std::vector<std::string>{"self_attn.o_proj", "mixer.o_proj", "mixer.out_proj"},
+      std::vector<std::string>{"self_attn.o_proj", "mixer.o_proj", "mixer.out_proj",
+                               "linear_attn.out_proj"},
       {"mlp.down_proj", "mixer.down_proj"},
       {"mlp.experts.0.down_proj", "mlp.experts.down_proj", "block_sparse_moe.experts.0.w2",
        "mixer.experts.0.down_proj"},

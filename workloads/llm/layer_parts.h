@@ -75,6 +75,11 @@ void mlp_backward(StepList& steps, const LayerTask& task);
 void moe_forward(StepList& steps, const LayerTask& task);
 void moe_backward(StepList& steps, const LayerTask& task);
 
+/// What heads give times the sigmoid of their gates, which are columns of the first product, and
+/// the gradients of both; nothing where attention has none.
+void output_gate_forward(StepList& steps, const LayerTask& task);
+void output_gate_backward(StepList& steps, const LayerTask& task);
+
 /// Rotary positions of queries and keys; in inference with the cache.
 void rotary_forward(StepList& steps, const LayerTask& task);
 

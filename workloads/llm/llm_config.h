@@ -22,6 +22,7 @@ struct AttentionConfig {
   bool qk_norm = false;            ///< an RMS norm of head_dim on queries and on keys
   bool qk_norm_all_heads = false;  ///< qk_norm spans all heads (OLMo 2, MiniMax-M2)
   bool sinks = false;              ///< one learned logit per head (gpt-oss)
+  bool output_gate = false;        ///< what heads give is multiplied by a sigmoid of projections
   // Latent attention; q_lora_rank 0: queries are projected directly.
   std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
@@ -50,6 +51,26 @@ struct MambaConfig {
   std::int64_t conv_channels() const { return inner() + 2 * groups * state; }
   /// Columns of the input projection: z, x, B, C and dt.
   std::int64_t projected() const { return inner() + conv_channels() + heads; }
+};
+
+/// A gated delta network (Yang et al. 2024, arXiv 2412.06464): each value head has a state of
+/// key_dim x value_dim that decays and that each token corrects by the delta rule; several value
+/// heads may share queries and keys.
+struct DeltaNetConfig {
+  std::int64_t key_heads = 0;    ///< heads of queries, and of keys
+  std::int64_t value_heads = 0;  ///< heads of values, states, decays, steps and gates
+  std::int64_t key_dim = 0;      ///< columns of a query or key
+  std::int64_t value_dim = 0;
+  std::int64_t conv_kernel = 4;
+
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
+  /// Channels of the causal convolution: queries, keys and values.
+  std::int64_t conv_channels() const { return 2 * keys() + values(); }
+  /// Columns that give steps and decays.
+  std::int64_t gates() const { return 2 * value_heads; }
+  /// Elements of the states of all heads of a layer.
+  std::int64_t states() const { return value_heads * key_dim * value_dim; }
 };
 
 struct MlpConfig {
@@ -88,6 +109,7 @@ enum class StoredFormat : std::uint8_t {
 enum class MixerKind : std::uint8_t {
   kAttention,  ///< attention of the model's kind (AttentionConfig)
   kMamba2,
+  kDeltaNet,
   kNone,  ///< the layer is an MLP, or experts, alone
 };
 
@@ -131,6 +153,7 @@ struct LlmConfig {
   bool final_norm = true;
   AttentionConfig attention;
   MambaConfig mamba;
+  DeltaNetConfig delta_net;
   MlpConfig mlp;
   MoeConfig moe;
   std::vector<LayerConfig> layers;

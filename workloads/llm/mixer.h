@@ -59,8 +59,17 @@ class Mixer {
 /// What mixes the tokens in a layer; null where nothing does.
 const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
 
+/// "Mamba", "gated delta networks".
+const char* to_string(MixerKind kind);
+/// The first kind of a model's layers that is not attention over all tokens or a window: what plans
+/// that are known of attention alone refuse by name; empty: there is none.
+std::string unlike_attention(const LlmConfig& model);
+/// Whether some layer holds a state of each sequence.
+bool holds_states(const LlmConfig& model);
+
 const Mixer& grouped_attention();
 const Mixer& latent_attention();
 const Mixer& mamba2();
+const Mixer& delta_net();
 
 }  // namespace orrery

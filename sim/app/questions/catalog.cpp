@@ -70,17 +70,28 @@ void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantizat
 
 /// Layers by what they are made of, and what those with a state hold of a sequence.
 void add_layers(NamedValues& values, const LlmConfig& llm) {
-  if (!llm.has(MixerKind::kMamba2)) return;
-  const auto add = [&](const char* what, auto counts) {
+  if (unlike_attention(llm).empty()) return;
+  const auto add = [&](const std::string& what, auto counts) {
     const auto count = std::count_if(llm.layers.begin(), llm.layers.end(), counts);
     values.add(what, std::to_string(count), count);
   };
-  add("layers of Mamba", [](const LayerConfig& l) { return l.mixer == MixerKind::kMamba2; });
-  add("layers of attention", [](const LayerConfig& l) { return l.mixer == MixerKind::kAttention; });
+  std::vector<LayerConfig> kinds;
+  for (const LayerConfig& layer : llm.layers) {
+    const auto known = [&](const LayerConfig& other) { return other.mixer == layer.mixer; };
+    if (mixer_of(llm, layer) != nullptr && std::none_of(kinds.begin(), kinds.end(), known))
+      kinds.push_back(layer);
+  }
+  for (const LayerConfig& kind : kinds)
+    add("layers of " + std::string(to_string(kind.mixer)),
+        [&](const LayerConfig& l) { return l.mixer == kind.mixer; });
   add("layers of experts", [](const LayerConfig& l) { return l.feeds && l.moe; });
   add("layers of MLP", [](const LayerConfig& l) { return l.feeds && !l.moe; });
-  const std::int64_t bytes = std::llround(mamba2().cache(llm, 1).state_bytes);
-  values.add("state bytes per sequence and layer of Mamba", std::to_string(bytes), bytes);
+  for (const LayerConfig& kind : kinds) {
+    const std::int64_t bytes = std::llround(mixer_of(llm, kind)->cache(llm, 1).state_bytes);
+    if (bytes > 0)
+      values.add("state bytes per sequence and layer of " + std::string(to_string(kind.mixer)),
+                 std::to_string(bytes), bytes);
+  }
 }
 
 /// Sizes of a model.

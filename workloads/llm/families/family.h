@@ -40,6 +40,9 @@ bool read_layer_types(FieldReader& reader, LlmConfig& model, std::int64_t window
 std::int64_t read_window(FieldReader& reader);  ///< `sliding_window`; 0 where there is none
 /// Routed experts per token, at most as many as there are experts.
 std::int64_t read_top_k(FieldReader& reader, std::int64_t experts);
+/// Experts of Qwen2-MoE and later: every `decoder_sparse_step`-th layer has them, unless
+/// `mlp_only_layers` names it.
+void read_qwen_moe(FieldReader& reader, LlmConfig& model);
 /// Gives all layers experts of `intermediate_size` and no dense MLP.
 void make_all_layers_moe(FieldReader& reader, LlmConfig& model, std::int64_t experts);
 

@@ -112,7 +112,7 @@ TEST(HuggingFace, NamesTheReasonForAFamilyThatIsNotModelled) {
       error_of({{"model_type", "rwkv5"}}),
       "config.json: unsupported: model_type 'rwkv5': recurrent layers (RWKV) are not modelled");
   for (const char* type :
-       {"deepseek_v32", "deepseek_v4", "qwen3_5_text", "qwen3_next", "llama4_text", "minimax_m3",
+       {"deepseek_v32", "deepseek_v4", "kimi_linear", "llama4_text", "minimax_m3",
         "falcon_h1", "glm_moe_dsa", "bert", "cohere"}) {
     EXPECT_TRUE(is_unsupported(with(llama(), {{"model_type", type}}))) << type;
   }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "workloads/llm/huggingface.h"
+#include "workloads/parallelism/rank_parameters.h"
 
 namespace orrery {
 namespace {
@@ -68,7 +69,48 @@ INSTANTIATE_TEST_SUITE_P(
                     PublishedFile{"gemma_2_9b", 9241705984, 9241705984},
                     PublishedFile{"gemma_3_1b", 999885952, 999885952},
                     PublishedFile{"olmo_2_7b", 7298617344, 7298617344},
-                    PublishedFile{"phi_4_mini", 3836021760, 3836021760}));
+                    PublishedFile{"phi_4_mini", 3836021760, 3836021760},
+                    // Qwen3-Coder-Next, the same model without a module: all of its file.
+                    PublishedFile{"qwen3_next_80b_a3b", 79674391296, 3874929408}));
+
+struct PublishedTower {
+  const char* file;    // below configs/models/hf
+  std::int64_t total;  // of the checkpoint, with its module of multi-token prediction and its tower
+  std::int64_t digit;  // last digit that is published
+};
+
+void PrintTo(const PublishedTower& row, std::ostream* out) { *out << row.file; }
+
+class PublishedTowers : public testing::TestWithParam<PublishedTower> {};
+
+/// Qwen3.5's vision tower: 27 layers of 1,152 columns with biases, LayerNorms and an MLP of 4,304,
+/// patches of 2 x 3 x 16 x 16, 2,304 positions, and a merger of 4 patches to the model's width.
+std::int64_t qwen3_5_tower(std::int64_t hidden) {
+  const std::int64_t width = 1152, mlp = 4304, merged = 4 * width;
+  const std::int64_t layer =
+      4 * width * width + 4 * width + 2 * width * mlp + mlp + width + 4 * width;
+  const std::int64_t patches = 2 * 3 * 16 * 16 * width + width + 2304 * width;
+  return 27 * layer + patches + 2 * width + merged * merged + merged + merged * hidden + hidden;
+}
+
+TEST_P(PublishedTowers, MakeThePublishedTotalWithTheModelAndItsModule) {
+  const LlmConfig model = load_huggingface(std::string(ORRERY_SOURCE_DIR "/configs/models/hf/") +
+                                           GetParam().file + ".json");
+  const std::int64_t tower = model.mtp_layers > 0 ? qwen3_5_tower(model.hidden) : 0;
+  EXPECT_NEAR(static_cast<double>(count_parameters(model).total +
+                                  module_parameters(model, {}).total() + tower),
+              static_cast<double>(GetParam().total), static_cast<double>(GetParam().digit) / 2);
+}
+
+// Totals of the safetensors headers; those of the two largest as the hub rounds them. Qwen3-Next's
+// configuration does not name its module, which its checkpoint holds.
+INSTANTIATE_TEST_SUITE_P(
+    Hub, PublishedTowers,
+    testing::Values(PublishedTower{"qwen3_next_80b_a3b", 81324862720, 0},
+                    PublishedTower{"qwen3_5_27b", 27781427952, 0},
+                    PublishedTower{"qwen3_5_35b_a3b", 35951822704, 0},
+                    PublishedTower{"qwen3_5_122b_a10b", 125090000000, 10000000},
+                    PublishedTower{"qwen3_5_397b_a17b", 403400000000, 100000000}));
 
 struct PublishedFigure {
   const char* file;  // below configs/models/hf
