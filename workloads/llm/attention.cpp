@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/grouped_attention.h"
+
 #include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
-#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/require.h"
 
@@ -16,11 +17,17 @@ std::int64_t gated_heads(const LayerTask& task) {
   return core_shape(task).query_heads * (task.model.attention.output_gate ? 2 : 1);
 }
 
+/// Columns of the index queries and the index key of block-sparse attention.
+std::int64_t index_columns(const LayerTask& task) {
+  if (task.layer.mixer != MixerKind::kBlockSparse) return 0;
+  return (core_shape(task).kv_heads + 1) * task.model.attention.indexer.head_dim;
+}
+
 Linear qkv_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   return {"qkv",
           task.model.hidden,
-          (gated_heads(task) + 2 * shape.kv_heads) * shape.qk_dim,
+          (gated_heads(task) + 2 * shape.kv_heads) * shape.qk_dim + index_columns(task),
           task.work.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kQkvProj, 3},
@@ -41,7 +48,7 @@ Linear output_of(const LayerTask& task) {
 /// Columns of queries and keys: what rotary positions and head norms work on.
 std::int64_t rotated_width(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return (shape.query_heads + shape.kv_heads) * shape.qk_dim;
+  return (shape.query_heads + shape.kv_heads) * shape.qk_dim + index_columns(task);
 }
 
 void rotary_backward(StepList& steps, const LayerTask& task) {
@@ -68,6 +75,10 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
     // Without rotation the keys have to be read as well.
     kernel.read += Bytes(values * bytes * (rotary ? 1 : 2));
     kernel.written += Bytes(2 * values * element_bytes(w.kv_precision) / w.dcp);
+    if (task.layer.mixer == MixerKind::kBlockSparse)
+      kernel.written +=
+          Bytes(static_cast<double>(w.tokens() * task.model.attention.indexer.head_dim) *
+                element_bytes(w.kv_precision));
   }
   steps.then(kernel);
 }
@@ -96,28 +107,21 @@ std::vector<Linear> attention_linears(const LayerTask& task) {
   return {qkv_of(task), output_of(task)};
 }
 
-namespace {
+SequenceCache GroupedAttention::cache(const LlmConfig& model, int tp) const {
+  const AttentionConfig& a = model.attention;
+  return {2 * local_kv_heads(a, tp) * a.head_dim, 0};
+}
 
-class GroupedAttention final : public Mixer {
- public:
-  std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, int tp) const override;
-  SequenceCache cache(const LlmConfig& model, int tp) const override {
-    const AttentionConfig& a = model.attention;
-    return {2 * local_kv_heads(a, tp) * a.head_dim, 0};
-  }
-  double multiply_adds(const LlmConfig& model, double keys) const override {
-    return real(2 * model.attention.heads * model.attention.head_dim) * keys;
-  }
-  std::int64_t widest(const LayerTask& task) const override { return qkv_of(task).out; }
-  void require_split(const LlmConfig& model, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override {
-    context_core_forward(steps, task, part);
-  }
-};
+std::vector<KeyTerm> GroupedAttention::key_terms(const LlmConfig& model) const {
+  return {{real(2 * model.attention.heads * model.attention.head_dim), 0}};
+}
+
+std::int64_t GroupedAttention::widest(const LayerTask& task) const { return qkv_of(task).out; }
+
+void GroupedAttention::part_forward(StepList& steps, const LayerTask& task,
+                                    const AttentionPart& part) const {
+  context_core_forward(steps, task, part);
+}
 
 PartParameters GroupedAttention::parameters(const LlmConfig& model, int tp) const {
   const AttentionConfig& a = model.attention;
@@ -153,7 +157,7 @@ void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
     makes(steps, task, {kept::unnormed_heads});
   }
   rotary_forward(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) context_core_forward(steps, task, part);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   output_gate_forward(steps, task);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
@@ -181,8 +185,6 @@ void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
   column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
   frees(steps, task, {kept::attention_input});
 }
-
-}  // namespace
 
 const Mixer& grouped_attention() {
   static const GroupedAttention mixer;

@@ -233,7 +233,9 @@ std::optional<Quantization> read_quantization(const json& configuration, LlmConf
     };
     LayerConfig& layer = model.layers[i];
     layer.attention = format_in(Part::kAttention);
-    layer.feed = format_in(layer.moe ? Part::kExperts : Part::kMlp);
+    // Where the family has said it, the file's one format is that of the others.
+    if (layer.feed == StoredFormat::kPrecision)
+      layer.feed = format_in(layer.moe ? Part::kExperts : Part::kMlp);
     layer.shared = format_in(Part::kSharedExperts);
   }
   format->kv_cache = kv_cache_of(*config);

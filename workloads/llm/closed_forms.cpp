@@ -17,10 +17,22 @@ double mean_keys(std::int64_t sequence, std::int64_t window, bool causal) {
   return causal ? seen - seen * seen / (2 * length) : seen;
 }
 
-/// Multiply-adds of one token between the matrices of a layer, that sees `keys` on average.
-double multiply_adds(const LlmConfig& model, const LayerConfig& layer, double keys) {
+/// Multiply-adds of one token between the matrices of a layer, whatever it sees.
+double fixed_adds(const LlmConfig& model, const LayerConfig& layer) {
   const Mixer* mixer = mixer_of(model, layer);
-  return mixer == nullptr ? 0 : mixer->multiply_adds(model, keys);
+  return mixer == nullptr ? 0 : mixer->multiply_adds(model);
+}
+
+/// Those for keys in view, by how many the layer sees at most; 0: all.
+std::map<std::int64_t, double> key_adds(const LlmConfig& model, const LayerConfig& layer) {
+  std::map<std::int64_t, double> adds;
+  const Mixer* mixer = mixer_of(model, layer);
+  if (mixer == nullptr) return adds;
+  for (const KeyTerm& term : mixer->key_terms(model)) {
+    const bool both = term.most > 0 && layer.window > 0;
+    adds[both ? std::min(term.most, layer.window) : std::max(term.most, layer.window)] += term.each;
+  }
+  return adds;
 }
 
 }  // namespace
@@ -44,34 +56,36 @@ Bytes textbook_activations(const TextbookDimensions& d) {
 }
 
 AnswerFlops::AnswerFlops(const LlmConfig& model)
-    : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)),
-      products_(multiply_adds(model, {}, 1)) {
+    : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)) {
   matrices_ = static_cast<double>(count_parameters(model).active_matrices) - head_;
   for (const LayerConfig& layer : model.layers) {
-    if (layer.mixer == MixerKind::kAttention) ++windows_[layer.window];
-    matrices_ += multiply_adds(model, layer, 0);
+    for (const auto& [window, each] : key_adds(model, layer)) windows_[window] += each;
+    matrices_ += fixed_adds(model, layer);
   }
 }
 
 double AnswerFlops::keys(std::int64_t tokens) const {
   if (tokens == 0) return 0;
   double all = 0;
-  for (const auto& [window, layers] : windows_)
-    all += layers * mean_keys(tokens, window, true) * static_cast<double>(tokens);
+  for (const auto& [window, each] : windows_)
+    all += each * mean_keys(tokens, window, true) * static_cast<double>(tokens);
   return all;
 }
 
 Flops AnswerFlops::of(std::int64_t prompt, std::int64_t kept, std::int64_t output) const {
   const std::int64_t end = prompt + output - 1;
   return Flops(2 * (matrices_ * static_cast<double>(end - kept) +
-                    head_ * static_cast<double>(output) + products_ * (keys(end) - keys(kept))));
+                    head_ * static_cast<double>(output) + keys(end) - keys(kept)));
 }
 
 Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal) {
   if (sequence <= 0) throw std::logic_error("model_flops_per_token: the sequence must be positive");
   auto all = static_cast<double>(count_parameters(model).active_matrices);
-  for (const LayerConfig& layer : model.layers)
-    all += multiply_adds(model, layer, mean_keys(sequence, layer.window, causal));
+  for (const LayerConfig& layer : model.layers) {
+    all += fixed_adds(model, layer);
+    for (const auto& [window, each] : key_adds(model, layer))
+      all += each * mean_keys(sequence, window, causal);
+  }
   return Flops(2 * all);
 }
 

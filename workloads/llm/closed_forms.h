@@ -52,11 +52,12 @@ class AnswerFlops {
   Flops of(std::int64_t prompt, std::int64_t kept, std::int64_t output) const;
 
  private:
-  /// Keys that the first so many tokens meet, in all layers.
+  /// Multiply-adds for the keys that the first so many tokens meet, in all layers.
   double keys(std::int64_t tokens) const;
 
-  double matrices_, head_, products_;       ///< multiply-adds of a token, and of a key
-  std::map<std::int64_t, double> windows_;  ///< layers by their window; 0: they see all
+  double matrices_, head_;  ///< multiply-adds of a token
+  /// Multiply-adds for each key, by how many a token sees at most; 0: all.
+  std::map<std::int64_t, double> windows_;
 };
 
 /// FLOPs of a forward pass of an encoder and decoder over one sequence of `encoder` tokens that are

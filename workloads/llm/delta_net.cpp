@@ -154,7 +154,7 @@ class DeltaNet final : public Mixer {
   std::string name() const override { return "delta"; }
   PartParameters parameters(const LlmConfig& model, int tp) const override;
   SequenceCache cache(const LlmConfig& model, int tp) const override;
-  double multiply_adds(const LlmConfig& model, double /*keys*/) const override {
+  double multiply_adds(const LlmConfig& model) const override {
     return kDeltaMultiplyAdds * real(model.delta_net.states());
   }
   std::int64_t widest(const LayerTask& task) const override { return delta_input(task).out; }

@@ -49,20 +49,6 @@ Kernel with_pairs(Kernel kernel, const DeltaShape& s) {
   return kernel;
 }
 
-/// The inverse of unit triangles: rows of blocks one after the other, then a block at distance d
-/// from the diagonal by d + 1 products of blocks, in fp32 on vector lanes (FLA_TRIL_PRECISION:
-/// ieee).
-Kernel triangle_solve(const DeltaShape& s) {
-  const DeltaTraffic t(s);
-  const std::int64_t blocks = (s.length + kBlock - 1) / kBlock;
-  std::int64_t products = blocks;
-  for (std::int64_t d = 1; d < blocks; ++d) products += (d + 1) * (blocks - d);
-  Kernel kernel =
-      scan_pass("delta triangle solve", s.tokens() * s.heads, s.length, {kGateBytes, s.bytes, 0});
-  kernel.vector_flops = Flops(real(s.chunks() * s.heads * products) * 2 * kBlock * kBlock * kBlock);
-  return kernel;
-}
-
 /// A scan over the chunks of each sequence: a thread block for each head and kColumns of values.
 Kernel chunk_scan(const char* name, const DeltaShape& s, double flops, double read,
                   double written) {
@@ -117,6 +103,16 @@ Kernel unit_keys_backward(const DeltaShape& s) {
                    {2 * s.bytes, s.bytes, vector_cost::kNormBackward});
 }
 
+Kernel delta_triangle(const DeltaShape& s) {
+  const std::int64_t blocks = (s.length + kBlock - 1) / kBlock;
+  std::int64_t products = blocks;
+  for (std::int64_t d = 1; d < blocks; ++d) products += (d + 1) * (blocks - d);
+  Kernel kernel =
+      scan_pass("delta triangle solve", s.tokens() * s.heads, s.length, {kGateBytes, s.bytes, 0});
+  kernel.vector_flops = Flops(real(s.chunks() * s.heads * products) * 2 * kBlock * kBlock * kBlock);
+  return kernel;
+}
+
 std::vector<Kernel> delta_triangles(const DeltaShape& s) {
   const DeltaTraffic t(s);
   std::vector<Kernel> all;
@@ -126,7 +122,7 @@ std::vector<Kernel> delta_triangles(const DeltaShape& s) {
                     delta_flops(s, s.key_dim, s.length), t.keys + 2 * t.gates,
                     t.squares * kGateBytes),
       s));
-  all.push_back(triangle_solve(s));
+  all.push_back(delta_triangle(s));
   return all;
 }
 

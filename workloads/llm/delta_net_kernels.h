@@ -50,6 +50,10 @@ Kernel unit_keys_backward(const DeltaShape& s);
 
 /// Sums of decays, products of keys inside of chunks and the inverse of their triangles.
 std::vector<Kernel> delta_triangles(const DeltaShape& s);
+/// The inverse of unit triangles of products: blocks of 16 rows one after the other, then a block
+/// at distance d from the diagonal by d + 1 products of blocks, in fp32 on vector lanes (FLA's
+/// setting of their precision is ieee).
+Kernel delta_triangle(const DeltaShape& s);
 /// What backward passes compute again: keys and values as the triangles leave them (w and u).
 Kernel delta_chunk_values(const DeltaShape& s);
 /// States before each chunk, and values less what the states already give.

@@ -100,7 +100,7 @@ class Mamba2 final : public Mixer {
   std::string name() const override { return "mamba"; }
   PartParameters parameters(const LlmConfig& model, int tp) const override;
   SequenceCache cache(const LlmConfig& model, int tp) const override;
-  double multiply_adds(const LlmConfig& model, double /*keys*/) const override {
+  double multiply_adds(const LlmConfig& model) const override {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
   }
   std::int64_t widest(const LayerTask& task) const override { return input_of(task).out; }

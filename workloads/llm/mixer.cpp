@@ -14,6 +14,20 @@ const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
       return &mamba2();
     case MixerKind::kDeltaNet:
       return &delta_net();
+    case MixerKind::kSparse:
+      return &sparse_attention();
+    case MixerKind::kSharedSparse:
+      return &shared_sparse_attention();
+    case MixerKind::kBlockSparse:
+      return &block_sparse_attention();
+    case MixerKind::kWindowedKey:
+      return &windowed_key_attention();
+    case MixerKind::kCompressed:
+      return &compressed_attention();
+    case MixerKind::kCompressedSparse:
+      return &compressed_sparse_attention();
+    case MixerKind::kKimiDelta:
+      return &kimi_delta();
     case MixerKind::kNone:
       break;
   }
@@ -28,6 +42,20 @@ const char* to_string(MixerKind kind) {
       return "Mamba";
     case MixerKind::kDeltaNet:
       return "gated delta networks";
+    case MixerKind::kKimiDelta:
+      return "Kimi delta attention";
+    case MixerKind::kSparse:
+      return "sparse attention";
+    case MixerKind::kSharedSparse:
+      return "sparse attention by shared selections";
+    case MixerKind::kBlockSparse:
+      return "block-sparse attention";
+    case MixerKind::kWindowedKey:
+      return "attention to one windowed key";
+    case MixerKind::kCompressed:
+      return "compressed attention";
+    case MixerKind::kCompressedSparse:
+      return "compressed sparse attention";
     case MixerKind::kNone:
       return "no mixer";
   }

@@ -147,6 +147,15 @@ void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
               std::to_string(c.parallel.tp));
 }
 
+void require_dense_attention(const LlmConfig& model) {
+  for (const LayerConfig& layer : model.layers) {
+    const Mixer* mixer = mixer_of(model, layer);
+    require(mixer == nullptr || mixer->trains(), "model",
+            std::string("unsupported: training of ") + to_string(layer.mixer) + ", which model '" +
+                model.name + "' has; inference is modelled");
+  }
+}
+
 void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
   const bool muon = c.optimizer == OptimizerKind::kMuon;
   require(!muon || c.parallel.zero <= 1, Paths{"parallel.zero", "optimizer"},
@@ -206,6 +215,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_modules(config);
   require_experts(model, config);
   require_precision(config);
+  require_dense_attention(model);
   require_optimizer(model, config);
   require_encoder(model, config);
   require_sparsity(model, config);

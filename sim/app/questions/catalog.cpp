@@ -86,12 +86,25 @@ void add_layers(NamedValues& values, const LlmConfig& llm) {
         [&](const LayerConfig& l) { return l.mixer == kind.mixer; });
   add("layers of experts", [](const LayerConfig& l) { return l.feeds && l.moe; });
   add("layers of MLP", [](const LayerConfig& l) { return l.feeds && !l.moe; });
+  // 16 bits an element, 8 of what indexers keep.
+  std::int64_t of_token = 0;
+  double of_sequence = 0;
+  for (const LayerConfig& layer : llm.layers) {
+    const Mixer* mixer = mixer_of(llm, layer);
+    if (mixer == nullptr) continue;
+    const SequenceCache cache = mixer->cache(llm, 1);
+    of_token += 2 * cache.token_elements + cache.index_elements;
+    of_sequence += cache.state_bytes;
+  }
+  values.add("cache bytes per token", std::to_string(of_token), of_token);
   for (const LayerConfig& kind : kinds) {
     const std::int64_t bytes = std::llround(mixer_of(llm, kind)->cache(llm, 1).state_bytes);
     if (bytes > 0)
       values.add("state bytes per sequence and layer of " + std::string(to_string(kind.mixer)),
                  std::to_string(bytes), bytes);
   }
+  const std::int64_t states = std::llround(of_sequence);
+  if (states > 0) values.add("state bytes per sequence", std::to_string(states), states);
 }
 
 /// Sizes of a model.
@@ -109,7 +122,8 @@ Answer model_details(const ModelConfig& model) {
   add("experts", llm.moe.experts);
   add("experts per token", llm.moe.experts_per_token);
   add_layers(values, llm);
-  add("KV cache elements per token and layer", llm.attention.kv_elements_per_token());
+  if (llm.has(MixerKind::kAttention))
+    add("KV cache elements per token and layer", llm.attention.kv_elements_per_token());
   add("parameters", count.total);
   add("parameters used by one token", count.active);
   if (const auto stored = model.hf.empty() ? std::nullopt : load_quantization(model.hf.path))

@@ -32,6 +32,9 @@ void build_llama(FieldReader& reader, LlmConfig& model);
 // Parts of it.
 void read_sizes(FieldReader& reader, LlmConfig& model);  ///< width, vocabulary, number of layers
 void read_grouped_attention(FieldReader& reader, LlmConfig& model);  ///< after read_sizes
+/// DeepSeek-V2 (arXiv 2405.04434), section 2.1. `q_lora_rank` is null where queries are projected
+/// directly (V2-Lite).
+void read_latent_attention(FieldReader& reader, LlmConfig& model);
 /// Applies `sliding_window`, where given, to all layers.
 void read_uniform_window(FieldReader& reader, LlmConfig& model);
 /// Applies `sliding_window` to the layers that `layer_types` calls sliding; false where the

@@ -12,31 +12,23 @@ const std::map<std::string, std::string>& reasons() {
   static const std::string kParallel = "attention and MLP in parallel are not modelled";
   static const std::string kStateSpace = "state-space layers (Mamba) are not modelled";
   static const std::string kLinear = "linear attention layers are not modelled";
-  static const std::string kIndexer = "sparse attention with an indexer is not modelled";
-  static const std::string kCompressed = "compressed sparse attention is not modelled";
   static const std::map<std::string, std::string> table = {
       {"bert", "an encoder, not a decoder-only language model"},
       {"bloom", "ALiBi positions are not modelled"},
       {"cohere", kParallel},
       {"cohere2", kParallel},
-      {"deepseek_ref", kCompressed},
-      {"deepseek_v32", kIndexer},
-      {"deepseek_v4", kCompressed},
       {"falcon", kParallel},
       {"falcon_h1", kStateSpace},
       {"gemma3n_text", "per-layer embeddings and layers that share a KV cache are not modelled"},
       {"gemma4_text", "layers whose heads differ in number and width are not modelled"},
-      {"glm_moe_dsa", kIndexer},
       {"gptj", kParallel},
       {"granitemoehybrid", kStateSpace},
       {"jamba", kStateSpace},
-      {"kimi_linear", kLinear},
       {"llama4_text", "chunked attention is not modelled"},
       {"mamba", kStateSpace},
       {"mamba2", kStateSpace},
       {"mimo_v2_flash", "layers whose heads of keys and values differ are not modelled"},
       {"minimax", kLinear},
-      {"minimax_m3", "block-sparse attention is not modelled"},
       {"nemotron", "an MLP without gate under Llama's field names is not modelled"},
       {"nemotron-nas", "layers that differ from each other (block_configs) are not modelled"},
       {"phi", kParallel},
