@@ -83,6 +83,8 @@ const char* to_string(KernelClass kind) {
       return "copy";
     case KernelClass::kScan:
       return "scan";
+    case KernelClass::kSparse:
+      return "sparse";
     case KernelClass::kLora:
       return "lora";
   }

@@ -114,6 +114,7 @@ struct EnumNames<KernelClass> {
       {KernelClass::kQuantize, "quantize"},
       {KernelClass::kCopy, "copy"},
       {KernelClass::kScan, "scan"},
+      {KernelClass::kSparse, "sparse"},
       {KernelClass::kLora, "lora"},
   };
 };
