@@ -211,7 +211,9 @@ double cache_bytes(const LayerTask& task) {
     for (const std::int64_t context : part.contexts) tokens += kept(context);
   }
   const SequenceCache cache = mixer->cache(task.model, task.layer, w.tp);
-  return real(tokens * cache.token_elements) * element_bytes(w.kv_precision) / (w.cp * w.dcp) +
+  const double of_token = real(cache.token_elements) * element_bytes(w.kv_precision) +
+                          real(cache.index_elements) * element_bytes(w.index_precision);
+  return real(tokens) * of_token / (w.cp * w.dcp) +
          real(sequences) * cache.state_bytes;
 }
 

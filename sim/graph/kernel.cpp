@@ -85,6 +85,8 @@ const char* to_string(KernelClass kind) {
       return "scan";
     case KernelClass::kConvolution:
       return "convolution";
+    case KernelClass::kSparse:
+      return "sparse";
     case KernelClass::kLora:
       return "lora";
   }

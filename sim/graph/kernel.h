@@ -35,7 +35,8 @@ enum class KernelClass : std::uint8_t {
   kCopy,      ///< copies by copy engines, on a stream of their own; no SM takes part
   kScan,      ///< kernels of state-space layers: chunks of scans, causal convolutions, gated norms
   kConvolution,  ///< filters over positions, as implicit products
-  kLora,  ///< products with the narrow matrices of adapters, of all adapters of a batch in one
+  kSparse,  ///< kernels of sparse attention: scores of an indexer, selections, attention to those
+  kLora,    ///< products with the narrow matrices of adapters, of all adapters of a batch in one
 };
 const char* to_string(KernelClass kind);
 

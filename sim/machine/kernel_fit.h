@@ -115,6 +115,7 @@ struct EnumNames<KernelClass> {
       {KernelClass::kCopy, "copy"},
       {KernelClass::kScan, "scan"},
       {KernelClass::kConvolution, "convolution"},
+      {KernelClass::kSparse, "sparse"},
       {KernelClass::kLora, "lora"},
   };
 };

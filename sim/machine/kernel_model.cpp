@@ -23,6 +23,11 @@ bool scales_blocks(const AcceleratorConfig& accelerator) {
   return accelerator.compute.matrix.contains(Precision::kNvfp4);
 }
 
+Precision index_precision(const AcceleratorConfig& accelerator) {
+  return find_precision(accelerator.compute.matrix, Precision::kFp8) ? Precision::kFp8
+                                                                     : Precision::kBf16;
+}
+
 FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision precision) {
   if (const auto* peak = find_precision(accelerator.compute.matrix, precision)) {
     return peak->value / accelerator.dies;

@@ -60,6 +60,10 @@ bool multiplies_apart(const AcceleratorConfig& accelerator);
 /// Whether tensor cores scale blocks of operands, as those with 4-bit floats do.
 bool scales_blocks(const AcceleratorConfig& accelerator);
 
+/// Precision in which indexers of sparse attention run there: fp8, or bf16 where tensor cores have
+/// no fp8.
+Precision index_precision(const AcceleratorConfig& accelerator);
+
 /// Dense matrix peak of one rank. fp8_block runs at the rate of fp8, fp32 on the vector lanes where
 /// units for matrices have no products of it.
 /// @throws config::ConfigError naming the precisions that the accelerator has.

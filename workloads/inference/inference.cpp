@@ -58,8 +58,9 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
   const LayerWork& work = step.whole;
   const ParallelConfig& parallel = program.mesh().parallel();
   const int last = parallel.pp - 1;
-  const Bytes message(static_cast<double>(work.row_tokens() * model.hidden) *
-                      activation_bytes(work.precision));
+  const Bytes message(
+      static_cast<double>(work.row_tokens() * model.hidden * model.residual_streams) *
+      activation_bytes(work.precision));
   BlockBuilder block(program, stage);
   if (stage == 0) {
     block.append("", embedding_forward(model, work));
@@ -225,6 +226,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.mean_lengths = config.mean_lengths;
   work.precision = config.precision;
   work.kv_precision = config.kv_precision;
+  work.index_precision = config.index_precision;
   if (work.cp > 1) share_tokens(work);
   return work;
 }

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/grouped_attention.h"
+
 #include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
-#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/require.h"
 
 namespace orrery {
 namespace {
 
-/// Columns of queries, keys and values together; values that are keys have none.
+/// Columns of the index queries and the index key of block-sparse attention.
+std::int64_t index_columns(const LayerTask& task) {
+  if (task.layer.mixer != MixerKind::kBlockSparse) return 0;
+  return (core_shape(task).kv_heads + 1) * task.attention().indexer.head_dim;
+}
+
+/// Columns of queries, with those of their gates, keys and values; values that are keys have none.
 std::int64_t qkv_columns(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const std::int64_t values = task.attention().values_of_keys ? 0 : shape.v_dim;
-  return shape.query_heads * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values);
+  const std::int64_t queries = shape.query_heads * (task.attention().output_gate ? 2 : 1);
+  return queries * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values) + index_columns(task);
 }
 
 Linear qkv_of(const LayerTask& task) {
@@ -69,14 +77,16 @@ void rotary_backward(StepList& steps, const LayerTask& task) {
 std::int64_t normed_heads_width(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const AttentionConfig& a = task.attention();
-  const std::int64_t normed = a.qk_norm ? (shape.query_heads + shape.kv_heads) * shape.qk_dim : 0;
+  const std::int64_t normed =
+      a.qk_norm ? (shape.query_heads + shape.kv_heads) * shape.qk_dim + index_columns(task) : 0;
   return normed + (a.value_norm ? shape.kv_heads * shape.v_dim : 0);
 }
 
 std::int64_t rotated_width(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   if (!task.model.is_rotary()) return 0;
-  return (shape.query_heads + shape.kv_heads) * task.attention().rotary_dim.value_or(shape.qk_dim);
+  const std::int64_t of_head = task.attention().rotary_dim.value_or(shape.qk_dim);
+  return (shape.query_heads + shape.kv_heads) * of_head + index_columns(task);
 }
 
 // Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
@@ -96,42 +106,59 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
     const double keys = real(w.tokens() * shape.kv_heads * shape.qk_dim);
     const double values = real(w.tokens() * shape.kv_heads * shape.v_dim);
     // What of the keys is not rotated has to be read as well.
-    const double rotated = real(w.tokens() * shape.kv_heads * (width / heads));
+    const std::int64_t of_head = width > 0 ? (width - index_columns(task)) / heads : 0;
+    const double rotated = real(w.tokens() * shape.kv_heads * of_head);
     kernel.read += Bytes((values + keys - rotated) * bytes);
     kernel.written += Bytes((keys + values) * element_bytes(w.kv_precision) / w.dcp);
+    if (task.layer.mixer == MixerKind::kBlockSparse)
+      kernel.written += Bytes(real(w.tokens() * task.attention().indexer.head_dim) *
+                              element_bytes(w.kv_precision));
   }
   steps.then(kernel);
+}
+
+void output_gate_forward(StepList& steps, const LayerTask& task) {
+  if (!task.attention().output_gate) return;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream("attention gate", KernelClass::kElementwise, task.work.tokens(),
+                    shape.query_heads * shape.v_dim, {2 * bytes, bytes, vector_cost::kSilu + 1}));
+  makes(steps, task, {kept::attention_gate});
+}
+
+void output_gate_backward(StepList& steps, const LayerTask& task) {
+  if (!task.attention().output_gate) return;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream("attention gate backward", KernelClass::kElementwise, task.work.tokens(),
+                    shape.query_heads * shape.v_dim,
+                    {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
+  uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::attention_gate});
 }
 
 std::vector<Linear> attention_linears(const LayerTask& task) {
   return {qkv_of(task), output_of(task)};
 }
 
-namespace {
+SequenceCache GroupedAttention::cache(const LlmConfig& model, const LayerConfig& layer,
+                                      int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  return {local_kv_heads(a, tp) * (a.head_dim + a.value_dim()), 0};
+}
 
-class GroupedAttention final : public Mixer {
- public:
-  std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
-    const AttentionConfig& a = model.attention_of(layer);
-    return {local_kv_heads(a, tp) * (a.head_dim + a.value_dim()), 0};
-  }
-  double multiply_adds(const LlmConfig& model, const LayerConfig& layer,
-                       double keys) const override {
-    const AttentionConfig& a = model.attention_of(layer);
-    return real(a.heads * (a.head_dim + a.value_dim())) * keys;
-  }
-  std::int64_t widest(const LayerTask& task) const override { return qkv_columns(task); }
-  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override {
-    context_core_forward(steps, task, part);
-  }
-};
+std::vector<KeyTerm> GroupedAttention::key_terms(const LlmConfig& model,
+                                                 const LayerConfig& layer) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  return {{real(a.heads * (a.head_dim + a.value_dim())), 0}};
+}
+
+std::int64_t GroupedAttention::widest(const LayerTask& task) const { return qkv_columns(task); }
+
+void GroupedAttention::part_forward(StepList& steps, const LayerTask& task,
+                                    const AttentionPart& part) const {
+  context_core_forward(steps, task, part);
+}
 
 PartParameters GroupedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
                                             int tp) const {
@@ -141,7 +168,7 @@ PartParameters GroupedAttention::parameters(const LlmConfig& model, const LayerC
   const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
   const std::int64_t value = a.values_of_keys ? 0 : local_kv_heads(a, tp) * a.value_dim();
   PartParameters p;
-  p.split = model.hidden * (query + key + value + heads * a.value_dim());
+  p.split = model.hidden * (query * (a.output_gate ? 2 : 1) + key + value + heads * a.value_dim());
   if (a.head_gate) p.split += model.hidden * heads;
   if (a.qkv_bias) p.split_vectors += query + key + value;
   if (a.sinks) p.split_vectors += a.heads / tp;
@@ -173,7 +200,8 @@ void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
     makes(steps, task, {kept::unnormed_heads});
   }
   rotary_forward(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) context_core_forward(steps, task, part);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  output_gate_forward(steps, task);
   gate_heads(steps, task);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
@@ -186,6 +214,7 @@ void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
   row_backward(steps, w, output_of(task));
   if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
+  output_gate_backward(steps, task);
   attention_core_backward(steps, task);
   rotary_backward(steps, task);
   if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
@@ -200,8 +229,6 @@ void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
   column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
   frees(steps, task, {kept::attention_input});
 }
-
-}  // namespace
 
 const Mixer& grouped_attention() {
   static const GroupedAttention mixer;

@@ -183,7 +183,9 @@ std::optional<Quantization> read_quantization(const json& configuration, LlmConf
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     LayerConfig& layer = model.layers[i];
     layer.attention = stored.of(Part::kAttention, model.family, i);
-    layer.feed = stored.of(layer.moe ? Part::kExperts : Part::kMlp, model.family, i);
+    // Where the family has said it, the file's one format is that of the others.
+    if (layer.feed == StoredFormat::kPrecision)
+      layer.feed = stored.of(layer.moe ? Part::kExperts : Part::kMlp, model.family, i);
     layer.shared = stored.of(Part::kSharedExperts, model.family, i);
   }
   Quantization format = stored.main();

@@ -18,17 +18,29 @@ double mean_keys(std::int64_t sequence, std::int64_t window, bool causal) {
   return causal ? seen - seen * seen / (2 * length) : seen;
 }
 
-/// Keys that the average query of a layer meets; not causal, those that the last token meets.
-double seen_keys(const LayerConfig& layer, std::int64_t sequence, bool causal) {
-  if (layer.chunk == 0) return mean_keys(sequence, layer.window, causal);
-  return causal ? mean_keys_in_chunks(sequence, layer.chunk, true)
-                : static_cast<double>(keys_in_chunk(sequence, layer.chunk));
+/// The same for what a layer sees; not causal, those of the last token.
+double seen_keys(std::int64_t sequence, std::int64_t window, std::int64_t chunk, bool causal) {
+  if (chunk == 0) return mean_keys(sequence, window, causal);
+  return causal ? mean_keys_in_chunks(sequence, chunk, true)
+                : static_cast<double>(keys_in_chunk(sequence, chunk));
 }
 
-/// Multiply-adds of one token between the matrices of a layer, that sees `keys` on average.
-double multiply_adds(const LlmConfig& model, const LayerConfig& layer, double keys) {
+/// Multiply-adds of one token between the matrices of a layer, whatever it sees.
+double fixed_adds(const LlmConfig& model, const LayerConfig& layer) {
   const Mixer* mixer = mixer_of(model, layer);
-  return mixer == nullptr ? 0 : mixer->multiply_adds(model, layer, keys);
+  return mixer == nullptr ? 0 : mixer->multiply_adds(model, layer);
+}
+
+/// Those for keys in view, by how many the layer sees at most; 0: all.
+std::map<std::int64_t, double> key_adds(const LlmConfig& model, const LayerConfig& layer) {
+  std::map<std::int64_t, double> adds;
+  const Mixer* mixer = mixer_of(model, layer);
+  if (mixer == nullptr) return adds;
+  for (const KeyTerm& term : mixer->key_terms(model, layer)) {
+    const bool both = term.most > 0 && layer.window > 0;
+    adds[both ? std::min(term.most, layer.window) : std::max(term.most, layer.window)] += term.each;
+  }
+  return adds;
 }
 
 }  // namespace
@@ -55,19 +67,16 @@ AnswerFlops::AnswerFlops(const LlmConfig& model)
     : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)) {
   matrices_ = static_cast<double>(count_parameters(model).active_matrices) - head_;
   for (const LayerConfig& layer : model.layers) {
-    const double of_token = multiply_adds(model, layer, 0);
-    views_[{layer.window, layer.chunk}] += multiply_adds(model, layer, 1) - of_token;
-    matrices_ += of_token;
+    for (const auto& [window, each] : key_adds(model, layer)) views_[{window, layer.chunk}] += each;
+    matrices_ += fixed_adds(model, layer);
   }
 }
 
 double AnswerFlops::of_keys(std::int64_t tokens) const {
   if (tokens == 0) return 0;
   double all = 0;
-  for (const auto& [view, of_key] : views_) {
-    const LayerConfig layer{.window = view.first, .chunk = view.second};
-    all += of_key * seen_keys(layer, tokens, true) * static_cast<double>(tokens);
-  }
+  for (const auto& [view, each] : views_)
+    all += each * seen_keys(tokens, view.first, view.second, true) * static_cast<double>(tokens);
   return all;
 }
 
@@ -80,8 +89,11 @@ Flops AnswerFlops::of(std::int64_t prompt, std::int64_t kept, std::int64_t outpu
 Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool causal) {
   if (sequence <= 0) throw std::logic_error("model_flops_per_token: the sequence must be positive");
   auto all = static_cast<double>(count_parameters(model).active_matrices);
-  for (const LayerConfig& layer : model.layers)
-    all += multiply_adds(model, layer, seen_keys(layer, sequence, causal));
+  for (const LayerConfig& layer : model.layers) {
+    all += fixed_adds(model, layer);
+    for (const auto& [window, each] : key_adds(model, layer))
+      all += each * seen_keys(sequence, window, layer.chunk, causal);
+  }
   return Flops(2 * all);
 }
 

@@ -53,14 +53,14 @@ class AnswerFlops {
   Flops of(std::int64_t prompt, std::int64_t kept, std::int64_t output) const;
 
  private:
-  /// Multiply-adds of the first so many tokens with keys, in all layers.
+  /// Multiply-adds for the keys that the first so many tokens meet, in all layers.
   double of_keys(std::int64_t tokens) const;
 
-  /// Window and chunk of a layer; 0: it sees all.
+  /// What a layer sees at most: a window (0: all) of its chunk (0: there are none).
   using View = std::pair<std::int64_t, std::int64_t>;
 
   double matrices_, head_;        ///< multiply-adds of a token
-  std::map<View, double> views_;  ///< multiply-adds of a key that it sees, in all layers alike
+  std::map<View, double> views_;  ///< multiply-adds for each key that it sees, in all layers alike
 };
 
 /// FLOPs of a forward pass of an encoder and decoder over one sequence of `encoder` tokens that are

@@ -7,6 +7,7 @@
 
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/require.h"
 
@@ -203,8 +204,9 @@ StepList hidden_gather(const LlmConfig& model, const LayerWork& work) {
 void require_context_parallel(const LlmConfig& model, const ParallelConfig& parallel) {
   if (parallel.cache_shards() == 1) return;
   const char* key = parallel.cp > 1 ? "parallel.cp" : "parallel.dcp";
-  require(!model.has(MixerKind::kMamba2), {key, "parallel"},
-          "context parallelism of Mamba is not modelled: model '" + model.name + "' has it",
+  const std::string other = unlike_attention(model);
+  require(other.empty(), {key, "parallel"},
+          "context parallelism of " + other + " is not modelled: model '" + model.name + "' has it",
           {"1", {}});
   const bool windows = std::any_of(model.layers.begin(), model.layers.end(),
                                    [](const LayerConfig& layer) { return layer.most_kept() > 0; });

@@ -9,6 +9,7 @@
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/require.h"
 
@@ -261,8 +262,9 @@ void require_split_sequences(const LlmConfig& model, const ParallelConfig& paral
           "ranks that exchange heads beside a ring, but cp_comm_type is another one",
           {{}, {"software: {cp_comm_type: a2a+p2p}, or parallel.cp_a2a: 1"}});
   if (parallel.cp == 1) return;
-  require(!model.has(MixerKind::kMamba2), {"parallel.cp", "parallel"},
-          "context parallelism of Mamba is not modelled: model '" + model.name + "' has it",
+  const std::string other = unlike_attention(model);
+  require(other.empty(), {"parallel.cp", "parallel"},
+          "context parallelism of " + other + " is not modelled: model '" + model.name + "' has it",
           {"1", {}});
   require(!both || (parallel.cp_a2a > 1 && parallel.cp_a2a < parallel.cp),
           {"parallel.cp_a2a", "software.cp_comm_type"},

@@ -109,6 +109,28 @@ FieldReader::FieldReader(const json& fields, std::string origin, const json* wra
   if (model_type_.empty()) missing("model_type");
 }
 
+FieldReader::FieldReader(const json& fields, const FieldReader& outer)
+    : fields_(&fields), origin_(outer.origin_), wrapper_(nullptr), model_type_(outer.model_type_) {}
+
+std::optional<FieldReader> FieldReader::section(const char* name) {
+  std::string field;
+  const json* value = find({name}, field);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) wrong(field, "an object", *value);
+  if (value->empty()) return std::nullopt;
+  return FieldReader(*value, *this);
+}
+
+std::vector<bool> FieldReader::switches_or(const char* name, std::size_t layers, bool fallback) {
+  if (!has(name)) return std::vector<bool>(layers, fallback);
+  std::vector<bool> switches;
+  for (const std::int64_t value : counts_or_empty(name, 1)) switches.push_back(value == 1);
+  if (switches.size() != layers)
+    invalid(name, "expected " + std::to_string(layers) + " entries, got " +
+                      std::to_string(switches.size()));
+  return switches;
+}
+
 bool FieldReader::has(const char* name) const {
   const auto found = fields_->find(name);
   return found != fields_->end() && !found->is_null();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ class FieldReader {
 
   const std::string& model_type() const { return model_type_; }
   bool has(const char* name) const;
+  /// The object at a field, read as fields of this model; absent where it is not there or empty.
+  std::optional<FieldReader> section(const char* name);
 
   /// A positive integer of at most `limit`.
   std::int64_t size(Names names, std::int64_t limit);
@@ -79,7 +82,11 @@ class FieldReader {
   /// @throws UnsupportedModel where a structural field that says something was not read.
   void refuse_unread_structure() const;
 
+  /// 0 and 1 for each layer, or `fallback` for all where there is no list.
+  std::vector<bool> switches_or(const char* name, std::size_t layers, bool fallback);
+
  private:
+  FieldReader(const nlohmann::json& fields, const FieldReader& outer);
   /// The value of the first name present, or null; marks all names as read.
   const nlohmann::json* find(Names names, std::string& found);
   std::int64_t integer(Names names, std::int64_t lowest, std::int64_t limit,

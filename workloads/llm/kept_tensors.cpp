@@ -184,10 +184,17 @@ Tensor attention_result(const LayerTask& task) {
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains);
+  const bool shared =
+      w.flash_attention && (!w.narrow_inputs || w.lora.trains) && !task.attention().output_gate;
   const double element = shared ? 0 : input_bytes(w, LoraModule::kOProj);
   return of_layer("attention output input", task,
                   real(w.tokens()) * real(result_columns(task)) * element);
+}
+
+Tensor attention_gate(const LayerTask& task) {
+  const double element = task.attention().output_gate ? bytes_of(task) : 0;
+  return of_layer("attention gate", task,
+                  real(task.work.tokens()) * real(result_columns(task)) * element);
 }
 
 Tensor probabilities(const LayerTask& task) {

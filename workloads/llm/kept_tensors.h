@@ -53,6 +53,8 @@ Tensor attention_sums(const LayerTask& task);
 Tensor attention_result(const LayerTask& task);
 /// What the matrix behind the core reads, unless that is attention_result itself.
 Tensor output_projection_input(const LayerTask& task);
+/// Columns whose sigmoid multiplies what heads give.
+Tensor attention_gate(const LayerTask& task);
 /// Stored attention: [heads, query, context] of probabilities, of the dropout mask (a byte each)
 /// and of what dropout leaves.
 Tensor probabilities(const LayerTask& task);

@@ -2,6 +2,8 @@
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Down-projections to the
 // latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
 // up-projections are split by heads.
+#include "workloads/llm/latent_attention.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -12,8 +14,6 @@
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
-#include "workloads/llm/linear.h"
-#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/require.h"
 
@@ -97,8 +97,9 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
   const double bytes = activation_bytes(w.precision);
   Kernel kernel = stream("rotary", KernelClass::kElementwise, tokens,
                          2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
-  kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
-                              real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
+  if (task.attention().rotates)
+    kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
+                                real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
   if (w.phase != Phase::kTraining) {
     kernel.written += Bytes(real(tokens * task.attention().kv_elements_per_token()) *
                             element_bytes(w.kv_precision));
@@ -193,15 +194,9 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   const LayerWork& w = task.work;
   const std::int64_t heads = core_shape(task).query_heads;
   const std::int64_t key = a.kv_lora_rank + a.qk_rope_head_dim;
-  const double bytes = activation_bytes(w.precision);
   const Precision precision = unquantised(w.precision);
   const std::int64_t tokens = part.sequences * part.query;
-  steps.then(gemm("query absorb", precision, {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
-  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens,
-                         (heads + 1) * a.qk_rope_head_dim, {bytes, bytes, vector_cost::kRotary});
-  rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
-  rotary.written += Bytes(real(tokens * key) * element_bytes(w.kv_precision));
-  steps.then(rotary);
+  absorb_queries(steps, task, tokens);
   gather_queries(steps, task, tokens, key);
 
   const AttentionPart cached = cached_part(part, w);
@@ -225,7 +220,7 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   steps.then(flash_attention("attention", core));
   combine_heads(steps, task, tokens, a.kv_lora_rank);
   combine_contexts(steps, task, tokens, a.kv_lora_rank);
-  steps.then(gemm("value up", precision, {tokens, a.v_head_dim, a.kv_lora_rank, heads}));
+  expand_values(steps, task, tokens);
 }
 
 PromptSum prompts_of(const AttentionPart& part) {
@@ -260,39 +255,63 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   attention_core_forward(steps, task, own);
 }
 
-/// Absorbed for new tokens of decodes, else with keys and values expanded.
-void latent_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+/// Columns of the sigmoid gates of what heads give, from the layer's input.
+Linear gate_of(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return {"attention gate projection", task.model.hidden, shape.query_heads * shape.v_dim,
+          task.work.precision, task.weights(task.layer.attention)};
+}
+
+}  // namespace
+
+void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens) {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  const std::int64_t heads = core_shape(task).query_heads;
+  const double bytes = activation_bytes(w.precision);
+  steps.then(gemm("query absorb", unquantised(w.precision),
+                  {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
+  Kernel rotary =
+      stream("rotary", KernelClass::kElementwise, tokens, (heads + 1) * a.qk_rope_head_dim,
+             {bytes, bytes, a.rotates ? vector_cost::kRotary : 0});
+  rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
+  rotary.written +=
+      Bytes(real(tokens * (a.kv_lora_rank + a.qk_rope_head_dim)) * element_bytes(w.kv_precision));
+  steps.then(rotary);
+}
+
+void expand_values(StepList& steps, const LayerTask& task, std::int64_t tokens) {
+  const AttentionConfig& a = task.model.attention;
+  steps.then(gemm("value up", unquantised(task.work.precision),
+                  {tokens, a.v_head_dim, a.kv_lora_rank, core_shape(task).query_heads}));
+}
+
+SequenceCache LatentAttention::cache(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                     int /*tp*/) const {
+  return {model.attention.kv_elements_per_token(), 0};
+}
+
+std::vector<KeyTerm> LatentAttention::key_terms(const LlmConfig& model,
+                                                const LayerConfig& layer) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  return {{real(a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim)), 0}};
+}
+
+std::int64_t LatentAttention::widest(const LayerTask& task) const {
+  const CoreShape c = core_shape(task);
+  return (c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim);
+}
+
+void LatentAttention::require_split(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                    int tp) const {
+  require_divides(model.attention.heads, tp, "tp", "attention heads");
+}
+
+void LatentAttention::part_forward(StepList& steps, const LayerTask& task,
+                                   const AttentionPart& part) const {
   part.phase == Phase::kDecode ? absorbed_core(steps, task, part)
                                : expanded_core(steps, task, part);
 }
-
-class LatentAttention final : public Mixer {
- public:
-  std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int /*tp*/) const override {
-    return {model.attention_of(layer).kv_elements_per_token(), 0};
-  }
-  double multiply_adds(const LlmConfig& model, const LayerConfig& layer,
-                       double keys) const override {
-    const AttentionConfig& a = model.attention_of(layer);
-    return real(a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim)) * keys;
-  }
-  std::int64_t widest(const LayerTask& task) const override {
-    const CoreShape c = core_shape(task);
-    return (c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim);
-  }
-  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
-    require_divides(model.attention_of(layer).heads, tp, "tp", "attention heads");
-  }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override {
-    latent_core_forward(steps, task, part);
-  }
-};
 
 PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
                                            int tp) const {
@@ -303,7 +322,7 @@ PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerCo
   PartParameters p;
   p.split = query_in * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) +
             a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
-            heads * a.v_head_dim * model.hidden;
+            heads * a.v_head_dim * model.hidden * (a.output_gate ? 2 : 1);
   p.whole = model.hidden * (latents + a.qk_rope_head_dim);
   p.whole_vectors = latents;
   return p;
@@ -314,7 +333,12 @@ void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
   down_forward(steps, task);
   cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
   column_forward(steps, w, {query_of(task)}, latent_width(task));
-  for (const AttentionPart& part : w.attention_kernels()) latent_core_forward(steps, task, part);
+  beside_queries(steps, task);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  if (task.attention().output_gate) {
+    column_forward(steps, w, {gate_of(task)}, task.model.hidden);
+    output_gate_forward(steps, task);
+  }
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
@@ -334,6 +358,10 @@ void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
     steps.then(gemm(up.name, up.precision, {w.tokens(), up.out, up.in}));
     rotate_trained(steps, task, true);
     makes(steps, task.again(), {kept::queries_keys_values});
+  }
+  if (task.attention().output_gate) {
+    output_gate_backward(steps, task);
+    column_backward(steps, w, {gate_of(task)}, task.model.hidden);
   }
   attention_core_backward(steps, task);
   rotate_trained(steps, task, false);
@@ -362,8 +390,6 @@ void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
     pass("latent input gradient add", task.model.hidden, {2 * bytes, bytes, 1});
   frees(steps, task, {kept::attention_input});
 }
-
-}  // namespace
 
 const Mixer& latent_attention() {
   static const LatentAttention mixer;

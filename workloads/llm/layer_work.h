@@ -116,6 +116,8 @@ struct LayerWork {
   EngineKernels fused;                        ///< kernels in the place of several
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
+  /// Precision of what indexers score and keep: fp8 where tensor cores have it.
+  Precision index_precision = Precision::kFp8;
   /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts
   /// of experts that it has, and an all-reduce adds up what they give. Else ranks share the tokens
   /// out and send them to the ranks of their experts.

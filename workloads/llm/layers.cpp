@@ -9,6 +9,7 @@
 #include "workloads/llm/linear.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
+#include "workloads/llm/residuals.h"
 
 namespace orrery {
 namespace {
@@ -18,28 +19,6 @@ bool is_training(const LayerTask& task) { return task.work.phase == Phase::kTrai
 /// Tokens whose second half of the layer (MLP or experts) is this rank's.
 std::int64_t second_half_rows(const LayerTask& task) {
   return task.scatters_attention() ? task.work.split_tokens() : task.work.tokens();
-}
-
-/// Adds the block's output to the residual stream. In inference the next norm does it.
-void residual_forward(StepList& steps, const std::string& name, const LayerTask& task,
-                      std::int64_t rows, KeptTensor mask) {
-  if (!is_training(task)) return;
-  const double bytes = activation_bytes(task.work.precision);
-  const bool dropout = task.work.dropout;
-  steps.then(
-      stream(name, KernelClass::kElementwise, rows, task.model.hidden,
-             {2 * bytes, bytes + (dropout ? 1 : 0), 1 + (dropout ? vector_cost::kDropout : 0)}));
-  makes(steps, task, {mask});
-}
-
-/// An addition passes its gradient on as it is; dropout masks the block's.
-void residual_backward(StepList& steps, const std::string& name, const LayerTask& task,
-                       KeptTensor mask) {
-  if (!task.work.dropout) return;
-  const double bytes = activation_bytes(task.work.precision);
-  steps.then(stream(name, KernelClass::kElementwise, task.work.row_tokens(), task.model.hidden,
-                    {bytes + 1, bytes, 1}));
-  frees(steps, task, {mask});
 }
 
 /// The norm after a block (gemma2), before its residual.
@@ -74,7 +53,9 @@ Kernel norm_of_sum(const std::string& name, const LayerTask& task, bool reduced)
   Kernel kernel = norm_forward(name, task, task.work.row_tokens());
   const double sum =
       real(task.work.row_tokens() * task.model.hidden) * activation_bytes(task.work.precision);
-  if (!reduced || task.work.tp == 1 || Bytes(sum) > task.work.fused.allreduce_norm) return kernel;
+  if (!reduced || task.work.tp == 1 || task.model.residual_streams > 1 ||
+      Bytes(sum) > task.work.fused.allreduce_norm)
+    return kernel;
   kernel.start = KernelStart::kWithin;
   kernel.read -= Bytes(sum);
   return kernel;
@@ -90,6 +71,8 @@ StepList mixer_half(const LayerTask& task) {
   const std::int64_t second = second_half_rows(task);
   issued(steps, task, GraphPart::kAttention);
   steps.tell_tensors(task.work.tensors);
+  residual_mixture(steps, mixes);
+  hyper_connection_in(steps, mixes);
   // Behind a layer like this one, or the embedding.
   steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
   makes(steps, task, {kept::layer_input});
@@ -97,6 +80,7 @@ StepList mixer_half(const LayerTask& task) {
   output_norm_forward(steps, mixer->name() + " output norm", task, second,
                       kept::attention_output_norm_input);
   residual_forward(steps, mixer->name() + " residual", task, second, kept::attention_residual_mask);
+  hyper_connection_out(steps, task, second);
   makes(steps, task, {kept::adapter_columns});
   return steps;
 }
@@ -182,6 +166,8 @@ StepList feed_half(const LayerTask& task) {
   if (!task.layer.feeds) return steps;
   issued(steps, task, GraphPart::kRouting);
   steps.tell_tensors(task.work.tensors);
+  residual_mixture(steps, task);
+  hyper_connection_in(steps, task);
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
   if (task.model.norms_per_layer > 1) {
     steps.then(task.scatters_attention() ? norm_forward("mlp norm", task, second_half_rows(task))
@@ -196,6 +182,7 @@ StepList feed_half(const LayerTask& task) {
   feed_forward(steps, task);
   output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
   residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
+  hyper_connection_out(steps, task, rows);
   return steps;
 }
 
@@ -219,7 +206,8 @@ void issued(StepList& steps, const LayerTask& task, GraphPart part) {
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
   return norm(name, task.work.normed_precision(),
-              {rows, task.model.hidden, task.model.norm_bias, !is_training(task)});
+              {rows, task.model.hidden, task.model.norm_bias,
+               !is_training(task) && task.model.residual_streams == 1});
 }
 
 void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,

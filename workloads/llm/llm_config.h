@@ -12,6 +12,26 @@ namespace orrery {
 /// DeepSeek's multi-head latent attention (MLA).
 enum class AttentionKind : std::uint8_t { kGrouped, kLatent };
 
+/// What chooses the earlier tokens that a token attends to: narrow heads of their own score all of
+/// them (DeepSeek-V3.2's lightning indexer), or blocks of them (MiniMax-M3).
+struct IndexerConfig {
+  std::int64_t heads = 0;     ///< heads of its queries; 0: there is none
+  std::int64_t head_dim = 0;  ///< columns of each, and of the one key that they share
+  std::int64_t top_k = 0;     ///< tokens, or compressed entries, that a token attends to at most
+  std::int64_t block = 1;     ///< tokens that are chosen together
+  bool operator==(const IndexerConfig&) const = default;
+};
+
+/// Attention of DeepSeek-V4: the latest keys as they are, and entries that stand for several keys.
+struct CompressionConfig {
+  std::int64_t window = 0;         ///< latest tokens whose keys are seen as they are
+  std::int64_t sparse_ratio = 0;   ///< tokens of an entry of which an indexer chooses
+  std::int64_t dense_ratio = 0;    ///< tokens of an entry where all are seen
+  std::int64_t output_groups = 0;  ///< groups of heads with a low-rank output matrix each
+  std::int64_t output_rank = 0;    ///< columns that each group's matrix gives
+  bool operator==(const CompressionConfig&) const = default;
+};
+
 struct AttentionConfig {
   AttentionKind kind = AttentionKind::kGrouped;
   std::int64_t heads = 0;
@@ -30,12 +50,16 @@ struct AttentionConfig {
   bool values_of_keys = false;
   /// Columns of a head that positions rotate; none: all. 0: positions are left out (NoPE).
   std::optional<std::int64_t> rotary_dim = std::nullopt;
+  bool output_gate = false;  ///< what heads give is multiplied by a sigmoid of projections
   // Latent attention; q_lora_rank 0: queries are projected directly.
   std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
   std::int64_t qk_nope_head_dim = 0;
   std::int64_t qk_rope_head_dim = 0;
   std::int64_t v_head_dim = 0;  ///< grouped attention: 0 where it is head_dim
+  bool rotates = true;          ///< latent attention: its rotary columns are rotated
+  CompressionConfig compression;
+  IndexerConfig indexer;  ///< indexer of layers of MixerKind::kSparse and the like
 
   /// Columns of a head of values in grouped attention.
   std::int64_t value_dim() const { return v_head_dim > 0 ? v_head_dim : head_dim; }
@@ -63,6 +87,30 @@ struct MambaConfig {
   std::int64_t projected() const { return inner() + conv_channels() + heads; }
 };
 
+/// A gated delta network (Yang et al. 2024, arXiv 2412.06464): each value head has a state of
+/// key_dim x value_dim that decays and that each token corrects by the delta rule; several value
+/// heads may share queries and keys. Kimi delta attention (arXiv 2510.26692) has decays by column
+/// of keys.
+struct DeltaNetConfig {
+  std::int64_t key_heads = 0;    ///< heads of queries, and of keys
+  std::int64_t value_heads = 0;  ///< heads of values, states, decays, steps and gates
+  std::int64_t key_dim = 0;      ///< columns of a query or key
+  std::int64_t value_dim = 0;
+  std::int64_t conv_kernel = 4;
+  bool column_decays = false;   ///< Kimi: a decay for each column of a head's keys
+  std::int64_t decay_rank = 0;  ///< Kimi: columns between the two matrices of decays
+  std::int64_t gate_rank = 0;   ///< Kimi: columns between those of gates; 0: one matrix
+
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
+  /// Channels of the causal convolution: queries, keys and values.
+  std::int64_t conv_channels() const { return 2 * keys() + values(); }
+  /// Columns that give steps and decays.
+  std::int64_t gates() const { return 2 * value_heads; }
+  /// Elements of the states of all heads of a layer.
+  std::int64_t states() const { return value_heads * key_dim * value_dim; }
+};
+
 struct MlpConfig {
   std::int64_t intermediate = 0;
   bool gated = true;  ///< SwiGLU/GeGLU: three matrices instead of two
@@ -82,6 +130,7 @@ struct MoeConfig {
   std::int64_t shared_intermediate = 0;  ///< width of all shared experts together
   bool router_bias = false;  ///< one per expert (DeepSeek-V3's e_score_correction_bias, gpt-oss)
   bool expert_bias = false;  ///< gpt-oss: biases in the expert matrices
+  bool latent_norm = false;  ///< sums of experts in the latent width are normed
   bool clamped = false;      ///< gpt-oss: inputs of the experts' function are limited
   bool shared_gate = false;  ///< qwen2-moe: a gate of width 1 on the shared expert
   std::int64_t norms = 0;    ///< Gemma 4: norms of the model's width beside experts, weights alone
@@ -102,7 +151,15 @@ enum class StoredFormat : std::uint8_t {
 enum class MixerKind : std::uint8_t {
   kAttention,  ///< attention of the model's kind (AttentionConfig)
   kMamba2,
-  kNone,  ///< the layer is an MLP, or experts, alone
+  kDeltaNet,
+  kKimiDelta,         ///< gated delta network with decays by column
+  kSparse,            ///< latent attention to the tokens that an indexer chooses
+  kSharedSparse,      ///< latent attention to those that the layer before has chosen
+  kBlockSparse,       ///< grouped attention to blocks that an indexer chooses
+  kWindowedKey,       ///< one key for all heads, of a window
+  kCompressed,        ///< such a window, and all entries of dense_ratio tokens
+  kCompressedSparse,  ///< such a window, and chosen entries of sparse_ratio tokens
+  kNone,              ///< the layer is an MLP, or experts, alone
 };
 
 /// Which tokens the attention of a layer sees.
@@ -114,6 +171,7 @@ enum class LayerKind : std::uint8_t {
 
 struct LayerConfig {
   bool moe = false;
+  bool hashed = false;  ///< experts are chosen by the number of the token, without biases
   LayerKind kind = LayerKind::kDecoder;
   bool position_biases = false;  ///< has the table that all layers of its kind add to scores
   MixerKind mixer = MixerKind::kAttention;
@@ -121,7 +179,8 @@ struct LayerConfig {
   StoredFormat attention = StoredFormat::kPrecision;  ///< format of what mixes tokens
   StoredFormat feed = StoredFormat::kPrecision;    ///< format of the MLP, or of the routed experts
   StoredFormat shared = StoredFormat::kPrecision;  ///< format of shared experts
-  std::int64_t window = 0;                         ///< sliding attention window in tokens; 0: all
+  std::int64_t sources = 0;  ///< attention residuals: outputs that each half's input is made of
+  std::int64_t window = 0;   ///< sliding attention window in tokens; 0: all
   /// Attention sees tokens of its own chunk of so many alone (Llama 4); 0: chunks are none.
   std::int64_t chunk = 0;
   /// Attention of the layer: 0 is LlmConfig::attention, i is LlmConfig::variants[i - 1].
@@ -151,9 +210,17 @@ struct LlmConfig {
   bool parallel_block = false;
   bool final_norm = true;
   bool head_bias = false;  ///< a bias for each entry of the vocabulary (GPT-J, Phi)
+  /// Hyper-connections (arXiv 2409.19606, 2512.24880): residual streams that each half of a layer
+  /// mixes into its input, and its output into them; weights are balanced by so many steps.
+  std::int64_t residual_streams = 1;
+  std::int64_t sinkhorn_steps = 0;
+  /// Attention residuals (Kimi K3): each half of a layer reads a mixture of what blocks of so many
+  /// layers have given; 0: the residual stream alone.
+  std::int64_t residual_block = 0;
   AttentionConfig attention;
   std::vector<AttentionConfig> variants;  ///< attention of layers where it is another
   MambaConfig mamba;
+  DeltaNetConfig delta_net;
   MlpConfig mlp;
   MoeConfig moe;
   std::vector<LayerConfig> layers;
@@ -213,5 +280,10 @@ struct ParameterCount {
   std::int64_t active_matrices = 0;
 };
 ParameterCount count_parameters(const LlmConfig& model);
+
+/// What a half of a layer has for its residuals: a query and a norm of an attention residual, or
+/// the weights, biases and scales of hyper-connections; and what is in front of the final norm.
+std::int64_t mixture_parameters(const LlmConfig& model);
+std::int64_t streams_head_parameters(const LlmConfig& model);
 
 }  // namespace orrery

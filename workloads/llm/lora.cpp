@@ -7,6 +7,7 @@
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/require.h"
@@ -191,8 +192,9 @@ Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, cons
 void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& modules) {
   require(model.attention.kind == AttentionKind::kGrouped, "lora",
           "adapters of latent attention are not modelled: model '" + model.name + "' has it");
-  require(!model.has(MixerKind::kMamba2), "lora",
-          "adapters of Mamba are not modelled: model '" + model.name + "' has it");
+  const std::string other = unlike_attention(model);
+  require(other.empty(), "lora",
+          "adapters of " + other + " are not modelled: model '" + model.name + "' has it");
   const bool of_mlp =
       has_module(modules, LoraModule::kGateUpProj) || has_module(modules, LoraModule::kDownProj);
   require(!model.has_moe() || !of_mlp, {"lora.target_modules", "lora"},

@@ -101,8 +101,7 @@ class Mamba2 final : public Mixer {
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/,
-                       double /*keys*/) const override {
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
   }
   std::int64_t widest(const LayerTask& task) const override { return input_of(task).out; }

@@ -7,6 +7,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
+#include "workloads/llm/scan_kernels.h"
 
 namespace orrery {
 namespace {
@@ -15,31 +16,6 @@ constexpr double kWideBytes = 4;    ///< states, products of C and B, steps and 
 constexpr double kStateFlops = 6;   ///< decay, dt B x, sum; C times it, sum; dt B once a column
 constexpr double kSoftplus = 4;     ///< exponential, sum, logarithm, choice
 constexpr double kMaskedFlops = 4;  ///< difference, exponential, product, choice
-
-/// A kernel over [rows, width] elements.
-Kernel pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost) {
-  return stream(name, KernelClass::kScan, rows, width, cost);
-}
-
-/// Products of tiles of [m, n] over k, `batch` of them.
-struct Products {
-  std::int64_t batch = 1, m = 1, n = 1, k = 1;
-};
-
-/// A kernel of products whose operands and results are counted by the caller.
-Kernel products(const char* name, Products p, double flops, double read, double written) {
-  Kernel kernel;
-  kernel.name = name;
-  kernel.kind = KernelClass::kScan;
-  kernel.batch = p.batch;
-  kernel.m = p.m;
-  kernel.n = p.n;
-  kernel.k = p.k;
-  kernel.matrix_flops = Flops(flops);
-  kernel.read = Bytes(read);
-  kernel.written = Bytes(written);
-  return kernel;
-}
 
 /// Bytes of what kernels read and write, of all tokens of a rank.
 struct Traffic {
@@ -85,38 +61,39 @@ ScanShape scan_shape(const MambaConfig& mamba, int tp, std::int64_t sequences, s
 }
 
 Kernel conv_forward(const ScanShape& s, std::int64_t taps) {
-  return pass("mamba convolution", s.tokens(), s.channels(),
-              {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
+  return scan_pass("mamba convolution", s.tokens(), s.channels(),
+                   {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
 }
 
 Kernel conv_backward(const ScanShape& s, std::int64_t taps) {
-  return pass("mamba convolution backward", s.tokens(), s.channels(),
-              {2 * s.bytes, s.bytes, 6 * real(taps) + 2 * vector_cost::kSilu});
+  return scan_pass("mamba convolution backward", s.tokens(), s.channels(),
+                   {2 * s.bytes, s.bytes, 6 * real(taps) + 2 * vector_cost::kSilu});
 }
 
 std::vector<Kernel> scan_states(const ScanShape& s) {
   const Traffic t(s);
   const std::int64_t heads = s.chunks() * s.heads, groups = s.chunks() * s.groups;
   std::vector<Kernel> all;
-  all.push_back(
-      pass("mamba chunk cumsum", s.tokens(), s.heads, {s.bytes, 2 * kWideBytes, kSoftplus + 2}));
-  all.push_back(products("mamba chunk state", {heads, s.head_dim, s.state, s.length},
-                         head_flops(s, real(s.state)), t.x + t.b + 2 * t.steps,
-                         t.states * kWideBytes));
+  all.push_back(scan_pass("mamba chunk cumsum", s.tokens(), s.heads,
+                          {s.bytes, 2 * kWideBytes, kSoftplus + 2}));
+  all.push_back(scan_products("mamba chunk state", {heads, s.head_dim, s.state, s.length},
+                              head_flops(s, real(s.state)), t.x + t.b + 2 * t.steps,
+                              t.states * kWideBytes));
   all.back().vector_flops = Flops(3 * real(s.tokens() * s.heads * s.state));
-  all.push_back(pass("mamba state passing", s.chunks(), s.states(), {kWideBytes, s.bytes, 2}));
-  all.push_back(products("mamba chunk products", {groups, s.length, s.length, s.state},
-                         2 * real(s.tokens() * s.groups * s.length * s.state), 2 * t.b, t.squares));
+  all.push_back(scan_pass("mamba state passing", s.chunks(), s.states(), {kWideBytes, s.bytes, 2}));
+  all.push_back(scan_products("mamba chunk products", {groups, s.length, s.length, s.state},
+                              2 * real(s.tokens() * s.groups * s.length * s.state), 2 * t.b,
+                              t.squares));
   return all;
 }
 
 Kernel scan_outputs(const ScanShape& s) {
   const Traffic t(s);
   const double read = t.x + t.b + 2 * t.steps + t.squares + t.states * s.bytes;
-  return with_decays(
-      products("mamba chunk scan", {s.chunks() * s.heads, s.length, s.head_dim, s.state + s.length},
-               head_flops(s, real(s.state) + s.earlier()), read, t.x),
-      s);
+  return with_decays(scan_products("mamba chunk scan",
+                                   {s.chunks() * s.heads, s.length, s.head_dim, s.state + s.length},
+                                   head_flops(s, real(s.state) + s.earlier()), read, t.x),
+                     s);
 }
 
 Kernel gated_scan_outputs(const ScanShape& s) {
@@ -135,57 +112,58 @@ std::vector<Kernel> scan_backward(const ScanShape& s) {
   const double inside = head_flops(s, s.earlier()), wide_b = t.b / s.bytes * kWideBytes;
   const double of_groups = 2 * real(s.tokens() * s.groups * s.length * s.state);
   std::vector<Kernel> all;
-  all.push_back(products("mamba state gradient", {heads, s.head_dim, s.state, s.length}, states,
-                         t.x + t.b + t.steps, t.states * kWideBytes));
-  all.push_back(pass("mamba state passing backward", s.chunks(), s.states(),
-                     {s.bytes + kWideBytes, 2 * s.bytes, 4}));
+  all.push_back(scan_products("mamba state gradient", {heads, s.head_dim, s.state, s.length},
+                              states, t.x + t.b + t.steps, t.states * kWideBytes));
+  all.push_back(scan_pass("mamba state passing backward", s.chunks(), s.states(),
+                          {s.bytes + kWideBytes, 2 * s.bytes, 4}));
   all.push_back(with_decays(
-      products("mamba input gradient", {heads, s.length, s.head_dim, s.state + s.length},
-               states + inside, 2 * t.x + t.b + t.squares + 2 * t.steps + t.states * s.bytes,
-               t.x + t.steps),
+      scan_products("mamba input gradient", {heads, s.length, s.head_dim, s.state + s.length},
+                    states + inside, 2 * t.x + t.b + t.squares + 2 * t.steps + t.states * s.bytes,
+                    t.x + t.steps),
       s));
-  all.push_back(products("mamba B gradient", {heads, s.length, s.state, s.head_dim}, states,
-                         t.x + t.b + 2 * t.steps + t.states * s.bytes, wide_b + t.steps));
-  all.push_back(products("mamba C gradient", {heads, s.length, s.state, s.head_dim}, states,
-                         t.x + t.b + t.steps + t.states * s.bytes, wide_b + t.steps));
-  all.push_back(
-      with_decays(products("mamba chunk product gradient", {heads, s.length, s.length, s.head_dim},
-                           inside, 2 * t.x + 2 * t.steps, t.squares),
-                  s));
+  all.push_back(scan_products("mamba B gradient", {heads, s.length, s.state, s.head_dim}, states,
+                              t.x + t.b + 2 * t.steps + t.states * s.bytes, wide_b + t.steps));
+  all.push_back(scan_products("mamba C gradient", {heads, s.length, s.state, s.head_dim}, states,
+                              t.x + t.b + t.steps + t.states * s.bytes, wide_b + t.steps));
+  all.push_back(with_decays(
+      scan_products("mamba chunk product gradient", {heads, s.length, s.length, s.head_dim}, inside,
+                    2 * t.x + 2 * t.steps, t.squares),
+      s));
   for (const char* name : {"mamba B gradient in chunks", "mamba C gradient in chunks"})
-    all.push_back(products(name, {groups, s.length, s.state, s.length}, of_groups,
-                           t.squares + t.b + wide_b, t.b));
+    all.push_back(scan_products(name, {groups, s.length, s.state, s.length}, of_groups,
+                                t.squares + t.b + wide_b, t.b));
   all.push_back(
-      with_decays(products("mamba decay gradient", {heads, s.length, s.length, s.head_dim}, inside,
-                           2 * t.x + t.squares + 2 * t.steps, t.steps),
+      with_decays(scan_products("mamba decay gradient", {heads, s.length, s.length, s.head_dim},
+                                inside, 2 * t.x + t.squares + 2 * t.steps, t.steps),
                   s));
-  all.push_back(pass("mamba chunk cumsum backward", s.tokens(), s.heads,
-                     {s.bytes + 2 * kWideBytes, s.bytes, kSoftplus + 4}));
+  all.push_back(scan_pass("mamba chunk cumsum backward", s.tokens(), s.heads,
+                          {s.bytes + 2 * kWideBytes, s.bytes, kSoftplus + 4}));
   return all;
 }
 
 Kernel gated_norm(const ScanShape& s) {
-  return pass("mamba gated norm", s.tokens(), s.inner(),
-              {2 * s.bytes, s.bytes, vector_cost::kRmsNorm + vector_cost::kSilu + 1});
+  return scan_pass("mamba gated norm", s.tokens(), s.inner(),
+                   {2 * s.bytes, s.bytes, vector_cost::kRmsNorm + vector_cost::kSilu + 1});
 }
 
 Kernel group_norm(const ScanShape& s) {
-  return pass("mamba group norm", s.tokens(), s.inner(), {s.bytes, s.bytes, vector_cost::kRmsNorm});
+  return scan_pass("mamba group norm", s.tokens(), s.inner(),
+                   {s.bytes, s.bytes, vector_cost::kRmsNorm});
 }
 
 Kernel group_norm_backward(const ScanShape& s) {
-  return pass("mamba group norm backward", s.tokens(), s.inner(),
-              {2 * s.bytes, s.bytes, vector_cost::kNormBackward});
+  return scan_pass("mamba group norm backward", s.tokens(), s.inner(),
+                   {2 * s.bytes, s.bytes, vector_cost::kNormBackward});
 }
 
 Kernel gate_backward(const ScanShape& s) {
-  return pass("mamba gate backward", s.tokens(), s.inner(),
-              {3 * s.bytes, 2 * s.bytes, 2 * vector_cost::kSilu + 4});
+  return scan_pass("mamba gate backward", s.tokens(), s.inner(),
+                   {3 * s.bytes, 2 * s.bytes, 2 * vector_cost::kSilu + 4});
 }
 
 Kernel conv_update(const ScanShape& s, std::int64_t taps) {
-  Kernel kernel = pass("mamba convolution update", s.tokens(), s.channels(),
-                       {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
+  Kernel kernel = scan_pass("mamba convolution update", s.tokens(), s.channels(),
+                            {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
   const double window = real(s.sequences * s.channels() * (taps - 1)) * s.bytes;
   kernel.read += Bytes(window);
   kernel.written += Bytes(window);
@@ -193,7 +171,8 @@ Kernel conv_update(const ScanShape& s, std::int64_t taps) {
 }
 
 Kernel state_update(const ScanShape& s, double state_bytes) {
-  Kernel kernel = pass("mamba state update", s.tokens(), s.states(), {0, state_bytes, kStateFlops});
+  Kernel kernel =
+      scan_pass("mamba state update", s.tokens(), s.states(), {0, state_bytes, kStateFlops});
   const double inputs = real(s.tokens()) * s.bytes;
   kernel.exponentials = Flops(real(s.tokens() * s.heads) * 2);
   kernel.read = Bytes(real(s.sequences * s.states()) * state_bytes +

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/llm_config.h"
@@ -26,6 +27,13 @@ struct PartParameters {
 struct SequenceCache {
   std::int64_t token_elements = 0;  ///< elements of each token in view, in the format of the cache
   double state_bytes = 0;           ///< bytes of a sequence, however long it is
+  std::int64_t index_elements = 0;  ///< elements of each token in the format of indexers
+};
+
+/// Multiply-adds that grow with the keys in view.
+struct KeyTerm {
+  double each = 0;        ///< multiply-adds of a token for each key
+  std::int64_t most = 0;  ///< keys that count at most; 0: all
 };
 
 /// What mixes the tokens of a sequence in a layer. A kind is a file with one such object, which
@@ -41,14 +49,22 @@ class Mixer {
   virtual PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                                     int tp) const = 0;
   virtual SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
-  /// Multiply-adds of one token between the matrices, that sees `keys` tokens on average.
-  virtual double multiply_adds(const LlmConfig& model, const LayerConfig& layer,
-                               double keys) const = 0;
+  /// Multiply-adds of one token between the matrices, whatever it sees.
+  virtual double multiply_adds(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
+    return 0;
+  }
+  /// The same for keys in view.
+  virtual std::vector<KeyTerm> key_terms(const LlmConfig& /*model*/,
+                                         const LayerConfig& /*layer*/) const {
+    return {};
+  }
   /// Most columns of an activation between two of its kernels, on one rank.
   virtual std::int64_t widest(const LayerTask& task) const = 0;
   /// @throws config::KeyError where tp ranks cannot split it
   virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
 
+  /// Whether its backward pass is modelled.
+  virtual bool trains() const { return true; }
   /// From the normed input of the layer to its output before the residual, and back.
   virtual void forward(StepList& steps, const LayerTask& task) const = 0;
   virtual void backward(StepList& steps, const LayerTask& task) const = 0;
@@ -61,8 +77,24 @@ class Mixer {
 /// What mixes the tokens in a layer; null where nothing does.
 const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
 
+/// "Mamba", "gated delta networks".
+const char* to_string(MixerKind kind);
+/// The first kind of a model's layers that is not attention over all tokens or a window: what plans
+/// that are known of attention alone refuse by name; empty: there is none.
+std::string unlike_attention(const LlmConfig& model);
+/// Whether some layer holds a state of each sequence.
+bool holds_states(const LlmConfig& model);
+
 const Mixer& grouped_attention();
 const Mixer& latent_attention();
+const Mixer& sparse_attention();
+const Mixer& shared_sparse_attention();
+const Mixer& block_sparse_attention();
+const Mixer& windowed_key_attention();
+const Mixer& compressed_attention();
+const Mixer& compressed_sparse_attention();
 const Mixer& mamba2();
+const Mixer& delta_net();
+const Mixer& kimi_delta();
 
 }  // namespace orrery

@@ -6,9 +6,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kAttention = "attention", kMamba = "Mamba", kMlp = "MLP",
-                           kExperts = "experts", kEmbedding = "embedding", kHead = "head and loss",
-                           kOptimizer = "optimizer";
+constexpr std::string_view kAttention = "attention", kMamba = "Mamba", kDelta = "delta net",
+                           kMlp = "MLP", kExperts = "experts", kEmbedding = "embedding",
+                           kHead = "head and loss", kOptimizer = "optimizer";
 
 /// Beginnings of the names that the files of this folder and of training/ give.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention", kAttention},
@@ -17,11 +17,15 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention"
                                                                     {"key", kAttention},
                                                                     {"value", kAttention},
                                                                     {"latent", kAttention},
+                                                                    {"index", kAttention},
                                                                     {"rotary", kAttention},
                                                                     {"cache", kAttention},
                                                                     {"mamba", kMamba},
+                                                                    {"delta", kDelta},
                                                                     {"cross", kAttention},
                                                                     {"encoder norm", kHead},
+                                                                    {"residual", "residuals"},
+                                                                    {"hyper", "residuals"},
                                                                     {"mlp", kMlp},
                                                                     {"gate-up", kMlp},
                                                                     {"up", kMlp},

@@ -187,6 +187,11 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   experts_forward(steps, task);
   const bool latent = task.model.moe.latent > 0;
   combine(steps, task, latent ? std::vector<std::size_t>() : shared);
+  if (task.model.moe.latent_norm)
+    steps.then(stream(
+        "expert latent norm", KernelClass::kNormalization, routed_tokens(task),
+        task.model.moe.latent,
+        {activation_bytes(w.precision), activation_bytes(w.precision), vector_cost::kRmsNorm}));
   apply(steps, task, latent_up(task));
   makes(steps, task, {kept::expert_sums});
   if (latent) add_results(steps, task, shared);

@@ -51,6 +51,7 @@ Elements moe(const LlmConfig& model, std::int64_t experts) {
   e += mlp(model.hidden, m.shared_intermediate, model.mlp.gated, false);
   if (m.shared_gate) e.matrices += model.hidden;
   e.vectors += m.norms * model.hidden;
+  if (m.latent_norm) e.vectors += m.latent;
   return e;
 }
 
@@ -74,6 +75,20 @@ std::int64_t LlmConfig::encoder_layers() const {
                        [](const LayerConfig& layer) { return layer.kind == LayerKind::kEncoder; });
 }
 
+std::int64_t mixture_parameters(const LlmConfig& model) {
+  if (model.residual_block > 0) return 2 * model.hidden;
+  const std::int64_t streams = model.residual_streams;
+  if (streams == 1) return 0;
+  const std::int64_t weights = streams * (2 + streams);
+  return weights * streams * model.hidden + weights + 3;
+}
+
+std::int64_t streams_head_parameters(const LlmConfig& model) {
+  if (model.residual_block > 0) return 2 * model.hidden;
+  const std::int64_t streams = model.residual_streams;
+  return streams == 1 ? 0 : streams * streams * model.hidden + streams + 1;
+}
+
 ParameterCount count_parameters(const LlmConfig& model) {
   const std::int64_t norm = model.hidden * (model.norm_bias ? 2 : 1);
   const auto dense = [&model](const LayerConfig& layer) {
@@ -93,7 +108,9 @@ ParameterCount count_parameters(const LlmConfig& model) {
   count.moe_per_layer = routed.total();
   count.active_moe_per_layer = active.total();
   count.norms_per_layer = model.norms_per_layer * norm;
-  count.final_norm = (model.final_norm ? norm : 0) + (model.has_encoder() ? norm : 0);
+  const std::int64_t mixture = mixture_parameters(model);
+  count.final_norm = (model.final_norm ? norm : 0) + (model.has_encoder() ? norm : 0) +
+                     streams_head_parameters(model);
 
   count.total = count.active = count.embedding + count.head + count.final_norm;
   count.active_matrices = model.vocabulary * model.hidden;
@@ -105,9 +122,10 @@ ParameterCount count_parameters(const LlmConfig& model) {
     const std::int64_t biases =
         layer.position_biases ? model.relative_positions * model.attention_of(layer).heads : 0;
     const std::int64_t rest = mixes.total() * (crosses ? 2 : 1) + biases +
-                              (model.norms_of(layer) + (crosses ? 1 : 0)) * norm;
-    count.total += rest + feeds.total();
-    count.active += rest + used.total();
+                              (model.norms_of(layer) + (crosses ? 1 : 0)) * norm + 2 * mixture;
+    const std::int64_t without = layer.hashed && model.moe.router_bias ? model.moe.experts : 0;
+    count.total += rest + feeds.total() - without;
+    count.active += rest + used.total() - without;
     count.active_matrices += mixes.matrices * (crosses ? 2 : 1) + used.matrices;
   }
   return count;

@@ -34,7 +34,8 @@ RankParameters mlp(const LlmConfig& model, const LayerConfig& layer, int tp) {
 std::int64_t shared_experts(const LlmConfig& model) {
   const MoeConfig& m = model.moe;
   return ((model.mlp.gated ? 2 : 1) + 1) * model.hidden * m.shared_intermediate +
-         (m.shared_gate ? model.hidden : 0) + 2 * model.hidden * m.latent;
+         (m.shared_gate ? model.hidden : 0) + 2 * model.hidden * m.latent +
+         (m.latent_norm ? m.latent : 0);
 }
 
 /// Experts as Megatron-Core splits them: each one's matrices over etp, by columns and then by rows,
@@ -64,7 +65,12 @@ RankParameters mixer(const LlmConfig& model, const LayerConfig& layer, int tp) {
 RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
                     const ParallelConfig& parallel) {
   if (!layer.feeds) return {};
-  return layer.moe ? moe(model, parallel) : mlp(model, layer, parallel.tp);
+  if (!layer.moe) return mlp(model, layer, parallel.tp);
+  RankParameters p = moe(model, parallel);
+  const std::int64_t without = layer.hashed && model.moe.router_bias ? model.moe.experts : 0;
+  p.whole -= without;
+  p.sixteen_bit -= without;
+  return p;
 }
 
 double bytes_of(StoredFormat stored, Precision precision) {
@@ -119,6 +125,11 @@ LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
   const std::int64_t behind = !layer.feeds                      ? 0
                               : layer.mixer == MixerKind::kNone ? norms
                                                                 : norms / 2;
+  const std::int64_t mixture = mixture_parameters(model);
+  for (RankParameters* half : {&halves.attention, &halves.feed}) {
+    half->whole += mixture;
+    half->sixteen_bit += mixture;
+  }
   add_norms(halves.attention, norms - behind + (crosses ? 1 : 0));
   add_norms(halves.feed, behind);
   return halves;
@@ -145,7 +156,7 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
     p.split = padded_vocabulary_rows(model, tp) * model.hidden;
   }
   if (model.head_bias) p.split += padded_vocabulary_rows(model, tp);
-  p.whole = model.final_norm ? norm_size(model) : 0;
+  p.whole = (model.final_norm ? norm_size(model) : 0) + streams_head_parameters(model);
   p.sixteen_bit = p.total();
   return p;
 }

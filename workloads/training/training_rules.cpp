@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "workloads/llm/context_training.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
 #include "workloads/training/replica_sync.h"
@@ -88,7 +89,7 @@ void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
   if (!layer_work(c).recomputes_products()) return;
   const bool dense = !model.has_moe() && model.attention.kind == AttentionKind::kGrouped &&
                      model.norms_per_layer == 2 && c.flash_attention &&
-                     !model.has(MixerKind::kMamba2);
+                     unlike_attention(model).empty() && !model.attention.output_gate;
   require(dense && c.parallel.tp == 1, Paths{"recompute", "software.selective_recompute"},
           "recomputation by operator (every_second_product) is known of dense layers with "
           "FlashAttention and tp = 1 only",
@@ -121,8 +122,8 @@ void require_offload(const TrainingConfig& c) {
 
 void require_sparsity(const LlmConfig& model, const TrainingConfig& c) {
   if (!c.sparse_weights) return;
-  require(!model.has(MixerKind::kMamba2), "sparsity", "unsupported: sparse weights of Mamba-2",
-          {"none", {}});
+  const std::string other = unlike_attention(model);
+  require(other.empty(), "sparsity", "unsupported: sparse weights of " + other, {"none", {}});
   require(!c.lora, Paths{"sparsity", "lora"}, "unsupported: adapters of a sparse model");
   require(c.parallel.zero < 3, Paths{"parallel.zero", "sparsity"},
           "unsupported: compressed weights that are gathered layer by layer (zero 3)", {"1", {}});
@@ -168,14 +169,26 @@ void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
               std::to_string(c.parallel.tp));
 }
 
+void require_dense_attention(const LlmConfig& model) {
+  for (const LayerConfig& layer : model.layers) {
+    const Mixer* mixer = mixer_of(model, layer);
+    require(mixer == nullptr || mixer->trains(), "model",
+            std::string("unsupported: training of ") + to_string(layer.mixer) + ", which model '" +
+                model.name + "' has; inference is modelled");
+  }
+}
+
 void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
   const bool muon = c.optimizer == OptimizerKind::kMuon;
   require(!muon || c.parallel.zero <= 1, Paths{"parallel.zero", "optimizer"},
           "Muon needs whole matrices of weights and gradients: zero 0, or 1, where replicas share "
           "them out",
           {"1", {}});
-  require(!muon || !model.has(MixerKind::kMamba2), "optimizer",
-          "Muon of the matrices of Mamba-2 is not modelled", {"adam", {}});
+  const std::string other = unlike_attention(model);
+  require(!muon || other.empty(), "optimizer",
+          "Muon of the matrices of " + other + " is not modelled", {"adam", {}});
+  require(!muon || !model.attention.output_gate, "optimizer",
+          "Muon of gated attention is not modelled", {"adam", {}});
   require(!muon || !c.lora, Paths{"lora", "optimizer"}, "adapters are trained by adam or sgd",
           {{}, {"optimizer: adam"}});
   require(!muon || c.precision != Precision::kFp16, Paths{"optimizer", "precision"},
@@ -243,6 +256,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_modules(config);
   require_experts(model, config);
   require_precision(config);
+  require_dense_attention(model);
   require_optimizer(model, config);
   require_encoder(model, config);
   require_sparsity(model, config);

@@ -116,6 +116,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   config.sequence = phase == Phase::kPrefill ? batch.sequence : 1;
   config.kv_length = phase == Phase::kDecode ? kv_length : 0;
   config.mx_products = scales_blocks(system.accelerator);
+  config.index_precision = index_precision(system.accelerator);
   config.lora = lora;
   if (lora) config.adapters = adapters > 0 ? adapters : lora->max_loras;
   config.precision = precision;

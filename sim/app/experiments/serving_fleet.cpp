@@ -125,6 +125,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.all_reduce_experts = true;
   step.quantises_apart = !group.engine->quant_fusion;
   step.mx_products = scales_blocks(group.system.accelerator);
+  step.index_precision = index_precision(group.system.accelerator);
   step.marlin = group.engine->marlin;
   step.scales_sums = group.engine->scales_sums && !step.mx_products;
   step.fused = engine_kernels(group.engine->fusions.resolved(found_with()), step);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "workloads/llm/mixer.h"
 #include "workloads/require.h"
 
 namespace orrery {
@@ -37,7 +38,7 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   for (const LayerConfig& layer : llm.layers)
     port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.most_kept());
   // A state is whole from the first token on.
-  if (llm.has(MixerKind::kMamba2)) port.size.window_tokens = 1;
+  if (holds_states(llm)) port.size.window_tokens = 1;
   return port;
 }
 

@@ -54,7 +54,10 @@ class AttentionPricer {
   StepPrice price_expansion(std::int64_t context) const;
   bool add_decodes(const BatchShape& shape, double weight, PriceTerms& terms);
   bool add_prompts(const BatchShape& shape, double weight, PriceTerms& terms);
-  bool is_latent() const { return model_.attention.kind == AttentionKind::kLatent; }
+  /// Prompts expand keys and values; sparse attention does not.
+  bool is_latent() const {
+    return model_.attention.kind == AttentionKind::kLatent && model_.attention.indexer.heads == 0;
+  }
   /// Ranks that share the cache of a sequence.
   double shards() const { return plan_.parallel.cache_shards(); }
 

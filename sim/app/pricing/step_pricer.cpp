@@ -51,7 +51,7 @@ StepList products_of_experts(const StepList& steps) {
 
 bool alike(const LayerConfig& a, const LayerConfig& b) {
   return attends_alike(a, b) && a.feeds == b.feeds && a.moe == b.moe && a.feed == b.feed &&
-         a.shared == b.shared;
+         a.shared == b.shared && a.sources == b.sources;
 }
 
 /// What the smallest step touches of a rank's memory: nearly all of it weights.

@@ -128,7 +128,7 @@ void add_parameters(NamedValues& values, const LlmConfig& llm) {
   row("parameters used by one token", count.active);
 }
 
-/// Bytes of a sequence of so many tokens, with 16 bits an element of the cache.
+/// Bytes of a sequence of so many tokens, with 16 bits an element of the cache, 8 of indexers.
 struct Held {
   double cache = 0, state = 0;
 };
@@ -141,7 +141,8 @@ Held held(const LlmConfig& llm, std::int64_t tokens) {
     const SequenceCache cache = mixer->cache(llm, layer, 1);
     const std::int64_t most = layer.most_kept();
     const std::int64_t kept = most > 0 ? std::min(most, tokens) : tokens;
-    all.cache += kElement * static_cast<double>(kept * cache.token_elements);
+    all.cache += static_cast<double>(kept) * (kElement * static_cast<double>(cache.token_elements) +
+                                              static_cast<double>(cache.index_elements));
     all.state += cache.state_bytes;
   }
   return all;
@@ -149,7 +150,7 @@ Held held(const LlmConfig& llm, std::int64_t tokens) {
 
 /// What a token adds to the cache before any window is full, and once all are.
 void add_cache(NamedValues& values, const LlmConfig& llm) {
-  constexpr std::int64_t kLong = std::int64_t{1} << 40;
+  constexpr std::int64_t kLong = std::int64_t{1} << 36;
   const auto bytes = [&values](const std::string& name, double value) {
     values.add(name, format_si(value, "B"), value);
   };

@@ -34,24 +34,6 @@ void build_qwen3(FieldReader& reader, LlmConfig& model) {
   read_qwen_windows(reader, model);
 }
 
-/// Every `decoder_sparse_step`-th layer has experts, unless `mlp_only_layers` names it.
-void read_qwen_moe(FieldReader& reader, LlmConfig& model) {
-  MoeConfig& moe = model.moe;
-  moe.experts = reader.size({"num_experts", "num_local_experts"}, llm_limits::kExperts);
-  moe.experts_per_token = read_top_k(reader, moe.experts);
-  moe.intermediate = reader.size({"moe_intermediate_size"}, llm_limits::kIntermediate);
-  moe.shared_intermediate =
-      reader.count_or({"shared_expert_intermediate_size"}, llm_limits::kIntermediate, 0);
-  moe.shared_experts = moe.shared_intermediate > 0 ? 1 : 0;
-  moe.shared_gate = moe.shared_experts > 0;
-  const std::int64_t step = reader.size_or({"decoder_sparse_step"}, llm_limits::kLayers, 1);
-  const auto dense = reader.counts_or_empty("mlp_only_layers", llm_limits::kLayers);
-  for (std::int64_t i = 0; i < model.layer_count(); ++i) {
-    const bool named_dense = std::find(dense.begin(), dense.end(), i) != dense.end();
-    model.layers[static_cast<std::size_t>(i)].moe = (i + 1) % step == 0 && !named_dense;
-  }
-}
-
 void build_qwen2_moe(FieldReader& reader, LlmConfig& model) {
   build_qwen2(reader, model);
   read_qwen_moe(reader, model);
@@ -91,4 +73,22 @@ const RegisterFamily kQwen3Moe({"qwen3_moe", "qwen3_vl_moe_text"}, build_qwen3_m
 const RegisterFamily kMimo({"mimo"}, build_mimo);
 
 }  // namespace
+
+void read_qwen_moe(FieldReader& reader, LlmConfig& model) {
+  MoeConfig& moe = model.moe;
+  moe.experts = reader.size({"num_experts", "num_local_experts"}, llm_limits::kExperts);
+  moe.experts_per_token = read_top_k(reader, moe.experts);
+  moe.intermediate = reader.size({"moe_intermediate_size"}, llm_limits::kIntermediate);
+  moe.shared_intermediate =
+      reader.count_or({"shared_expert_intermediate_size"}, llm_limits::kIntermediate, 0);
+  moe.shared_experts = moe.shared_intermediate > 0 ? 1 : 0;
+  moe.shared_gate = moe.shared_experts > 0;
+  const std::int64_t step = reader.size_or({"decoder_sparse_step"}, llm_limits::kLayers, 1);
+  const auto dense = reader.counts_or_empty("mlp_only_layers", llm_limits::kLayers);
+  for (std::int64_t i = 0; i < model.layer_count(); ++i) {
+    const bool named_dense = std::find(dense.begin(), dense.end(), i) != dense.end();
+    model.layers[static_cast<std::size_t>(i)].moe = (i + 1) % step == 0 && !named_dense;
+  }
+}
+
 }  // namespace orrery

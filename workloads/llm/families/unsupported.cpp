@@ -11,28 +11,17 @@ namespace {
 const std::map<std::string, std::string>& reasons() {
   static const std::string kStateSpace = "state-space layers (Mamba) are not modelled";
   static const std::string kLinear = "linear attention layers are not modelled";
-  static const std::string kIndexer = "sparse attention with an indexer is not modelled";
-  static const std::string kCompressed = "compressed sparse attention is not modelled";
   static const std::map<std::string, std::string> table = {
       {"bert", "an encoder, not a decoder-only language model"},
       {"bloom", "ALiBi positions are not modelled"},
-      {"deepseek_ref", kCompressed},
-      {"deepseek_v32", kIndexer},
-      {"deepseek_v4", kCompressed},
       {"falcon_h1", kStateSpace},
       {"gemma3n_text", "per-layer embeddings and layers that share a KV cache are not modelled"},
-      {"glm_moe_dsa", kIndexer},
       {"granitemoehybrid", kStateSpace},
       {"jamba", kStateSpace},
-      {"kimi_linear", kLinear},
       {"mamba", kStateSpace},
       {"mamba2", kStateSpace},
       {"minimax", kLinear},
-      {"minimax_m3", "block-sparse attention is not modelled"},
       {"nemotron", "an MLP without gate under Llama's field names is not modelled"},
-      {"qwen3_5_moe_text", kLinear},
-      {"qwen3_5_text", kLinear},
-      {"qwen3_next", kLinear},
       {"recurrent_gemma", "recurrent layers are not modelled"},
       {"rwkv", "recurrent layers (RWKV) are not modelled"},
       {"rwkv5", "recurrent layers (RWKV) are not modelled"},

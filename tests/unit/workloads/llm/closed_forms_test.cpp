@@ -44,8 +44,9 @@ TEST(TextbookExample, DiffersFromTheExactCountByNormsBiasesAndPositionsOnly) {
   model.positions = 1024;
   model.tied_embeddings = true;
   model.norm_bias = true;
-  model.attention = {
-      .heads = 16, .kv_heads = 16, .head_dim = 128, .qkv_bias = true, .output_bias = true};
+  model.attention.heads = model.attention.kv_heads = 16;
+  model.attention.head_dim = 128;
+  model.attention.qkv_bias = model.attention.output_bias = true;
   model.mlp = {.intermediate = 4 * 2048, .gated = false, .bias = true};
   model.layers.resize(24);
   const std::int64_t norms = 24 * 2 * 2 * 2048 + 2 * 2048;

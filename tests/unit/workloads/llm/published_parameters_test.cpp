@@ -10,6 +10,7 @@
 #include <string>
 
 #include "workloads/llm/huggingface.h"
+#include "workloads/parallelism/rank_parameters.h"
 
 namespace orrery {
 namespace {
@@ -74,7 +75,65 @@ INSTANTIATE_TEST_SUITE_P(
                     PublishedFile{"command_r_35b", 34980831232, 34980831232},
                     PublishedFile{"command_r7b", 8028033024, 8028033024},
                     PublishedFile{"falcon_40b", 41303293952, 41303293952},
-                    PublishedFile{"nemotron_super_49b", 49867145216, 49867145216}));
+                    PublishedFile{"nemotron_super_49b", 49867145216, 49867145216},
+                    // Qwen3-Coder-Next, the same model without a module: all of its file.
+                    PublishedFile{"qwen3_next_80b_a3b", 79674391296, 3874929408}));
+
+struct PublishedTower {
+  const char* file;    // below configs/models/hf
+  std::int64_t total;  // of the checkpoint, with its module of multi-token prediction and its tower
+  std::int64_t digit;  // last digit that is published
+};
+
+void PrintTo(const PublishedTower& row, std::ostream* out) { *out << row.file; }
+
+class PublishedTowers : public testing::TestWithParam<PublishedTower> {};
+
+/// Qwen3.5's vision tower: 27 layers of 1,152 columns with biases, LayerNorms and an MLP of 4,304,
+/// patches of 2 x 3 x 16 x 16, 2,304 positions, and a merger of 4 patches to the model's width.
+std::int64_t qwen3_5_tower(std::int64_t hidden) {
+  const std::int64_t width = 1152, mlp = 4304, merged = 4 * width;
+  const std::int64_t layer =
+      4 * width * width + 4 * width + 2 * width * mlp + mlp + width + 4 * width;
+  const std::int64_t patches = 2 * 3 * 16 * 16 * width + width + 2304 * width;
+  return 27 * layer + patches + 2 * width + merged * merged + merged + merged * hidden + hidden;
+}
+
+TEST_P(PublishedTowers, MakeThePublishedTotalWithTheModelAndItsModule) {
+  const LlmConfig model = load_huggingface(std::string(ORRERY_SOURCE_DIR "/configs/models/hf/") +
+                                           GetParam().file + ".json");
+  const bool sees = model.family.rfind("qwen3_5", 0) == 0;
+  const std::int64_t tower = sees ? qwen3_5_tower(model.hidden) : 0;
+  EXPECT_NEAR(static_cast<double>(count_parameters(model).total +
+                                  module_parameters(model, {}).total() + tower),
+              static_cast<double>(GetParam().total), static_cast<double>(GetParam().digit) / 2);
+}
+
+// Totals of the safetensors headers; those of the two largest of Qwen3.5 as the hub rounds them.
+// Qwen3-Next's configuration does not name its module, which its checkpoint holds.
+INSTANTIATE_TEST_SUITE_P(
+    Hub, PublishedTowers,
+    testing::Values(PublishedTower{"qwen3_next_80b_a3b", 81324862720, 0},
+                    PublishedTower{"glm_5", 753864139008, 0},
+                    PublishedTower{"glm_5_2", 753329940480, 0},
+                    PublishedTower{"qwen3_5_27b", 27781427952, 0},
+                    PublishedTower{"qwen3_5_35b_a3b", 35951822704, 0},
+                    PublishedTower{"qwen3_5_122b_a10b", 125090000000, 10000000},
+                    PublishedTower{"qwen3_5_397b_a17b", 403400000000, 100000000}));
+
+// The hub counts 684,531,386,000 for DeepSeek-V3 and 685,396,921,376 for V3.2-Exp, one fp32 scale
+// for each 128 x 128 weights in fp8 included: what the second has more is an indexer in each of 61
+// layers and of the module, with the scales of 8,192 x 1,536 and 128 x 7,168 of its weights.
+TEST(ParameterCount, OfDeepSeekV32IsThatOfV3WithIndexers) {
+  const auto total = [](const char* file) {
+    return count_parameters(load_huggingface(std::string(ORRERY_SOURCE_DIR) +
+                                             "/configs/models/hf/" + file + ".json"))
+        .total;
+  };
+  const std::int64_t indexers = total("deepseek_v3_2") - total("deepseek_v3");
+  EXPECT_EQ(indexers % 61, 0);
+  EXPECT_EQ(62 * (indexers / 61 + 64 * 12 + 1 * 56), 685396921376 - 684531386000);
+}
 
 struct PublishedFigure {
   const char* file;  // below configs/models/hf
@@ -101,6 +160,17 @@ TEST_P(PublishedFigures, AreThoseOfTheModelsAsTheyAreRounded) {
 // Nemotron 3 Nano: "3.2B active (3.6B with embeddings), 31.6B total" (its release page,
 // research.nvidia.com/labs/nemotron). Super and Ultra are named after their rounded counts: 120B
 // and 12B active, 550B and 55B active. Nemotron-H-56B: arXiv 2504.03624.
+// MiniMax-M3: 427 B on the hub with its vision tower. Kimi K3: the index of its
+// checkpoint has 1,560,860,324,864 bytes, of which 92 x 896 experts of 33,030,144 take 17,547,264
+// each and 114.4 GB are in bf16: 57.2 G, with the vision tower. DeepSeek-V4: 284 B and 13 B, 1.6 T
+// and 49 B (model cards).
+INSTANTIATE_TEST_SUITE_P(Sparse, PublishedFigures,
+                         testing::Values(PublishedFigure{"minimax_m3", 427, 0, 2},
+                                         PublishedFigure{"kimi_k3", 57.2 + 92 * 896 * 0.033030144,
+                                                         0, 1},
+                                         PublishedFigure{"deepseek_v4_flash", 284, 13, 2},
+                                         PublishedFigure{"deepseek_v4_pro", 1600, 49, 100}));
+
 INSTANTIATE_TEST_SUITE_P(Hybrids, PublishedFigures,
                          testing::Values(PublishedFigure{"nemotron_3_nano", 31.6, 3.2, 0.1},
                                          PublishedFigure{"nemotron_3_super", 120, 12, 2},

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/kernels/tiles/sparse.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/kernels/cache_parts.h"
+#include "models/kernels/tiles/matrix_product.h"
+#include "sim/machine/kernel_model.h"
+
+namespace orrery {
+namespace {
+
+enum Parameter : std::size_t {
+  kLaunch,            ///< us of the launch
+  kMatrixEfficiency,  ///< share of the matrix peak
+  kVectorEfficiency,  ///< share of the vector peak, and of that of special functions
+  kMemoryEfficiency,  ///< share of the bandwidths of memory and L2
+};
+
+constexpr double kMicro = 1e6;
+/// Rows of a block where the kernel does not say: queries times heads of DeepGEMM's logits.
+constexpr double kRows = 128;
+/// Matrix rate over a cache of 8 bits, which is widened on vector lanes, to that over one of 16:
+/// 410 to 640 TFLOP/s on an H800 (FlashMLA README: token-level sparse decoding and prefill).
+constexpr double kWidened = 410.0 / 640;
+constexpr double kNarrowBytes = 1;             ///< bytes of an element of a cache of 8 bits
+constexpr double kScoreBytes = 4, kReads = 2;  ///< a selection reads its fp32 scores twice
+
+double vector_us(const Kernel& kernel, const AcceleratorConfig& a) {
+  const double lanes =
+      kernel.vector_flops.base() / (a.compute.vector.value.base() / a.dies) * kMicro;
+  if (!a.compute.special) return lanes;
+  return std::max(lanes,
+                  kernel.exponentials.base() / (a.compute.special->value.base() / a.dies) * kMicro);
+}
+
+/// Selections of rows in whole waves, each at a unit's share of what the L2 gives.
+double rows_us(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
+  const double waves = std::ceil(static_cast<double>(kernel.batch) / units);
+  return waves * static_cast<double>(kernel.n) * kScoreBytes * kReads /
+         (cache_rate(accelerator) / units);
+}
+
+}  // namespace
+
+const std::vector<ParameterInfo>& SparseFamily::parameters() const {
+  static const std::vector<ParameterInfo> table = {
+      {"launch", "us", 0.1, 1000},
+      {"matrix_efficiency", "1", 0.02, 1.5},
+      {"vector_efficiency", "1", 0.02, 1.5},
+      {"memory_efficiency", "1", 0.05, 1},
+  };
+  return table;
+}
+
+std::vector<double> SparseFamily::priors(const AcceleratorConfig& accelerator,
+                                         Precision /*precision*/) const {
+  const KernelConfig& model = accelerator.kernel;
+  // 640 TFLOP/s of sparse prefill on an H800, whose peak is 989 (FlashMLA README).
+  constexpr double kSparsePrefill = 640.0 / 989;
+  return {model.launch.value.base() * kMicro, kSparsePrefill, model.vector_efficiency.value,
+          model.memory_efficiency.value};
+}
+
+KernelTime SparseFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                              const double* v) const {
+  const double bytes = (kernel.read + kernel.written).base();
+  const double memory = bytes / (memory_rate(accelerator) * v[kMemoryEfficiency]);
+  const double vector = vector_us(kernel, accelerator) / v[kVectorEfficiency];
+  KernelTime time;
+  time.launch_us = v[kLaunch];
+  if (kernel.matrix_flops.base() == 0) {
+    const double rows = accelerator.cache ? rows_us(kernel, accelerator) / v[kMemoryEfficiency] : 0;
+    time.total_us = v[kLaunch] + std::max({memory, vector, rows});
+    return time;
+  }
+  const double rows = kernel.tile[0] > 0 ? static_cast<double>(kernel.tile[0]) : kRows;
+  const double blocks = std::ceil(static_cast<double>(kernel.m) / rows);
+  const double filled = kernel.tile[0] > 0 ? static_cast<double>(kernel.m) / (blocks * rows) : 1;
+  const double matrix =
+      (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro /
+      (v[kMatrixEfficiency] * filled * (kernel.attention.wide_queries ? kWidened : 1));
+  // Blocks of a cluster load keys for each other.
+  const double loads =
+      std::ceil(blocks / static_cast<double>(std::max<std::int64_t>(1, kernel.cluster)));
+  const double element =
+      kernel.attention.wide_queries ? kNarrowBytes : element_bytes(kernel.precision);
+  const double loaded = static_cast<double>(kernel.batch) * loads * static_cast<double>(kernel.n) *
+                        static_cast<double>(kernel.k) * element;
+  const double cache =
+      accelerator.cache ? loaded / (cache_rate(accelerator) * v[kMemoryEfficiency]) : 0;
+  time.loaded_bytes = loaded;
+  time.cache_bytes = std::max(bytes, loaded);
+  time.total_us = v[kLaunch] + std::max({matrix, vector, memory, cache});
+  return time;
+}
+
+namespace {
+
+const SparseFamily sparse_family;
+const RegisterTileFamily registered_sparse_tiles(
+    KernelClass::kSparse, "sparse attention by blocks of rows and what they load", sparse_family);
+
+}  // namespace
+}  // namespace orrery

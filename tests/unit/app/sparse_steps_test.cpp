@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of models with other mixers than attention to all keys: on all kinds of devices, by
+// context.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+
+#include "sim/app/experiments/simulate.h"
+#include "tests/unit/app/loaded_text.h"
+
+namespace orrery {
+namespace {
+
+using test::load;
+
+double step_s(const std::string& model, const std::string& keys) {
+  const RunRecord record =
+      simulate(load("{experiment: inference, model: " + model + ", " + keys + "}"));
+  return record.find("step_time_s")->value;
+}
+
+struct Machine {
+  const char* keys;  ///< system and format of the weights
+  int ranks;         ///< ranks of a group of experts
+};
+
+/// Enough memory for models of 0.7 T parameters; the last multiplies no fp8.
+constexpr Machine kMachines[] = {{"system: dgx_h100, nodes: 8, precision: fp8", 64},
+                                 {"system: dgx_b200, nodes: 4, precision: fp8", 32},
+                                 {"system: gb200_nvl72, precision: fp8", 64},
+                                 {"system: mi355x_platform, nodes: 2, precision: fp8", 16},
+                                 {"system: cm384, precision: bf16", 256}};
+
+class SparseSteps : public testing::TestWithParam<const char*> {};
+
+TEST_P(SparseSteps, RunOnEveryKindOfDevice) {
+  const std::string model = GetParam();
+  for (const Machine& machine : kMachines) {
+    const std::string ranks = std::to_string(machine.ranks);
+    const std::string on =
+        std::string(machine.keys) + ", parallel: {tp: 1, dp: " + ranks + ", ep: " + ranks + "}, ";
+    const double near = step_s(model, on + "phase: decode, kv_length: 4096, batch: {micro: 8}");
+    const double far = step_s(model, on + "phase: decode, kv_length: 32768, batch: {micro: 8}");
+    EXPECT_GE(far, near) << machine.keys;
+    const double one = step_s(model, on + "phase: prefill, batch: {micro: 1, sequence: 4096}");
+    const double two = step_s(model, on + "phase: prefill, batch: {micro: 2, sequence: 4096}");
+    EXPECT_GT(two, 1.3 * one) << machine.keys;
+    EXPECT_LT(two, 2.1 * one) << machine.keys;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SparseSteps,
+                         testing::Values("qwen3_next_80b_a3b", "deepseek_v3_2", "glm_5_2",
+                                         "minimax_m3", "kimi_k3", "deepseek_v4_flash"));
+
+/// A decode step on 72 H200 in fp8, 16 sequences a rank.
+double decode_s(const char* model, std::int64_t context) {
+  return step_s(model,
+                "system: dgx_h200, nodes: 9, precision: fp8, kv_precision: fp8, parallel: "
+                "{tp: 1, dp: 72, ep: 72}, phase: decode, batch: {micro: 16}, kv_length: " +
+                    std::to_string(context));
+}
+
+// The report of DeepSeek-V3.2-Exp (figure 3) has the price of a token on H800 by its place: decoded
+// ones of V3.1 cost a multiple at 128k of what they cost at 4k, those of V3.2 next to nothing more.
+TEST(SparseSteps, OfDeepSeekV32HardlyGrowWithTheContext) {
+  const double near = decode_s("deepseek_v3_2", 4096), middle = decode_s("deepseek_v3_2", 32768),
+               far = decode_s("deepseek_v3_2", 131072);
+  EXPECT_LT(near, middle);
+  EXPECT_LT(middle, far);
+  EXPECT_LE(far / near, 1.5);
+  const double dense_near = decode_s("deepseek_v3", 4096),
+               dense_far = decode_s("deepseek_v3", 131072);
+  EXPECT_GT(dense_far / dense_near, 2);
+  EXPECT_GT(dense_far / far, 1.5);
+  EXPECT_NEAR(near / dense_near, 1, 0.25);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeepSeek sparse attention by hand: the report of DeepSeek-V3.2-Exp, section 2.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/config/diagnostics.h"
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/inference/inference.h"
+#include "workloads/llm/closed_forms.h"
+#include "workloads/llm/huggingface.h"
+#include "workloads/llm/layers.h"
+#include "workloads/memory.h"
+#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/training/training.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kHidden = 64, kHeads = 8, kQuery = 24, kLatent = 32, kRope = 8;
+constexpr std::int64_t kIndexHeads = 4, kIndexDim = 16, kTopK = 100;
+constexpr std::int64_t kKey = kLatent + kRope;
+
+/// A layer with an indexer and one that shares its choice.
+LlmConfig small_sparse() {
+  LlmConfig model = small_llama(2);
+  model.name = "small sparse";
+  AttentionConfig& a = model.attention;
+  a.kind = AttentionKind::kLatent;
+  a.kv_heads = a.heads = kHeads;
+  a.q_lora_rank = kQuery;
+  a.kv_lora_rank = kLatent;
+  a.qk_nope_head_dim = 16;
+  a.qk_rope_head_dim = kRope;
+  a.v_head_dim = 16;
+  a.head_dim = 24;
+  a.indexer = {.heads = kIndexHeads, .head_dim = kIndexDim, .top_k = kTopK};
+  model.layers[0].mixer = MixerKind::kSparse;
+  model.layers[1].mixer = MixerKind::kSharedSparse;
+  return model;
+}
+
+LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context) {
+  LayerWork work;
+  work.phase = phase;
+  work.sequences = sequences;
+  work.query = query;
+  work.context = context;
+  return work;
+}
+
+StepList mixer_steps(const LlmConfig& model, std::size_t layer, const LayerWork& work) {
+  return attention_half_forward(model, model.layers[layer], work);
+}
+
+const Kernel& kernel(const StepList& list, const std::string& name) {
+  const auto& steps = list.steps();
+  const auto found = std::find_if(steps.begin(), steps.end(),
+                                  [&](const Step& step) { return step.name() == name; });
+  if (found == steps.end()) throw std::logic_error("no step '" + name + "'");
+  return *found->kernel();
+}
+
+bool has(const StepList& list, const std::string& beginning) {
+  return std::any_of(list.steps().begin(), list.steps().end(),
+                     [&](const Step& step) { return step.name().rfind(beginning, 0) == 0; });
+}
+
+// 3 sequences of 1,000 tokens, one new token each: all 3,000 keys of 16 columns in fp8 are scored
+// by 4 heads, 100 latents a sequence of 40 columns are read in bf16.
+TEST(SparseAttention, ADecodeScoresAllKeysAndReadsTheBest) {
+  const LlmConfig model = small_sparse();
+  const StepList steps = mixer_steps(model, 0, work_of(Phase::kDecode, 3, 1, 1000));
+  const Kernel& scores = kernel(steps, "index scores");
+  EXPECT_EQ(scores.precision, Precision::kFp8);
+  EXPECT_EQ(scores.matrix_flops.base(), 2.0 * 3000 * kIndexHeads * kIndexDim);
+  EXPECT_EQ(scores.read.base(), 3 * kIndexHeads * (kIndexDim + 4) + 3000 * kIndexDim);
+  EXPECT_EQ(scores.written.base(), 3000 * 4);
+  const Kernel& selection = kernel(steps, "index selection");
+  EXPECT_EQ(selection.read.base(), 3000 * 4);
+  EXPECT_EQ(selection.written.base(), 3 * kTopK * 4);
+  const Kernel& attention = kernel(steps, "attention");
+  EXPECT_EQ(attention.matrix_flops.base(), 2.0 * 3 * kTopK * kHeads * (kKey + kLatent));
+  EXPECT_EQ(attention.read.base(), 3 * kHeads * kKey * 2 + 3 * kTopK * kKey * 2);
+  EXPECT_EQ(attention.written.base(), 3 * kHeads * kLatent * 2);
+}
+
+TEST(SparseAttention, WhatIsReadOfTheLatentsStopsGrowingAtTopK) {
+  const LlmConfig model = small_sparse();
+  const auto attention = [&](std::int64_t context) {
+    return kernel(mixer_steps(model, 0, work_of(Phase::kDecode, 3, 1, context)), "attention");
+  };
+  EXPECT_EQ(attention(100), attention(100000));
+  EXPECT_LT(attention(99).read, attention(100).read);
+}
+
+// 200 new tokens of one sequence: token i sees i + 1 keys, 20,100 pairs in all, and attends to at
+// most 100: 5,050 pairs of the first hundred and 100 each of the others.
+TEST(SparseAttention, PromptsAttendToWhatEachTokenChooses) {
+  const LlmConfig model = small_sparse();
+  const StepList steps = mixer_steps(model, 0, work_of(Phase::kPrefill, 1, 200, 200));
+  EXPECT_EQ(kernel(steps, "index scores").matrix_flops.base(),
+            2.0 * 20100 * kIndexHeads * kIndexDim);
+  EXPECT_EQ(kernel(steps, "attention").matrix_flops.base(),
+            2.0 * (5050 + 100 * 100) * kHeads * (kKey + kLatent));
+  // Each latent once, although many tokens chose it.
+  EXPECT_EQ(kernel(steps, "attention").read.base(), 200 * kHeads * kKey * 2 + 200 * kKey * 2);
+  EXPECT_FALSE(has(steps, "key-value up"));
+}
+
+TEST(SparseAttention, PromptsThatSeeNoMoreThanTheyMayChooseRunAsLatentAttention) {
+  const LlmConfig model = small_sparse();
+  const StepList steps = mixer_steps(model, 0, work_of(Phase::kPrefill, 3, 60, 100));
+  EXPECT_TRUE(has(steps, "key-value up"));
+  EXPECT_TRUE(has(steps, "index cache write"));
+  EXPECT_FALSE(has(steps, "index scores"));
+  EXPECT_TRUE(has(mixer_steps(model, 0, work_of(Phase::kPrefill, 3, 60, 101)), "index scores"));
+}
+
+TEST(SparseAttention, LayersThatShareAChoiceHaveNoIndexer) {
+  const LlmConfig model = small_sparse();
+  const StepList own = mixer_steps(model, 0, work_of(Phase::kDecode, 3, 1, 1000));
+  const StepList shared = mixer_steps(model, 1, work_of(Phase::kDecode, 3, 1, 1000));
+  EXPECT_FALSE(has(shared, "index"));
+  EXPECT_EQ(kernel(own, "attention"), kernel(shared, "attention"));
+  const auto weights = [&](std::size_t layer, int tp) {
+    return layer_halves(model, model.layers[layer], {.tp = tp, .sp = tp > 1}).attention;
+  };
+  // Queries from their latents, one key and weights from the input, a LayerNorm of keys; whole on
+  // every rank.
+  const std::int64_t indexer =
+      kQuery * kIndexHeads * kIndexDim + kHidden * (kIndexDim + kIndexHeads) + 2 * kIndexDim;
+  for (const int tp : {1, 4}) {
+    EXPECT_EQ(weights(0, tp).whole - weights(1, tp).whole, indexer);
+    EXPECT_EQ(weights(0, tp).split, weights(1, tp).split);
+  }
+  EXPECT_EQ(weights(0, 1).sixteen_bit - weights(1, 1).sixteen_bit,
+            kHidden * kIndexHeads + 2 * kIndexDim);
+}
+
+TEST(SparseAttention, KeysOfTheIndexerAreCachedInItsFormat) {
+  const LlmConfig model = small_sparse();
+  InferenceConfig config;
+  config.micro_batch = 5;
+  config.kv_length = 99;
+  const auto cache = [&] { return inference_memory(model, config)[0].kv_cache.base(); };
+  EXPECT_EQ(cache(), 5 * 100 * (2 * kKey * 2 + kIndexDim));
+  config.index_precision = Precision::kBf16;
+  EXPECT_EQ(cache(), 5 * 100 * (2 * kKey * 2 + 2 * kIndexDim));
+  config.kv_precision = Precision::kFp8;
+  EXPECT_EQ(cache(), 5 * 100 * (2 * kKey + 2 * kIndexDim));
+}
+
+// Scores of all keys, 4 x 16 a key and half of 1,000 on average; latent attention to at most 100:
+// 100 - 100^2 / 2,000 = 95 keys, 40 columns of queries and keys and 16 of values for each of 8
+// heads.
+TEST(SparseAttention, FlopsOfAModelCountChosenKeysAndScoresOfAll) {
+  LlmConfig model = small_sparse();
+  const auto flops = [&](std::size_t layer) {
+    LlmConfig one = model;
+    one.layers = {model.layers[layer]};
+    return model_flops_per_token(one, 1000, true).base() -
+           2.0 * static_cast<double>(count_parameters(one).active_matrices);
+  };
+  const double heads = kHeads * (16 + kRope + 16);
+  EXPECT_DOUBLE_EQ(flops(1), 2 * heads * 95);
+  EXPECT_DOUBLE_EQ(flops(0) - flops(1), 2.0 * kIndexHeads * kIndexDim * 500);
+}
+
+TEST(SparseAttention, IsNotTrained) {
+  TrainingConfig config;
+  config.global_batch = 1;
+  config.sequence = 32;
+  try {
+    build_training(small_sparse(), config, true);
+    FAIL() << "no error";
+  } catch (const config::KeyError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("unsupported: training of sparse attention"));
+  }
+}
+
+nlohmann::json glm() {
+  return {{"model_type", "glm_moe_dsa"}, {"hidden_size", 64},
+          {"vocab_size", 1000},          {"num_hidden_layers", 3},
+          {"num_attention_heads", 8},    {"q_lora_rank", 24},
+          {"kv_lora_rank", 32},          {"qk_nope_head_dim", 16},
+          {"qk_rope_head_dim", 8},       {"v_head_dim", 16},
+          {"intermediate_size", 96},     {"n_routed_experts", 8},
+          {"num_experts_per_tok", 2},    {"moe_intermediate_size", 32},
+          {"first_k_dense_replace", 1},  {"index_n_heads", 4},
+          {"index_head_dim", 16},        {"index_topk", 100}};
+}
+
+TEST(Glm, SharesChoicesWhereItsListSays) {
+  nlohmann::json file = glm();
+  EXPECT_EQ(from_huggingface(file, "m").layers[2].mixer, MixerKind::kSparse);
+  file["indexer_types"] = {"full", "shared", "full"};
+  const LlmConfig model = from_huggingface(file, "m");
+  EXPECT_EQ(model.layers[1].mixer, MixerKind::kSharedSparse);
+  EXPECT_EQ(model.layers[2].mixer, MixerKind::kSparse);
+  file["indexer_types"] = {"shared", "full", "full"};
+  EXPECT_THROW(from_huggingface(file, "m"), config::ConfigError);
+  file["indexer_types"] = {"full", "none", "full"};
+  EXPECT_THROW(from_huggingface(file, "m"), UnsupportedModel);
+  file["indexer_types"] = {"full"};
+  EXPECT_THROW(from_huggingface(file, "m"), config::ConfigError);
+}
+
+TEST(Glm, HasExpertsWhereItsListSays) {
+  nlohmann::json file = glm();
+  EXPECT_FALSE(from_huggingface(file, "m").layers[0].moe);
+  file["mlp_layer_types"] = {"sparse", "dense", "sparse"};
+  EXPECT_TRUE(from_huggingface(file, "m").layers[0].moe);
+  EXPECT_FALSE(from_huggingface(file, "m").layers[1].moe);
+}
+
+}  // namespace
+}  // namespace orrery

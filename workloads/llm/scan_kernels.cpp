@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/scan_kernels.h"
+
+namespace orrery {
+
+Kernel scan_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost) {
+  return stream(name, KernelClass::kScan, rows, width, cost);
+}
+
+Kernel scan_products(const char* name, ScanProducts p, double flops, double read, double written) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.kind = KernelClass::kScan;
+  kernel.batch = p.batch;
+  kernel.m = p.m;
+  kernel.n = p.n;
+  kernel.k = p.k;
+  kernel.matrix_flops = Flops(flops);
+  kernel.read = Bytes(read);
+  kernel.written = Bytes(written);
+  return kernel;
+}
+
+}  // namespace orrery
