@@ -35,12 +35,19 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   const NarrowScaling scaling = work.software->scaling(linear.precision);
   if (scaling == NarrowScaling::kFused) return;
   const double wide = activation_bytes(work.precision), narrow = element_bytes(linear.precision);
-  const std::int64_t width = what == Cast::kGradient ? linear.out : linear.in;
-  const std::string name = linear.name + (what == Cast::kGradient ? " gradient" : " input");
+  const bool gradient = what == Cast::kGradient || what == Cast::kGatheredGradient;
+  const std::int64_t width = gradient ? linear.out : linear.in;
+  const std::string name = linear.name + (gradient ? " gradient" : " input");
   // NVFP4 has a scale of the tensor above those of blocks (Transformer Engine, csrc/quantizer.cpp:
   // NVFP4Quantizer finds the largest value first).
   if (scaling == NarrowScaling::kCurrent || linear.precision == Precision::kNvfp4) {
     steps.then(stream(name + " largest", KernelClass::kElementwise, rows, width, {wide, 0, 1}));
+    // Ranks scale the shares of a tensor that they gather alike (Transformer Engine,
+    // pytorch/module/linear.py: with_amax_reduction of column-parallel inputs and row-parallel
+    // gradients under sequence parallelism).
+    if (work.sp && work.tp > 1 && (what == Cast::kNormed || what == Cast::kGatheredGradient))
+      steps.then(LayerCollective{name + " largest all-reduce", TransferKind::kAllReduce,
+                                 Scope::kTensor, Bytes(sizeof(float))});
   }
   const bool made = scaling == NarrowScaling::kDelayed && what == Cast::kNormed;
   const StreamCost cost = made ? StreamCost{narrow, narrow, 0} : StreamCost{wide, 2 * narrow, 2};
@@ -289,7 +296,9 @@ void products_backward(StepList& steps, const LayerWork& work, const Linear& lin
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) {
   const std::int64_t rows = work.partial_output ? work.tokens() : work.row_tokens();
   sum_bias_gradient(steps, work, linear, rows, steps.cursor());
-  if (!work.partial_output) cast(steps, work, linear, Cast::kGradient, rows);
+  const bool gathered = work.sp && work.tp > 1;
+  if (!work.partial_output)
+    cast(steps, work, linear, gathered ? Cast::kGatheredGradient : Cast::kGradient, rows);
   if (!work.sp || work.partial_output) {
     products_backward(steps, work, linear, work.tokens());
     return;

@@ -149,6 +149,37 @@ TEST(SharedExperts, OfNarrowProductsHaveCastsAsOtherMatricesHave) {
   EXPECT_EQ(find(forward(small_moe(1), work_of(software)), "shared expert up input cast"), nullptr);
 }
 
+/// Whether there is an all-reduce of a largest value, behind the pass that finds it.
+bool reduces_largest(const StepList& list, const std::string& operand) {
+  const auto& steps = list.steps();
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    if (steps[i].name() != operand + " largest all-reduce") continue;
+    EXPECT_EQ(steps[i].collective()->bytes.base(), 4);
+    EXPECT_EQ(steps[i - 1].name(), operand + " largest");
+    return true;
+  }
+  return false;
+}
+
+TEST(Casts, OfSharesThatAreGatheredScaleThemAlike) {
+  TrainingSoftware software;
+  software.fp8_scaling.value = NarrowScaling::kCurrent;
+  LayerWork work = work_of(software, Precision::kFp8);
+  work.tp = 2;
+  EXPECT_FALSE(reduces_largest(forward(small_llama(1), work), "qkv input"));
+  work.sp = true;
+  const StepList list = forward(small_llama(1), work), back = backward(small_llama(1), work);
+  EXPECT_TRUE(reduces_largest(list, "qkv input"));
+  EXPECT_TRUE(reduces_largest(list, "gate-up input"));
+  EXPECT_TRUE(reduces_largest(back, "down gradient"));
+  // What a rank has whole it scales by itself.
+  EXPECT_FALSE(reduces_largest(list, "down input"));
+  EXPECT_FALSE(reduces_largest(back, "qkv gradient"));
+  software.fp8_scaling.value = NarrowScaling::kBlocks;
+  work.software = std::make_shared<const TrainingSoftware>(software);
+  EXPECT_FALSE(reduces_largest(forward(small_llama(1), work), "qkv input"));
+}
+
 TEST(Sinks, OfTrainingAreALogitOfEachHead) {
   LlmConfig plain = small_llama(1), sinks = plain;
   sinks.attention.sinks = true;
