@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "sim/graph/memory_profile.h"
@@ -33,8 +34,7 @@ class PassMemory {
     work_.tensors = true;
   }
 
-  /// Over all passes of a stage, in the order of the schedule; of two side by side the forward
-  /// pass counts as the first.
+  /// Over all passes of a stage, in the order of the schedule.
   struct Step {
     MemoryProfile profile;
     std::string fullest;  ///< see MemoryUse::when
@@ -46,10 +46,14 @@ class PassMemory {
     std::size_t fullest = 0;
     for (std::size_t i = 0; i < passes.size(); ++i) {
       const Pass& pass = passes[i];
-      const auto [entry, added] = known.try_emplace({pass.chunk, pass.kind});
-      if (added) entry->second = of_pass({stage, pass.chunk}, pass.kind);
       const Bytes before = step.profile.peak();
-      step.profile.then(entry->second);
+      if (pass.with_next && i + 1 < passes.size()) {
+        step.profile.then(side_by_side(stage, pass, passes[++i]));
+      } else {
+        const auto [entry, added] = known.try_emplace({pass.chunk, pass.kind});
+        if (added) entry->second = of_pass({stage, pass.chunk}, pass.kind);
+        step.profile.then(entry->second);
+      }
       if (step.profile.peak() > before) fullest = i;
     }
     step.fullest = pass_text(passes, fullest);
@@ -121,12 +125,29 @@ class PassMemory {
     return all;
   }
 
+  std::vector<Piece> pieces(ChunkPlace place, Pass::Kind kind) const {
+    return kind == Pass::Kind::kForward ? pieces_.of(place) : pieces_.backwards(place);
+  }
+
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind) {
-    const std::vector<Piece> pieces =
-        kind == Pass::Kind::kForward ? pieces_.of(place) : pieces_.backwards(place);
     MemoryProfile all;
-    for (const Piece& piece : pieces) all.then(with_copies(piece, place, kind));
+    for (const Piece& piece : pieces(place, kind)) all.then(with_copies(piece, place, kind));
     return all;
+  }
+
+  /// Pieces of both passes in turn: what the one makes, then what the other frees.
+  const MemoryProfile& side_by_side(int stage, const Pass& first, const Pass& second) {
+    const auto [entry, added] =
+        pairs_.try_emplace({stage, first.chunk, first.kind, second.chunk, second.kind});
+    if (!added) return entry->second;
+    const ChunkPlace ahead{stage, first.chunk}, behind{stage, second.chunk};
+    const std::vector<Piece> makes = pieces(ahead, first.kind);
+    const std::vector<Piece> frees = pieces(behind, second.kind);
+    for (std::size_t i = 0; i < std::max(makes.size(), frees.size()); ++i) {
+      if (i < makes.size()) entry->second.then(with_copies(makes[i], ahead, first.kind));
+      if (i < frees.size()) entry->second.then(with_copies(frees[i], behind, second.kind));
+    }
+    return entry->second;
   }
 
   static MemoryProfile of_part(const StepList& backward, Pass::Kind kind) {
@@ -138,6 +159,8 @@ class PassMemory {
   LayerWork work_;
   Pieces pieces_;
   std::vector<Layer> layers_;
+  /// Passes side by side, by stage, chunks and kinds.
+  std::map<std::tuple<int, int, Pass::Kind, int, Pass::Kind>, MemoryProfile> pairs_;
 };
 
 /// Weights, gradients and the state of the optimizer.

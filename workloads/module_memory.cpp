@@ -96,7 +96,7 @@ class StageParts {
       const int change = pass.kind == Pass::Kind::kForward ? 1 : -1;
       alive[chunk] += change;
       bytes += change * total_of(of_chunk[chunk]);
-      if (bytes <= largest) continue;
+      if (bytes <= largest || pass.with_next) continue;  // the next frees as this makes
       largest = bytes;
       most = alive;
     }
