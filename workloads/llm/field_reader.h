@@ -69,7 +69,7 @@ class FieldReader {
   /// Readers of an object inside of this one, or of each of a list of them; none where it is left
   /// out.
   std::vector<FieldReader> inner(const char* name);
-  /// Counts fields as read that change nothing which is modelled.
+  /// Counts fields as read that sound like structure and change no size, operator or cache.
   void ignore(Names names) { read_.insert(names.begin(), names.end()); }
   /// `tie_word_embeddings`, which a wrapper may hold for its language model.
   bool tied_embeddings(bool fallback);

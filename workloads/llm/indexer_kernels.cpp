@@ -14,12 +14,8 @@ namespace {
 constexpr double kScoreBytes = 4;   ///< scores, their weights and chosen places
 constexpr double kScoreFlops = 3;   ///< ReLU, product with the weight of the head, sum
 constexpr double kSelectFlops = 2;  ///< digit of a histogram; comparison
-/// Rows of queries of a thread block (FlashMLA, csrc/sm90/prefill/sparse: B_H = 64).
-constexpr std::int64_t kRows = 64;
 /// Rows of queries that choose the same block of keys (MiniMax-AI/MSA).
 constexpr std::int64_t kGathered = 128;
-/// Blocks that load, or widen, keys for each other (the same kernels).
-constexpr std::int64_t kPair = 2;
 
 std::int64_t each_of(double pairs, std::int64_t tokens) {
   return std::max<std::int64_t>(1, std::llround(pairs / real(tokens)));
@@ -110,8 +106,8 @@ Kernel chosen_attention(const SeenKeys& seen, const ChosenHeads& heads, Precisio
   kernel.m = heads.heads;
   kernel.n = seen.chosen_by_each();
   kernel.k = heads.qk_dim;
-  kernel.tile = {kRows, 0};
-  kernel.cluster = kPair;
+  kernel.attention.sequences = seen.sequences;
+  kernel.attention.kv_heads = heads.groups;
   if (heads.gathers) {
     const std::int64_t queries = std::max<std::int64_t>(1, kGathered / heads.heads);
     kernel.batch = (kernel.batch + queries - 1) / queries;

@@ -19,8 +19,10 @@ enum Parameter : std::size_t {
 };
 
 constexpr double kMicro = 1e6;
-/// Rows of a block where the kernel does not say: queries times heads of DeepGEMM's logits.
-constexpr double kRows = 128;
+/// Rows of a block: queries times heads of DeepGEMM's logits, as many as there are; and heads of
+/// FlashMLA's sparse kernels (csrc/sm90/prefill/sparse: B_H), two blocks of which load, or widen,
+/// keys for each other.
+constexpr double kScoreRows = 128, kHeadRows = 64, kPair = 2;
 /// Matrix rate over a cache of 8 bits, which is widened on vector lanes, to that over one of 16:
 /// 410 to 640 TFLOP/s on an H800 (FlashMLA README: token-level sparse decoding and prefill).
 constexpr double kWidened = 410.0 / 640;
@@ -76,15 +78,14 @@ KernelTime SparseFamily::time(const Kernel& kernel, const AcceleratorConfig& acc
     time.total_us = v[kLaunch] + std::max({memory, vector, rows});
     return time;
   }
-  const double rows = kernel.tile[0] > 0 ? static_cast<double>(kernel.tile[0]) : kRows;
+  const bool attends = kernel.attention.sequences > 0;
+  const double rows = attends ? kHeadRows : kScoreRows;
   const double blocks = std::ceil(static_cast<double>(kernel.m) / rows);
-  const double filled = kernel.tile[0] > 0 ? static_cast<double>(kernel.m) / (blocks * rows) : 1;
+  const double filled = attends ? static_cast<double>(kernel.m) / (blocks * rows) : 1;
   const double matrix =
       (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro /
       (v[kMatrixEfficiency] * filled * (kernel.attention.wide_queries ? kWidened : 1));
-  // Blocks of a cluster load keys for each other.
-  const double loads =
-      std::ceil(blocks / static_cast<double>(std::max<std::int64_t>(1, kernel.cluster)));
+  const double loads = attends ? std::ceil(blocks / kPair) : blocks;
   const double element =
       kernel.attention.wide_queries ? kNarrowBytes : element_bytes(kernel.precision);
   const double loaded = static_cast<double>(kernel.batch) * loads * static_cast<double>(kernel.n) *

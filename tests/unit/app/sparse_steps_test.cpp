@@ -25,23 +25,30 @@ struct Machine {
   int ranks;         ///< ranks of a group of experts
 };
 
-/// Enough memory for models of 0.7 T parameters; the last multiplies no fp8.
-constexpr Machine kMachines[] = {{"system: dgx_h100, nodes: 8, precision: fp8", 64},
+/// Enough memory for models of 2.8 T parameters; the last multiplies no fp8.
+constexpr Machine kMachines[] = {{"system: dgx_h100, nodes: 16, precision: fp8", 128},
                                  {"system: dgx_b200, nodes: 4, precision: fp8", 32},
                                  {"system: gb200_nvl72, precision: fp8", 64},
                                  {"system: mi355x_platform, nodes: 2, precision: fp8", 16},
                                  {"system: cm384, precision: bf16", 256}};
 
-class SparseSteps : public testing::TestWithParam<const char*> {};
+struct Plan {
+  const char* model;
+  int tp;
+};
+
+void PrintTo(const Plan& plan, std::ostream* out) { *out << plan.model; }
+
+class SparseSteps : public testing::TestWithParam<Plan> {};
 
 TEST_P(SparseSteps, RunOnEveryKindOfDevice) {
-  const std::string model = GetParam();
+  const auto [model, tp] = GetParam();
   for (const Machine& machine : kMachines) {
-    const std::string ranks = std::to_string(machine.ranks);
-    const std::string on =
-        std::string(machine.keys) + ", parallel: {tp: 1, dp: " + ranks + ", ep: " + ranks + "}, ";
-    const double near = step_s(model, on + "phase: decode, kv_length: 4096, batch: {micro: 8}");
-    const double far = step_s(model, on + "phase: decode, kv_length: 32768, batch: {micro: 8}");
+    const std::string on = std::string(machine.keys) + ", parallel: {tp: " + std::to_string(tp) +
+                           ", dp: " + std::to_string(machine.ranks / tp) +
+                           ", ep: " + std::to_string(machine.ranks) + "}, ";
+    const double near = step_s(model, on + "phase: decode, kv_length: 4096, batch: {micro: 4}");
+    const double far = step_s(model, on + "phase: decode, kv_length: 16384, batch: {micro: 4}");
     EXPECT_GE(far, near) << machine.keys;
     const double one = step_s(model, on + "phase: prefill, batch: {micro: 1, sequence: 4096}");
     const double two = step_s(model, on + "phase: prefill, batch: {micro: 2, sequence: 4096}");
@@ -50,9 +57,11 @@ TEST_P(SparseSteps, RunOnEveryKindOfDevice) {
   }
 }
 
+// What is not in experts of Kimi K3 takes 113 GB in 16 bits: heads are shared by eight ranks.
 INSTANTIATE_TEST_SUITE_P(Models, SparseSteps,
-                         testing::Values("qwen3_next_80b_a3b", "deepseek_v3_2", "glm_5_2",
-                                         "minimax_m3", "kimi_k3", "deepseek_v4_flash"));
+                         testing::Values(Plan{"qwen3_next_80b_a3b", 1}, Plan{"deepseek_v3_2", 1},
+                                         Plan{"glm_5_2", 1}, Plan{"minimax_m3", 1},
+                                         Plan{"kimi_k3", 8}, Plan{"deepseek_v4_flash", 1}));
 
 /// A decode step on 72 H200 in fp8, 16 sequences a rank.
 double decode_s(const char* model, std::int64_t context) {

@@ -84,10 +84,9 @@ void build_deepseek_sparse(FieldReader& reader, LlmConfig& model) {
   for (const std::string& type : reader.texts_or_empty("layer_types"))
     if (type != "deepseek_sparse_attention")
       reader.unsupported("layers of type '" + type + "' are not modelled");
-  // The rule that indexer_types was made by; what passes of a module share.
-  reader.count_or({"index_topk_freq"}, llm_limits::kLayers, 0);
-  reader.count_or({"index_skip_topk_offset"}, llm_limits::kLayers, 0);
-  reader.flag("index_share_for_mtp_iteration", false);
+  // The rule that indexer_types was made by; what passes of a module share; fp32 scores.
+  reader.ignore({"index_topk_freq", "index_skip_topk_offset", "index_topk_pattern",
+                    "index_share_for_mtp_iteration", "moe_router_dtype"});
   model.module = LayerConfig{.moe = true, .mixer = MixerKind::kSparse};
 }
 

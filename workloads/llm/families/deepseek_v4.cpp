@@ -75,6 +75,7 @@ void build_deepseek_v4(FieldReader& reader, LlmConfig& model) {
   a.indexer.heads = reader.size({"index_n_heads"}, llm_limits::kHeads);
   a.indexer.head_dim = reader.size({"index_head_dim"}, llm_limits::kHeadDim);
   a.indexer.top_k = reader.size({"index_topk"}, llm_limits::kTokens);
+  reader.ignore({"compress_rope_theta"});
   read_compression(reader, model);
   read_v4_experts(reader, model);
   model.residual_streams = reader.size_or({"hc_mult"}, llm_limits::kHeads, 1);

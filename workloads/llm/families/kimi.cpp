@@ -52,10 +52,8 @@ void read_kimi_experts(FieldReader& reader, LlmConfig& model) {
   moe.latent_norm = moe.latent > 0 && reader.flag("latent_moe_use_norm", false);
   moe.shared_experts = reader.count_or({"num_shared_experts"}, llm_limits::kSharedExperts, 0);
   moe.shared_intermediate = moe.shared_experts * moe.intermediate;
-  moe.router_bias = true;  // e_score_correction_bias
-  // What scores are made of.
-  reader.flag("moe_renormalize", true);
-  reader.text_or({"moe_router_activation_func"}, "sigmoid");
+  moe.router_bias = true;                                               // e_score_correction_bias
+  reader.ignore({"moe_renormalize", "moe_router_activation_func"});  // make scores
   const std::int64_t dense = reader.count_or({"first_k_dense_replace"}, llm_limits::kLayers, 0);
   const std::int64_t frequency = reader.size_or({"moe_layer_freq"}, llm_limits::kLayers, 1);
   for (std::int64_t i = dense; i < model.layer_count(); ++i)
@@ -72,6 +70,7 @@ void build_kimi_linear(FieldReader& reader, LlmConfig& model) {
   const std::string function = reader.text_or({"hidden_act"}, "silu");
   if (function != "silu" && function != "situ")
     reader.unsupported("an MLP with '" + function + "' is not modelled");
+  reader.ignore({"activation_situ_linear_beta"});
   read_kimi_experts(reader, model);
   read_kimi_mixers(reader, model);
   model.residual_block = reader.count_or({"attn_res_block_size"}, llm_limits::kLayers, 0);

@@ -18,8 +18,7 @@ Kernel chosen(std::int64_t tokens, std::int64_t heads) {
   kernel.m = heads;
   kernel.n = 2048;
   kernel.k = 576;
-  kernel.tile = {64, 0};
-  kernel.cluster = 2;
+  kernel.attention.sequences = tokens;
   const auto pairs = static_cast<double>(tokens * heads * 2048);
   kernel.matrix_flops = Flops(2 * pairs * (576 + 512));
   kernel.vector_flops = Flops(5 * pairs);

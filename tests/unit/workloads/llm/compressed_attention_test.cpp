@@ -277,6 +277,7 @@ TEST(DeepSeekV4, RefusesRatiosThatItsCodeDoesNotKnow) {
                                {"n_shared_experts", 1},
                                {"num_hash_layers", 1},
                                {"hc_mult", 4},
+                               {"compress_rope_theta", 160000},
                                {"compress_ratios", {0, 4, 128, 0}}};
   const LlmConfig model = from_huggingface(file, "m");
   EXPECT_EQ(model.layers[0].mixer, MixerKind::kWindowedKey);

@@ -186,15 +186,16 @@ TEST(SparseAttention, IsNotTrained) {
 }
 
 nlohmann::json glm() {
-  return {{"model_type", "glm_moe_dsa"}, {"hidden_size", 64},
-          {"vocab_size", 1000},          {"num_hidden_layers", 3},
-          {"num_attention_heads", 8},    {"q_lora_rank", 24},
-          {"kv_lora_rank", 32},          {"qk_nope_head_dim", 16},
-          {"qk_rope_head_dim", 8},       {"v_head_dim", 16},
-          {"intermediate_size", 96},     {"n_routed_experts", 8},
-          {"num_experts_per_tok", 2},    {"moe_intermediate_size", 32},
-          {"first_k_dense_replace", 1},  {"index_n_heads", 4},
-          {"index_head_dim", 16},        {"index_topk", 100}};
+  return {{"model_type", "glm_moe_dsa"},  {"hidden_size", 64},
+          {"vocab_size", 1000},           {"num_hidden_layers", 3},
+          {"num_attention_heads", 8},     {"q_lora_rank", 24},
+          {"kv_lora_rank", 32},           {"qk_nope_head_dim", 16},
+          {"qk_rope_head_dim", 8},        {"v_head_dim", 16},
+          {"intermediate_size", 96},      {"n_routed_experts", 8},
+          {"num_experts_per_tok", 2},     {"moe_intermediate_size", 32},
+          {"first_k_dense_replace", 1},   {"index_n_heads", 4},
+          {"index_head_dim", 16},         {"index_topk", 100},
+          {"moe_router_dtype", "float32"}};
 }
 
 TEST(Glm, SharesChoicesWhereItsListSays) {

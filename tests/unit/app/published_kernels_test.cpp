@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that no table has measured against what their authors publish. Nothing is fitted to these
+// figures; bounds are how far the priors were off when they were written.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+
+#include "sim/app/pricing/machine.h"
+#include "sim/config/load.h"
+#include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/closed_forms.h"
+#include "workloads/llm/layers.h"
+
+namespace orrery {
+namespace {
+
+/// us of the mixer's kernels between the projections for one part of a step.
+double part_us(const std::string& system, const LlmConfig& model, const LayerConfig& layer,
+               const AttentionPart& part) {
+  const config::Library& files = config::default_library();
+  const Machine machine(
+      config::load<SystemConfig>(files.locate("systems", system, ""), files, "systems"), 1);
+  const auto kernels = machine.kernels({});
+  const auto prices = kernels->on(machine.accelerator());
+  LayerWork work;
+  work.phase = part.phase;
+  work.sequences = part.sequences;
+  work.query = part.query;
+  work.context = part.context;
+  double us = 0;
+  for (const Step& step : attention_part_forward(model, layer, work, part).steps())
+    us += static_cast<double>(prices->cost(*step.kernel()).duration) / 1e6;
+  return us;
+}
+
+/// How far off a prediction is, for people to read.
+double ratio(const std::string& what, double predicted, double published) {
+  std::cout << what << ": predicted " << predicted << ", published " << published << ", "
+            << predicted / published << " times\n";
+  return predicted / published;
+}
+
+// MoonshotAI/FlashKDA, BENCHMARK_H20.md at 9f54414: chunk_kda of flash-linear-attention on an H20,
+// one sequence of 8,192 tokens, heads of 128, gates and lengths in the kernels.
+TEST(PublishedKernels, ChunksOfKimiDeltaAttentionOnAnH20) {
+  for (const auto& [heads, published] : {std::pair{96, 4.5052}, std::pair{64, 2.9587}}) {
+    LlmConfig model = library_model("kimi_k3");
+    model.delta_net.key_heads = model.delta_net.value_heads = heads;
+    // The short convolution is no part of it.
+    const LayerConfig layer{.mixer = MixerKind::kKimiDelta};
+    const double us = part_us("hgx_h20", model, layer, {Phase::kPrefill, 1, 8192, 8192, {}, true});
+    const double off = ratio(std::to_string(heads) + " heads, ms", us / 1e3, published);
+    EXPECT_GT(off, 0.5);
+    EXPECT_LT(off, 2);
+  }
+}
+
+// arXiv 2606.13392: 28.4 times fewer FLOPs of attention a token at 1M tokens; 14.2 times faster
+// over prompts and 7.6 times in decodes on an H800, of a model with the heads of MiniMax-M3.
+TEST(PublishedKernels, BlockSparseAttentionAtAMillionTokens) {
+  constexpr std::int64_t kTokens = 1 << 20;
+  const LlmConfig model = library_model("minimax_m3");
+  const LayerConfig& full = model.layers.front();
+  const LayerConfig& sparse = model.layers.back();
+  const auto attention = [&](const LayerConfig& layer) {
+    LlmConfig one = model;
+    one.layers = {layer};
+    return model_flops_per_token(one, kTokens, true).base() -
+           2.0 * static_cast<double>(count_parameters(one).active_matrices);
+  };
+  EXPECT_NEAR(attention(full) / attention(sparse), 28.4, 0.05);
+  const auto faster = [&](const AttentionPart& part) {
+    return part_us("dgx_h800", model, full, part) / part_us("dgx_h800", model, sparse, part);
+  };
+  const double decodes = ratio("decode", faster({Phase::kDecode, 1, 1, kTokens, {}, true}), 7.6);
+  const double prompts =
+      ratio("prompt", faster({Phase::kPrefill, 1, kTokens, kTokens, {}, true}), 14.2);
+  EXPECT_GT(decodes, 0.6);
+  EXPECT_LT(decodes, 1.6);
+  EXPECT_GT(prompts, 0.5);
+  EXPECT_LT(prompts, 2.5);
+}
+
+}  // namespace
+}  // namespace orrery
