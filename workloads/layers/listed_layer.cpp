@@ -26,7 +26,7 @@ void register_listed_layer(const std::string& kind, const ListedLayerInfo& info)
 const config::Choices& ListedLayer::choices() {
   static const config::Choices all = [] {
     config::Choices choices{.tag = "kind", .fallback = "", .records = {}};
-    for (const auto& [name, info] : kinds()) choices.records.emplace(name, info.record);
+    for (const auto& entry : kinds()) choices.records.emplace(entry.first, entry.second.record);
     return choices;
   }();
   return all;
