@@ -86,5 +86,22 @@ TEST(SparseSteps, OfDeepSeekV32HardlyGrowWithTheContext) {
   EXPECT_NEAR(near / dense_near, 1, 0.25);
 }
 
+/// A piece of 4,096 tokens of a prompt behind so many others on 32 H800.
+double piece_s(const char* model, std::int64_t context) {
+  return step_s(model,
+                "system: deepseek_h800, nodes: 4, precision: fp8, parallel: {tp: 1, dp: 32, "
+                "ep: 32}, phase: mixed, mixed: {chunks: [{tokens: 4096, context: " +
+                    std::to_string(context) + "}]}");
+}
+
+// The same figure: prompts of V3.1 cost some 0.70 dollars a million tokens at 128k, those of V3.2
+// 0.20, and next to the same at the start.
+TEST(SparseSteps, OfDeepSeekV32ReadLongPromptsForAShare) {
+  const double saved = piece_s("deepseek_v3", 122880) / piece_s("deepseek_v3_2", 122880);
+  EXPECT_GT(saved, 0.7 * 3.5);
+  EXPECT_LT(saved, 1.3 * 3.5);
+  EXPECT_NEAR(piece_s("deepseek_v3_2", 0) / piece_s("deepseek_v3", 0), 1, 0.25);
+}
+
 }  // namespace
 }  // namespace orrery
