@@ -28,8 +28,9 @@ double part_us(const std::string& system, const LlmConfig& model, const LayerCon
   work.sequences = part.sequences;
   work.query = part.query;
   work.context = part.context;
+  const StepList steps = attention_part_forward(model, layer, work, part);
   double us = 0;
-  for (const Step& step : attention_part_forward(model, layer, work, part).steps())
+  for (const Step& step : steps.steps())
     us += static_cast<double>(prices->cost(*step.kernel()).duration) / 1e6;
   return us;
 }
