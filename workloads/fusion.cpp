@@ -142,6 +142,7 @@ GraphKernel attention_of(const KernelGraph& graph, const std::vector<std::size_t
   node.scores.reset();
   node.kernel.name = "attention";
   node.kernel.kind = mask.kind;
+  node.kernel.k = head_width(mask.kind, scores.kernel.k, values.kernel.n);
   node.kernel.attention = mask.shape;
   const double square = real(scores.kernel.batch) * real(scores.kernel.m) * real(scores.kernel.n);
   const Flops epilogue = values.kernel.vector_flops;  // on results, not on pairs
@@ -232,6 +233,12 @@ KernelGraph fuse(KernelGraph graph) {
   while (fuse_epilogue(graph) || fuse_attention(graph)) {
   }
   return graph;
+}
+
+std::int64_t head_width(KernelClass kind, std::int64_t keys, std::int64_t values) {
+  const bool grouped =
+      kind == KernelClass::kAttentionDecode || kind == KernelClass::kAttentionPrefill;
+  return grouped ? (keys + values) / 2 : keys;
 }
 
 }  // namespace orrery

@@ -73,4 +73,8 @@ Bytes traffic(const std::vector<Kernel>& kernels);
 /// the fused kernels and their launches are saved.
 KernelGraph fuse(KernelGraph graph);
 
+/// The one width of heads that an attention kernel is priced by: tiles of grouped attention know no
+/// other, so that where keys and values differ it is their mean; others go by their keys.
+std::int64_t head_width(KernelClass kind, std::int64_t keys, std::int64_t values);
+
 }  // namespace orrery

@@ -123,10 +123,7 @@ Kernel flash_attention(std::string name, const AttentionCore& core) {
   kernel.batch = core.sequences * core.heads;
   kernel.m = core.query;
   kernel.n = core.context;
-  // Tiles of grouped attention know one width: where keys and values differ, that of their mean.
-  const bool grouped =
-      core.kind == KernelClass::kAttentionDecode || core.kind == KernelClass::kAttentionPrefill;
-  kernel.k = grouped ? (core.qk_dim + core.v_dim) / 2 : core.qk_dim;
+  kernel.k = head_width(core.kind, core.qk_dim, core.v_dim);
   kernel.attention = shape_of(core);
   kernel.matrix_flops = Flops(2 * size.pairs * real(core.qk_dim + core.v_dim));
   kernel.vector_flops = Flops(size.pairs * vector_cost::kSoftmax);
