@@ -129,7 +129,7 @@ TEST(ParallelFolding, GathersRowsOverTheRanksThatShareAMatrix) {
   EXPECT_EQ(class_of(apart, "dispatch ep").bytes, class_of(apart, "combine ep").bytes);
   EXPECT_EQ(class_of(apart, "all_gather etp").bytes, 0);
   // In either pass rows are gathered once and reduced once.
-  const double rows = 2.0 * kLayers * 2 * (kTokens / 4) * kCopies * kHidden * 2;
+  const double rows = 2.0 * kLayers * 2 * (kTokens / 4.0) * kCopies * kHidden * 2;
   EXPECT_EQ(class_of(folded, "dispatch ep").bytes, rows);
   EXPECT_EQ(class_of(folded, "all_gather etp").bytes, rows * 4);
   EXPECT_EQ(class_of(folded, "reduce_scatter etp").bytes, rows * 4);
