@@ -236,8 +236,7 @@ double cache_bytes(const LayerTask& task) {
   const SequenceCache cache = mixer->cache(task.model, task.layer, w.tp);
   const double of_token = real(cache.token_elements) * element_bytes(w.kv_precision) +
                           real(cache.index_elements) * element_bytes(w.index_precision);
-  return real(tokens) * of_token / (w.cp * w.dcp) +
-         real(sequences) * cache.state_bytes;
+  return real(tokens) * of_token / (w.cp * w.dcp) + real(sequences) * cache.state_bytes;
 }
 
 LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, int stage) {

@@ -86,7 +86,7 @@ void build_deepseek_sparse(FieldReader& reader, LlmConfig& model) {
       reader.unsupported("layers of type '" + type + "' are not modelled");
   // The rule that indexer_types was made by; what passes of a module share; fp32 scores.
   reader.ignore({"index_topk_freq", "index_skip_topk_offset", "index_topk_pattern",
-                    "index_share_for_mtp_iteration", "moe_router_dtype"});
+                 "index_share_for_mtp_iteration", "moe_router_dtype"});
   model.module = LayerConfig{.moe = true, .mixer = MixerKind::kSparse};
 }
 

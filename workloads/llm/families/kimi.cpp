@@ -52,7 +52,7 @@ void read_kimi_experts(FieldReader& reader, LlmConfig& model) {
   moe.latent_norm = moe.latent > 0 && reader.flag("latent_moe_use_norm", false);
   moe.shared_experts = reader.count_or({"num_shared_experts"}, llm_limits::kSharedExperts, 0);
   moe.shared_intermediate = moe.shared_experts * moe.intermediate;
-  moe.router_bias = true;                                               // e_score_correction_bias
+  moe.router_bias = true;                                            // e_score_correction_bias
   reader.ignore({"moe_renormalize", "moe_router_activation_func"});  // make scores
   const std::int64_t dense = reader.count_or({"first_k_dense_replace"}, llm_limits::kLayers, 0);
   const std::int64_t frequency = reader.size_or({"moe_layer_freq"}, llm_limits::kLayers, 1);
