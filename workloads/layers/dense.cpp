@@ -74,8 +74,10 @@ const config::Schema<DenseLayer>& DenseLayer::schema() {
           .optional("flat", static_cast<bool L::*>(&DenseShape::flat),
                     "a sample is one position, with all of its values")
           .optional("bias", static_cast<bool L::*>(&DenseShape::bias), "a bias of each channel")
-          .optional("tied", static_cast<bool L::*>(&DenseShape::tied),
-                    "its matrix is that of another layer, such as an embedding, and counted there")
+          .optional(
+              "tied", static_cast<bool L::*>(&DenseShape::tied),
+              "whether its matrix is that of another layer, such as an embedding, and counted "
+              "there")
           .optional("activation", &L::activation, "the function behind it");
   return schema;
 }

@@ -18,7 +18,7 @@ struct InputLayer final : ListedLayer {
   static const config::Schema<InputLayer>& schema() {
     static const config::Schema<InputLayer> schema =
         listed_layer_schema<InputLayer>("input", "another input of a sample, such as a label")
-            .optional("extent", &InputLayer::extent, "its size");
+            .optional("extent", &InputLayer::extent, "size of the input");
     return schema;
   }
 };

@@ -10,14 +10,14 @@ namespace orrery {
 
 /// Which operators of a pass run in the kernels of others, and which tensors take memory.
 struct FoldedGraph {
-  /// By node: the one whose kernels do its work; itself where it has its own.
+  /// Node whose kernels do the work of a node, by node; itself where it has its own.
   std::vector<std::size_t> root;
-  /// By tensor: the one whose memory it is in. A tensor inside a folded kernel is in none of its
-  /// own: it goes with the result of that kernel.
+  /// Tensor whose memory a tensor is in, by tensor. What is inside a folded kernel goes with the
+  /// result of that kernel.
   std::vector<std::size_t> storage;
-  /// By tensor: nodes that read it, in order.
+  /// Nodes that read a tensor, in order, by tensor.
   std::vector<std::vector<std::size_t>> readers;
-  /// By tensor: the node that makes it; the number of nodes: none does.
+  /// Node that makes a tensor, by tensor; the number of nodes: none does.
   std::vector<std::size_t> maker;
 };
 

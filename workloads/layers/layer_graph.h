@@ -84,7 +84,7 @@ class LayerOperator {
 /// One operator in a list of layers. Tensors by their number.
 struct LayerNode {
   std::string layer;  ///< the layer of the list, and which repetition of it: "conv2.0"
-  std::string name;   ///< with what it does there: "conv2.0 narrow"
+  std::string name;   ///< the layer and what it does there: "conv2.0 narrow"
   std::vector<std::size_t> inputs;
   std::size_t output = 0;
   std::shared_ptr<const LayerOperator> op;
@@ -92,7 +92,7 @@ struct LayerNode {
 
 /// Nodes of a layer of several, whose call holds its inputs until it returns.
 struct LayerCall {
-  std::size_t first = 0, last = 0;  ///< nodes
+  std::size_t first = 0, last = 0;  ///< numbers of its first and its last node
   std::vector<std::size_t> inputs;
 };
 

@@ -109,8 +109,8 @@ class TensorPlay {
   const LayerGraph& graph_;
   const PassContext& pass_;
   FoldedGraph folded_;
-  std::vector<std::size_t> last_use_;      ///< by storage: the last node of the forward pass
-  std::vector<std::size_t> first_keeper_;  ///< by storage: the last node of the backward pass
+  std::vector<std::size_t> last_use_;      ///< the last node of the forward pass by storage
+  std::vector<std::size_t> first_keeper_;  ///< the last node of the backward pass by storage
   std::vector<bool> there_, gradients_;
   Bytes kept_, working_;
   TensorMemory most_;

@@ -8,7 +8,7 @@ namespace orrery {
 
 /// Tensors of a pass at the moment when most of them are in memory.
 struct TensorMemory {
-  Bytes kept;     ///< for the backward pass
+  Bytes kept;     ///< tensors that the backward pass needs
   Bytes working;  ///< all others
   Bytes total() const { return kept + working; }
 };

@@ -30,6 +30,7 @@ std::vector<std::size_t> inputs_of(const ListedLayer& layer, int time, std::size
   std::vector<std::size_t> inputs;
   if (!layer.takes_earlier()) {
     if (!layer.from.empty()) throw config::KeyError("from", "an input takes nothing");
+    if (layer.repeat > 1) throw config::KeyError("repeat", "an input is there once");
     return inputs;
   }
   inputs.reserve(layer.from.size());

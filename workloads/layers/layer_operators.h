@@ -37,7 +37,7 @@ struct DenseShape {
   std::int64_t channels = 0;  ///< channels of results, at each position
   bool flat = false;          ///< a sample is one position, with all of its values
   bool bias = true;
-  bool tied = false;  ///< its weights are those of another layer
+  bool tied = false;  ///< whether its weights are those of another layer
 };
 std::size_t multiply(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
                      const DenseShape& shape);
@@ -48,7 +48,7 @@ enum class NormMethod : std::uint8_t {
   kLayer,  ///< statistics of each position
   kGroup,  ///< statistics of some channels of a sample
   kRms,
-  kLocal,  ///< by neighbouring channels (AlexNet)
+  kLocal,  ///< squares of neighbouring channels (AlexNet)
 };
 /// @param weights whether it has a scale and a shift of each channel
 std::size_t normalize(LayerGraphBuilder& graph, const std::string& name, std::size_t input,

@@ -13,7 +13,7 @@ namespace orrery {
 /// A step of a model that is a list of layers, on replicas.
 struct LayerStepConfig {
   PassContext pass;
-  int dp = 1;  ///< replicas
+  int dp = 1;  ///< number of replicas
   OptimizerKind optimizer = OptimizerKind::kSgd;
   /// Gradients that are reduced together, beside the backward pass, once they are there (PyTorch's
   /// DistributedDataParallel, bucket_cap_mb).

@@ -77,10 +77,10 @@ const config::Schema<NormLayer>& NormLayer::schema() {
       listed_layer_schema<L>("norm",
                              "a normalisation; a second input is a condition that its scale "
                              "and shift are made of (DiT)")
-          .optional(
-              "method", &L::method,
-              "over what: batch (a channel of all samples), layer and rms (a position), group "
-              "(channels of a sample), local (neighbouring channels, as in AlexNet)")
+          .optional("method", &L::method,
+                    "values that are normed together: batch (a channel of all samples), layer and "
+                    "rms (a position), group "
+                    "(channels of a sample), local (neighbouring channels, as in AlexNet)")
           .optional("weights", &L::weights, "a scale and a shift of each channel")
           .optional("activation", &L::activation, "the function behind it");
   return schema;

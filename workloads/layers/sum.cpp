@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-/// Of two tensors; the second may have one value a channel for all positions.
+/// A sum of two tensors; the second may have one value a channel for all positions.
 class Sum final : public LayerOperator {
  public:
   Sum(Extent first, Extent second) : first_(first), second_(second) {}

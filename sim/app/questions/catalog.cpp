@@ -92,6 +92,7 @@ Catalog shipped_catalog() {
   }
   catalog.model_file = model_of_file;
   catalog.layer_models = described_layer_models();
+  catalog.layer_model_file = described_layer_model;
   for (const auto& [kind, info] : listed_layers()) {
     const ListedLayerInfo& described = info;
     catalog.layers.push_back(

@@ -17,6 +17,9 @@ struct CatalogEntry {
   std::function<Answer()> details = nullptr;  ///< more than that line; none: the line is all
 };
 
+/// The thing that a file describes.
+using EntryOfFile = std::function<CatalogEntry(const std::string& path)>;
+
 /// A struct whose keys can be described.
 struct KeySource {
   std::string file;  ///< what its files are called: "experiment"
@@ -29,7 +32,8 @@ struct KeySource {
 /// schemas.
 struct Catalog {
   /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
-  std::function<CatalogEntry(const std::string& path)> model_file;
+  EntryOfFile model_file;
+  EntryOfFile layer_model_file;  ///< a list of layers likewise
   std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
   std::vector<CatalogEntry> layer_models, layers;  ///< models that are lists; kinds of layers
   std::vector<CatalogEntry> software;              ///< software of training runs

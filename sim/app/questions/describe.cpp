@@ -10,7 +10,6 @@
 #include "sim/app/questions/compare_accelerators.h"
 #include "sim/app/questions/derived_figures.h"
 #include "sim/app/questions/describe_calibration.h"
-#include "sim/app/questions/describe_layers.h"
 #include "sim/app/questions/describe_system.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
@@ -78,14 +77,20 @@ void append(Answer& all, const Answer& one) {
   all.json.push_back(one.json);
 }
 
-// Details of things that the program only knows by name and text.
+// Details of things that the program only knows by name and text; of a file by its path.
 Answer describe_entries(const Words& names, const std::string& what,
-                        const std::vector<CatalogEntry>& entries) {
+                        const std::vector<CatalogEntry>& entries,
+                        const EntryOfFile& of_file = nullptr) {
   Answer all{.parts = {}, .json = Json::array()};
   for (const std::string& name : names) {
-    const auto entry = std::find_if(entries.begin(), entries.end(),
-                                    [&](const CatalogEntry& e) { return e.name == name; });
-    if (entry == entries.end()) refuse(what, name, names_of(entries));
+    std::vector<CatalogEntry> files;
+    if (of_file && (config::Library::is_path(name) || name.ends_with(".json")))
+      files.push_back(of_file(name));
+    const std::string& known = files.empty() ? name : files.front().name;
+    const std::vector<CatalogEntry>& all_known = files.empty() ? entries : files;
+    const auto entry = std::find_if(all_known.begin(), all_known.end(),
+                                    [&](const CatalogEntry& e) { return e.name == known; });
+    if (entry == all_known.end()) refuse(what, name, names_of(entries));
     Answer one{.parts = {entry->name + ": " + entry->help + "\n"},
                .json = {{"name", entry->name}, {"help", entry->help}}};
     if (entry->details) {
@@ -98,44 +103,14 @@ Answer describe_entries(const Words& names, const std::string& what,
   return all;
 }
 
-/// Models of the library by name, others by the path of their file.
-Answer describe_models(const Words& names, const Context& context) {
-  Answer all{.parts = {}, .json = Json::array()};
-  for (const std::string& name : names) {
-    const bool file = config::Library::is_path(name) || name.ends_with(".json");
-    std::vector<CatalogEntry> entries = context.catalog.models;
-    std::string known = name;
-    if (file && context.catalog.model_file) {
-      entries = {context.catalog.model_file(name)};
-      known = entries.front().name;
-    }
-    Answer one = describe_entries({known}, "model", entries);
-    one.json = Json(one.json.front());
-    append(all, one);
-  }
-  return all;
-}
-
-/// The same for lists of layers.
-Answer describe_layer_models(const Words& names, const Context& context) {
-  Answer all{.parts = {}, .json = Json::array()};
-  for (const std::string& name : names) {
-    std::vector<CatalogEntry> entries = context.catalog.layer_models;
-    if (config::Library::is_path(name)) entries = {described_layer_model(name)};
-    Answer one = describe_entries({config::Library::is_path(name) ? entries.front().name : name},
-                                  "list of layers", entries);
-    one.json = Json(one.json.front());
-    append(all, one);
-  }
-  return all;
-}
-
 Kind catalog_kind(std::string name, const std::string& singular, std::string help,
-                  std::vector<CatalogEntry> Catalog::*entries) {
+                  std::vector<CatalogEntry> Catalog::*entries,
+                  EntryOfFile Catalog::*of_file = nullptr) {
   return {std::move(name), singular, std::move(help),
           [entries](const Context& context) { return context.catalog.*entries; },
-          [entries, singular](const Words& names, const Context& context) {
-            return describe_entries(names, singular, context.catalog.*entries);
+          [entries, singular, of_file](const Words& names, const Context& context) {
+            return describe_entries(names, singular, context.catalog.*entries,
+                                    of_file ? context.catalog.*of_file : nullptr);
           }};
 }
 
@@ -363,10 +338,12 @@ const std::vector<Kind>& kinds() {
        list_accelerators, describe_accelerators},
       {"systems", "system", "servers and supernodes; NAME...: side by side, with ratios",
        list_systems, compare_systems},
-      {"models", "model", "language models; NAME or PATH (YAML, config.json): sizes, formats",
-       [](const Context& context) { return context.catalog.models; }, describe_models},
-      {"layer_models", "layer_model", "models as lists of layers; NAME or PATH: layers, sizes",
-       [](const Context& context) { return context.catalog.layer_models; }, describe_layer_models},
+      catalog_kind("models", "model",
+                   "language models; NAME or PATH (YAML, config.json): sizes, formats",
+                   &Catalog::models, &Catalog::model_file),
+      catalog_kind("layer_models", "layer_model",
+                   "models as lists of layers; NAME or PATH: layers, sizes", &Catalog::layer_models,
+                   &Catalog::layer_model_file),
       catalog_kind("layers", "layer", "kinds of layers of such lists; NAME: its keys",
                    &Catalog::layers),
       catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),

@@ -51,7 +51,7 @@ PassContext training(std::int64_t samples) {
 struct Published {
   const char* name;
   std::int64_t parameters;
-  double multiply_adds;  ///< of a sample
+  double multiply_adds;  ///< multiply-adds of a sample
   double tolerance;      ///< what the published figure is rounded to
   const char* source;
 };
