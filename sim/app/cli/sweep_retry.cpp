@@ -56,11 +56,14 @@ struct RetryArguments {
       if (is_asked_for(identities.word(row))) chosen.insert(identities.word(row));
     for (const std::string& point : points) {
       const auto found = chosen.lower_bound(point);
-      if (found == chosen.end() || !found->starts_with(point))
-        throw UsageError("no failed point of " + store + " begins with '" + point +
-                         "'; `sweep status " + store + " --failed` lists them");
+      if (found == chosen.end() || !found->starts_with(point)) refuse(store, point);
     }
     return chosen;
+  }
+
+  [[noreturn]] static void refuse(const std::string& store, const std::string& point) {
+    throw UsageError("no failed point of " + store + " begins with '" + point +
+                     "'; `sweep status " + store + " --failed` lists them");
   }
 
   Answer answer(const Sweep& sweep, std::size_t chosen, const SweepResults& results) const {
