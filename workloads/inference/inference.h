@@ -44,11 +44,11 @@ struct InferenceConfig {
   /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of
   /// the other, where runs_two_batches().
   bool two_batch_overlap = false;
-  bool mean_lengths = false;                  ///< see LayerWork
-  Precision precision = Precision::kBf16;     ///< precision of weights and matrix operands
-  Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
+  bool mean_lengths = false;                    ///< see LayerWork
+  Precision precision = Precision::kBf16;       ///< precision of weights and matrix operands
+  Precision kv_precision = Precision::kBf16;    ///< precision of the KV cache
   Precision index_precision = Precision::kFp8;  ///< see LayerWork::index_precision
-  std::optional<LoraConfig> lora;             ///< slots for adapters beside the model
+  std::optional<LoraConfig> lora;               ///< slots for adapters beside the model
   std::int64_t adapters = 0;     ///< different adapters among the tokens; 0: none of them has one
   std::optional<Drafts> drafts;  ///< passes behind the step, on its last stage
 };

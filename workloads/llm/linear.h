@@ -59,7 +59,8 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
 void row_backward(StepList& steps, const LayerWork& work, const Linear& linear);
 
 /// What a cast of training works on: what a norm gives, another input, or a gradient of outputs.
-/// The first and the last of these are a rank's share under sequence parallelism, which is gathered.
+/// The first and the last of these are a rank's share under sequence parallelism, which is
+/// gathered.
 enum class Cast : std::uint8_t { kNormed, kInput, kGradient, kGatheredGradient };
 
 /// The kernels that make narrow operands of values in 16 bits, with the transposed copy that one of
