@@ -93,8 +93,11 @@ std::vector<Change> layer_changes() {
       if (field.required && field.key != "kind") keys += ", " + std::string(field.key) + ": 16";
     const std::string before =
         "{kind: dense, name: a, channels: 16}, {kind: dense, name: b, channels: 32}, ";
-    const std::string layer =
-        "{kind: " + kind + keys + ", from: [a" + (kind == "add" ? ", a" : "") + "]}";
+    // An input takes nothing, and is there once: it refuses both.
+    const std::string from = kind == "input" ? ""
+                             : kind == "add" ? ", from: [a, a]"
+                                             : ", from: [a]";
+    const std::string layer = "{kind: " + kind + keys + from + "}";
     const std::string after = ", {kind: dense, channels: 8}";
     changes.push_back({"layer_model.layers." + kind + ".from",
                        list(before + layer + after),
