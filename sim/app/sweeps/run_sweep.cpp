@@ -113,8 +113,7 @@ class SweepRun {
       read_plan();
       const auto outcomes = workers.poll();
       for (const PointOutcome& outcome : outcomes) settle(outcome);
-      const bool all_given = outcomes.empty() && !LeavesOnSignals::leaves();
-      if (is_read() && (all_given || given_ == 0)) break;
+      if (is_read() && given_ == 0) break;
       if (LeavesOnSignals::leaves()) results_.stopped = "by a signal, run it again to go on";
       if (unsaved_.size() >= kMostUnsaved || Clock::now() - saved_ > kLongestUnsaved) save();
       if (!results_.stopped.empty()) break;
