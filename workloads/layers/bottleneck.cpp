@@ -21,9 +21,7 @@ struct BottleneckLayer final : ListedLayer {
     const bool projects = step > 1 || graph.extent(input).channels != kExpansion * channels;
     const auto part = [&graph](const std::string& what, std::size_t value,
                                const ConvolutionShape& shape, ActivationFunction function) {
-      value = convolve(graph, what, value, shape);
-      value = normalize(graph, what + " norm", value, NormMethod::kBatch);
-      return activate(graph, what + " activation", value, function);
+      return convolve_normed(graph, what, value, shape, {NormMethod::kBatch, function});
     };
     using F = ActivationFunction;
     const ConvolutionShape widened{.channels = kExpansion * channels};

@@ -12,8 +12,8 @@ namespace orrery {
 namespace {
 
 /// An implicit product: rows are positions of all samples, columns channels of results, and the
-/// filter is summed over. Filters that see one channel have nothing to share between columns and
-/// run on vector lanes.
+/// filter is summed over. A group with one column shares no operand between results and runs on
+/// vector lanes.
 class Convolution final : public LayerOperator {
  public:
   Convolution(ConvolutionShape shape, Extent in, Extent out) : shape_(shape), in_(in), out_(out) {}
@@ -78,7 +78,8 @@ class Convolution final : public LayerOperator {
     kernel.n = n;
     kernel.k = k;
     const Flops flops(2 * real(pass.samples) * real(multiply_adds()));
-    (fan_in() == 1 ? kernel.vector_flops : kernel.matrix_flops) = flops;
+    const bool depthwise = shape_.channels == shape_.groups;
+    (depthwise ? kernel.vector_flops : kernel.matrix_flops) = flops;
     return kernel;
   }
 
@@ -114,6 +115,13 @@ std::size_t convolve(LayerGraphBuilder& graph, const std::string& name, std::siz
   return graph.add(name, {input}, out, std::make_shared<Convolution>(shape, in, out));
 }
 
+std::size_t convolve_normed(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
+                            const ConvolutionShape& shape, NormedBy normed_by) {
+  std::size_t value = convolve(graph, name, input, shape);
+  value = normalize(graph, name + " norm", value, normed_by.norm);
+  return activate(graph, name + " activation", value, normed_by.activation);
+}
+
 namespace {
 
 /// With the norm and the function that usually follow.
@@ -122,9 +130,7 @@ struct ConvolutionLayer final : ListedLayer, ConvolutionShape {
 
   std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
                     int) const override {
-    std::size_t value = convolve(graph, "convolution", inputs.front(), *this);
-    value = normalize(graph, "norm", value, norm);
-    return activate(graph, "activation", value, activation);
+    return convolve_normed(graph, "convolution", inputs.front(), *this, {norm, activation});
   }
 
   NormMethod norm = NormMethod::kNone;

@@ -19,9 +19,7 @@ struct InvertedResidualLayer final : ListedLayer {
     const std::int64_t given = graph.extent(input).channels, wide = given * expansion;
     const auto part = [&graph](const std::string& what, std::size_t value,
                                const ConvolutionShape& shape, ActivationFunction function) {
-      value = convolve(graph, what, value, shape);
-      value = normalize(graph, what + " norm", value, NormMethod::kBatch);
-      return activate(graph, what + " activation", value, function);
+      return convolve_normed(graph, what, value, shape, {NormMethod::kBatch, function});
     };
     using F = ActivationFunction;
     graph.begin_call({input});

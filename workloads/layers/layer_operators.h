@@ -67,6 +67,12 @@ enum class ActivationFunction : std::uint8_t {
 std::size_t activate(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
                      ActivationFunction function);
 
+/// What follows a convolution.
+struct NormedBy {
+  NormMethod norm = NormMethod::kBatch;
+  ActivationFunction activation = ActivationFunction::kNone;
+};
+
 enum class PoolMethod : std::uint8_t {
   kMaximum,
   kAverage,
@@ -79,6 +85,10 @@ struct PoolShape {
 };
 std::size_t pool(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
                  const PoolShape& shape);
+
+/// A convolution with what follows it: a norm and a function.
+std::size_t convolve_normed(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
+                            const ConvolutionShape& shape, NormedBy normed_by);
 
 /// Sum of two tensors of one extent, or of one and a value for each of its channels.
 std::size_t add_tensors(LayerGraphBuilder& graph, const std::string& name, std::size_t first,

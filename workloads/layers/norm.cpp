@@ -21,7 +21,6 @@ class LayerNormalization final : public LayerOperator {
   }
   bool keeps_inputs() const override { return true; }
   bool is_epilogue() const override { return method_ == NormMethod::kBatch; }
-  bool in_place() const override { return false; }
 
   std::vector<Kernel> forward(const PassContext& pass) const override {
     const bool constants = method_ == NormMethod::kBatch && !pass.training;

@@ -139,6 +139,21 @@ TEST(LayerModels, FoldingKeepsFlopsAndLeavesOutBytesAndKernels) {
   }
 }
 
+// The first layer of the digit network sees one channel and makes twelve: a product of 25 terms.
+// Filters of MobileNetV2 that see one channel make one, which no other result shares operands with.
+TEST(LayerModels, DepthwiseFiltersAloneRunOnVectorLanes) {
+  const auto of_matrix = [](const char* name) {
+    return matrix_flops(forward_kernels(graph_of(name), inference(Precision::kInt8))).base() / 2;
+  };
+  EXPECT_EQ(of_matrix("digits_1989"), 63'660);
+  double depthwise = 0;
+  const LayerGraph mobile = graph_of("mobilenet_v2");
+  for (const LayerNode& node : mobile.nodes())
+    if (node.name.ends_with(" filter")) depthwise += static_cast<double>(node.op->multiply_adds());
+  EXPECT_EQ(of_matrix("mobilenet_v2") + depthwise, static_cast<double>(mobile.multiply_adds()));
+  EXPECT_GT(depthwise, 0);
+}
+
 // ResNet-50 in inference: 53 convolutions, two pools and a matrix; all else is done by them.
 TEST(LayerModels, ResNetIsItsConvolutionsWhereNormsAndSumsAreFolded) {
   EXPECT_EQ(forward_kernels(graph_of("resnet_50"), inference(Precision::kFp16)).size(), 56U);
