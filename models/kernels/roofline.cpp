@@ -6,6 +6,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/dram.h"
+#include "models/kernels/vector_lanes.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -21,18 +22,12 @@ struct Work {
 };
 
 Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
-  const double dies = accelerator.dies;
   const double memory = memory_rate(accelerator);
   Work work;
   if (kernel.matrix_flops.base() > 0) {
     work.matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro;
   }
-  work.vector =
-      kernel.vector_flops.base() / (accelerator.compute.vector.value.base() / dies) * kMicro;
-  // Exponentials run beside the other instructions.
-  if (const auto& special = accelerator.compute.special)
-    work.vector =
-        std::max(work.vector, kernel.exponentials.base() / (special->value.base() / dies) * kMicro);
+  work.vector = vector_us(kernel, accelerator);
   work.read = kernel.read.base() / memory;
   work.written = kernel.written.base() / memory;
   if (kernel.host.base() > 0) {
@@ -40,7 +35,7 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
     if (link.base() == 0)
       throw config::KeyError(std::vector<std::string>{"operator", "system.accelerator.host_link"},
                              accelerator.name + " has no host_link");
-    work.host = (kernel.host / (link / dies)).base() * kMicro;
+    work.host = (kernel.host / (link / static_cast<double>(accelerator.dies))).base() * kMicro;
   }
   work.engine = engine_time(kernel, accelerator).base() * kMicro;
   return work;

@@ -17,8 +17,6 @@
 namespace orrery {
 namespace {
 
-/// `mamba_ssm_dtype: float32` of the models that are known.
-constexpr double kDeltaStateBytes = 4;
 /// Multiply-adds for each element of a state and token: k k^T, v k^T, the state's decay by them,
 /// and q S (Megatron-LM, training.py, num_floating_point_operations, core 0.16).
 constexpr double kDeltaMultiplyAdds = 4;
@@ -183,9 +181,7 @@ PartParameters DeltaNet::parameters(const LlmConfig& model, const LayerConfig& /
 }
 
 SequenceCache DeltaNet::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  const DeltaNetConfig& net = model.delta_net;
-  const double window = 2 * real(net.conv_channels() * (net.conv_kernel - 1));
-  return {0, (real(net.states()) * kDeltaStateBytes + window) / tp};
+  return delta_cache(model.delta_net, tp);
 }
 
 void DeltaNet::require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
@@ -207,11 +203,8 @@ void DeltaNet::part_forward(StepList& steps, const LayerTask& task,
   steps.then(unit_keys(s));
   for (Kernel& kernel : delta_triangles(s)) steps.then(std::move(kernel));
   steps.then(delta_chunk_values(s));
-  // The last states are kept, and where a prompt goes on those of its earlier tokens read.
   Kernel scan = delta_states(s);
-  const Bytes states(real(s.sequences * s.states()) * kDeltaStateBytes);
-  scan.written += states;
-  if (part.context > part.query) scan.read += states;
+  keep_states(scan, s, part);
   steps.then(std::move(scan));
   steps.then(delta_outputs(s));
 }

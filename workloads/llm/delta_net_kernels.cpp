@@ -74,6 +74,17 @@ DeltaShape delta_shape(const DeltaNetConfig& net, int tp, std::int64_t sequences
   return s;
 }
 
+SequenceCache delta_cache(const DeltaNetConfig& net, int tp) {
+  const double window = 2 * real(net.conv_channels() * (net.conv_kernel - 1));
+  return {0, (real(net.states()) * kDeltaStateBytes + window) / tp};
+}
+
+void keep_states(Kernel& scan, const DeltaShape& s, const AttentionPart& part) {
+  const Bytes states(real(s.sequences * s.states()) * kDeltaStateBytes);
+  scan.written += states;
+  if (part.context > part.query) scan.read += states;
+}
+
 Kernel conv_forward(const DeltaShape& s, std::int64_t taps) {
   return scan_pass("delta convolution", s.tokens(), s.channels(),
                    {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});

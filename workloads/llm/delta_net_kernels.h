@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
+#include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/mixer.h"
 
 namespace orrery {
 
@@ -37,6 +39,15 @@ struct DeltaShape {
 };
 DeltaShape delta_shape(const DeltaNetConfig& net, int tp, std::int64_t sequences,
                        std::int64_t query, double bytes);
+
+/// Bytes of an element of a state: fp32 (`mamba_ssm_dtype` of the models that are known).
+inline constexpr double kDeltaStateBytes = 4;
+
+/// What a sequence keeps: its states, and the inputs in 16 bits that convolutions look back at.
+SequenceCache delta_cache(const DeltaNetConfig& net, int tp);
+/// The last states of prompts are kept by the scan that makes them, and where a prompt goes on
+/// those of its earlier tokens read.
+void keep_states(Kernel& scan, const DeltaShape& s, const AttentionPart& part);
 
 /// Causal convolution with SiLU over queries, keys and values, and its gradients.
 Kernel conv_forward(const DeltaShape& s, std::int64_t taps);

@@ -16,7 +16,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kKimiStateBytes = 4;  ///< fp32, as engines keep it
 /// As of gated delta networks (delta_net.cpp).
 constexpr double kKimiMultiplyAdds = 4;
 
@@ -82,9 +81,7 @@ PartParameters KimiDelta::parameters(const LlmConfig& model, const LayerConfig& 
 }
 
 SequenceCache KimiDelta::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  const DeltaNetConfig& net = model.delta_net;
-  const double window = 2 * real(net.conv_channels() * (net.conv_kernel - 1));
-  return {0, (real(net.states()) * kKimiStateBytes + window) / tp};
+  return delta_cache(model.delta_net, tp);
 }
 
 void KimiDelta::part_forward(StepList& steps, const LayerTask& task,
@@ -93,17 +90,14 @@ void KimiDelta::part_forward(StepList& steps, const LayerTask& task,
   const DeltaShape s = kimi_shape(task, part.sequences, part.query);
   if (part.phase == Phase::kDecode) {
     steps.then(conv_update(s, taps));
-    steps.then(kimi_update(s, kKimiStateBytes));
+    steps.then(kimi_update(s, kDeltaStateBytes));
     return;
   }
   steps.then(conv_forward(s, taps));
   steps.then(kimi_decays(s));
   steps.then(unit_keys(s));
   std::vector<Kernel> chunks = kimi_chunks(s);
-  Kernel& scan = chunks.at(kKimiStates);
-  const Bytes states(real(s.sequences * s.states()) * kKimiStateBytes);
-  scan.written += states;
-  if (part.context > part.query) scan.read += states;
+  keep_states(chunks.at(kKimiStates), s, part);
   for (Kernel& kernel : chunks) steps.then(std::move(kernel));
 }
 

@@ -6,6 +6,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/matrix_product.h"
+#include "models/kernels/vector_lanes.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -30,14 +31,6 @@ double wave_loss(double blocks, const AcceleratorConfig& accelerator) {
   const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
   const double waves = blocks / (units * kResident);
   return waves > 0 ? std::ceil(waves) / waves : 1;
-}
-
-double vector_us(const Kernel& kernel, const AcceleratorConfig& a) {
-  const double lanes =
-      kernel.vector_flops.base() / (a.compute.vector.value.base() / a.dies) * kMicro;
-  if (!a.compute.special) return lanes;
-  return std::max(lanes,
-                  kernel.exponentials.base() / (a.compute.special->value.base() / a.dies) * kMicro);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/tiles/matrix_product.h"
+#include "models/kernels/vector_lanes.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -28,14 +29,6 @@ constexpr double kScoreRows = 128, kHeadRows = 64, kPair = 2;
 constexpr double kWidened = 410.0 / 640;
 constexpr double kNarrowBytes = 1;             ///< bytes of an element of a cache of 8 bits
 constexpr double kScoreBytes = 4, kReads = 2;  ///< a selection reads its fp32 scores twice
-
-double vector_us(const Kernel& kernel, const AcceleratorConfig& a) {
-  const double lanes =
-      kernel.vector_flops.base() / (a.compute.vector.value.base() / a.dies) * kMicro;
-  if (!a.compute.special) return lanes;
-  return std::max(lanes,
-                  kernel.exponentials.base() / (a.compute.special->value.base() / a.dies) * kMicro);
-}
 
 /// Selections of rows in whole waves, each at a unit's share of what the L2 gives.
 double rows_us(const Kernel& kernel, const AcceleratorConfig& accelerator) {

@@ -7,14 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/app/experiments/known_replay.h"
-#include "sim/app/experiments/model_experiment.h"
-#include "sim/app/experiments/model_step.h"
+#include "sim/app/experiments/step_experiment.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/limits.h"
-#include "workloads/llm/modules.h"
 #include "workloads/statistics.h"
 
 namespace orrery {
@@ -76,12 +75,17 @@ ordered_json explain_kernel(const Kernel& kernel, const KernelCost& cost, std::u
           {"total_s", time * static_cast<double>(count)}};
 }
 
-ordered_json explain_kernels(const Program& program, const Role& role, const Costs& costs,
-                             const AcceleratorConfig& accelerator) {
+namespace {
+
+ordered_json explain_kernels(const StepExperiment& e, const Program& program, const Role& role,
+                             const Costs& costs) {
   const ExecutionCounts counts = count_executions(program, role);
   ordered_json rows = ordered_json::array();
   each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
-    rows.push_back(explain_kernel(program.kernels[id], costs.kernels[id], runs, accelerator));
+    const Kernel& kernel = program.kernels[id];
+    ordered_json row = explain_kernel(kernel, costs.kernels[id], runs, e.system.accelerator);
+    row["part"] = e.part_of(kernel);
+    rows.push_back(std::move(row));
   });
   return rows;
 }
@@ -105,7 +109,8 @@ ordered_json explain_transfers(const Program& program, const Role& role,
   return rows;
 }
 
-ordered_json explain_path(const Program& program, const std::vector<PathStep>& path) {
+ordered_json explain_path(const StepExperiment& e, const Program& program,
+                          const std::vector<PathStep>& path) {
   PathSums parts, stages;
   for (const PathStep& step : path) {
     const Picoseconds time = step.end - step.begin;
@@ -115,7 +120,7 @@ ordered_json explain_path(const Program& program, const std::vector<PathStep>& p
       parts.add(std::string(to_string(transfer.kind)) + " " + transfer.purpose, time);
       continue;
     }
-    parts.add("kernels: " + std::string(module_of(program.kernels[step.work].name)), step.running);
+    parts.add("kernels: " + e.part_of(program.kernels[step.work]), step.running);
     parts.add("contention", step.longer);
     parts.add("host and launches", time - step.longer - step.running);
   }
@@ -134,6 +139,8 @@ ordered_json explain_memory(const MemoryUse& use, const StepExperiment& e) {
           {"usable", e.usable_memory().base()}, {"fits", use.total() <= e.usable_memory()}};
 }
 
+}  // namespace
+
 void explain_program(const StepExperiment& e, const Program& program, const KnownReplay& replay,
                      ordered_json& explanation) {
   const MachineNetwork network(e.machine(), e.faults);
@@ -144,27 +151,27 @@ void explain_program(const StepExperiment& e, const Program& program, const Know
                          ? program.roles.at(static_cast<std::size_t>(replay.result().last_role))
                          : program.roles.back();
   explanation["role"] = role.name;
-  explanation["kernels"] = explain_kernels(program, role, priced.costs, e.system.accelerator);
+  explanation["kernels"] = explain_kernels(e, program, role, priced.costs);
   explanation["transfers"] = explain_transfers(program, role, priced, network.start().topology());
   if (!replay.ended()) return;
   const std::vector<PathStep> path = replay.critical_path();
   const bool whole = !path.empty() && path.back().end == replay.result().end;  // else ranks differ
-  if (whole) explanation["critical_path"] = explain_path(program, path);
+  if (whole) explanation["critical_path"] = explain_path(e, program, path);
 }
 
-ordered_json explain_sizes(const ModelExperiment& e, const LlmConfig& llm, const ModelStep& step) {
-  const ParameterCount count = count_parameters(llm);
-  const ProgramStatistics statistics = program_statistics(step.program);
+ordered_json explain_sizes(const StepExperiment& e, const StepSizes& sizes,
+                           const Program& program) {
+  const ProgramStatistics statistics = program_statistics(program);
   Bytes traffic;
   for (const auto& [name, kernels] : statistics.kernels) traffic += kernels.bytes;
-  return {{"parameters", count.total},
-          {"active_parameters", count.active},
+  return {{"parameters", sizes.parameters},
+          {"active_parameters", sizes.active_parameters},
           {"ranks", e.ranks()},
           {"accelerators", e.accelerators()},
-          {"model_flops", step.model_flops.base()},
+          {"model_flops", sizes.model_flops.base()},
           {"executed_matrix_flops", statistics.matrix_flops().base()},
           {"device_memory_traffic_bytes", traffic.base()},
-          {"memory_per_rank_bytes", explain_memory(worst_stage(e.memory(llm, e.parallel)), e)}};
+          {"memory_per_rank_bytes", explain_memory(sizes.memory, e)}};
 }
 
 }  // namespace orrery

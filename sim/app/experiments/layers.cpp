@@ -8,7 +8,6 @@
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/results/table.h"
-#include "workloads/statistics.h"
 
 namespace orrery {
 
@@ -71,6 +70,11 @@ LayerGraph LayersExperiment::build() const {
   } catch (const config::KeyError& error) {
     throw config::KeyError("layer_model." + error.paths().front(), error.message(), error.advice());
   }
+}
+
+/// The layer of the list, whichever of its repetitions: "conv2" of "conv2.0 narrow".
+std::string LayersExperiment::part_of(const Kernel& kernel) const {
+  return kernel.name.substr(0, kernel.name.find_first_of(" ."));
 }
 
 bool LayersExperiment::has_flash() const {
@@ -146,17 +150,9 @@ void LayersExperiment::explain(const KnownReplay& replay,
   const LayerGraph graph = build();
   const LayerStepConfig config = step();
   const Program step_program = layer_program(graph, config);
-  const ProgramStatistics statistics = program_statistics(step_program);
-  Bytes traffic;
-  for (const auto& entry : statistics.kernels) traffic += entry.second.bytes;
-  explanation["sizes"] = {{"parameters", graph.parameters()},
-                          {"active_parameters", graph.parameters()},
-                          {"ranks", ranks()},
-                          {"accelerators", accelerators()},
-                          {"model_flops", layer_flops(graph, config).base()},
-                          {"executed_matrix_flops", statistics.matrix_flops().base()},
-                          {"device_memory_traffic_bytes", traffic.base()},
-                          {"memory_per_rank_bytes", explain_memory(memory(graph), *this)}};
+  explanation["sizes"] = explain_sizes(
+      *this, {graph.parameters(), graph.parameters(), layer_flops(graph, config), memory(graph)},
+      step_program);
   explain_program(*this, step_program, replay, explanation);
 }
 

@@ -29,6 +29,7 @@ struct LayersExperiment final : StepExperiment {
 
   int ranks() const override { return dp; }
   Program program() const override { return layer_program(build(), step()); }
+  std::string part_of(const Kernel& kernel) const override;
   LayerStepConfig step() const;
   /// What a rank needs of its device memory: where the device has flash, weights of inference are
   /// there.

@@ -9,7 +9,7 @@
 #include "sim/app/experiments/known_replay.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/plan_check.h"
-#include "workloads/statistics.h"
+#include "workloads/llm/modules.h"
 
 namespace orrery {
 
@@ -90,6 +90,10 @@ void ModelExperiment::strip_names(nlohmann::ordered_json& configuration) const {
 
 Program ModelExperiment::program() const { return step(model.build()).program; }
 
+std::string ModelExperiment::part_of(const Kernel& kernel) const {
+  return std::string(module_of(kernel.name));
+}
+
 std::string ModelExperiment::plan_hint() const { return expert_parallel_hint(*this); }
 
 void ModelExperiment::check_plan(const config::Node& node, config::Diagnostics& diagnostics) const {
@@ -103,7 +107,10 @@ void ModelExperiment::explain(const KnownReplay& replay,
                               nlohmann::ordered_json& explanation) const {
   const LlmConfig llm = model.build();
   const ModelStep built = step(llm);
-  explanation["sizes"] = explain_sizes(*this, llm, built);
+  const ParameterCount count = count_parameters(llm);
+  explanation["sizes"] = explain_sizes(
+      *this, {count.total, count.active, built.model_flops, worst_stage(memory(llm, parallel))},
+      built.program);
   explain_program(*this, built.program, replay, explanation);
 }
 

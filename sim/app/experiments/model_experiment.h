@@ -33,6 +33,7 @@ struct ModelExperiment : StepExperiment {
 
   int ranks() const override { return parallel.ranks(); }
   Program program() const override;
+  std::string part_of(const Kernel& kernel) const override;
   std::string plan_hint() const override;
 
   /// What the ranks of each stage need, under another plan.

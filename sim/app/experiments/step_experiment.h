@@ -34,6 +34,8 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   virtual int ranks() const = 0;
   /// The step as it is replayed.
   virtual Program program() const = 0;
+  /// The part of the model that a kernel of the program is of, for explanations.
+  virtual std::string part_of(const Kernel& kernel) const = 0;
   /// Accelerators that the step uses (a rank is a die).
   double accelerators() const { return static_cast<double>(ranks()) / system.accelerator.dies; }
   /// Whether every rank is replayed on its own: noise leaves no two alike.

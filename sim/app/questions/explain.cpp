@@ -8,7 +8,6 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/effects.h"
 #include "sim/config/output.h"
-#include "workloads/llm/modules.h"
 
 namespace orrery {
 namespace {
@@ -92,16 +91,16 @@ ordered_json modules_of(const ordered_json& kernels, double time) {
     double flops = 0, bytes = 0, time = 0;
     std::map<std::string, double> bounds;
   };
-  std::map<std::string_view, Sum> sums;
+  std::map<std::string, Sum> sums;
   for (const ordered_json& row : kernels) {
     const double runs = row.at("count");
-    Sum& sum = sums[module_of(row.at("name").get_ref<const std::string&>())];
+    Sum& sum = sums[row.at("part").get<std::string>()];
     sum.flops += row.at("flops").get<double>() * runs;
     sum.bytes += row.at("bytes").get<double>() * runs;
     sum.time += row.at("total_s").get<double>();
     sum.bounds[row.at("bound")] += row.at("total_s").get<double>();
   }
-  std::vector<std::pair<std::string_view, Sum>> sorted(sums.begin(), sums.end());
+  std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
   ordered_json rows = ordered_json::array();
