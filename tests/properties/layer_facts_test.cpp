@@ -87,7 +87,7 @@ std::vector<Change> layer_changes() {
        {set("1.activation=gelu")}},
   };
   // What any layer may say.
-  for (const auto& [kind, info] : listed_layers()) {
+  for (const auto& [kind, info] : config::Registered<ListedLayer>::items()) {
     std::string keys;
     for (const config::Field& field : info.record().fields())
       if (field.required && field.key != "kind") keys += ", " + std::string(field.key) + ": 16";

@@ -82,8 +82,8 @@ const config::Schema<ActivationLayer>& ActivationLayer::schema() {
   return schema;
 }
 
-const RegisterListedLayer<ActivationLayer> registered_activation("activation",
-                                                                 "a function of each value");
+const config::Registered<ListedLayer>::Add<ActivationLayer> added_activation(
+    "activation", "a function of each value");
 
 }  // namespace
 

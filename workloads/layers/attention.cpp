@@ -89,7 +89,7 @@ struct AttentionLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<AttentionLayer> registered_attention(
+const config::Registered<ListedLayer>::Add<AttentionLayer> added_attention(
     "attention", "attention over all positions, with projections and a sum");
 
 }  // namespace

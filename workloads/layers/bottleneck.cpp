@@ -50,8 +50,8 @@ struct BottleneckLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<BottleneckLayer> registered_bottleneck("bottleneck",
-                                                                 "a block of ResNet-50");
+const config::Registered<ListedLayer>::Add<BottleneckLayer> added_bottleneck(
+    "bottleneck", "a block of ResNet-50");
 
 }  // namespace
 }  // namespace orrery

@@ -48,8 +48,8 @@ struct ConcatLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<ConcatLayer> registered_concat("concat",
-                                                         "channels of its inputs side by side");
+const config::Registered<ListedLayer>::Add<ConcatLayer> added_concat(
+    "concat", "channels of its inputs side by side");
 
 }  // namespace
 }  // namespace orrery

@@ -169,7 +169,7 @@ const config::Schema<ConvolutionLayer>& ConvolutionLayer::schema() {
   return schema;
 }
 
-const RegisterListedLayer<ConvolutionLayer> registered_convolution(
+const config::Registered<ListedLayer>::Add<ConvolutionLayer> added_convolution(
     "convolution", "filters over neighbouring positions, with norm and activation");
 
 }  // namespace

@@ -82,8 +82,8 @@ const config::Schema<DenseLayer>& DenseLayer::schema() {
   return schema;
 }
 
-const RegisterListedLayer<DenseLayer> registered_dense("dense",
-                                                       "a matrix at each position, or of all");
+const config::Registered<ListedLayer>::Add<DenseLayer> added_dense(
+    "dense", "a matrix at each position, or of all");
 
 }  // namespace
 

@@ -58,8 +58,8 @@ struct EmbeddingLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<EmbeddingLayer> registered_embedding("embedding",
-                                                               "a row of a table for each token");
+const config::Registered<ListedLayer>::Add<EmbeddingLayer> added_embedding(
+    "embedding", "a row of a table for each token");
 
 }  // namespace
 }  // namespace orrery

@@ -23,7 +23,7 @@ struct InputLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<InputLayer> registered_input(
+const config::Registered<ListedLayer>::Add<InputLayer> added_input(
     "input", "another input of a sample, such as a label or a time");
 
 }  // namespace

@@ -47,7 +47,7 @@ struct InvertedResidualLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<InvertedResidualLayer> registered_inverted_residual(
+const config::Registered<ListedLayer>::Add<InvertedResidualLayer> added_inverted_residual(
     "inverted_residual", "a block of MobileNetV2");
 
 }  // namespace

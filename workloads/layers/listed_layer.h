@@ -2,17 +2,18 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "sim/config/registered.h"
 #include "sim/config/schema.h"
 #include "workloads/layers/layer_graph.h"
 
 namespace orrery {
 
 /// One layer of a list, as a file of a model writes it: keys, and the operators that they stand
-/// for.
+/// for. A kind is a file with `const config::Registered<ListedLayer>::Add<Pool>` and a schema begun
+/// by listed_layer_schema().
 struct ListedLayer {
   virtual ~ListedLayer() = default;
 
@@ -31,34 +32,15 @@ struct ListedLayer {
   int repeat = 1;
 
   /// For config::OneOf: the kinds by the key `kind`.
-  static const config::Choices& choices();
-  static const ListedLayer* view(const std::string& kind, void* object);
+  static const config::Choices& choices() {
+    return config::Registered<ListedLayer>::choices("kind", "");
+  }
+  static const ListedLayer* view(const std::string& kind, void* object) {
+    return config::Registered<ListedLayer>::view(kind, object);
+  }
 
  protected:
   ListedLayer() = default;
-};
-
-/// A kind of layer: what it is, and where its keys are described.
-struct ListedLayerInfo {
-  std::string help;  ///< one line
-  const config::Record& (*record)() = nullptr;
-  const ListedLayer* (*view)(void* object) = nullptr;
-};
-const std::map<std::string, ListedLayerInfo>& listed_layers();
-
-void register_listed_layer(const std::string& kind, const ListedLayerInfo& info);
-
-/// A file adds a kind with one such object: `const RegisterListedLayer<Pool> registered("pool",
-/// "one line of help");`. `T` derives from ListedLayer and has `static const config::Schema<T>&
-/// schema()`, begun with listed_layer_schema().
-template <class T>
-class RegisterListedLayer {
- public:
-  RegisterListedLayer(const std::string& kind, const std::string& help) {
-    register_listed_layer(
-        kind, {help, []() -> const config::Record& { return T::schema().record(); },
-               [](void* object) -> const ListedLayer* { return static_cast<T*>(object); }});
-  }
 };
 
 template <class T>

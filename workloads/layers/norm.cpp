@@ -85,8 +85,8 @@ const config::Schema<NormLayer>& NormLayer::schema() {
   return schema;
 }
 
-const RegisterListedLayer<NormLayer> registered_norm("norm",
-                                                     "a normalisation: batch, layer, group, ...");
+const config::Registered<ListedLayer>::Add<NormLayer> added_norm(
+    "norm", "a normalisation: batch, layer, group, ...");
 
 }  // namespace
 

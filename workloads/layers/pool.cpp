@@ -78,8 +78,8 @@ const config::Schema<PoolLayer>& PoolLayer::schema() {
   return schema;
 }
 
-const RegisterListedLayer<PoolLayer> registered_pool("pool",
-                                                     "one position for several, or for all");
+const config::Registered<ListedLayer>::Add<PoolLayer> added_pool(
+    "pool", "one position for several, or for all");
 
 }  // namespace
 

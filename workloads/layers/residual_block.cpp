@@ -51,7 +51,7 @@ struct ResidualBlockLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<ResidualBlockLayer> registered_residual_block(
+const config::Registered<ListedLayer>::Add<ResidualBlockLayer> added_residual_block(
     "residual_block", "a block of a diffusion U-Net");
 
 }  // namespace

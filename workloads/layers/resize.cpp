@@ -47,8 +47,8 @@ struct ResizeLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<ResizeLayer> registered_resize("resize",
-                                                         "each position several times over");
+const config::Registered<ListedLayer>::Add<ResizeLayer> added_resize(
+    "resize", "each position several times over");
 
 }  // namespace
 }  // namespace orrery

@@ -77,7 +77,7 @@ struct AddLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<AddLayer> registered_add("add", "the sum of its inputs");
+const config::Registered<ListedLayer>::Add<AddLayer> added_add("add", "the sum of its inputs");
 
 }  // namespace
 

@@ -49,7 +49,7 @@ struct TokensLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<TokensLayer> registered_tokens(
+const config::Registered<ListedLayer>::Add<TokensLayer> added_tokens(
     "tokens", "positions become tokens, with learned positions and a class token");
 
 }  // namespace

@@ -68,7 +68,7 @@ struct TransformerLayer final : ListedLayer {
   }
 };
 
-const RegisterListedLayer<TransformerLayer> registered_transformer(
+const config::Registered<ListedLayer>::Add<TransformerLayer> added_transformer(
     "transformer", "attention and MLP, each with a norm and a sum");
 
 }  // namespace

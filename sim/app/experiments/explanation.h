@@ -28,7 +28,7 @@ void explain_program(const StepExperiment& experiment, const Program& program,
 struct StepSizes {
   std::int64_t parameters = 0, active_parameters = 0;  ///< active: used by one token or sample
   Flops model_flops;
-  MemoryUse memory;  ///< that of the fullest rank
+  MemoryUse memory;  ///< memory of the fullest rank
 };
 /// Parameters, FLOPs, bytes and the memory of a rank.
 nlohmann::ordered_json explain_sizes(const StepExperiment& experiment, const StepSizes& sizes,

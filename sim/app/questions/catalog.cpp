@@ -93,11 +93,7 @@ Catalog shipped_catalog() {
   catalog.model_file = model_of_file;
   catalog.layer_models = described_layer_models();
   catalog.layer_model_file = described_layer_model;
-  for (const auto& [kind, info] : listed_layers()) {
-    const ListedLayerInfo& described = info;
-    catalog.layers.push_back(
-        {kind, info.help, [&described] { return key_details(described.record()); }});
-  }
+  add_structs<ListedLayer>(catalog.layers);
   catalog.software = described_software();
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);

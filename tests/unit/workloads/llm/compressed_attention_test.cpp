@@ -11,6 +11,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/example_models.h"
+#include "tests/unit/workloads/step_kernels.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/huggingface.h"
@@ -21,6 +22,8 @@
 
 namespace orrery {
 namespace {
+
+using test::kernel;
 
 using ::testing::HasSubstr;
 
@@ -33,14 +36,6 @@ LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::
   work.context = context;
   work.tp = tp;
   return work;
-}
-
-const Kernel& kernel(const StepList& list, const std::string& name) {
-  const auto& steps = list.steps();
-  const auto found = std::find_if(steps.begin(), steps.end(),
-                                  [&](const Step& step) { return step.name() == name; });
-  if (found == steps.end()) throw std::logic_error("no step '" + name + "'");
-  return *found->kernel();
 }
 
 bool has(const StepList& list, const std::string& beginning) {

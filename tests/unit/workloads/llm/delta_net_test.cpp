@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sim/config/diagnostics.h"
-#include "sim/graph/memory_profile.h"
-#include "sim/graph/verify.h"
+#include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/example_models.h"
+#include "tests/unit/workloads/step_kernels.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/delta_net_kernels.h"
@@ -25,8 +25,9 @@
 namespace orrery {
 namespace {
 
+using test::kernel;
+
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr std::int64_t kHidden = 64, kKeyHeads = 4, kHeads = 8, kKey = 16, kValue = 32, kTaps = 4;
 constexpr std::int64_t kKeys = kKeyHeads * kKey;                       // 64
@@ -64,14 +65,6 @@ LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::
 
 StepList mixer_steps(const LlmConfig& model, const LayerWork& work) {
   return attention_half_forward(model, model.layers[0], work);
-}
-
-const Kernel& kernel(const StepList& list, const std::string& name) {
-  const auto& steps = list.steps();
-  const auto found = std::find_if(steps.begin(), steps.end(),
-                                  [&](const Step& step) { return step.name() == name; });
-  if (found == steps.end()) throw std::logic_error("no step '" + name + "'");
-  return *found->kernel();
 }
 
 double matrix_flops(const StepList& list) {
@@ -201,23 +194,9 @@ TEST(DeltaNet, KeepsWhatTheRuleReads) {
 }
 
 TEST(DeltaNet, TensorsOfStepsAreMadeUsedAndFreed) {
-  const LlmConfig model = small_delta_hybrid();
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
-    for (const ParallelConfig& parallel :
-         {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .pp = 2, .dp = 2, .ep = 2}}) {
-      TrainingConfig config;
-      config.parallel = parallel;
-      config.global_batch = 8;
-      config.sequence = 128;
-      config.recompute = recompute;
-      if (recompute == Recompute::kSelective)
-        config.recompute.modules = {RecomputeModule::kLayernorm, RecomputeModule::kMoe};
-      const Program program = build_training(model, config, true).program;
-      EXPECT_THAT(verify_tensors(program), IsEmpty());
-      for (const auto& role : program.roles)
-        EXPECT_EQ(memory_profile(program, role).left(), Bytes()) << to_string(recompute);
-    }
-  }
+  test::expect_balanced_tensors(
+      small_delta_hybrid(), 128,
+      {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .pp = 2, .dp = 2, .ep = 2}});
 }
 
 TEST(DeltaNet, HoldsAStateOfEverySequenceInPlaceOfACache) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sim/config/diagnostics.h"
-#include "sim/graph/memory_profile.h"
-#include "sim/graph/verify.h"
+#include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/example_models.h"
+#include "tests/unit/workloads/step_kernels.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/layers.h"
@@ -23,7 +23,7 @@
 namespace orrery {
 namespace {
 
-using ::testing::IsEmpty;
+using test::kernel;
 
 constexpr std::int64_t kHidden = 64, kHeads = 8, kHeadDim = 16, kState = 32, kGroups = 4, kTaps = 4;
 constexpr std::int64_t kInner = kHeads * kHeadDim;                 // 128
@@ -68,14 +68,6 @@ LayerWork inference_work(Phase phase, std::int64_t sequences, std::int64_t query
   work.query = query;
   work.context = context;
   return work;
-}
-
-const Kernel& kernel(const StepList& list, const std::string& name) {
-  const auto& steps = list.steps();
-  const auto found = std::find_if(steps.begin(), steps.end(),
-                                  [&](const Step& step) { return step.name() == name; });
-  if (found == steps.end()) throw std::logic_error("no step '" + name + "'");
-  return *found->kernel();
 }
 
 double matrix_flops(const StepList& list) {
@@ -245,24 +237,10 @@ TEST(Mamba, KeepsInputsOutputsOfTheScanAndWhatIsProjected) {
 }
 
 TEST(Mamba, TensorsOfHybridStepsAreMadeUsedAndFreed) {
-  const LlmConfig model = small_hybrid();
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
-    for (const ParallelConfig& parallel :
-         {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .pp = 2, .dp = 2, .ep = 2},
-          ParallelConfig{.pp = 2, .vpp = 2}}) {
-      TrainingConfig config;
-      config.parallel = parallel;
-      config.global_batch = 8;
-      config.sequence = 32;
-      config.recompute = recompute;
-      if (recompute == Recompute::kSelective)
-        config.recompute.modules = {RecomputeModule::kLayernorm, RecomputeModule::kMoe};
-      const Program program = build_training(model, config, true).program;
-      EXPECT_THAT(verify_tensors(program), IsEmpty());
-      for (const auto& role : program.roles)
-        EXPECT_EQ(memory_profile(program, role).left(), Bytes()) << to_string(recompute);
-    }
-  }
+  test::expect_balanced_tensors(
+      small_hybrid(), 32,
+      {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .pp = 2, .dp = 2, .ep = 2},
+       ParallelConfig{.pp = 2, .vpp = 2}});
 }
 
 TEST(Mamba, HoldsAStateOfEverySequenceInPlaceOfACache) {

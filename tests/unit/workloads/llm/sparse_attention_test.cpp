@@ -10,6 +10,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/example_models.h"
+#include "tests/unit/workloads/step_kernels.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/huggingface.h"
@@ -20,6 +21,8 @@
 
 namespace orrery {
 namespace {
+
+using test::kernel;
 
 using ::testing::HasSubstr;
 
@@ -57,14 +60,6 @@ LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::
 
 StepList mixer_steps(const LlmConfig& model, std::size_t layer, const LayerWork& work) {
   return attention_half_forward(model, model.layers[layer], work);
-}
-
-const Kernel& kernel(const StepList& list, const std::string& name) {
-  const auto& steps = list.steps();
-  const auto found = std::find_if(steps.begin(), steps.end(),
-                                  [&](const Step& step) { return step.name() == name; });
-  if (found == steps.end()) throw std::logic_error("no step '" + name + "'");
-  return *found->kernel();
 }
 
 bool has(const StepList& list, const std::string& beginning) {
