@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Totals of published checkpoints, of whose configurations the sizes alone are needed: the
 // parameter counts that the Hugging Face hub reads from the safetensors headers of the repository
-// named.
+// named, recalled.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
