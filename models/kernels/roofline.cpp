@@ -102,7 +102,9 @@ std::vector<double> RooflineFamily::priors(const AcceleratorConfig& accelerator,
 
 KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                 const double* values) const {
-  const bool tiled = kernel.tile[0] > 0 || kernel.tile[1] > 0;
+  // Those of scans are facts of their software, not a wish.
+  const bool tiled =
+      kernel.kind != KernelClass::kScan && (kernel.tile[0] > 0 || kernel.tile[1] > 0);
   if (tiled || kernel.cluster > 0) {
     const std::string what = tiled ? "tile" : "cluster";
     throw config::KeyError("operator." + what, "the roofline, which predicts this kernel on " +

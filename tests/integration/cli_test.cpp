@@ -430,6 +430,9 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "nccl_sweeps",
                            "attention_a100",
                            "resnet_50",
+                           "recurrent_kernels",
+                           "recurrent_kernels_fitted",
+                           "sparse_kernels",
                            "wide_ep"})
     files += std::string(" validation/published/") + name + ".yaml";
   const Outcome rows = orrery("validate published" + files, false);

@@ -119,12 +119,18 @@ TEST(Facts, OfOperatorsMoveResults) {
         "kind: attention_prefill, batch: 2, query: 4096, heads: 32, kv_heads: 8, head_dim: 128",
         "kind: attention_prefill, query: 512, heads: 8, fused: false, dropout: true",
         "kind: copy_device_to_device, bytes: 1 GiB, copies: 4",
+        "kind: causal_convolution, query: 4096, channels: 8192",
         "kind: cross_entropy, tokens: 4096, vocabulary: 8192",
+        "kind: delta_rule, query: 4096, heads: 32, key_heads: 16",
+        "kind: delta_update, batch: 64, heads: 32, key_heads: 16",
         "kind: embedding, tokens: 4096, hidden: 8192",
         "kind: gemm, m: 4096, n: 4096, k: 4096, sparsity: \"2:4\", tile: [128, 128], cluster: 2",
         "kind: gemm, m: 16, n: 4096, k: 4096",
         "kind: grouped_gemm, experts: 8, rows: 4096, n: 8192, k: 2048",
+        "kind: index_scores, query: 4096, kv_length: 8192, top_k: 2048",
         "kind: layer_norm, rows: 4096, width: 8192",
+        "kind: mamba_scan, query: 4096, heads: 64, groups: 8",
+        "kind: mamba_update, batch: 64, heads: 64, groups: 8",
         "kind: mla_decode, batch: 16, kv_length: 4096, heads: 128",
         "kind: mla_decode, kv_lengths: [512, 4096], heads: 128",
         "kind: mla_prefill, batch: 1, query: 4096, heads: 128",
@@ -133,7 +139,8 @@ TEST(Facts, OfOperatorsMoveResults) {
         "kind: optimizer, parameters: 1000000000",
         "kind: rms_norm, rows: 4096, width: 8192",
         "kind: rotary, tokens: 4096, heads: 32",
-        "kind: softmax, rows: 4096, width: 8192"})
+        "kind: softmax, rows: 4096, width: 8192",
+        "kind: sparse_attention, query: 4096, kv_length: 8192, heads: 128"})
     probes.push_back({{"operator."}, op("dgx_h100", what)});
   probes.push_back(
       {{"operator."}, op("dgx_h100", "kind: gemm, m: 4096, n: 4096, k: 4096", ", precision: fp8")});

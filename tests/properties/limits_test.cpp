@@ -76,6 +76,10 @@ std::vector<std::string> operators() {
     all.push_back("kind: attention_prefill, heads: 32, kv_heads: 8" + text("query", query));
     all.push_back("kind: attention_prefill, heads: 32, head_dim: 64" + text("query", query));
     all.push_back("kind: mla_prefill, heads: 128" + text("query", query));
+    all.push_back("kind: delta_rule, heads: 32, key_heads: 16" + text("query", query));
+    all.push_back("kind: mamba_scan, heads: 64" + text("query", query));
+    all.push_back("kind: sparse_attention, heads: 128" + text("query", query));
+    all.push_back("kind: index_scores, top_k: 2048" + text("query", query));
   }
   for (const std::int64_t tokens : {16, 512, 8192})
     all.push_back("kind: moe, hidden: 4096, expert_ffn: 2048, top_k: 8, experts: 64" +

@@ -201,12 +201,9 @@ void DeltaNet::part_forward(StepList& steps, const LayerTask& task,
   steps.then(conv_forward(s, taps));
   steps.then(delta_gates(s));
   steps.then(unit_keys(s));
-  for (Kernel& kernel : delta_triangles(s)) steps.then(std::move(kernel));
-  steps.then(delta_chunk_values(s));
-  Kernel scan = delta_states(s);
-  keep_states(scan, s, part);
-  steps.then(std::move(scan));
-  steps.then(delta_outputs(s));
+  std::vector<Kernel> chunks = delta_chunks(s);
+  keep_states(chunks.at(kDeltaStates), s, part);
+  for (Kernel& kernel : chunks) steps.then(std::move(kernel));
 }
 
 void DeltaNet::train_forward(StepList& steps, const LayerTask& task) {

@@ -52,7 +52,7 @@ Kernel with_pairs(Kernel kernel, const DeltaShape& s) {
 /// A scan over the chunks of each sequence: a thread block for each head and kColumns of values.
 Kernel chunk_scan(const char* name, const DeltaShape& s, double flops, double read,
                   double written) {
-  return scan_products(
+  return block_products(
       name, {s.sequences * s.heads, std::min(s.value_dim, kColumns), s.value_dim, s.query}, flops,
       read, written);
 }
@@ -96,22 +96,22 @@ Kernel conv_backward(const DeltaShape& s, std::int64_t taps) {
 }
 
 Kernel delta_gates(const DeltaShape& s) {
-  return scan_pass("delta gates", s.tokens(), s.heads, {2 * s.bytes, 2 * kGateBytes, kGateFlops});
+  return block_pass("delta gates", s.tokens(), s.heads, {2 * s.bytes, 2 * kGateBytes, kGateFlops});
 }
 
 Kernel delta_gates_backward(const DeltaShape& s) {
-  return scan_pass("delta gates backward", s.tokens(), s.heads,
-                   {2 * s.bytes + 2 * kGateBytes, 2 * s.bytes, 2 * kGateFlops});
+  return block_pass("delta gates backward", s.tokens(), s.heads,
+                    {2 * s.bytes + 2 * kGateBytes, 2 * s.bytes, 2 * kGateFlops});
 }
 
 Kernel unit_keys(const DeltaShape& s) {
-  return scan_pass("delta key norm", s.tokens(), 2 * s.keys(),
-                   {s.bytes, s.bytes, vector_cost::kRmsNorm});
+  return block_pass("delta key norm", s.tokens(), 2 * s.keys(),
+                    {s.bytes, s.bytes, vector_cost::kRmsNorm});
 }
 
 Kernel unit_keys_backward(const DeltaShape& s) {
-  return scan_pass("delta key norm backward", s.tokens(), 2 * s.keys(),
-                   {2 * s.bytes, s.bytes, vector_cost::kNormBackward});
+  return block_pass("delta key norm backward", s.tokens(), 2 * s.keys(),
+                    {2 * s.bytes, s.bytes, vector_cost::kNormBackward});
 }
 
 Kernel delta_triangle(const DeltaShape& s) {
@@ -119,7 +119,7 @@ Kernel delta_triangle(const DeltaShape& s) {
   std::int64_t products = blocks;
   for (std::int64_t d = 1; d < blocks; ++d) products += (d + 1) * (blocks - d);
   Kernel kernel =
-      scan_pass("delta triangle solve", s.tokens() * s.heads, s.length, {kGateBytes, s.bytes, 0});
+      block_pass("delta triangle solve", s.tokens() * s.heads, s.length, {kGateBytes, s.bytes, 0});
   kernel.vector_flops = Flops(real(s.chunks() * s.heads * products) * 2 * kBlock * kBlock * kBlock);
   return kernel;
 }
@@ -127,11 +127,11 @@ Kernel delta_triangle(const DeltaShape& s) {
 std::vector<Kernel> delta_triangles(const DeltaShape& s) {
   const DeltaTraffic t(s);
   std::vector<Kernel> all;
-  all.push_back(scan_pass("delta chunk cumsum", s.tokens(), s.heads, {kGateBytes, kGateBytes, 1}));
+  all.push_back(block_pass("delta chunk cumsum", s.tokens(), s.heads, {kGateBytes, kGateBytes, 1}));
   all.push_back(with_pairs(
-      scan_products("delta key products", {s.chunks() * s.heads, s.length, s.length, s.key_dim},
-                    delta_flops(s, s.key_dim, s.length), t.keys + 2 * t.gates,
-                    t.squares * kGateBytes),
+      block_products("delta key products", {s.chunks() * s.heads, s.length, s.length, s.key_dim},
+                     delta_flops(s, s.key_dim, s.length), t.keys + 2 * t.gates,
+                     t.squares * kGateBytes),
       s));
   all.push_back(delta_triangle(s));
   return all;
@@ -141,9 +141,9 @@ Kernel delta_chunk_values(const DeltaShape& s) {
   const DeltaTraffic t(s);
   const std::int64_t columns = s.key_dim + s.value_dim;
   Kernel kernel =
-      scan_products("delta chunk values", {s.chunks() * s.heads, s.length, columns, s.length},
-                    delta_flops(s, columns, s.length),
-                    t.keys + t.values + 2 * t.gates + t.squares * s.bytes, t.wide + t.values);
+      block_products("delta chunk values", {s.chunks() * s.heads, s.length, columns, s.length},
+                     delta_flops(s, columns, s.length),
+                     t.keys + t.values + 2 * t.gates + t.squares * s.bytes, t.wide + t.values);
   kernel.vector_flops = Flops(2 * real(s.tokens() * s.heads * columns));
   kernel.exponentials = Flops(real(s.tokens() * s.heads));
   return kernel;
@@ -163,10 +163,18 @@ Kernel delta_outputs(const DeltaShape& s) {
   const double flops =
       delta_flops(s, s.key_dim, s.value_dim) + delta_flops(s, s.key_dim + s.value_dim, s.length);
   return with_pairs(
-      scan_products("delta outputs",
-                    {s.chunks() * s.heads, s.length, s.value_dim, s.key_dim + s.length}, flops,
-                    2 * t.keys + t.values + t.gates + t.states, t.values),
+      block_products("delta outputs",
+                     {s.chunks() * s.heads, s.length, s.value_dim, s.key_dim + s.length}, flops,
+                     2 * t.keys + t.values + t.gates + t.states, t.values),
       s);
+}
+
+std::vector<Kernel> delta_chunks(const DeltaShape& s) {
+  std::vector<Kernel> all = delta_triangles(s);
+  all.push_back(delta_chunk_values(s));
+  all.push_back(delta_states(s));
+  all.push_back(delta_outputs(s));
+  return all;
 }
 
 std::vector<Kernel> delta_backward(const DeltaShape& s) {
@@ -179,43 +187,44 @@ std::vector<Kernel> delta_backward(const DeltaShape& s) {
   std::vector<Kernel> all;
   // chunk_bwd_dv_local: k q^T, and that times the gradient of outputs.
   all.push_back(with_pairs(
-      scan_products("delta value gradient", {all_chunks, s.length, s.value_dim, s.length},
-                    of_keys + of_values, 2 * t.keys + t.values + t.gates, t.values),
+      block_products("delta value gradient", {all_chunks, s.length, s.value_dim, s.length},
+                     of_keys + of_values, 2 * t.keys + t.values + t.gates, t.values),
       s));
   // chunk_gated_delta_rule_bwd_dhu: from the last chunk to the first.
   all.push_back(chunk_scan("delta state gradient", s, 3 * states,
                            2 * t.keys + t.wide + 2 * t.values + t.gates, t.states + t.values));
   // chunk_bwd_dqkwg: through the states, and through q k^T of the chunk.
   all.push_back(with_pairs(
-      scan_products("delta key gradient", {all_chunks, s.length, s.key_dim, s.value_dim + s.length},
-                    3 * states + of_values + 3 * of_keys,
-                    2 * t.keys + t.wide + 3 * t.values + 2 * t.states + t.gates,
-                    3 * t.wide + t.gates),
+      block_products(
+          "delta key gradient", {all_chunks, s.length, s.key_dim, s.value_dim + s.length},
+          3 * states + of_values + 3 * of_keys,
+          2 * t.keys + t.wide + 3 * t.values + 2 * t.states + t.gates, 3 * t.wide + t.gates),
       s));
   // prepare_wy_repr_bwd: through the inverse of the triangle, and k k^T.
   all.push_back(
-      with_pairs(scan_products("delta triangle gradient",
-                               {all_chunks, s.length, s.key_dim + s.value_dim, s.length},
-                               5 * of_keys + 2 * of_values + 2 * squares,
-                               t.keys + 2 * t.values + t.wide + 2 * t.gates + t.squares * s.bytes,
-                               t.wide + t.values + 2 * t.gates),
+      with_pairs(block_products("delta triangle gradient",
+                                {all_chunks, s.length, s.key_dim + s.value_dim, s.length},
+                                5 * of_keys + 2 * of_values + 2 * squares,
+                                t.keys + 2 * t.values + t.wide + 2 * t.gates + t.squares * s.bytes,
+                                t.wide + t.values + 2 * t.gates),
                  s));
   // Sums of both gradients of keys, and of decays from the end of each chunk.
   all.push_back(
-      scan_pass("delta gradient addition", s.tokens(), s.wide_keys(), {2 * s.bytes, s.bytes, 1}));
-  all.push_back(scan_pass("delta chunk cumsum backward", s.tokens(), s.heads,
-                          {2 * kGateBytes, kGateBytes, 2}));
+      block_pass("delta gradient addition", s.tokens(), s.wide_keys(), {2 * s.bytes, s.bytes, 1}));
+  all.push_back(block_pass("delta chunk cumsum backward", s.tokens(), s.heads,
+                           {2 * kGateBytes, kGateBytes, 2}));
   return all;
 }
 
 Kernel gated_norm(const DeltaShape& s) {
-  return scan_pass("delta gated norm", s.tokens(), s.values(),
-                   {2 * s.bytes, s.bytes, vector_cost::kRmsNorm + vector_cost::kSilu + 1});
+  return block_pass("delta gated norm", s.tokens(), s.values(),
+                    {2 * s.bytes, s.bytes, vector_cost::kRmsNorm + vector_cost::kSilu + 1});
 }
 
 Kernel gated_norm_backward(const DeltaShape& s) {
-  return scan_pass("delta gated norm backward", s.tokens(), s.values(),
-                   {3 * s.bytes, 2 * s.bytes, vector_cost::kNormBackward + 2 * vector_cost::kSilu});
+  return block_pass(
+      "delta gated norm backward", s.tokens(), s.values(),
+      {3 * s.bytes, 2 * s.bytes, vector_cost::kNormBackward + 2 * vector_cost::kSilu});
 }
 
 Kernel conv_update(const DeltaShape& s, std::int64_t taps) {
@@ -229,7 +238,7 @@ Kernel conv_update(const DeltaShape& s, std::int64_t taps) {
 
 Kernel state_update(const DeltaShape& s, double state_bytes) {
   Kernel kernel =
-      scan_pass("delta state update", s.tokens(), s.states(), {0, state_bytes, kUpdateFlops});
+      block_pass("delta state update", s.tokens(), s.states(), {0, state_bytes, kUpdateFlops});
   const double inputs = real(s.tokens()) * s.bytes;
   kernel.exponentials = Flops(real(s.tokens() * s.heads) * 3);
   kernel.read = Bytes(real(s.sequences * s.states()) * state_bytes +

@@ -6,6 +6,7 @@
 // after the other in one thread block for each head and columns of values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -70,6 +71,9 @@ Kernel delta_chunk_values(const DeltaShape& s);
 /// States before each chunk, and values less what the states already give.
 Kernel delta_states(const DeltaShape& s);
 Kernel delta_outputs(const DeltaShape& s);
+/// All chunks of a prompt, forward; the scan over them is the one at kDeltaStates.
+std::vector<Kernel> delta_chunks(const DeltaShape& s);
+inline constexpr std::size_t kDeltaStates = 4;
 /// Gradients of queries, keys, values, decays and steps, behind the two above.
 std::vector<Kernel> delta_backward(const DeltaShape& s);
 

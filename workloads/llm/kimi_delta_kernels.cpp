@@ -25,7 +25,7 @@ Kernel kimi_products(const DeltaShape& s) {
   const double columns = real(s.tokens() * s.wide_keys());
   const double squares = real(s.tokens() * s.heads * s.length);
   const double diagonal = columns * real(std::min(s.length, kSubBlock));
-  Kernel kernel = scan_products(
+  Kernel kernel = block_products(
       "delta key products", {s.chunks() * s.heads, s.length, s.length, 2 * s.key_dim},
       2 * 2 * columns * real(s.length) * below_diagonal(s),
       columns * (2 * s.bytes + kDecayBytes) + real(s.tokens() * s.heads) * kDecayBytes,
@@ -48,7 +48,7 @@ Kernel kimi_chunk_values(const DeltaShape& s) {
 Kernel kimi_outputs(const DeltaShape& s) {
   const double columns = real(s.tokens() * s.wide_keys());
   const double values = real(s.tokens() * s.values());
-  Kernel kernel = scan_products(
+  Kernel kernel = block_products(
       "delta outputs", {s.chunks() * s.heads, s.length, s.value_dim, s.key_dim + s.length},
       2 * values * real(s.key_dim + s.length),
       columns * (s.bytes + kDecayBytes) + values * s.bytes +
@@ -63,7 +63,7 @@ Kernel kimi_outputs(const DeltaShape& s) {
 
 Kernel kimi_decays(const DeltaShape& s) {
   Kernel kernel =
-      scan_pass("delta decays", s.tokens(), s.wide_keys(), {s.bytes, kDecayBytes, kColumnFlops});
+      block_pass("delta decays", s.tokens(), s.wide_keys(), {s.bytes, kDecayBytes, kColumnFlops});
   kernel.exponentials = Flops(2 * real(s.tokens() * s.wide_keys()));
   const double steps = real(s.tokens() * s.heads);
   kernel.read += Bytes(steps * s.bytes);

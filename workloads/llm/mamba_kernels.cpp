@@ -172,7 +172,7 @@ Kernel conv_update(const ScanShape& s, std::int64_t taps) {
 
 Kernel state_update(const ScanShape& s, double state_bytes) {
   Kernel kernel =
-      scan_pass("mamba state update", s.tokens(), s.states(), {0, state_bytes, kStateFlops});
+      block_pass("mamba state update", s.tokens(), s.states(), {0, state_bytes, kStateFlops});
   const double inputs = real(s.tokens()) * s.bytes;
   kernel.exponentials = Flops(real(s.tokens() * s.heads) * 2);
   kernel.read = Bytes(real(s.sequences * s.states()) * state_bytes +

@@ -2,6 +2,15 @@
 #include "workloads/llm/scan_kernels.h"
 
 namespace orrery {
+namespace {
+
+Kernel in_blocks(Kernel kernel) {
+  constexpr std::int64_t kSide = 64;
+  kernel.tile = {kSide, kSide};
+  return kernel;
+}
+
+}  // namespace
 
 Kernel scan_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost) {
   return stream(name, KernelClass::kScan, rows, width, cost);
@@ -19,6 +28,14 @@ Kernel scan_products(const char* name, ScanProducts p, double flops, double read
   kernel.read = Bytes(read);
   kernel.written = Bytes(written);
   return kernel;
+}
+
+Kernel block_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost) {
+  return in_blocks(scan_pass(name, rows, width, cost));
+}
+
+Kernel block_products(const char* name, ScanProducts p, double flops, double read, double written) {
+  return in_blocks(scan_products(name, p, flops, read, written));
 }
 
 }  // namespace orrery

@@ -21,4 +21,9 @@ struct ScanProducts {
 /// @param read, written bytes
 Kernel scan_products(const char* name, ScanProducts p, double flops, double read, double written);
 
+/// The same in the small thread blocks of flash-linear-attention, 64 tokens and 64 columns
+/// (models/kernels/tiles/scan.h).
+Kernel block_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost);
+Kernel block_products(const char* name, ScanProducts p, double flops, double read, double written);
+
 }  // namespace orrery

@@ -30,6 +30,15 @@ constexpr double kWidened = 410.0 / 640;
 constexpr double kNarrowBytes = 1;             ///< bytes of an element of a cache of 8 bits
 constexpr double kScoreBytes = 4, kReads = 2;  ///< a selection reads its fp32 scores twice
 
+/// Heads of a block: those that one matrix instruction takes, where it reads the cache as it is
+/// (vLLM pads those of a rank to 64 on Hopper and 128 on Blackwell for the prefill kernel,
+/// v1/attention/backends/mla/flashmla_sparse.py).
+double head_rows(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  if (kernel.attention.wide_queries || !accelerator.core || !accelerator.core->matrix_tile)
+    return kHeadRows;
+  return std::max<double>(kHeadRows, accelerator.core->matrix_tile->rows);
+}
+
 /// Selections of rows in whole waves, each at a unit's share of what the L2 gives.
 double rows_us(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
@@ -72,7 +81,7 @@ KernelTime SparseFamily::time(const Kernel& kernel, const AcceleratorConfig& acc
     return time;
   }
   const bool attends = kernel.attention.sequences > 0;
-  const double rows = attends ? kHeadRows : kScoreRows;
+  const double rows = attends ? head_rows(kernel, accelerator) : kScoreRows;
   const double blocks = std::ceil(static_cast<double>(kernel.m) / rows);
   const double filled = attends ? static_cast<double>(kernel.m) / (blocks * rows) : 1;
   const double matrix =

@@ -66,6 +66,21 @@ std::string experts(Draw& draw) {
          "}";
 }
 
+std::string recurrence(Draw& draw) {
+  const std::string heads = ", heads: " + std::to_string(draw.power(2, 128));
+  if (draw.chance(0.5))
+    return "{kind: " + draw.of({"delta_update", "mamba_update"}) +
+           ", batch: " + std::to_string(draw.spread(1, 512)) + heads + "}";
+  return "{kind: " + draw.of({"delta_rule", "mamba_scan"}) +
+         ", query: " + std::to_string(draw.spread(16, 65536)) + heads + "}";
+}
+
+std::string choice(Draw& draw) {
+  return "{kind: " + draw.of({"sparse_attention", "index_scores"}) +
+         ", query: " + std::to_string(draw.spread(16, 16384)) +
+         ", heads: " + std::to_string(draw.power(16, 128)) + "}";
+}
+
 std::string rows(Draw& draw) {
   const std::string kind = draw.of({"rms_norm", "layer_norm", "softmax"});
   return "{kind: " + kind + ", rows: " + std::to_string(draw.spread(1, 65536)) +
@@ -74,7 +89,8 @@ std::string rows(Draw& draw) {
 
 RandomExperiment draw_operator(Draw& draw) {
   using Maker = std::string (*)(Draw&);
-  const std::vector<Maker> makers = {product, product, prompts, new_tokens, latent, experts, rows};
+  const std::vector<Maker> makers = {product, product,    prompts, new_tokens, latent,
+                                     experts, recurrence, choice,  rows};
   return {"operator", {"operator=" + draw.of(makers)(draw), "precision=" + precision(draw)}};
 }
 

@@ -330,6 +330,86 @@ TEST(Operators, AProductLaunchesTheClustersThatItIsToldTo) {
   EXPECT_EQ(only("m: 64, n: 64, k: 64").cluster, 0);
 }
 
+double matrix_flops(const std::vector<Kernel>& all, const std::string& name) {
+  double sum = 0;
+  for (const Kernel& kernel : all)
+    if (kernel.name == name) sum += kernel.matrix_flops.base();
+  return sum;
+}
+
+// 128 tokens are two chunks of 64; 4 heads of 8 columns of keys and 16 of values. A token
+// multiplies with the 64 of its chunk, and its keys with a state of 8 x 16 three times: for what
+// the state gives, for what is added to it, and for the output.
+TEST(Operators, ADeltaRuleMultipliesInsideOfChunksAndWithStates) {
+  const auto all =
+      kernels("kind: delta_rule, query: 128, heads: 4, key_heads: 2, key_dim: 8, value_dim: 16");
+  const double tokens = 128.0 * 4;
+  EXPECT_EQ(matrix_flops(all, "delta key products"), 2 * tokens * 64 * 8);
+  EXPECT_EQ(matrix_flops(all, "delta chunk values"), 2 * tokens * 64 * (8 + 16));
+  EXPECT_EQ(matrix_flops(all, "delta states"), 2 * 2 * tokens * 8 * 16);
+  EXPECT_EQ(matrix_flops(all, "delta outputs"), 2 * tokens * (8 * 16 + 64 * (8 + 16)));
+}
+
+TEST(Operators, DecaysByColumnAndKeysOfLengthOneAreKernelsOfTheirOwn) {
+  const std::string rule = "kind: delta_rule, query: 128, heads: 4";
+  EXPECT_EQ(kernels(rule + ", unit_keys: true").size(), kernels(rule).size() + 1);
+  EXPECT_EQ(kernels(rule + ", decays: column").front().name, "delta decays");
+}
+
+// States of 3 sequences x 4 heads x 8 x 16 are read and written; a token has 4 x 8 columns of
+// queries and as many of keys (a key head for each of values), 4 x 16 of values, and a decay and a
+// step a head, 16 bits each; results are 4 x 16.
+TEST(Operators, AnUpdateReadsAndWritesItsStates) {
+  const double states = 3.0 * 4 * 8 * 16, columns = 2 * 4 * 8 + 4 * 16 + 2 * 4;
+  const std::string update = "kind: delta_update, batch: 3, heads: 4, key_dim: 8, value_dim: 16";
+  EXPECT_EQ(only(update).read.base(), states * 4 + 3 * columns * 2);
+  EXPECT_EQ(only(update).written.base(), states * 4 + 3.0 * 4 * 16 * 2);
+  EXPECT_EQ(bytes(only(update)) - bytes(only(update + ", state_precision: bf16")), 2 * states * 2);
+}
+
+// 256 tokens in chunks of 128; 4 heads of 8 columns in 2 groups with states of 16: C times B of a
+// group's chunks; B times x, and C times that, for all; products with the 64.5 tokens of the chunk
+// that a token sees on average.
+TEST(Operators, AMambaScanMultipliesInsideOfChunksAndWithStates) {
+  const auto all = kernels(
+      "kind: mamba_scan, query: 256, heads: 4, groups: 2, head_dim: 8, state: 16, chunk: 128");
+  EXPECT_EQ(matrix_flops(all, "mamba chunk products"), 2.0 * 256 * 2 * 128 * 16);
+  EXPECT_EQ(matrix_flops(all, "mamba chunk state"), 2.0 * 256 * 4 * 8 * 16);
+  EXPECT_EQ(matrix_flops(all, "mamba chunk scan"), 2.0 * 256 * 4 * 8 * (16 + 64.5));
+}
+
+TEST(Operators, AMambaUpdateReadsAndWritesItsStates) {
+  const double states = 5.0 * 4 * 8 * 16, columns = 4 * 8 + 2 * 2 * 16 + 4;
+  const Kernel update =
+      only("kind: mamba_update, batch: 5, heads: 4, groups: 2, head_dim: 8, state: 16");
+  EXPECT_EQ(update.read.base(), states * 4 + 5 * columns * 2);
+  EXPECT_EQ(update.written.base(), states * 4 + 5.0 * 4 * 8 * 2);
+}
+
+// Each element once in and once out; an update also reads and writes the three inputs before it.
+TEST(Operators, AShortConvolutionStreamsItsChannels) {
+  const std::string conv = "kind: causal_convolution, batch: 2, channels: 64, query: ";
+  EXPECT_EQ(bytes(only(conv + "10")), 2.0 * 10 * 64 * 2 * 2);
+  EXPECT_EQ(bytes(only(conv + "1, update: true")), 2.0 * 64 * 2 * 2 + 2 * 2.0 * 64 * 3 * 2);
+}
+
+// The last two of 100 tokens see 99 and 100.
+TEST(Operators, AnIndexerScoresAllEarlierTokens) {
+  const std::string scores = "kind: index_scores, query: 2, kv_length: 100, heads: 4, head_dim: 8";
+  EXPECT_EQ(only(scores).matrix_flops.base(), 2.0 * (99 + 100) * 4 * 8);
+  EXPECT_EQ(kernels(scores + ", top_k: 16").back().name, "index selection");
+}
+
+TEST(Operators, ATokenAttendsToWhatItHasChosen) {
+  const std::string sparse =
+      "kind: sparse_attention, query: 4, heads: 8, kv_lora_rank: 32, "
+      "rope_head_dim: 16, top_k: ";
+  EXPECT_EQ(only(sparse + "50, kv_length: 1000").matrix_flops.base(),
+            2.0 * 4 * 50 * 8 * (32 + 16 + 32));
+  // Where there are fewer: 1, 2, 3 and 4.
+  EXPECT_EQ(only(sparse + "50").matrix_flops.base(), 2.0 * 10 * 8 * (32 + 16 + 32));
+}
+
 /// The kernel of that name in a layer of small_llama, prefill of two sequences of 48.
 Kernel of_layer(const std::string& name) {
   const LlmConfig model = small_llama(1);

@@ -52,6 +52,17 @@ TEST(Sparse, HeadsThatDoNotFillABlockTakeAsLongAsThoseThatDo) {
               1e-6);
 }
 
+// One instruction of Blackwell's matrix units takes 128 rows.
+TEST(Sparse, FewerThan128HeadsAreNoFasterOnBlackwell) {
+  const AcceleratorConfig b200 = shipped_accelerator("b200_sxm");
+  const std::vector<double> slow = {0, 0.02, 1, 1};
+  EXPECT_NEAR(time_us(chosen(4096, 32), b200, slow), time_us(chosen(4096, 128), b200, slow), 1e-6);
+  Kernel narrow = chosen(4096, 32);
+  narrow.attention.wide_queries = true;  // a cache of 8 bits has a kernel of 64 rows
+  EXPECT_LT(time_us(narrow, b200, {0, 0.02, 1, 1}),
+            time_us(chosen(4096, 32), b200, {0, 0.02, 1, 1}));
+}
+
 // FlashMLA's sparse prefill has 640 TFLOP/s on an H800 with 128 heads (its README).
 TEST(Sparse, ManyTokensHaveThePublishedRate) {
   const AcceleratorConfig h800 = shipped_accelerator("h800_sxm");
