@@ -77,7 +77,8 @@ class PassMemory {
     bool is(const LayerConfig& other, const LayerWork& done) const {
       return other == config && done.recompute == work.recompute &&
              done.input_again == work.input_again &&
-             done.keeps_encoder_output == work.keeps_encoder_output;
+             done.keeps_encoder_output == work.keeps_encoder_output &&
+             done.keeps_sources == work.keeps_sources;
     }
   };
 

@@ -12,6 +12,7 @@
 #include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
+#include "workloads/llm/residuals.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
@@ -58,17 +59,19 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
   const LayerWork& work = step.whole;
   const ParallelConfig& parallel = program.mesh().parallel();
   const int last = parallel.pp - 1;
-  const Bytes message(
-      static_cast<double>(work.row_tokens() * model.hidden * model.residual_streams) *
-      activation_bytes(work.precision));
+  const LayerRange layers =
+      layer_ranges(model.layer_count(), parallel)[static_cast<std::size_t>(stage)].front();
+  const auto message = [&](std::int64_t next_layer) {
+    return Bytes(static_cast<double>(work.row_tokens() * model.hidden) *
+                 residual_copies(model, next_layer) * activation_bytes(work.precision));
+  };
   BlockBuilder block(program, stage);
   if (stage == 0) {
     block.append("", embedding_forward(model, work));
   } else {
-    block.receive(program.message("forward", stage - 1, stage, message), kReceiveForwardStream);
+    block.receive(program.message("forward", stage - 1, stage, message(layers.first)),
+                  kReceiveForwardStream);
   }
-  const LayerRange layers =
-      layer_ranges(model.layer_count(), parallel)[static_cast<std::size_t>(stage)].front();
   for (std::int64_t done = 0; done < layers.count;) {
     const LayersInTurn next =
         layers_in_turn(model, step, {layers.first + done, layers.count - done});
@@ -82,7 +85,8 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
     for (const StepList& pass : step.drafts)
       block.append("draft " + std::to_string(++guess) + " ", pass);
   } else {
-    block.send(program.message("forward", stage, stage + 1, message), kSendForwardStream);
+    block.send(program.message("forward", stage, stage + 1, message(layers.first + layers.count)),
+               kSendForwardStream);
   }
   return block.finish(std::string(to_string(work.phase)) + " " + std::to_string(stage));
 }

@@ -23,7 +23,18 @@ std::int64_t qkv_columns(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const std::int64_t values = task.attention().values_of_keys ? 0 : shape.v_dim;
   const std::int64_t queries = shape.query_heads * (task.attention().output_gate ? 2 : 1);
-  return queries * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values) + index_columns(task);
+  const bool training = task.work.phase == Phase::kTraining;
+  return queries * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values) +
+         (training ? 0 : index_columns(task));
+}
+
+/// Training: index queries and the index key by a matrix of their own, whose input is detached.
+Linear index_of(const LayerTask& task) {
+  return {"index projection", task.model.hidden, index_columns(task), task.work.precision};
+}
+
+bool trains_index(const LayerTask& task) {
+  return task.work.phase == Phase::kTraining && index_columns(task) > 0;
 }
 
 Linear qkv_of(const LayerTask& task) {
@@ -49,8 +60,21 @@ Linear output_of(const LayerTask& task) {
 
 /// The gate of heads: a column for each, of which the sigmoid scales the outputs of its head.
 Linear gate_of(const LayerTask& task) {
-  return {"attention gate", task.model.hidden, core_shape(task).query_heads, task.work.precision,
-          task.weights(task.layer.attention)};
+  return {.name = "attention gate",
+          .in = task.model.hidden,
+          .out = core_shape(task).query_heads,
+          .precision = task.work.precision,
+          .weights = task.weights(task.layer.attention),
+          .shares_input = true};
+}
+
+/// Matrices that read the layer's input. In training the gate of heads reads what has been gathered
+/// for queries.
+std::vector<Linear> input_linears(const LayerTask& task) {
+  std::vector<Linear> all = {qkv_of(task)};
+  if (task.attention().head_gate && task.work.phase == Phase::kTraining)
+    all.push_back(gate_of(task));
+  return all;
 }
 
 void gate_heads(StepList& steps, const LayerTask& task) {
@@ -59,11 +83,29 @@ void gate_heads(StepList& steps, const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.precision);
   const Linear gate = gate_of(task);
-  steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
+  if (w.phase != Phase::kTraining)
+    steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
   Kernel scaled = stream("attention gating", KernelClass::kElementwise, w.tokens(),
                          shape.query_heads * shape.v_dim, {bytes, bytes, 1});
   scaled.read += Bytes(real(w.tokens() * shape.query_heads) * bytes);
   steps.then(scaled);
+  makes(steps, task, {kept::attention_gate});
+}
+
+/// Gradients of what heads gave and, sums over its columns, of their gates.
+void gate_heads_backward(StepList& steps, const LayerTask& task) {
+  if (!task.attention().head_gate) return;
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  const double gates = real(w.tokens() * shape.query_heads) * bytes;
+  Kernel scaled = stream("attention gating backward", KernelClass::kElementwise, w.tokens(),
+                         shape.query_heads * shape.v_dim, {2 * bytes, bytes, 3});
+  scaled.read += Bytes(gates);
+  scaled.written += Bytes(gates);
+  steps.then(scaled);
+  uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::attention_gate});
 }
 
 void rotary_backward(StepList& steps, const LayerTask& task) {
@@ -192,7 +234,9 @@ void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& 
 void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
-  column_forward(steps, w, {qkv_of(task)}, task.model.hidden);
+  std::vector<Linear> inputs = input_linears(task);
+  if (trains_index(task)) inputs.push_back(index_of(task));
+  column_forward(steps, w, inputs, task.model.hidden);
   makes(steps, task, {kept::attention_input});
   if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
     steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(), normed,
@@ -215,7 +259,8 @@ void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
   if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
   output_gate_backward(steps, task);
-  attention_core_backward(steps, task);
+  gate_heads_backward(steps, task);
+  core_backward(steps, task);
   rotary_backward(steps, task);
   if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
     steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(), normed,
@@ -226,8 +271,13 @@ void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
     steps.then(norm_forward("attention norm", task, w.row_tokens()));
     makes(steps, task.again(), {kept::attention_input});
   }
-  column_backward(steps, w, {qkv_of(task)}, task.model.hidden);
+  if (trains_index(task)) detached_backward(steps, w, index_of(task), w.tokens(), steps.cursor());
+  column_backward(steps, w, input_linears(task), task.model.hidden);
   frees(steps, task, {kept::attention_input});
+}
+
+void GroupedAttention::core_backward(StepList& steps, const LayerTask& task) const {
+  attention_core_backward(steps, task);
 }
 
 const Mixer& grouped_attention() {

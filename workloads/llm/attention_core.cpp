@@ -75,7 +75,7 @@ void stored_backward(StepList& steps, const LayerTask& task) {
       gemm("attention query gradient", precision, {s.query, shape.qk_dim, s.context, s.heads}));
   steps.then(
       gemm("attention key gradient", precision, {s.context, shape.qk_dim, s.query, s.heads}));
-  frees(steps, task, {kept::queries_keys_values});
+  frees(steps, task, {kept::queries_keys_values, kept::attention_result});
 }
 
 /// Copies where the software does not let products read and write parts of a tensor.
@@ -109,7 +109,7 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
   }
   for (const Kernel& kernel : kernels_of(stored_attention(core, task.work.dropout)))
     steps.then(kernel);
-  makes(steps, task, {kept::queries_keys_values});
+  makes(steps, task, {kept::queries_keys_values, kept::attention_result});
   makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
 

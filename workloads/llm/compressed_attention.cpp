@@ -4,11 +4,11 @@
 // latest 128 keys as they are and, by the kind of its layer, nothing else, all entries that a
 // compressor makes of 128 tokens each, or those of 4 tokens that an indexer chooses. What heads
 // give goes through low-rank matrices by groups, then through one that is split by rows. Every
-// tensor parallel rank has the key's projection, compressors and the indexer whole. Training is not
-// modelled.
+// tensor parallel rank has the key's projection, compressors and the indexer whole.
+#include "workloads/llm/compressed_attention.h"
+
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "workloads/llm/indexer_kernels.h"
 #include "workloads/llm/kernels.h"
@@ -20,21 +20,6 @@
 
 namespace orrery {
 namespace {
-
-enum class Compressed : std::uint8_t { kNothing, kAll, kChosen };
-
-/// What a compressor of `columns` columns is made of: entries of `ratio` tokens, where chosen ones
-/// overlap by half, for which columns and gates come twice.
-struct Compressor {
-  std::int64_t ratio = 1, columns = 0, overlap = 1;
-
-  /// Columns of its projection: what is pooled, and gates.
-  std::int64_t projected() const { return 2 * overlap * columns; }
-  /// Places of tokens in an entry, and a norm.
-  std::int64_t vectors() const { return ratio * overlap * columns + columns; }
-  /// fp32 elements of tokens that do not fill an entry yet, pooled and gates.
-  std::int64_t pending() const { return overlap * ratio * projected(); }
-};
 
 class CompressedAttention final : public Mixer {
  public:
@@ -50,33 +35,23 @@ class CompressedAttention final : public Mixer {
     return a.heads / task.work.tp * a.head_dim;
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  bool trains() const override { return false; }
   void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {
-    throw std::logic_error("training of compressed attention was not refused");
+  void backward(StepList& steps, const LayerTask& task) const override {
+    compressed_training_backward(steps, task);
   }
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 
  private:
   bool chooses() const { return kind_ == Compressed::kChosen; }
-  std::int64_t ratio(const AttentionConfig& a) const {
-    return chooses() ? a.compression.sparse_ratio : a.compression.dense_ratio;
+  std::int64_t ratio(const AttentionConfig& a) const { return entry_ratio(a, kind_); }
+  std::vector<Compressor> compressors(const AttentionConfig& a) const {
+    return compressors_of(a, kind_);
   }
-  /// Compressors of the key and of the indexer's key.
-  std::vector<Compressor> compressors(const AttentionConfig& a) const;
   void index_forward(StepList& steps, const LayerTask& task) const;
-  SeenKeys seen(const AttentionConfig& a, const AttentionPart& part) const;
 
   Compressed kind_;
 };
-
-std::vector<Compressor> CompressedAttention::compressors(const AttentionConfig& a) const {
-  constexpr std::int64_t kOverlap = 2;
-  if (kind_ == Compressed::kNothing) return {};
-  if (!chooses()) return {{ratio(a), a.head_dim, 1}};
-  return {{ratio(a), a.head_dim, kOverlap}, {ratio(a), a.indexer.head_dim, kOverlap}};
-}
 
 PartParameters CompressedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
                                                int tp) const {
@@ -135,19 +110,6 @@ void CompressedAttention::require_split(const LlmConfig& model, const LayerConfi
   require_divides(model.attention.compression.output_groups, tp, "tp", "groups of the output");
 }
 
-SeenKeys CompressedAttention::seen(const AttentionConfig& a, const AttentionPart& part) const {
-  const SeenKeys window = seen_keys(part, 1, a.compression.window);
-  SeenKeys seen = window;
-  seen.pairs = 0;
-  seen.entries = std::min(window.chosen, window.entries);
-  if (kind_ == Compressed::kNothing) return seen;
-  const SeenKeys compressed = seen_keys(part, ratio(a), chooses() ? a.indexer.top_k : 0);
-  seen.pairs = compressed.pairs;
-  seen.chosen += compressed.chosen;
-  seen.entries += std::min(compressed.chosen, compressed.entries);
-  return seen;
-}
-
 /// Queries and weights of the indexer, whose keys a compressor makes.
 void CompressedAttention::index_forward(StepList& steps, const LayerTask& task) const {
   if (!chooses()) return;
@@ -168,7 +130,7 @@ void CompressedAttention::part_forward(StepList& steps, const LayerTask& task,
                                        const AttentionPart& part) const {
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
-  const SeenKeys keys = seen(a, part);
+  const SeenKeys keys = compressed_keys(a, part, kind_);
   if (chooses()) {
     const SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
     steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.index_precision,
@@ -186,6 +148,10 @@ void CompressedAttention::part_forward(StepList& steps, const LayerTask& task,
 }
 
 void CompressedAttention::forward(StepList& steps, const LayerTask& task) const {
+  if (task.work.phase == Phase::kTraining) {
+    compressed_training_forward(steps, task);
+    return;
+  }
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
   const WeightFormat weights = task.weights(task.layer.attention);
@@ -221,6 +187,32 @@ void CompressedAttention::forward(StepList& steps, const LayerTask& task) const 
 }
 
 }  // namespace
+
+std::int64_t entry_ratio(const AttentionConfig& a, Compressed kind) {
+  return kind == Compressed::kChosen ? a.compression.sparse_ratio : a.compression.dense_ratio;
+}
+
+std::vector<Compressor> compressors_of(const AttentionConfig& a, Compressed kind) {
+  constexpr std::int64_t kOverlap = 2;
+  const std::int64_t ratio = entry_ratio(a, kind);
+  if (kind == Compressed::kNothing) return {};
+  if (kind == Compressed::kAll) return {{ratio, a.head_dim, 1}};
+  return {{ratio, a.head_dim, kOverlap}, {ratio, a.indexer.head_dim, kOverlap}};
+}
+
+SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Compressed kind) {
+  const SeenKeys window = seen_keys(part, 1, a.compression.window);
+  SeenKeys seen = window;
+  seen.pairs = 0;
+  seen.entries = std::min(window.chosen, window.entries);
+  if (kind == Compressed::kNothing) return seen;
+  const SeenKeys compressed =
+      seen_keys(part, entry_ratio(a, kind), kind == Compressed::kChosen ? a.indexer.top_k : 0);
+  seen.pairs = compressed.pairs;
+  seen.chosen += compressed.chosen;
+  seen.entries += std::min(compressed.chosen, compressed.entries);
+  return seen;
+}
 
 const Mixer& windowed_key_attention() {
   static const CompressedAttention mixer(Compressed::kNothing);

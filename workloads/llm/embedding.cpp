@@ -5,6 +5,7 @@
 #include "workloads/llm/layers.h"
 #include "workloads/llm/linear.h"
 #include "workloads/llm/real.h"
+#include "workloads/llm/residuals.h"
 
 namespace orrery {
 namespace {
@@ -130,6 +131,7 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
   steps.tell_tensors(work.tensors);
+  residual_end(steps, model, work, rows);
   if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
   const Linear head = head_of(model, work);
   if (training) {
@@ -164,6 +166,7 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
     norm_backward(steps, "final norm backward", {model, none, work}, work.row_tokens(),
                   PastBlock::kNothing);
   }
+  residual_end_backward(steps, model, work);
   return steps;
 }
 

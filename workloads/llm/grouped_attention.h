@@ -22,6 +22,10 @@ class GroupedAttention : public Mixer {
   void backward(StepList& steps, const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
+
+ protected:
+  /// From the gradient of what heads give to those of queries, keys and values.
+  virtual void core_backward(StepList& steps, const LayerTask& task) const;
 };
 
 }  // namespace orrery

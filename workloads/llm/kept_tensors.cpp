@@ -6,6 +6,7 @@
 #include "workloads/llm/expert_rows.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
+#include "workloads/llm/residuals.h"
 
 namespace orrery {
 
@@ -63,6 +64,21 @@ Tensor square_of(const char* name, const LayerTask& task, double element) {
 
 bool has_output_norms(const LayerTask& task) { return task.model.norms_per_layer >= 4; }
 
+/// Whether the MLP reads the norm that attention reads.
+bool shares_norm(const LayerTask& task) {
+  return task.model.parallel_block && task.model.norms_per_layer == 1;
+}
+
+/// Whether attention is absorbed into the latent space (sparse_training.h).
+bool attends_to_latents(const LayerTask& task) {
+  return task.layer.mixer == MixerKind::kSparse || task.layer.mixer == MixerKind::kSharedSparse;
+}
+
+/// Whether something multiplies what heads give, whose gradient needs that as it was.
+bool gates_result(const LayerTask& task) {
+  return task.attention().output_gate || task.attention().head_gate;
+}
+
 std::int64_t result_columns(const LayerTask& task) {
   const CoreShape core = core_shape(task);
   return core.query_heads * core.v_dim;
@@ -111,13 +127,16 @@ namespace kept {
 
 Tensor layer_input(const LayerTask& task) {
   Tensor tensor = rows_of("layer input", task, bytes_of(task));
-  tensor.role = task.work.input_again ? TensorRole::kWorking : TensorRole::kActivation;
+  // What is mixed of the layer's residuals is made again with all of it.
+  if (!mixes_residuals(task))
+    tensor.role = task.work.input_again ? TensorRole::kWorking : TensorRole::kActivation;
   return tensor;
 }
 
 Tensor mlp_norm_input(const LayerTask& task) {
+  // Parallel blocks have the layer's input in front of all norms.
   return rows_of("mlp norm input", task, kept_of(task, 0) * bytes_of(task),
-                 task.model.norms_per_layer > 1);
+                 !task.model.parallel_block);
 }
 
 Tensor attention_output_norm_input(const LayerTask& task) {
@@ -149,14 +168,18 @@ Tensor latent_norm_input(const LayerTask& task) {
 }
 
 Tensor latents(const LayerTask& task) {
+  // Attention in the latent space keeps the latents of keys and values as its keys.
   const AttentionConfig& a = task.attention();
-  return of_layer(
-      "latents", task,
-      real(task.work.row_tokens()) * real(a.q_lora_rank + a.kv_lora_rank) * input_bytes(task.work));
+  const std::int64_t columns = a.q_lora_rank + (attends_to_latents(task) ? 0 : a.kv_lora_rank);
+  return of_layer("latents", task, real(task.work.row_tokens() * columns) * input_bytes(task.work));
 }
 
 Tensor unnormed_heads(const LayerTask& task) {
-  const double columns = real(normed_heads_width(task));
+  // Values that are keys are so in front of their norms.
+  const CoreShape c = core_shape(task);
+  const AttentionConfig& a = task.attention();
+  const bool twice = a.qk_norm && a.value_norm && a.values_of_keys;
+  const double columns = real(normed_heads_width(task) - (twice ? c.kv_heads * c.v_dim : 0));
   return of_layer("queries and keys before norm", task,
                   kept_of(task, 1) * real(task.work.tokens()) * columns * bytes_of(task));
 }
@@ -177,24 +200,27 @@ Tensor attention_sums(const LayerTask& task) {
 }
 
 Tensor attention_result(const LayerTask& task) {
-  const double element = task.work.flash_attention ? bytes_of(task) : 0;
+  const double element = task.work.flash_attention || gates_result(task) ? bytes_of(task) : 0;
   return of_layer("attention result", task,
                   real(task.work.tokens()) * real(result_columns(task)) * element);
 }
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const bool shared =
-      w.flash_attention && (!w.narrow_inputs || w.lora.trains) && !task.attention().output_gate;
+  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) &&
+                      !gates_result(task) && !attends_to_latents(task);
   const double element = shared ? 0 : input_bytes(w, LoraModule::kOProj);
   return of_layer("attention output input", task,
                   real(w.tokens()) * real(result_columns(task)) * element);
 }
 
 Tensor attention_gate(const LayerTask& task) {
-  const double element = task.attention().output_gate ? bytes_of(task) : 0;
+  const AttentionConfig& a = task.attention();
+  const std::int64_t columns = a.output_gate ? result_columns(task)
+                               : a.head_gate ? core_shape(task).query_heads
+                                             : 0;
   return of_layer("attention gate", task,
-                  real(task.work.tokens()) * real(result_columns(task)) * element);
+                  real(task.work.tokens()) * real(columns) * bytes_of(task));
 }
 
 Tensor probabilities(const LayerTask& task) {
@@ -240,7 +266,7 @@ Tensor encoder_norm_input(const LayerTask& task) {
 
 Tensor mlp_input(const LayerTask& task) {
   const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kGateUpProj);
-  return of_modules(rows_of("mlp input", task, element, !task.model.parallel_block), task,
+  return of_modules(rows_of("mlp input", task, element, !shares_norm(task)), task,
                     {RecomputeModule::kLayernorm});
 }
 
@@ -274,8 +300,17 @@ Tensor router_scores(const LayerTask& task) {
       task, {RecomputeModule::kMoe});
 }
 
+Tensor expert_norm_inputs(const LayerTask& task) {
+  const double results = task.model.moe.norms > 0 ? 2 : 0;
+  return of_modules(
+      of_layer("expert norm inputs", task,
+               results * real(task.work.split_tokens() * task.model.hidden) * bytes_of(task)),
+      task, {RecomputeModule::kMoe});
+}
+
 Tensor shared_input(const LayerTask& task) {
-  const bool copied = task.work.narrow_inputs && task.model.moe.shared_intermediate > 0;
+  const bool apart = task.work.narrow_inputs || task.model.moe.norms > 0;
+  const bool copied = apart && task.model.moe.shared_intermediate > 0;
   return of_modules(of_layer("shared expert input", task,
                              real(task.work.split_tokens()) * real(task.model.hidden) *
                                  (copied ? input_bytes(task.work) : 0)),

@@ -53,7 +53,7 @@ Tensor attention_sums(const LayerTask& task);
 Tensor attention_result(const LayerTask& task);
 /// What the matrix behind the core reads, unless that is attention_result itself.
 Tensor output_projection_input(const LayerTask& task);
-/// Columns whose sigmoid multiplies what heads give.
+/// Columns whose sigmoid multiplies what heads give, or one for each head.
 Tensor attention_gate(const LayerTask& task);
 /// Stored attention: [heads, query, context] of probabilities, of the dropout mask (a byte each)
 /// and of what dropout leaves.
@@ -71,7 +71,7 @@ Tensor cross_input(const LayerTask& task);
 Tensor encoder_output(const LayerTask& task);
 Tensor encoder_norm_input(const LayerTask& task);
 
-/// None in parallel blocks, which share attention_input.
+/// None in parallel blocks of one norm, which share attention_input.
 Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);
 Tensor down_input(const LayerTask& task);
@@ -79,7 +79,9 @@ Tensor down_input(const LayerTask& task);
 /// Tensors of the router, which is not quantised.
 Tensor router_input(const LayerTask& task);
 Tensor router_scores(const LayerTask& task);
-/// The narrow copy of router_input that quantised shared experts read.
+/// Results of routed experts, and of the MLP beside them, in front of norms of their own.
+Tensor expert_norm_inputs(const LayerTask& task);
+/// What shared experts read where it is not router_input: a narrow copy, or behind another norm.
 Tensor shared_input(const LayerTask& task);
 Tensor shared_function_input(const LayerTask& task);
 Tensor shared_down_input(const LayerTask& task);

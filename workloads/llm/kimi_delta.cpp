@@ -3,9 +3,13 @@
 // model_executor/models/kimi_linear.py and layers/kda.py): a gated delta network with one head of
 // queries, keys and values each, decays by column of keys through a narrow pair of matrices, and a
 // sigmoid gate behind the norm of heads. Every tensor parallel rank has the first of the narrow
-// matrices whole. Training is not modelled.
-#include <stdexcept>
+// matrices whole. Training is the layer of flash-linear-attention (fla/layers/kda.py, ops/kda): the
+// chunked rule with decays by column, which keeps what it reads and computes states again. Ranks of
+// a tensor parallel group apply the narrow matrices to their own tokens and gather the columns, as
+// Megatron-Core does with latents.
+#include <utility>
 
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/kimi_delta_kernels.h"
 #include "workloads/llm/linear.h"
@@ -40,6 +44,101 @@ DeltaShape kimi_shape(const LayerTask& task, std::int64_t sequences, std::int64_
                      activation_bytes(task.work.precision));
 }
 
+bool trains_kimi(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+
+/// Steps of heads, beside the columns of kimi_input().
+Linear kimi_steps(const LayerTask& task) {
+  return {.name = "delta step input",
+          .in = task.model.hidden,
+          .out = task.model.delta_net.value_heads / task.work.tp,
+          .precision = unquantised(task.work.precision),
+          .shares_input = true};
+}
+
+Linear kimi_narrow(const LayerTask& task) {
+  return {"delta narrow input", task.model.hidden, narrow_columns(task.model.delta_net),
+          task.work.precision};
+}
+
+/// From the narrow columns to decays of all columns of keys and, where they have two matrices,
+/// gates.
+std::vector<Linear> kimi_ups(const LayerTask& task) {
+  const DeltaNetConfig& net = task.model.delta_net;
+  std::vector<Linear> all = {{"delta decay up", net.decay_rank,
+                              net.value_heads * net.key_dim / task.work.tp, task.work.precision}};
+  if (net.gate_rank > 0)
+    all.push_back(
+        {"delta gate up", net.gate_rank, net.values() / task.work.tp, task.work.precision});
+  return all;
+}
+
+/// All tokens of a training step.
+DeltaShape kimi_shape(const LayerTask& task) {
+  const AttentionPart all = task.work.attention_parts().front();
+  return kimi_shape(task, all.sequences, all.query);
+}
+
+// Tensors that forward passes leave.
+
+Tensor kimi_rows(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
+  return kept::of_layer(name, task, real(task.work.tokens() * columns) * bytes);
+}
+
+Tensor kimi_narrow_columns(const LayerTask& task) {
+  return kimi_rows("delta narrow columns", task, narrow_columns(task.model.delta_net),
+                   kept::input_bytes(task.work));
+}
+
+Tensor kimi_convolved(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  return kimi_rows("delta convolution input", task, s.channels(), s.bytes);
+}
+
+/// As they are projected, and steps in fp32 besides.
+Tensor kimi_gates(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  return kept::of_layer("delta decays and steps", task,
+                        real(s.tokens()) * (real(s.wide_keys() + s.heads) * s.bytes +
+                                            real(s.heads) * kDeltaStateBytes));
+}
+
+/// Queries and keys of length 1 with what they were divided by in fp32, values, and the scores and
+/// inverse triangles of chunks.
+Tensor kimi_rule_inputs(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  const double columns = real(2 * s.keys() + s.values() + 2 * s.heads * s.length);
+  return kept::of_layer("delta rule inputs", task,
+                        real(s.tokens()) * (columns * s.bytes + real(2 * s.key_heads) * 4));
+}
+
+Tensor kimi_gate(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  return kimi_rows("delta gate", task, s.values(), s.bytes);
+}
+
+/// With the fp32 deviation of each head.
+Tensor kimi_result(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  return kept::of_layer("delta result", task,
+                        real(s.tokens()) * (real(s.values()) * s.bytes + real(s.heads) * 4));
+}
+
+Tensor kimi_output_input(const LayerTask& task) {
+  return kimi_rows("delta output input", task, kimi_shape(task).values(),
+                   kept::input_bytes(task.work));
+}
+
+/// What backward passes compute again: fp32 decays, w, queries and keys times decays, u and new
+/// values, states of chunks and their gradients.
+Tensor kimi_chunk_tensors(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  const double columns = real(s.tokens()) * real(3 * s.wide_keys() + 2 * s.values());
+  const double states = 2 * real(s.chunks() * s.states());
+  return {"delta chunks",
+          Bytes((columns + states) * s.bytes + real(s.tokens() * s.wide_keys()) * kDeltaStateBytes),
+          TensorRole::kWorking};
+}
+
 class KimiDelta final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
@@ -53,13 +152,13 @@ class KimiDelta final : public Mixer {
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.delta_net.value_heads, tp, "tp", "heads of Kimi delta attention");
   }
-  bool trains() const override { return false; }
   void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {
-    throw std::logic_error("training of Kimi delta attention was not refused");
-  }
+  void backward(StepList& steps, const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
+
+ private:
+  static void train_forward(StepList& steps, const LayerTask& task);
 };
 
 PartParameters KimiDelta::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
@@ -101,7 +200,59 @@ void KimiDelta::part_forward(StepList& steps, const LayerTask& task,
   for (Kernel& kernel : chunks) steps.then(std::move(kernel));
 }
 
+void KimiDelta::train_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const DeltaShape s = kimi_shape(task);
+  local_forward(steps, w, kimi_narrow(task), w.row_tokens());
+  column_forward(steps, w, kimi_ups(task), narrow_columns(task.model.delta_net));
+  makes(steps, task, {kimi_narrow_columns});
+  column_forward(steps, w, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
+  makes(steps, task, {kept::attention_input, kimi_convolved, kimi_gates, kimi_gate});
+  steps.then(conv_forward(s, task.model.delta_net.conv_kernel));
+  steps.then(kimi_decays(s));
+  steps.then(unit_keys(s));
+  for (Kernel& kernel : kimi_chunks(s)) steps.then(std::move(kernel));
+  makes(steps, task, {kimi_rule_inputs, kimi_result});
+  steps.then(gated_norm(s));
+  makes(steps, task, {kimi_output_input});
+  row_forward(steps, w, kimi_output(task),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void KimiDelta::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const DeltaShape s = kimi_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  row_backward(steps, w, kimi_output(task));
+  frees(steps, task, {kimi_output_input});
+  steps.then(gated_norm_backward(s));
+  frees(steps, task, {kimi_gate, kimi_result});
+  for (Kernel& kernel : kimi_again(s)) steps.then(std::move(kernel));
+  makes(steps, task.again(), {kimi_chunk_tensors});
+  for (Kernel& kernel : kimi_backward(s)) steps.then(std::move(kernel));
+  frees(steps, task, {kimi_chunk_tensors, kimi_gates});
+  steps.then(unit_keys_backward(s));
+  frees(steps, task, {kimi_rule_inputs});
+  steps.then(conv_backward(s, task.model.delta_net.conv_kernel));
+  frees(steps, task, {kimi_convolved});
+  column_backward(steps, w, kimi_ups(task), narrow_columns(task.model.delta_net));
+  frees(steps, task, {kimi_narrow_columns});
+  if (w.recomputes(RecomputeModule::kLayernorm)) {
+    steps.then(norm_forward("delta norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::attention_input});
+  }
+  local_backward(steps, w, kimi_narrow(task), w.row_tokens());
+  column_backward(steps, w, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
+  steps.then(stream("delta input gradient add", KernelClass::kElementwise, w.row_tokens(),
+                    task.model.hidden, {2 * bytes, bytes, 1}));
+  frees(steps, task, {kept::attention_input});
+}
+
 void KimiDelta::forward(StepList& steps, const LayerTask& task) const {
+  if (trains_kimi(task)) {
+    train_forward(steps, task);
+    return;
+  }
   const DeltaNetConfig& net = task.model.delta_net;
   const LayerWork& w = task.work;
   const WeightFormat weights = task.weights(task.layer.attention);

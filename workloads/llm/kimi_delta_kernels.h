@@ -18,6 +18,12 @@ Kernel kimi_decays(const DeltaShape& s);
 /// is the one at kKimiStates.
 std::vector<Kernel> kimi_chunks(const DeltaShape& s);
 inline constexpr std::size_t kKimiStates = 3;
+/// What backward passes compute again of these, in fp32 decays, keys and values behind triangles,
+/// and states.
+std::vector<Kernel> kimi_again(const DeltaShape& s);
+/// Gradients of queries, keys, values, decays and steps (fla/ops/kda/chunk_bwd.py: dAv,
+/// bwd_dhu, wy_dqkg_fused, bwd_intra; gate.py), behind the above.
+std::vector<Kernel> kimi_backward(const DeltaShape& s);
 /// New tokens of a decode.
 Kernel kimi_update(const DeltaShape& s, double state_bytes);
 

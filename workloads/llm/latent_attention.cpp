@@ -13,20 +13,13 @@
 #include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/latent_rotary.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/real.h"
 #include "workloads/require.h"
 
 namespace orrery {
 namespace {
-
-/// What up-projections take as input: the latents of queries (or the hidden state, where queries
-/// have none) and of keys and values, with the rotary key.
-std::int64_t latent_width(const LayerTask& task) {
-  const AttentionConfig& a = task.attention();
-  const std::int64_t query = a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden;
-  return query + a.kv_lora_rank + a.qk_rope_head_dim;
-}
 
 Linear down_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
@@ -52,14 +45,6 @@ std::vector<Linear> downs_of(const LayerTask& task) {
   key_value.name = "key-value latent down";
   key_value.out = a.kv_lora_rank + a.qk_rope_head_dim;
   return {query, key_value};
-}
-
-Linear query_of(const LayerTask& task) {
-  const AttentionConfig& a = task.attention();
-  const CoreShape shape = core_shape(task);
-  return {"query up", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          shape.query_heads * shape.qk_dim, task.work.precision,
-          task.weights(task.layer.attention)};
 }
 
 Linear key_value_of(const LayerTask& task) {
@@ -105,84 +90,6 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
                             element_bytes(w.kv_precision));
   }
   return kernel;
-}
-
-// How training puts queries, keys and values together (Megatron-LM 003b4ce,
-// core/transformer/multi_latent_attention.py: qkv_up_proj_and_rope_apply).
-
-/// A kernel over all tokens.
-/// @param read, written elements of a token
-Kernel copy_of(const LayerTask& task, const std::string& name, double read, double written,
-               double rotated) {
-  const double bytes = activation_bytes(task.work.precision);
-  return stream(name, KernelClass::kElementwise, task.work.tokens(), 1,
-                {read * bytes, written * bytes, rotated * vector_cost::kRotary});
-}
-
-/// Columns of all heads of a rank.
-struct HeadColumns {
-  double rotated = 0, kept = 0, values = 0, shared = 0;
-  double queries() const { return rotated + kept; }
-};
-
-HeadColumns columns_of(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
-  const double heads = real(core_shape(task).query_heads);
-  return {heads * real(a.qk_rope_head_dim), heads * real(a.qk_nope_head_dim),
-          heads * real(a.v_head_dim), real(a.qk_rope_head_dim)};
-}
-
-/// Two kernels: queries are rotated where they stand; keys and values are written apart, the
-/// rotated key to every head (core/fusions/fused_mla_yarn_rope_apply.py). Backwards the same bytes
-/// go the other way.
-void rotate_fused(StepList& steps, const LayerTask& task, const std::string& suffix) {
-  const HeadColumns c = columns_of(task);
-  const double joined = c.kept + c.values + c.shared, apart = c.queries() + c.values;
-  const bool forward = suffix.empty();
-  steps.then(copy_of(task, "rotary" + suffix, c.rotated, c.rotated, c.rotated));
-  steps.then(copy_of(task, "key-value rotary" + suffix, forward ? joined : apart,
-                     forward ? apart : joined, c.shared));
-}
-
-// Elementwise kernels of apply_rotary_pos_emb (core/models/common/embeddings/rope_utils.py): every
-// second column in front of the others (cat), times cosines, the halves turned round (neg, cat),
-// times sines, the sum, and cat with what is not rotated, of which there is none: 7.5 readings and
-// 6.5 writings of what is rotated. Cosines and sines of positions are made by three kernels each.
-constexpr double kRotaryReads = 7.5, kRotaryWrites = 6.5;
-constexpr std::int64_t kRotaryKernels = 7, kAngleKernels = 6;
-
-/// Their gradients are as many passes: an estimate.
-Kernel rotary_passes(const LayerTask& task, const std::string& name, double columns,
-                     std::int64_t kernels) {
-  Kernel kernel = copy_of(task, name, kRotaryReads * columns, kRotaryWrites * columns, columns);
-  kernel.launches = kernels;
-  return kernel;
-}
-
-/// Rotations by themselves, and copies of what products gave into tensors of queries, keys and
-/// values, or of their gradients back.
-void rotate_apart(StepList& steps, const LayerTask& task, bool forward) {
-  const HeadColumns c = columns_of(task);
-  const std::string suffix = forward ? "" : " backward";
-  const double joined = c.kept + c.values;
-  if (!forward) steps.then(copy_of(task, "rotary key sum", c.rotated, c.shared, 0));
-  const std::int64_t kernels = kRotaryKernels + (forward ? kAngleKernels : 0);
-  steps.then(rotary_passes(task, "rotary" + suffix, c.rotated, kernels));
-  steps.then(rotary_passes(task, "key rotary" + suffix, c.shared, kernels));
-  steps.then(copy_of(task, "query copy" + suffix, c.queries(), c.queries(), 0));
-  Kernel copies =
-      forward ? copy_of(task, "key-value copy", joined + c.shared, c.queries() + c.values, 0)
-              : copy_of(task, "key-value copy backward", joined, joined, 0);
-  if (forward) copies.launches = 2;
-  steps.then(std::move(copies));
-}
-
-void rotate_trained(StepList& steps, const LayerTask& task, bool forward) {
-  if (task.work.software->latent_rotary.value == Fusion::kApart) {
-    rotate_apart(steps, task, forward);
-  } else {
-    rotate_fused(steps, task, forward ? "" : " backward");
-  }
 }
 
 /// Decode never expands the cache: queries are brought into the latent space (the key up-projection
@@ -264,6 +171,22 @@ Linear gate_of(const LayerTask& task) {
 
 }  // namespace
 
+// The latents of queries (or the hidden state, where queries have none) and of keys and values,
+// with the rotary key.
+std::int64_t latent_width(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  const std::int64_t query = a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden;
+  return query + a.kv_lora_rank + a.qk_rope_head_dim;
+}
+
+Linear query_up(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  const CoreShape shape = core_shape(task);
+  return {"query up", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
+          shape.query_heads * shape.qk_dim, task.work.precision,
+          task.weights(task.layer.attention)};
+}
+
 void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens) {
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
@@ -331,8 +254,8 @@ PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerCo
 void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   down_forward(steps, task);
-  cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
-  column_forward(steps, w, {query_of(task)}, latent_width(task));
+  if (!absorbs(task)) cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
+  column_forward(steps, w, {query_up(task)}, latent_width(task));
   beside_queries(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   if (task.attention().output_gate) {
@@ -344,17 +267,12 @@ void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
 
-void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
-  const AttentionConfig& a = task.attention();
+void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
-  row_backward(steps, w, output_of(task));
-  if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::output_projection_input});
   if (w.recomputes(RecomputeModule::kMlaUpProj)) {
     const Linear up = key_value_of(task);
     cast(steps, w, up, Cast::kNormed, w.row_tokens());
-    column_forward(steps, w, {query_of(task)}, latent_width(task));
+    column_forward(steps, w, {query_up(task)}, latent_width(task));
     steps.then(gemm(up.name, up.precision, {w.tokens(), up.out, up.in}));
     rotate_trained(steps, task, true);
     makes(steps, task.again(), {kept::queries_keys_values});
@@ -365,7 +283,17 @@ void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
   }
   attention_core_backward(steps, task);
   rotate_trained(steps, task, false);
-  column_backward(steps, w, {query_of(task), key_value_of(task)}, latent_width(task));
+  column_backward(steps, w, {query_up(task), key_value_of(task)}, latent_width(task));
+}
+
+void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
+  const AttentionConfig& a = task.attention();
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  row_backward(steps, w, output_of(task));
+  if (!w.narrow_inputs && !absorbs(task)) uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::output_projection_input});
+  heads_backward(steps, task);
   frees(steps, task, {kept::latents});
   const std::vector<Linear> downs = downs_of(task);
   Kernel norm =
@@ -378,6 +306,7 @@ void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
     steps.then(norm_forward("attention norm", task, w.row_tokens()));
     makes(steps, task.again(), {kept::attention_input});
   }
+  beside_latents_backward(steps, task);
   const auto pass = [&](const char* name, std::int64_t width, StreamCost cost) {
     steps.then(stream(name, KernelClass::kElementwise, w.row_tokens(), width, cost));
   };

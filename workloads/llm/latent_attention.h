@@ -28,7 +28,18 @@ class LatentAttention : public Mixer {
  protected:
   /// What else reads the layer's input and the latents of queries, before parts are worked on.
   virtual void beside_queries(StepList& /*steps*/, const LayerTask& /*task*/) const {}
+  /// Whether a training step attends in the latent space, not to expanded keys and values.
+  virtual bool absorbs(const LayerTask& /*task*/) const { return false; }
+  /// From the gradient of what heads give to that of the latents.
+  virtual void heads_backward(StepList& steps, const LayerTask& task) const;
+  /// Gradients of other matrices that read the layer's input, which is there.
+  virtual void beside_latents_backward(StepList& /*steps*/, const LayerTask& /*task*/) const {}
 };
+
+/// The up-projection of queries, and the columns of all that up-projections take as input, as
+/// tensor parallel ranks gather them.
+Linear query_up(const LayerTask& task);
+std::int64_t latent_width(const LayerTask& task);
 
 /// Queries of a part are brought into the latent space (the key up-projection is absorbed into
 /// them) and its latents written to the cache; after `attention`, results are brought back by the

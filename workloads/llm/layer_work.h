@@ -163,6 +163,9 @@ struct LayerWork {
   bool to_encoder = false;
   /// The first layer of a chunk that sees the encoder's output, which keeps it for all.
   bool keeps_encoder_output = false;
+  /// The first layer of a chunk, which keeps what blocks of layers before it gave (attention
+  /// residuals), as it came with its input.
+  bool keeps_sources = false;
   bool tensors = false;  ///< training: steps say which tensors they make, use and free
 
   /// What backward passes compute again under selective recomputation: parts, or by the software

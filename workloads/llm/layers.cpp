@@ -8,6 +8,7 @@
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/linear.h"
 #include "workloads/llm/mixer.h"
+#include "workloads/llm/parallel_block.h"
 #include "workloads/llm/real.h"
 #include "workloads/llm/residuals.h"
 
@@ -75,84 +76,46 @@ StepList mixer_half(const LayerTask& task) {
   hyper_connection_in(steps, mixes);
   // Behind a layer like this one, or the embedding.
   steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
-  makes(steps, task, {kept::layer_input});
+  makes(steps, task, {kept::layer_input, kept::attention_residual_input, kept::block_outputs});
   mixer->forward(steps, mixes);
   output_norm_forward(steps, mixer->name() + " output norm", task, second,
                       kept::attention_output_norm_input);
   residual_forward(steps, mixer->name() + " residual", task, second, kept::attention_residual_mask);
   hyper_connection_out(steps, task, second);
-  makes(steps, task, {kept::adapter_columns});
+  makes(steps, task, {kept::attention_half_output, kept::adapter_columns});
   return steps;
+}
+
+/// Whether the gradient of what follows a half comes past it.
+PastBlock past_half(const LayerTask& task) {
+  return mixes_residuals(task) ? PastBlock::kNothing : PastBlock::kGradient;
 }
 
 void mixer_half_backward(StepList& steps, const LayerTask& task) {
   const Mixer* mixer = mixer_of(task.model, task.layer);
   if (mixer == nullptr) return;
   issued(steps, task, GraphPart::kAttention);
+  hyper_connection_out_backward(steps, task);
+  frees(steps, task, {kept::attention_half_output});
   residual_backward(steps, mixer->name() + " residual backward", task,
                     kept::attention_residual_mask);
   output_norm_backward(steps, mixer->name() + " output norm backward", task,
                        kept::attention_output_norm_input);
   mixer->backward(steps, task);
   norm_backward(steps, mixer->name() + " norm backward", task, task.work.row_tokens(),
-                PastBlock::kGradient);
+                past_half(task));
   frees(steps, task, {kept::layer_input, kept::adapter_columns});
+  hyper_connection_in_backward(steps, task);
+  residual_mixture_backward(steps, task);
+  frees(steps, task, {kept::attention_residual_input, kept::block_outputs});
 }
 
 /// Whether nothing that a dense MLP's last product gives is computed again.
 bool stops_early(const LayerTask& task) {
-  const bool needed = task.layer.moe || task.work.dropout || task.model.norms_per_layer > 2;
+  const bool needed = task.layer.moe || task.work.dropout || task.model.norms_per_layer > 2 ||
+                      task.model.residual_streams > 1;
   return task.forward == Forward::kAgain && !needed &&
          task.work.software->recompute_stops_early.value;
-}
-
-/// What attention and MLP of a parallel block do: the MLP reads what attention has gathered, and
-/// the sums of both are reduced once.
-LayerWork beside_mlp(LayerWork work) {
-  work.partial_output = true;
-  return work;
-}
-LayerWork beside_attention(LayerWork work) {
-  work.whole_input = true;
-  return work;
-}
-
-/// The sum of what attention and MLP give, or of the gradients of their input, each in parts on the
-/// ranks of a tensor parallel group.
-void add_parts(StepList& steps, const LayerTask& task, const char* name) {
-  const double bytes = activation_bytes(task.work.precision);
-  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
-                    {2 * bytes, bytes, 1}));
-}
-
-StepList parallel_block_forward(const LayerTask& task) {
-  const LayerWork of_attention = beside_mlp(task.work), of_mlp = beside_attention(task.work);
-  const std::int64_t rows = task.work.row_tokens();
-  StepList steps;
-  issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(task.work.tensors);
-  steps.then(norm_forward("attention norm", task, rows));
-  makes(steps, task, {kept::layer_input});
-  mixer_of(task.model, task.layer)
-      ->forward(steps, {task.model, task.layer, of_attention, task.forward});
-  issued(steps, task, GraphPart::kOther);
-  add_parts(steps, task, "parallel block addition");
-  mlp_forward(steps, {task.model, task.layer, of_mlp, task.forward});
-  residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
-  return steps;
-}
-
-void parallel_block_backward(StepList& steps, const LayerTask& task) {
-  const LayerWork of_attention = beside_mlp(task.work), of_mlp = beside_attention(task.work);
-  issued(steps, task, GraphPart::kOther);
-  residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
-  mlp_backward(steps, {task.model, task.layer, of_mlp});
-  add_parts(steps, task, "parallel block addition backward");
-  issued(steps, task, GraphPart::kAttention);
-  mixer_of(task.model, task.layer)->backward(steps, {task.model, task.layer, of_attention});
-  norm_backward(steps, "attention norm backward", task, task.work.row_tokens(),
-                PastBlock::kGradient);
-  frees(steps, task, {kept::layer_input});
 }
 
 /// Input of the norm in front of an MLP or experts; that of the layer where nothing is before it.
@@ -172,7 +135,7 @@ StepList feed_half(const LayerTask& task) {
   if (task.model.norms_per_layer > 1) {
     steps.then(task.scatters_attention() ? norm_forward("mlp norm", task, second_half_rows(task))
                                          : norm_of_sum("mlp norm", task, true));
-    makes(steps, task, {feed_input(task)});
+    makes(steps, task, {feed_input(task), kept::mlp_residual_input});
   }
   issued(steps, task, GraphPart::kOther);
   if (stops_early(task)) {
@@ -183,19 +146,25 @@ StepList feed_half(const LayerTask& task) {
   output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
   residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
   hyper_connection_out(steps, task, rows);
+  makes(steps, task, {kept::mlp_half_output});
   return steps;
 }
 
 void feed_half_backward(StepList& steps, const LayerTask& task) {
   if (!task.layer.feeds) return;
   issued(steps, task, GraphPart::kOther);
+  hyper_connection_out_backward(steps, task);
+  frees(steps, task, {kept::mlp_half_output});
   residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
   output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
   feed_backward(steps, task);
   if (task.model.norms_per_layer == 1) return;
   issued(steps, task, GraphPart::kRouting);
-  norm_backward(steps, "mlp norm backward", task, task.work.row_tokens(), PastBlock::kGradient);
+  norm_backward(steps, "mlp norm backward", task, task.work.row_tokens(), past_half(task));
   frees(steps, task, {feed_input(task)});
+  hyper_connection_in_backward(steps, task);
+  residual_mixture_backward(steps, task);
+  frees(steps, task, {kept::mlp_residual_input});
 }
 
 }  // namespace

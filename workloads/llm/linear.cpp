@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/layer_parts.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {
@@ -96,6 +97,12 @@ void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& lin
 Kernel input_gradient(const LayerWork& work, const Linear& linear, std::int64_t rows) {
   return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
                                               trains(work) ? linear.weights : WeightFormat{}));
+}
+
+void add_input_gradients(StepList& steps, const LayerWork& work, const Linear& linear) {
+  const double bytes = activation_bytes(work.precision);
+  steps.then(stream(linear.name + " input gradient add", KernelClass::kElementwise, work.tokens(),
+                    linear.in, {2 * bytes, bytes, 1}));
 }
 
 /// The gradient of a matrix, added to that of earlier micro-batches.
@@ -238,6 +245,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   for (const Linear& linear : linears) {
     steps.then(input_gradient(work, linear, work.tokens()));
     adapter_backward(steps, work, linear, work.tokens(), gradient);
+    if (linear.shares_input) add_input_gradients(steps, work, linear);
   }
   const auto weight_gradients = [&] {
     std::vector<std::size_t> last;
@@ -314,6 +322,26 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
   product_of_parts(steps, work, gather, {input_gradient(work, linear, work.tokens())});
   adapter_backward(steps, work, linear, work.tokens(), gradient);
   add_weight_gradient(steps, work, linear, work.tokens(), {steps.cursor()});
+}
+
+void detached_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                       std::int64_t rows, std::size_t gradient) {
+  cast(steps, work, linear, Cast::kGradient, rows);
+  add_weight_gradient(steps, work, linear, rows, {gradient});
+}
+
+void batched_backward(StepList& steps, const LayerWork& work, const std::string& name,
+                      GemmShape forward) {
+  const Precision precision = unquantised(work.precision);
+  const std::size_t gradient = steps.cursor();
+  steps.then(data_gradient(name, precision, forward));
+  if (work.lora.trains) return;  // frozen
+  const GradientBuffer buffer = gradient_buffer(work);
+  const std::size_t product =
+      steps.for_weights(weight_gradient(name, precision, forward, buffer), {gradient});
+  if (buffer.apart)
+    steps.for_weights(gradient_addition(name, forward.batch * forward.k, forward.n, buffer),
+                      {product});
 }
 
 void local_forward(StepList& steps, const LayerWork& work, const Linear& linear,

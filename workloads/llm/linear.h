@@ -34,6 +34,8 @@ struct Linear {
   WeightFormat weights{};                               ///< format as stored, forward alone
   std::optional<AdaptedMatrix> adapted = std::nullopt;  ///< none: adapters leave it as it is
   Bias bias = Bias::kNone;
+  /// Its input is that of the matrix before it: their gradients of it are added up.
+  bool shares_input = false;
 };
 
 /// A collective of the tensor parallel group over [tokens, width] activations.
@@ -73,6 +75,13 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
 void local_forward(StepList& steps, const LayerWork& work, const Linear& linear, std::int64_t rows);
 void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
                     std::int64_t rows);
+
+/// The gradient of a matrix whose input is detached from the graph, behind step `gradient`.
+void detached_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+                       std::int64_t rows, std::size_t gradient);
+/// Gradients of products of `forward.batch` inputs with a matrix each, in 16 bits.
+void batched_backward(StepList& steps, const LayerWork& work, const std::string& name,
+                      GemmShape forward);
 
 /// A product of a backward pass, at the rate of its accumulation.
 Kernel gradient_product(const LayerWork& work, Kernel product);

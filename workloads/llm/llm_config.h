@@ -179,8 +179,9 @@ struct LayerConfig {
   StoredFormat attention = StoredFormat::kPrecision;  ///< format of what mixes tokens
   StoredFormat feed = StoredFormat::kPrecision;    ///< format of the MLP, or of the routed experts
   StoredFormat shared = StoredFormat::kPrecision;  ///< format of shared experts
-  std::int64_t sources = 0;  ///< attention residuals: outputs that each half's input is made of
-  std::int64_t window = 0;   ///< sliding attention window in tokens; 0: all
+  std::int64_t sources = 0;   ///< attention residuals: outputs that each half's input is made of
+  bool begins_block = false;  ///< attention residuals: the first to read one of its sources
+  std::int64_t window = 0;    ///< sliding attention window in tokens; 0: all
   /// Attention sees tokens of its own chunk of so many alone (Llama 4); 0: chunks are none.
   std::int64_t chunk = 0;
   /// Attention of the layer: 0 is LlmConfig::attention, i is LlmConfig::variants[i - 1].

@@ -81,7 +81,8 @@ void shared_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::shared_input});
 }
 
-/// What a dense MLP beside experts and these have norms for: tokens before and behind them.
+/// Norms of a dense MLP beside experts and of these: of what each of them gives, and of what router
+/// and experts read, which is in front of the MLP's norm.
 void expert_norms(StepList& steps, const LayerTask& task) {
   const std::int64_t norms = task.model.moe.norms;
   if (norms == 0) return;
@@ -90,6 +91,22 @@ void expert_norms(StepList& steps, const LayerTask& task) {
                          task.model.hidden, {bytes, bytes, vector_cost::kRmsNorm});
   kernel.launches = norms;
   steps.then(std::move(kernel));
+  makes(steps, task, {kept::expert_norm_inputs});
+}
+
+/// Gradients of norms of results, half of all.
+void result_norms_backward(StepList& steps, const LayerTask& task) {
+  for (std::int64_t i = 0; i < task.model.moe.norms / 2; ++i)
+    norm_backward(steps, "expert norm backward", task, task.work.split_tokens(),
+                  PastBlock::kNothing);
+  frees(steps, task, {kept::expert_norm_inputs});
+}
+
+/// Those of the others, added to the gradient of the MLP's norm, which reads what they read.
+void input_norms_backward(StepList& steps, const LayerTask& task) {
+  for (std::int64_t i = 0; i < task.model.moe.norms / 2; ++i)
+    norm_backward(steps, "expert input norm backward", task, task.work.split_tokens(),
+                  PastBlock::kGradient);
 }
 
 /// Kernels of a training step that score, choose and count besides the one that chooses, and those
@@ -211,6 +228,7 @@ void moe_backward(StepList& steps, const LayerTask& task) {
     if (task.work.recomputes(RecomputeModule::kLayernorm)) steps.then(norm);
     moe_forward(steps, task.again());
   }
+  result_norms_backward(steps, task);
   apply_backward(steps, task, latent_up(task));
   frees(steps, task, {kept::expert_sums});
   combine_backward(steps, task);
@@ -231,6 +249,7 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   permute_backward(steps, task);
   apply_backward(steps, task, latent_down(task));
   route_backward(steps, task);
+  input_norms_backward(steps, task);
 }
 
 }  // namespace orrery

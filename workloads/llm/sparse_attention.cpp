@@ -4,15 +4,15 @@
 // latent attention sees the best of them alone, absorbed for prompts and new tokens alike (vLLM,
 // v1/attention/backends/mla/flashmla_sparse.py). Every tensor parallel rank has the whole indexer.
 // Layers of GLM-5.2 that share the selection of the layer before have no indexer and no keys of
-// one. Training is not modelled.
+// one. Training: sparse_training.h.
 #include <algorithm>
-#include <stdexcept>
 
 #include "workloads/llm/indexer_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/latent_attention.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/real.h"
+#include "workloads/llm/sparse_training.h"
 
 namespace orrery {
 namespace {
@@ -30,15 +30,18 @@ class SparseAttention final : public LatentAttention {
                             int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
-  bool trains() const override { return false; }
-  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {
-    throw std::logic_error("training of sparse attention was not refused");
-  }
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 
  protected:
   void beside_queries(StepList& steps, const LayerTask& task) const override;
+  bool absorbs(const LayerTask& task) const override { return task.work.phase == Phase::kTraining; }
+  void heads_backward(StepList& steps, const LayerTask& task) const override {
+    sparse_training_backward(steps, task, chooses_);
+  }
+  void beside_latents_backward(StepList& steps, const LayerTask& task) const override {
+    if (chooses_) indexer_training_backward(steps, task);
+  }
 
  private:
   bool chooses_;
@@ -75,6 +78,10 @@ std::vector<KeyTerm> SparseAttention::key_terms(const LlmConfig& model,
 void SparseAttention::beside_queries(StepList& steps, const LayerTask& task) const {
   if (!chooses_) return;
   const LayerWork& w = task.work;
+  if (w.phase == Phase::kTraining) {
+    indexer_training_forward(steps, task);
+    return;
+  }
   const IndexerConfig& i = task.model.attention.indexer;
   const WeightFormat weights = task.weights(task.layer.attention);
   const double bytes = activation_bytes(w.precision);
@@ -104,6 +111,10 @@ void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
                                    const AttentionPart& part) const {
   const AttentionConfig& a = task.model.attention;
   const LayerWork& w = task.work;
+  if (w.phase == Phase::kTraining) {
+    sparse_training_forward(steps, task, chooses_);
+    return;
+  }
   if (chooses_nothing(part, a.indexer.top_k)) {
     LatentAttention::part_forward(steps, task, part);
     return;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workloads/llm/layers.h"
+#include "workloads/llm/residuals.h"
 #include "workloads/training/offload.h"
 
 namespace orrery {
@@ -67,6 +68,8 @@ LayerWork Pieces::work(const Piece& layer, LayerWork of_all) const {
   };
   work.keeps_encoder_output =
       kind == LayerKind::kCross && std::any_of(ranges_.begin(), ranges_.end(), begins);
+  work.keeps_sources =
+      model_.residual_block > 0 && std::any_of(ranges_.begin(), ranges_.end(), begins);
   return work;
 }
 
@@ -203,9 +206,10 @@ double Pieces::values_behind(int slice, const LayerWork& work, bool scattered) c
     return static_cast<double>((scattered ? of.split_tokens() : of.row_tokens()) * model_.hidden);
   };
   const bool behind = config_.mtp > 0 && slice >= module_slice(config_.parallel, placement_);
-  const double own = values(work) * (behind ? 1 + config_.mtp : 1);
-  if (!model_.has_encoder()) return own;
   const LayerRange range = layers(placement_.place(slice));
+  const double own = values(work) * (behind ? 1 + config_.mtp : 1) *
+                     residual_copies(model_, range.first + range.count);
+  if (!model_.has_encoder()) return own;
   const bool decodes = range.first + range.count > model_.encoder_layers();
   return values(encoder_work(work)) + (decodes ? own : 0);
 }

@@ -94,7 +94,7 @@ const RecomputeUnit& unit_of(const std::vector<RecomputeUnit>& units, std::int64
 void require_recompute(const LlmConfig& model, const RecomputeConfig& recompute) {
   const bool latent = model.attention.kind == AttentionKind::kLatent;
   using M = RecomputeModule;
-  require(!model.parallel_block ||
+  require(!model.parallel_block || model.norms_per_layer > 1 ||
               !(has_module(recompute, M::kMlp) || has_module(recompute, M::kLayernorm)),
           {"recompute.modules", "recompute"},
           "parts of parallel blocks, which share a norm, are not computed again: model '" +

@@ -85,11 +85,17 @@ void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
           "needs pp = 1 and dp = 1");
 }
 
+bool has_head_gates(const LlmConfig& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [&](const LayerConfig& layer) { return model.attention_of(layer).head_gate; });
+}
+
 void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
   if (!layer_work(c).recomputes_products()) return;
   const bool dense = !model.has_moe() && model.attention.kind == AttentionKind::kGrouped &&
                      model.norms_per_layer == 2 && c.flash_attention &&
-                     unlike_attention(model).empty() && !model.attention.output_gate;
+                     unlike_attention(model).empty() && !model.attention.output_gate &&
+                     !model.parallel_block && !has_head_gates(model);
   require(dense && c.parallel.tp == 1, Paths{"recompute", "software.selective_recompute"},
           "recomputation by operator (every_second_product) is known of dense layers with "
           "FlashAttention and tp = 1 only",
@@ -136,19 +142,7 @@ void require_attention(const LlmConfig& model, const TrainingConfig& c) {
             "chunked attention without scores in memory alone is modelled: model '" + model.name +
                 "' has it",
             {"true", {}});
-    require(!model.attention_of(layer).head_gate, "model",
-            "unsupported: training of gates on the heads of attention, which model '" + model.name +
-                "' has");
   }
-}
-
-/// Blocks of which inference alone is modelled.
-void require_blocks(const LlmConfig& model) {
-  require(model.moe.norms == 0, "model",
-          "unsupported: training of norms beside experts, which model '" + model.name + "' has");
-  require(!model.parallel_block || model.norms_per_layer == 1, "model",
-          "unsupported: training of parallel blocks with a norm for each half, which model '" +
-              model.name + "' has");
 }
 
 /// What is not modelled of an encoder and decoder.
@@ -187,7 +181,7 @@ void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
   const std::string other = unlike_attention(model);
   require(!muon || other.empty(), "optimizer",
           "Muon of the matrices of " + other + " is not modelled", {"adam", {}});
-  require(!muon || !model.attention.output_gate, "optimizer",
+  require(!muon || !(model.attention.output_gate || has_head_gates(model)), "optimizer",
           "Muon of gated attention is not modelled", {"adam", {}});
   require(!muon || !c.lora, Paths{"lora", "optimizer"}, "adapters are trained by adam or sgd",
           {{}, {"optimizer: adam"}});
@@ -222,6 +216,23 @@ void require_batch_overlap(const TrainingConfig& c) {
           {{}, {"parallel.vpp: 2"}});
 }
 
+/// Layers that share the selection of the layer before are on its chunk: it is not sent, in
+/// Megatron-Core neither.
+void require_selections(const LlmConfig& model, const TrainingConfig& c) {
+  const LlmConfig trained = trained_model(model, c);
+  for (const auto& of_stage :
+       layer_ranges(trained.layer_count(), c.parallel, placement_of(c), c.mtp)) {
+    for (const LayerRange& range : of_stage) {
+      if (range.count == 0) continue;
+      const LayerConfig& first = trained.layers[static_cast<std::size_t>(range.first)];
+      require(first.mixer != MixerKind::kSharedSparse, Paths{"parallel.pp", "parallel.layout"},
+              "layer " + std::to_string(range.first) + " of model '" + model.name +
+                  "' begins a chunk of layers and shares the selection of the layer before, which "
+                  "stages do not send");
+    }
+  }
+}
+
 void require_experts(const LlmConfig& model, const TrainingConfig& c) {
   require_batch_overlap(c);
   const bool routed = c.expert_routing || c.expert_capacity > 0;
@@ -250,7 +261,6 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_divisible(model, config.parallel);
   require_batch(model, config);
   require_attention(model, config);
-  require_blocks(model);
   require_schedule(config);
   require_layers_only(model, config);
   require_modules(config);
@@ -268,8 +278,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_offload(config);
   require_recomputation(model, config);
   require_shards(config);
-  layer_ranges(trained_model(model, config).layer_count(), config.parallel, placement_of(config),
-               config.mtp);
+  require_selections(model, config);
 }
 
 }  // namespace orrery

@@ -27,7 +27,11 @@ constexpr double kScoreRows = 128, kHeadRows = 64, kPair = 2;
 /// Matrix rate over a cache of 8 bits, which is widened on vector lanes, to that over one of 16:
 /// 410 to 640 TFLOP/s on an H800 (FlashMLA README: token-level sparse decoding and prefill).
 constexpr double kWidened = 410.0 / 640;
-constexpr double kNarrowBytes = 1;             ///< bytes of an element of a cache of 8 bits
+/// Matrix rate of backward passes to that of forward ones: 100 to 640 TFLOP/s on an H800
+/// (tile-ai/tilelang, examples/deepseek_v32/README.md; FlashMLA README).
+constexpr double kBackward = 100.0 / 640;
+constexpr double kSumBytes = 4;     ///< bytes of an element of the sums that are gradients of keys
+constexpr double kNarrowBytes = 1;  ///< bytes of an element of a cache of 8 bits
 constexpr double kScoreBytes = 4, kReads = 2;  ///< a selection reads its fp32 scores twice
 
 /// Heads of a block: those that one matrix instruction takes, where it reads the cache as it is
@@ -86,10 +90,13 @@ KernelTime SparseFamily::time(const Kernel& kernel, const AcceleratorConfig& acc
   const double filled = attends ? static_cast<double>(kernel.m) / (blocks * rows) : 1;
   const double matrix =
       (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro /
-      (v[kMatrixEfficiency] * filled * (kernel.attention.wide_queries ? kWidened : 1));
+      (v[kMatrixEfficiency] * filled * (kernel.attention.wide_queries ? kWidened : 1) *
+       (kernel.attention.backward ? kBackward : 1));
   const double loads = attends ? std::ceil(blocks / kPair) : blocks;
+  // Backwards each pair of blocks adds to the sums of its keys, which are read and written.
   const double element =
-      kernel.attention.wide_queries ? kNarrowBytes : element_bytes(kernel.precision);
+      (kernel.attention.wide_queries ? kNarrowBytes : element_bytes(kernel.precision)) +
+      (kernel.attention.backward ? 2 * kSumBytes : 0);
   const double loaded = static_cast<double>(kernel.batch) * loads * static_cast<double>(kernel.n) *
                         static_cast<double>(kernel.k) * element;
   const double cache =

@@ -10,9 +10,21 @@
 #include "workloads/llm/context_parallel.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
+#include "workloads/llm/residuals.h"
+#include "workloads/parallelism/stages.h"
 
 namespace orrery {
 namespace {
+
+/// What stages send of each token, over the width of the model: the mean of all that send.
+double mean_residual_copies(const LlmConfig& model, const ParallelConfig& parallel) {
+  if (parallel.pp == 1) return 1;
+  double copies = 0;
+  const auto ranges = layer_ranges(model.layer_count(), parallel);
+  for (std::size_t stage = 1; stage < ranges.size(); ++stage)
+    copies += residual_copies(model, ranges[stage].front().first);
+  return copies / (parallel.pp - 1);
+}
 
 /// Whether a collective comes last that carries all tokens, whoever shares them out.
 bool gathers(const StepList& steps) {
@@ -132,6 +144,7 @@ StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens, bool turns)
     price.add(parts_.price(layer), kind.count);
   }
   const Bytes message(static_cast<double>(all.row_tokens() * model_.hidden) *
+                      mean_residual_copies(model_, plan_.parallel) *
                       activation_bytes(all.precision));
   price.add(parts_.messages(message), 1);
   if (all.cp > 1) price.add(parts_.price(hidden_gather(model_, all)), 1);

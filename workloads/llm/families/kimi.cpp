@@ -76,8 +76,11 @@ void build_kimi_linear(FieldReader& reader, LlmConfig& model) {
   model.residual_block = reader.count_or({"attn_res_block_size"}, llm_limits::kLayers, 0);
   if (model.residual_block > 0) {
     // The embedding, each block before and the sum of this one.
-    for (std::int64_t i = 0; i < model.layer_count(); ++i)
-      model.layers[static_cast<std::size_t>(i)].sources = 2 + i / model.residual_block;
+    for (std::int64_t i = 0; i < model.layer_count(); ++i) {
+      LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
+      layer.sources = 2 + i / model.residual_block;
+      layer.begins_block = i % model.residual_block == 0;
+    }
   }
   model.mtp_layers = reader.count_or({"num_nextn_predict_layers"}, llm_limits::kLayers, 0);
 }

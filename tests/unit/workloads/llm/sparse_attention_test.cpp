@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeepSeek sparse attention by hand: the report of DeepSeek-V3.2-Exp, section 2.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 #include <vector>
 
 #include "sim/config/diagnostics.h"
-#include "tests/unit/workloads/example_models.h"
+#include "tests/unit/workloads/sparse_models.h"
 #include "tests/unit/workloads/step_kernels.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/closed_forms.h"
@@ -17,37 +16,15 @@
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 #include "workloads/parallelism/rank_parameters.h"
-#include "workloads/training/training.h"
 
 namespace orrery {
 namespace {
 
 using test::kernel;
 
-using ::testing::HasSubstr;
-
 constexpr std::int64_t kHidden = 64, kHeads = 8, kQuery = 24, kLatent = 32, kRope = 8;
 constexpr std::int64_t kIndexHeads = 4, kIndexDim = 16, kTopK = 100;
 constexpr std::int64_t kKey = kLatent + kRope;
-
-/// A layer with an indexer and one that shares its choice.
-LlmConfig small_sparse() {
-  LlmConfig model = small_llama(2);
-  model.name = "small sparse";
-  AttentionConfig& a = model.attention;
-  a.kind = AttentionKind::kLatent;
-  a.kv_heads = a.heads = kHeads;
-  a.q_lora_rank = kQuery;
-  a.kv_lora_rank = kLatent;
-  a.qk_nope_head_dim = 16;
-  a.qk_rope_head_dim = kRope;
-  a.v_head_dim = 16;
-  a.head_dim = 24;
-  a.indexer = {.heads = kIndexHeads, .head_dim = kIndexDim, .top_k = kTopK};
-  model.layers[0].mixer = MixerKind::kSparse;
-  model.layers[1].mixer = MixerKind::kSharedSparse;
-  return model;
-}
 
 LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context) {
   LayerWork work;
@@ -166,18 +143,6 @@ TEST(SparseAttention, FlopsOfAModelCountChosenKeysAndScoresOfAll) {
   const double heads = kHeads * (16 + kRope + 16);
   EXPECT_DOUBLE_EQ(flops(1), 2 * heads * 95);
   EXPECT_DOUBLE_EQ(flops(0) - flops(1), 2.0 * kIndexHeads * kIndexDim * 500);
-}
-
-TEST(SparseAttention, IsNotTrained) {
-  TrainingConfig config;
-  config.global_batch = 1;
-  config.sequence = 32;
-  try {
-    build_training(small_sparse(), config, true);
-    FAIL() << "no error";
-  } catch (const config::KeyError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("unsupported: training of sparse attention"));
-  }
 }
 
 nlohmann::json glm() {
