@@ -172,6 +172,41 @@ TEST_F(Answers, ACheckpointSetsThePrecisionsThatNobodyWrote) {
   EXPECT_EQ(written("kv_precision", ", kv_precision: bf16").at("text"), "bf16");
 }
 
+// Experts of 4 bits on a Hopper, which has no products of them: bf16 ones widen them (vLLM:
+// Marlin).
+TEST_F(Answers, ACheckpointIsWidenedWhereTheAcceleratorHasNoProductsOfItsFormat) {
+  const auto run = [this](const std::string& system, const std::string& more) {
+    const Outcome outcome = orrery(
+        "run --json " +
+            write("q.yaml", "{system: " + system +
+                                ", experiment: inference, model: {hf: " + model_file() +
+                                "}, phase: decode, kv_length: 512, batch: {micro: 2}" + more + "}"),
+        false);
+    EXPECT_EQ(outcome.code, 0);
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto metric = [](const nlohmann::json& result, const char* name) {
+    return result.at("metrics").at(name).get<double>();
+  };
+  constexpr const char* kWeights = "memory.weights_bytes";
+  const auto hopper = run("dgx_h100", ""), blackwell = run("gb200_nvl72", "");
+  for (const auto& row : hopper.at("parameters"))
+    if (row.at("path") == "precision") EXPECT_EQ(row.at("text"), "bf16");
+  EXPECT_GT(metric(hopper, kWeights), 0);
+  EXPECT_EQ(metric(hopper, kWeights), metric(blackwell, kWeights));
+  // What came from the file may as well be written.
+  const std::string wide = ", precision: bf16";
+  EXPECT_EQ(metric(run("dgx_h100", wide), "step_time_s"), metric(hopper, "step_time_s"));
+  EXPECT_GT(metric(run("gb200_nvl72", wide), kWeights), metric(blackwell, kWeights));
+  const Outcome asked =
+      orrery("run " + write("n.yaml",
+                            "{system: dgx_h100, experiment: inference, model: "
+                            "llama_3_1_8b, phase: decode, kv_length: 512, batch: {micro: 2}, "
+                            "precision: nvfp4}"));
+  EXPECT_EQ(asked.code, 2);
+  EXPECT_THAT(asked.out, HasSubstr("has no matrix rate for 'nvfp4'; it has "));
+}
+
 TEST_F(Answers, AcceleratorsStandSideBySideWithRatios) {
   const Outcome run = orrery("describe accelerators h200_sxm b200_sxm");
   ASSERT_EQ(run.code, 0) << run.out;

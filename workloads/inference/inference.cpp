@@ -224,6 +224,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.quantises_apart = config.quantises_apart;
   work.mx_products = config.mx_products;
   work.marlin = config.marlin;
+  work.widened_bits = config.widened_bits;
   work.scales_sums = config.scales_sums;
   work.fused = config.fused;
   work.lora = lora_work(config.lora, config.adapters);

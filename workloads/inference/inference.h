@@ -34,10 +34,11 @@ struct InferenceConfig {
   /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
   /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;
-  bool quantises_apart = false;  ///< see LayerWork::quantises_apart
-  bool mx_products = false;      ///< see LayerWork::mx_products
-  bool marlin = false;           ///< see WeightFormat::marlin
-  bool scales_sums = false;      ///< see LayerWork::scales_sums
+  bool quantises_apart = false;   ///< see LayerWork::quantises_apart
+  bool mx_products = false;       ///< see LayerWork::mx_products
+  bool marlin = false;            ///< see WeightFormat::marlin
+  std::int64_t widened_bits = 0;  ///< see LayerWork::widened_bits
+  bool scales_sums = false;       ///< see LayerWork::scales_sums
   EngineKernels fused;
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;

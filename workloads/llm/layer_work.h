@@ -110,6 +110,9 @@ struct LayerWork {
   /// mxfp8, as engines run them there (TensorRT-LLM's W4A8_MXFP4_MXFP8), and are not widened.
   bool mx_products = false;
   bool marlin = false;  ///< see WeightFormat::marlin
+  /// Inference: bits of the stored weights of a checkpoint in whose format the accelerator has no
+  /// products, where products widen them (nvfp4 on Hopper, fp8 on Ampere); 0: there are none.
+  std::int64_t widened_bits = 0;
   /// Products of experts with scales of blocks run by kernels that apply these to their sums
   /// (Triton's fused_moe, DeepGEMM): as products of fp8, not as those that were measured.
   bool scales_sums = false;

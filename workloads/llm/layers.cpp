@@ -223,6 +223,10 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit)
     return {.bits = 4, .sparse = false, .marlin = work.marlin};
   if (stored == StoredFormat::kEightBit) return {.bits = 8, .sparse = false, .marlin = work.marlin};
+  if (work.widened_bits > 0 && stored == StoredFormat::kPrecision)
+    return {.bits = work.widened_bits, .sparse = false, .marlin = work.marlin};
+  if (work.widened_bits > 0 && stored == StoredFormat::kEightFloat)
+    return {.bits = 8, .sparse = false, .marlin = work.marlin};
   return {};
 }
 

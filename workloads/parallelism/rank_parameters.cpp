@@ -73,7 +73,7 @@ RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
   return p;
 }
 
-double bytes_of(StoredFormat stored, Precision precision) {
+double bytes_of(StoredFormat stored, Precision precision, std::int64_t widened_bits) {
   // Narrow weights are widened to operands of 16 bits and more; others have formats of their own.
   const double element = element_bytes(precision);
   switch (stored) {
@@ -85,13 +85,13 @@ double bytes_of(StoredFormat stored, Precision precision) {
     case StoredFormat::kEightBit:
       return element < 2 ? element : 1;
     case StoredFormat::kEightFloat:
-      return std::max(1.0, element);
+      return widened_bits > 0 ? 1 : std::max(1.0, element);
     case StoredFormat::kWideFourBit:
       return 0.5;
     case StoredFormat::kPrecision:
       break;
   }
-  return element;
+  return widened_bits > 0 ? static_cast<double>(widened_bits) / 8 : element;
 }
 
 }  // namespace
@@ -212,10 +212,10 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
 }
 
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                          Precision precision) {
+                          Precision precision, std::int64_t widened_bits) {
   const double element = element_bytes(precision);
   const auto saved = [&](StoredFormat stored, std::int64_t count) {
-    return static_cast<double>(count) * (element - bytes_of(stored, precision));
+    return static_cast<double>(count) * (element - bytes_of(stored, precision, widened_bits));
   };
   double bytes = 0;
   const auto ranges = layer_ranges(model.layer_count(), parallel);

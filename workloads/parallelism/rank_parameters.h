@@ -64,6 +64,6 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
 /// Bytes by which the weights of a rank of a stage are smaller in inference, as its layers are
 /// stored (LayerConfig), than all of them in `precision`; below 0 where parts were left out.
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                          Precision precision);
+                          Precision precision, std::int64_t widened_bits = 0);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/checkpoint.h"
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,6 +17,11 @@ bool is_open(const config::Node& node, const std::string& key, const std::string
   const config::Origin& written = node.at_path(key)->origin();
   return written.kind == config::Origin::Kind::kDefault ||
          (written.kind == config::Origin::Kind::kFile && *written.file == file);
+}
+
+/// Whether units for matrices have products of a format; all multiply 16 bits.
+bool multiplies(const AcceleratorConfig& accelerator, Precision precision) {
+  return element_bytes(precision) >= 2 || find_precision(accelerator.compute.matrix, precision);
 }
 
 /// The key then says which file it comes from.
@@ -60,24 +66,28 @@ void add_model_files(const ModelConfig& model, std::vector<InputFile>& files) {
   if (!beside.empty()) files.push_back(file_read_now("quantization", beside.string()));
 }
 
-void take_checkpoint_precisions(const ModelConfig& model, Precision& precision,
-                                CacheFormat& kv_precision, config::Node& node) {
+std::int64_t take_checkpoint_precisions(const ModelConfig& model,
+                                        const AcceleratorConfig& accelerator, Precision& precision,
+                                        CacheFormat& kv_precision, config::Node& node) {
   const std::string& file = model.hf.path;
-  if (file.empty()) return;
+  if (file.empty()) return 0;
   try {
     model.build();
     const std::optional<Quantization> stored = load_quantization(file);
-    if (!stored) return;
+    if (!stored) return 0;
+    const bool widens = !multiplies(accelerator, stored->precision);
     if (is_open(node, "precision", file)) {
-      precision = stored->precision;
+      precision = widens ? Precision::kBf16 : stored->precision;
       take(node, "precision", to_string(precision), file);
     }
     if (stored->kv_cache == Precision::kFp8 && is_open(node, "kv_precision", file)) {
       kv_precision = CacheFormat::kFp8;
       take(node, "kv_precision", "fp8", file);
     }
+    constexpr double kBits = 8;
+    return widens ? std::llround(element_bytes(stored->precision) * kBits) : 0;
   } catch (const config::ConfigError&) {
-    return;
+    return 0;
   }
 }
 

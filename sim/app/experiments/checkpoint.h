@@ -27,8 +27,12 @@ void add_model_files(const ModelConfig& model, std::vector<InputFile>& files);
 /// Where nobody wrote the precision of inference or of its KV cache, takes that of the checkpoint
 /// of the model, which then stands in the configuration with the model's file as its origin. A KV
 /// cache whose scales it does not bring stays.
+/// A checkpoint in a format that the accelerator has no products of runs in bf16, which its weights
+/// are widened to.
 /// @param node the map with the keys `precision` and `kv_precision`
-void take_checkpoint_precisions(const ModelConfig& model, Precision& precision,
-                                CacheFormat& kv_precision, config::Node& node);
+/// @return bits of weights that are widened, where products are of 16 bits; 0: none are
+std::int64_t take_checkpoint_precisions(const ModelConfig& model,
+                                        const AcceleratorConfig& accelerator, Precision& precision,
+                                        CacheFormat& kv_precision, config::Node& node);
 
 }  // namespace orrery

@@ -120,6 +120,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   config.lora = lora;
   if (lora) config.adapters = adapters > 0 ? adapters : lora->max_loras;
   config.precision = precision;
+  if (element_bytes(precision) >= 2) config.widened_bits = widened_bits;
   config.kv_precision = kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   // Replicas fill the slots of the plan that was written, not of others that are tried beside it.
   if (expert_routing && plan.ep == parallel.ep)
@@ -201,7 +202,8 @@ std::string InferenceExperiment::batch_text() const {
 
 void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   ModelExperiment::complete(node, diagnostics);
-  take_checkpoint_precisions(model, precision, kv_precision, node);
+  widened_bits =
+      take_checkpoint_precisions(model, system.accelerator, precision, kv_precision, node);
   ask_precision(model, node, node, diagnostics);
 }
 

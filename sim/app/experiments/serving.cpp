@@ -101,7 +101,8 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
   config::Node* fleet = node.find("serving")->find("fleet");
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     ServingGroup& group = serving.fleet[i];
-    take_checkpoint_precisions(model, group.precision, group.kv_precision, fleet->item(i));
+    group.widened_bits = take_checkpoint_precisions(
+        model, group.system.accelerator, group.precision, group.kv_precision, fleet->item(i));
     ask_precision(model, fleet->item(i), node, diagnostics);
   }
 }

@@ -94,6 +94,8 @@ struct ServingGroup {
   ParallelConfig parallel;
   Precision precision = Precision::kBf16;
   CacheFormat kv_precision = CacheFormat::kBf16;
+  std::int64_t widened_bits =
+      0;  ///< see LayerWork::widened_bits; follows from model and accelerator
   config::OneOf<SchedulerConfig> engine;
   std::optional<ExpertRoutingConfig> expert_routing;  ///< none: ranks get the mean of the tokens
   bool two_batch_overlap = false;

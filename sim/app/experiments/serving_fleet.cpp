@@ -134,6 +134,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();
   step.lora = group.lora;
   step.precision = group.precision;
+  if (element_bytes(group.precision) >= 2) step.widened_bits = group.widened_bits;
   step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
   return step;
 }
