@@ -11,8 +11,8 @@ namespace orrery {
 /// configurations range from 32 x 32 to 128 x 256. In a block products follow the exponentials of
 /// decays, for a loop needs the ones to scale the operands of the others; whole waves of two blocks
 /// a unit run at a time; tiles load their operands through the L2. Kernels without products stream
-/// rows. No table has been measured: parameters are estimates, but for what published times say
-/// (priors).
+/// rows, or are recurrences (k > 0): `batch` blocks of k threads, each over m tokens in turn. No
+/// table has been measured: parameters are estimates, but for what published times say (priors).
 class ScanFamily final : public KernelFamily {
  public:
   const std::vector<ParameterInfo>& parameters() const override;

@@ -24,8 +24,10 @@ inline void expect_balanced_tensors(const LlmConfig& model, std::int64_t sequenc
       config.global_batch = 8;
       config.sequence = sequence;
       config.recompute = recompute;
-      if (recompute == Recompute::kSelective)
-        config.recompute.modules = {RecomputeModule::kLayernorm, RecomputeModule::kMoe};
+      if (recompute == Recompute::kSelective) {
+        config.recompute.modules = {RecomputeModule::kLayernorm};
+        if (model.has_moe()) config.recompute.modules.push_back(RecomputeModule::kMoe);
+      }
       const Program program = build_training(model, config, true).program;
       EXPECT_THAT(verify_tensors(program), testing::IsEmpty());
       for (const auto& role : program.roles)
