@@ -10,6 +10,7 @@
 
 #include "sim/graph/memory_profile.h"
 #include "workloads/llm/context_parallel.h"
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layers.h"
@@ -262,7 +263,7 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
     use.kv_cache += Bytes(cache_bytes(task));
     use.working = std::max(use.working, Bytes(inference_working(task) + gathered_bytes(task)));
   }
-  if (stage == config.parallel.pp - 1) {
+  if (stage == config.parallel.pp - 1 && !is_encoder_alone(model)) {
     // Gathered on every rank, for prefill only the last token of every sequence.
     use.logits = Bytes(real(work.logit_rows()) * real(model.vocabulary) *
                        activation_bytes(config.precision));

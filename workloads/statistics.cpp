@@ -7,6 +7,7 @@
 
 #include "sim/graph/executions.h"
 #include "workloads/llm/closed_forms.h"
+#include "workloads/llm/encoder_alone.h"
 
 namespace orrery {
 namespace {
@@ -26,8 +27,7 @@ void add_scaled(ProgramStatistics& sum, const ProgramStatistics& part, std::uint
 
 /// Products of a head that every token or only some need.
 Flops head_flops(const LlmConfig& model, double tokens) {
-  return Flops(2 * static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden) *
-               tokens);
+  return Flops(2 * static_cast<double>(head_adds(model)) * tokens);
 }
 
 /// Forward FLOPs of one sequence from its first token to `length`, head included for every token.

@@ -10,6 +10,7 @@
 #include "workloads/inference/two_batches.h"
 #include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/context_parallel.h"
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/residuals.h"
@@ -159,7 +160,16 @@ void require_batch(const LlmConfig& model, const MixedBatch& batch) {
               std::to_string(batch.longest()));
 }
 
-void require_decoder(const LlmConfig& model) {
+void require_decoder(const LlmConfig& model, const InferenceConfig& config) {
+  if (is_encoder_alone(model)) {
+    const std::string is = "model '" + model.name + "' is an encoder, which reads whole sequences";
+    require(config.phase == Phase::kPrefill, "phase", is + " and has no next token",
+            {"prefill", {}});
+    require(config.kv_length == 0, "kv_length", is + " and keeps nothing of them", {"0", {}});
+    require(config.parallel.cache_shards() == 1, "parallel.cp",
+            "context parallelism of encoders is not modelled", {"1", {}});
+    return;
+  }
   require(!model.has_encoder(), "model",
           "unsupported: inference of model '" + model.name +
               "', which has an encoder; training is modelled");
@@ -244,7 +254,7 @@ LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config) {
 }
 
 void require_supported(const LlmConfig& model, const InferenceConfig& config) {
-  require_decoder(model);
+  require_decoder(model, config);
   require(config.phase != Phase::kTraining, "phase", "expected prefill, decode or mixed");
   require_consistent(config.parallel);
   require(config.parallel.vpp == 1, "parallel.vpp", "inference has one chunk per stage", {"1", {}});

@@ -137,7 +137,8 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.precision);
   const std::int64_t width = rotated_width(task);
-  const bool caches = w.phase != Phase::kTraining;
+  // Nothing of a sequence is kept that an encoder has read.
+  const bool caches = w.phase != Phase::kTraining && task.layer.kind != LayerKind::kEncoder;
   if (width == 0 && !caches) return;
   Kernel kernel = width > 0
                       ? rotate("rotary", w.precision, w.tokens(), width)
@@ -186,6 +187,7 @@ std::vector<Linear> attention_linears(const LayerTask& task) {
 SequenceCache GroupedAttention::cache(const LlmConfig& model, const LayerConfig& layer,
                                       int tp) const {
   const AttentionConfig& a = model.attention_of(layer);
+  if (layer.kind == LayerKind::kEncoder) return {};
   return {local_kv_heads(a, tp) * (a.head_dim + a.value_dim()), 0};
 }
 

@@ -30,6 +30,14 @@ Bytes value_bytes(const AttentionCore& core, std::int64_t keys) {
   return core.latent ? Bytes() : Bytes(real(core.v_dim) * column_bytes(core, keys));
 }
 
+/// Query-key pairs of a head and sequence without a causal mask. A window has as many keys in front
+/// of a token as behind it, fewer at the ends of a sequence.
+double unmasked_pairs(const AttentionCore& core) {
+  if (core.window == 0) return real(core.query) * real(core.context);
+  const double behind = causal_pairs(core.query, core.context, core.window / 2 + 1);
+  return 2 * behind - real(core.query);
+}
+
 AttentionShape shape_of(const AttentionCore& core) {
   return {core.sequences, core.kv_heads, core.window, core.wide_queries, core.contexts};
 }
@@ -46,8 +54,8 @@ CoreSize size_of_equals(const AttentionCore& core) {
   size.keys = key_bytes(core, keys);
   size.values = value_bytes(core, keys);
   size.output = Bytes(rows * real(core.v_dim) * bytes);
-  size.pairs = core.causal ? all_heads(core) * causal_pairs(core.query, core.context, core.window)
-                           : rows * real(core.context);
+  size.pairs = all_heads(core) * (core.causal ? causal_pairs(core.query, core.context, core.window)
+                                              : unmasked_pairs(core));
   return size;
 }
 

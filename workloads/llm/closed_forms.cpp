@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "workloads/llm/chunked_attention.h"
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/mixer.h"
 
 namespace orrery {
@@ -64,7 +65,7 @@ Bytes textbook_activations(const TextbookDimensions& d) {
 }
 
 AnswerFlops::AnswerFlops(const LlmConfig& model)
-    : head_(static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden)) {
+    : head_(static_cast<double>(head_adds(model))) {
   matrices_ = static_cast<double>(count_parameters(model).active_matrices) - head_;
   for (const LayerConfig& layer : model.layers) {
     for (const auto& [window, each] : key_adds(model, layer)) views_[{window, layer.chunk}] += each;
@@ -90,9 +91,10 @@ Flops model_flops_per_token(const LlmConfig& model, std::int64_t sequence, bool 
   if (sequence <= 0) throw std::logic_error("model_flops_per_token: the sequence must be positive");
   auto all = static_cast<double>(count_parameters(model).active_matrices);
   for (const LayerConfig& layer : model.layers) {
+    const bool masked = causal && layer.kind != LayerKind::kEncoder;
     all += fixed_adds(model, layer);
     for (const auto& [window, each] : key_adds(model, layer))
-      all += each * seen_keys(sequence, window, layer.chunk, causal);
+      all += each * seen_keys(sequence, window, layer.chunk, masked);
   }
   return Flops(2 * all);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -86,6 +87,20 @@ void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work
                     {bytes, 0, vector_cost::kSoftmax}));
 }
 
+/// The norm that is not one of a layer (BERT's stands behind the embeddings), and what pools the
+/// first token of each sequence, whole on every rank.
+void end_encoder(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+  const LayerConfig none;
+  steps.then(norm_forward("encoder norm", {model, none, work}, work.row_tokens()));
+  if (!model.pooler) return;
+  const std::int64_t sequences = work.logit_rows();
+  const Precision precision = unquantised(work.precision);
+  const double bytes = activation_bytes(precision);
+  steps.then(gemm("pooler", precision, {sequences, model.hidden, model.hidden}));
+  steps.then(stream("pooler function", KernelClass::kElementwise, sequences, model.hidden,
+                    {bytes, bytes, 1}));
+}
+
 }  // namespace
 
 StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
@@ -93,9 +108,9 @@ StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
   StepList steps;
   if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   // A token's row is on one of the tp ranks; all write their part of the sum.
-  const double positions = model.positions > 0 ? bytes : 0;
+  const int others = (model.positions > 0 ? 1 : 0) + (model.segments > 0 ? 1 : 0);
   steps.then(stream("embedding", KernelClass::kEmbedding, work.tokens(), model.hidden,
-                    {bytes / work.tp + positions, bytes, positions > 0 ? 1.0 : 0.0}));
+                    {bytes / work.tp + others * bytes, bytes, static_cast<double>(others)}));
   if (work.tp > 1) {
     const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
     steps.then(tensor_collective("embedding reduce", kind, work, model.hidden));
@@ -130,6 +145,10 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   StepList steps;
   if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
+  if (is_encoder_alone(model)) {
+    end_encoder(steps, model, work);
+    return steps;
+  }
   steps.tell_tensors(work.tensors);
   residual_end(steps, model, work, rows);
   if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));

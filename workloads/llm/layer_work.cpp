@@ -121,6 +121,9 @@ void require_divisible(const LlmConfig& model, const ParallelConfig& parallel) {
     if (layer.feeds && !layer.moe)
       require_divides(model.mlp_of(layer).intermediate, tp, "tp", "columns of the MLP");
   }
+  require(parallel.pp == 1 || model.shared_block.blocks == 0, "parallel.pp",
+          "layers of model '" + model.name + "' share weights, which one pipeline stage holds",
+          {"1", {}});
   const std::string no_experts = "model '" + model.name + "' has no experts";
   require(parallel.ep == 1 || model.has_moe(), "parallel.ep", no_experts, {"1", {}});
   require(parallel.etp == 1 || model.has_moe(), "parallel.etp", no_experts, {"1", {}});

@@ -75,7 +75,8 @@ StepList mixer_half(const LayerTask& task) {
   residual_mixture(steps, mixes);
   hyper_connection_in(steps, mixes);
   // Behind a layer like this one, or the embedding.
-  steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
+  if (!mixer->norms_input())
+    steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
   makes(steps, task, {kept::layer_input, kept::attention_residual_input, kept::block_outputs});
   mixer->forward(steps, mixes);
   output_norm_forward(steps, mixer->name() + " output norm", task, second,

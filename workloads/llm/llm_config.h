@@ -79,6 +79,7 @@ struct MambaConfig {
   std::int64_t chunk = 128;  ///< tokens that prefill and training work on by products
   bool conv_bias = true;
   bool projection_bias = false;
+  bool norm = true;  ///< outputs are normed by groups; else multiplied by their gate alone
 
   std::int64_t inner() const { return heads * head_dim; }
   /// Channels of the causal convolution: x, B and C.
@@ -109,6 +110,35 @@ struct DeltaNetConfig {
   std::int64_t gates() const { return 2 * value_heads; }
   /// Elements of the states of all heads of a layer.
   std::int64_t states() const { return value_heads * key_dim * value_dim; }
+};
+
+/// Time and channel mixing of RWKV-5 and 6 (arXiv 2404.05892) and 7 (2503.14456): each head has a
+/// state of head_dim x head_dim that decays by column and to which each token adds its key and
+/// value; 7 corrects it by the delta rule. Inputs of matrices are mixtures of a token and the one
+/// before it.
+struct RwkvConfig {
+  int version = 0;  ///< 5, 6 or 7
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 64;
+  std::int64_t channels = 0;    ///< width of channel mixing
+  std::int64_t mix_rank = 0;    ///< 6: columns between the two matrices of each mixture
+  std::int64_t decay_rank = 0;  ///< 6 and 7: columns between those of decays
+  std::int64_t rate_rank = 0;   ///< 7: of learning rates in context
+  std::int64_t value_rank = 0;  ///< 7: of what values take from those of the first layer
+  std::int64_t gate_rank = 0;   ///< 7: of gates
+
+  std::int64_t width() const { return heads * head_dim; }
+  /// Elements of the states of all heads of a layer.
+  std::int64_t states() const { return width() * head_dim; }
+};
+
+/// Zamba2's blocks of attention and MLP (arXiv 2411.15242): layers use few of them in turn, each
+/// with adapters and an output matrix of its own; they read the residual stream beside the
+/// embeddings.
+struct SharedBlockConfig {
+  std::int64_t blocks = 0;          ///< blocks with weights of their own
+  std::int64_t adapter_rank = 0;    ///< columns between the two matrices of an adapter
+  bool attention_adapters = false;  ///< queries, keys and values have adapters as the MLP has
 };
 
 struct MlpConfig {
@@ -159,6 +189,10 @@ enum class MixerKind : std::uint8_t {
   kWindowedKey,       ///< one key for all heads, of a window
   kCompressed,        ///< such a window, and all entries of dense_ratio tokens
   kCompressedSparse,  ///< such a window, and chosen entries of sparse_ratio tokens
+  kMambaAttention,    ///< kMamba2 and kAttention beside each other, which are added (Falcon-H1)
+  kTimeMix,           ///< RWKV's recurrence
+  kChannelMix,        ///< RWKV's MLP, which mixes a token with the one before it
+  kSharedBlock,       ///< Zamba2's attention and MLP with weights that layers share
   kNone,              ///< the layer is an MLP, or experts, alone
 };
 
@@ -173,9 +207,11 @@ struct LayerConfig {
   bool moe = false;
   bool hashed = false;  ///< experts are chosen by the number of the token, without biases
   LayerKind kind = LayerKind::kDecoder;
+  bool shares_weights = false;   ///< weights of its shared block are those of an earlier layer
   bool position_biases = false;  ///< has the table that all layers of its kind add to scores
   MixerKind mixer = MixerKind::kAttention;
-  bool feeds = true;                                  ///< has an MLP or experts
+  bool first = false;  ///< RWKV: norms what the embedding gives, and has values of its own (7)
+  bool feeds = true;   ///< has an MLP or experts
   StoredFormat attention = StoredFormat::kPrecision;  ///< format of what mixes tokens
   StoredFormat feed = StoredFormat::kPrecision;    ///< format of the MLP, or of the routed experts
   StoredFormat shared = StoredFormat::kPrecision;  ///< format of shared experts
@@ -201,6 +237,10 @@ struct LlmConfig {
   std::int64_t hidden = 0;
   std::int64_t vocabulary = 0;
   std::int64_t positions = 0;  ///< learned position embeddings; 0: rotary or relative ones
+  /// Rows of embeddings besides those of tokens and positions: kinds of segments, and positions
+  /// that no token has (BERT, RoBERTa).
+  std::int64_t segments = 0;
+  bool pooler = false;  ///< an encoder's square matrix on the first token of each sequence (BERT)
   /// Buckets of distances, each with a learned bias of scores a head (T5); 0: none
   std::int64_t relative_positions = 0;
   bool tied_embeddings = false;
@@ -222,6 +262,8 @@ struct LlmConfig {
   std::vector<AttentionConfig> variants;  ///< attention of layers where it is another
   MambaConfig mamba;
   DeltaNetConfig delta_net;
+  RwkvConfig rwkv;
+  SharedBlockConfig shared_block;
   MlpConfig mlp;
   MoeConfig moe;
   std::vector<LayerConfig> layers;
@@ -248,8 +290,10 @@ struct LlmConfig {
   /// Columns of tokens in front of experts and behind them.
   std::int64_t expert_columns() const { return moe.latent > 0 ? moe.latent : hidden; }
   const LayerConfig& module_layer() const { return module ? *module : layers.back(); }
-  /// Norms of a layer: half of norms_per_layer for each half that it has.
+  /// Norms of a layer: half of norms_per_layer for each half that it has; those of a shared block
+  /// belong to its mixer.
   std::int64_t norms_of(const LayerConfig& layer) const {
+    if (layer.mixer == MixerKind::kSharedBlock) return 0;
     const bool whole = layer.mixer != MixerKind::kNone && layer.feeds;
     return whole ? norms_per_layer : norms_per_layer / 2;
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mamba-2 mixers (arXiv 2405.21060) as Megatron-Core splits them (core/ssm/mamba_mixer.py, core
 // 0.16): z, x, B, C and dt by heads and groups, the input projection by columns and the output
-// projection by rows. Training takes mamba_ssm's path that keeps the projected input and the
-// outputs of the scan and computes all between again (ops/triton/ssd_combined.py,
-// MambaSplitConv1dScanCombinedFn), where the scan multiplies by the gate z and a norm by groups
-// follows (_ssm_training at 00bebb4). That path wants sequences one after the other, Megatron
-// their tokens: several sequences are copied. Prompts in inference run the same kernels with the
-// gate in the norm and leave the last states; new tokens update states in place.
+// projection by rows; a group alone is copied to all ranks, as vLLM does. Training takes
+// mamba_ssm's path that keeps the projected input and the outputs of the scan and computes all
+// between again (ops/triton/ssd_combined.py, MambaSplitConv1dScanCombinedFn), where the scan
+// multiplies by the gate z and a norm by groups follows (_ssm_training at 00bebb4). That path wants
+// sequences one after the other, Megatron their tokens: several sequences are copied. Prompts in
+// inference run the same kernels with the gate in the norm and leave the last states; new tokens
+// update states in place.
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/linear.h"
@@ -25,9 +26,8 @@ constexpr double kStateBytes = 4;
 constexpr double kMultiplyAdds = 3.5;
 
 Linear input_of(const LayerTask& task) {
-  const MambaConfig& m = task.model.mamba;
-  return {"mamba input", task.model.hidden, m.projected() / task.work.tp, task.work.precision,
-          task.weights(task.layer.attention)};
+  return {"mamba input", task.model.hidden, on_rank(task.model.mamba, task.work.tp).projected(),
+          task.work.precision, task.weights(task.layer.attention)};
 }
 
 Linear output_of(const LayerTask& task) {
@@ -50,7 +50,7 @@ ScanShape shape_of(const LayerTask& task) {
 // Tensors that forward passes leave.
 
 Tensor projected(const LayerTask& task) {
-  const double columns = real(task.model.mamba.projected()) / task.work.tp;
+  const double columns = real(input_of(task).out);
   return kept::of_layer("mamba projected", task,
                         real(task.work.tokens()) * columns * activation_bytes(task.work.precision));
 }
@@ -58,14 +58,16 @@ Tensor projected(const LayerTask& task) {
 /// With the fp32 deviation of each group of the norm behind it.
 Tensor scanned(const LayerTask& task) {
   const ScanShape s = shape_of(task);
+  const double deviations = task.model.mamba.norm ? 4 * real(s.groups) : 0;
   return kept::of_layer("mamba scan output", task,
-                        real(s.tokens()) * (real(s.inner()) * s.bytes + 4 * real(s.groups)));
+                        real(s.tokens()) * (real(s.inner()) * s.bytes + deviations));
 }
 
-/// Outputs of the scan times the gate, which the norm reads.
+/// Outputs of the scan times the gate, which the norm reads; without one the output projection.
 Tensor gated(const LayerTask& task) {
   const ScanShape s = shape_of(task);
-  return kept::of_layer("mamba gated output", task, real(s.tokens() * s.inner()) * s.bytes);
+  const double bytes = task.model.mamba.norm ? s.bytes : 0;
+  return kept::of_layer("mamba gated output", task, real(s.tokens() * s.inner()) * bytes);
 }
 
 Tensor output_input(const LayerTask& task) {
@@ -95,6 +97,26 @@ void then_all(StepList& steps, std::vector<Kernel> kernels) {
   for (Kernel& kernel : kernels) steps.then(std::move(kernel));
 }
 
+/// Sums of squares of tokens, in fp32, where the norm's one group is on several ranks.
+void add_squares(StepList& steps, const LayerTask& task) {
+  if (task.work.tp == 1 || task.model.mamba.groups > 1) return;
+  LayerCollective reduce;
+  reduce.name = "mamba norm all-reduce";
+  reduce.bytes = Bytes(4 * real(task.work.tokens()));
+  steps.then(reduce);
+}
+
+/// Behind the scan: in inference the gate, too, which training's scan has multiplied by.
+void norm_outputs(StepList& steps, const LayerTask& task) {
+  const ScanShape s = shape_of(task);
+  const bool trains = task.work.phase == Phase::kTraining;
+  if (task.model.mamba.norm) add_squares(steps, task);
+  if (task.model.mamba.norm)
+    steps.then(trains ? group_norm(s) : gated_norm(s));
+  else if (!trains)
+    steps.then(gate_outputs(s));
+}
+
 class Mamba2 final : public Mixer {
  public:
   std::string name() const override { return "mamba"; }
@@ -114,14 +136,15 @@ class Mamba2 final : public Mixer {
 
 PartParameters Mamba2::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
                                   int tp) const {
-  const MambaConfig& m = model.mamba;
+  const MambaConfig m = on_rank(model.mamba, tp);
   PartParameters p;
-  p.split = model.hidden * (m.projected() + m.inner()) / tp;
-  // Taps and biases of the convolution, weights of the norm; A, D and the bias of dt by head.
+  p.split = model.hidden * (m.projected() + m.inner());
+  // Taps and biases of the convolution, weights of the norm where there is one; A, D and the bias
+  // of dt by head.
   const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
-  p.split_vectors = (taps + m.inner() + 3 * m.heads) / tp;
+  p.split_vectors = taps + (m.norm ? m.inner() : 0) + 3 * m.heads;
   if (m.projection_bias) {
-    p.split_vectors += m.projected() / tp;
+    p.split_vectors += m.projected();
     p.whole_vectors = model.hidden;
   }
   p.sixteen_bit = p.split_vectors + p.whole_vectors;
@@ -129,14 +152,14 @@ PartParameters Mamba2::parameters(const LlmConfig& model, const LayerConfig& /*l
 }
 
 SequenceCache Mamba2::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  const MambaConfig& m = model.mamba;
+  const MambaConfig m = on_rank(model.mamba, tp);
   const double window = 2 * real(m.conv_channels() * (m.conv_kernel - 1));
-  return {0, (real(m.inner() * m.state) * kStateBytes + window) / tp};
+  return {0, real(m.inner() * m.state) * kStateBytes + window};
 }
 
 void Mamba2::require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
   require_divides(model.mamba.heads, tp, "tp", "heads of Mamba");
-  require_divides(model.mamba.groups, tp, "tp", "groups of Mamba");
+  if (model.mamba.groups > 1) require_divides(model.mamba.groups, tp, "tp", "groups of Mamba");
 }
 
 void Mamba2::part_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) const {
@@ -165,13 +188,15 @@ void Mamba2::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   const ScanShape s = shape_of(task);
   column_forward(steps, w, {input_of(task)}, task.model.hidden);
-  makes(steps, task, {kept::attention_input, projected});
+  // Attention beside it has the same input, and keeps it.
+  if (!w.whole_input) makes(steps, task, {kept::attention_input});
+  makes(steps, task, {projected});
   transpose(steps, task, "mamba input transposed", input_of(task).out);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {scanned});
   transpose(steps, task, "mamba output transposed", s.inner());
   makes(steps, task, {gated});
-  steps.then(w.phase == Phase::kTraining ? group_norm(s) : gated_norm(s));
+  norm_outputs(steps, task);
   makes(steps, task, {output_input});
   row_forward(steps, w, output_of(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
@@ -183,7 +208,10 @@ void Mamba2::backward(StepList& steps, const LayerTask& task) const {
   const ScanShape s = shape_of(task);
   row_backward(steps, w, output_of(task));
   frees(steps, task, {output_input});
-  steps.then(group_norm_backward(s));
+  if (task.model.mamba.norm) {
+    add_squares(steps, task);
+    steps.then(group_norm_backward(s));
+  }
   frees(steps, task, {gated});
   steps.then(conv_forward(s, taps));
   makes(steps, task.again(), {again});
@@ -195,12 +223,12 @@ void Mamba2::backward(StepList& steps, const LayerTask& task) const {
   steps.then(conv_backward(s, taps));
   frees(steps, task, {projected});
   transpose(steps, task, "mamba input gradient transposed", input_of(task).out);
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
+  if (!w.whole_input && w.recomputes(RecomputeModule::kLayernorm)) {
     steps.then(norm_forward("mamba norm", task, w.row_tokens()));
     makes(steps, task.again(), {kept::attention_input});
   }
   column_backward(steps, w, {input_of(task)}, task.model.hidden);
-  frees(steps, task, {kept::attention_input});
+  if (!w.whole_input) frees(steps, task, {kept::attention_input});
 }
 
 }  // namespace

@@ -48,16 +48,17 @@ Kernel with_decays(Kernel kernel, const ScanShape& s) {
 
 }  // namespace
 
+MambaConfig on_rank(MambaConfig mamba, int tp) {
+  mamba.heads /= tp;
+  if (mamba.groups > 1) mamba.groups /= tp;
+  return mamba;
+}
+
 ScanShape scan_shape(const MambaConfig& mamba, int tp, std::int64_t sequences, std::int64_t query,
                      double bytes) {
-  return {sequences,
-          query,
-          std::min(mamba.chunk, query),
-          mamba.heads / tp,
-          mamba.groups / tp,
-          mamba.head_dim,
-          mamba.state,
-          bytes};
+  const MambaConfig own = on_rank(mamba, tp);
+  return {sequences, query, std::min(own.chunk, query), own.heads, own.groups, own.head_dim,
+          own.state, bytes};
 }
 
 Kernel conv_forward(const ScanShape& s, std::int64_t taps) {
@@ -144,6 +145,11 @@ std::vector<Kernel> scan_backward(const ScanShape& s) {
 Kernel gated_norm(const ScanShape& s) {
   return scan_pass("mamba gated norm", s.tokens(), s.inner(),
                    {2 * s.bytes, s.bytes, vector_cost::kRmsNorm + vector_cost::kSilu + 1});
+}
+
+Kernel gate_outputs(const ScanShape& s) {
+  return scan_pass("mamba gate", s.tokens(), s.inner(),
+                   {2 * s.bytes, s.bytes, vector_cost::kSilu + 1});
 }
 
 Kernel group_norm(const ScanShape& s) {

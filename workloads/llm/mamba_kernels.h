@@ -29,6 +29,9 @@ struct ScanShape {
   /// Keys of the same chunk that a token sees on average, itself included.
   double earlier() const { return static_cast<double>(length + 1) / 2; }
 };
+/// What one of tp ranks has of a mixer: heads and groups are split, but one group alone is copied
+/// to all (vLLM, layers/mamba/mamba_mixer2.py, extra_groups_for_head_shards).
+MambaConfig on_rank(MambaConfig mamba, int tp);
 ScanShape scan_shape(const MambaConfig& mamba, int tp, std::int64_t sequences, std::int64_t query,
                      double bytes);
 
@@ -47,6 +50,8 @@ std::vector<Kernel> scan_backward(const ScanShape& s);
 
 /// Norm by groups of the product with SiLU of z.
 Kernel gated_norm(const ScanShape& s);
+/// The product with SiLU of z alone.
+Kernel gate_outputs(const ScanShape& s);
 /// Norm by groups of what the scan has multiplied, and its gradients.
 Kernel group_norm(const ScanShape& s);
 Kernel group_norm_backward(const ScanShape& s);

@@ -28,6 +28,14 @@ const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
       return &compressed_sparse_attention();
     case MixerKind::kKimiDelta:
       return &kimi_delta();
+    case MixerKind::kMambaAttention:
+      return &mamba_attention();
+    case MixerKind::kTimeMix:
+      return &time_mix();
+    case MixerKind::kChannelMix:
+      return &channel_mix();
+    case MixerKind::kSharedBlock:
+      return &shared_block();
     case MixerKind::kNone:
       break;
   }
@@ -56,6 +64,14 @@ const char* to_string(MixerKind kind) {
       return "compressed attention";
     case MixerKind::kCompressedSparse:
       return "compressed sparse attention";
+    case MixerKind::kMambaAttention:
+      return "Mamba beside attention";
+    case MixerKind::kTimeMix:
+      return "time mixing of RWKV";
+    case MixerKind::kChannelMix:
+      return "channel mixing of RWKV";
+    case MixerKind::kSharedBlock:
+      return "blocks that layers share";
     case MixerKind::kNone:
       return "no mixer";
   }

@@ -63,6 +63,8 @@ class Mixer {
   /// @throws config::KeyError where tp ranks cannot split it
   virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
 
+  /// Whether the norm in front of it is its own, of other columns than the model's.
+  virtual bool norms_input() const { return false; }
   /// Whether its backward pass is modelled.
   virtual bool trains() const { return true; }
   /// From the normed input of the layer to its output before the residual, and back.
@@ -94,6 +96,10 @@ const Mixer& windowed_key_attention();
 const Mixer& compressed_attention();
 const Mixer& compressed_sparse_attention();
 const Mixer& mamba2();
+const Mixer& mamba_attention();
+const Mixer& time_mix();
+const Mixer& channel_mix();
+const Mixer& shared_block();
 const Mixer& delta_net();
 const Mixer& kimi_delta();
 

@@ -7,8 +7,9 @@ namespace orrery {
 namespace {
 
 constexpr std::string_view kAttention = "attention", kMamba = "Mamba", kDelta = "delta net",
-                           kMlp = "MLP", kExperts = "experts", kEmbedding = "embedding",
-                           kHead = "head and loss", kOptimizer = "optimizer";
+                           kRwkv = "RWKV", kMlp = "MLP", kExperts = "experts",
+                           kEmbedding = "embedding", kHead = "head and loss",
+                           kOptimizer = "optimizer";
 
 /// Beginnings of the names that the files of this folder and of training/ give.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention", kAttention},
@@ -22,6 +23,11 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention"
                                                                     {"cache", kAttention},
                                                                     {"mamba", kMamba},
                                                                     {"delta", kDelta},
+                                                                    {"time mix", kRwkv},
+                                                                    {"wkv", kRwkv},
+                                                                    {"channel mix", kRwkv},
+                                                                    {"shared block", kAttention},
+                                                                    {"pooler", kHead},
                                                                     {"cross", kAttention},
                                                                     {"encoder norm", kHead},
                                                                     {"residual", "residuals"},

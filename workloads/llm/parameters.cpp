@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/mixer.h"
 
@@ -99,9 +100,9 @@ ParameterCount count_parameters(const LlmConfig& model) {
   const Elements active = moe(model, model.moe.experts_per_token);
 
   ParameterCount count;
-  count.embedding = (model.vocabulary + model.positions) * model.hidden;
+  count.embedding = (model.vocabulary + model.positions + model.segments) * model.hidden;
   count.head = (model.tied_embeddings ? 0 : model.vocabulary * model.hidden) +
-               (model.head_bias ? model.vocabulary : 0);
+               (model.head_bias ? model.vocabulary : 0) + pooler_parameters(model);
   count.attention_per_layer = mixer(model, {}).total();
   count.mamba_per_layer = mixer(model, {.mixer = MixerKind::kMamba2}).total();
   count.mlp_per_dense_layer = dense({}).total();
@@ -113,7 +114,7 @@ ParameterCount count_parameters(const LlmConfig& model) {
                      streams_head_parameters(model);
 
   count.total = count.active = count.embedding + count.head + count.final_norm;
-  count.active_matrices = model.vocabulary * model.hidden;
+  count.active_matrices = head_adds(model);
   for (const LayerConfig& layer : model.layers) {
     const Elements mixes = mixer(model, layer);
     const Elements feeds = !layer.feeds ? Elements() : layer.moe ? routed : dense(layer);

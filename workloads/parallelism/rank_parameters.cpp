@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/mixer.h"
@@ -145,13 +146,17 @@ RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer
 RankParameters embedding_parameters(const LlmConfig& model, int tp) {
   RankParameters p;
   p.split = padded_vocabulary_rows(model, tp) * model.hidden;
-  p.whole = model.positions * model.hidden;
+  p.whole = (model.positions + model.segments) * model.hidden;
   p.sixteen_bit = p.total();
   return p;
 }
 
 RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_as_embedding) {
   RankParameters p;
+  if (is_encoder_alone(model)) {
+    p.whole = p.sixteen_bit = pooler_parameters(model);
+    return p;
+  }
   if (!model.tied_embeddings || !same_stage_as_embedding) {
     p.split = padded_vocabulary_rows(model, tp) * model.hidden;
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "workloads/llm/context_training.h"
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
@@ -150,6 +151,8 @@ void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
   require(model.has_encoder() || c.encoder_sequence == 0, "batch.encoder_sequence",
           "model '" + model.name + "' has no encoder", {"0", {}});
   if (!model.has_encoder()) return;
+  require(!is_encoder_alone(model), "model",
+          "unsupported: training of model '" + model.name + "', an encoder alone");
   const std::string what = " with an encoder and a decoder";
   require(c.parallel.cp == 1, "parallel.cp", "unsupported: context parallelism" + what, {"1", {}});
   require(c.mtp == 0, "mtp", "unsupported: multi-token prediction" + what, {"0", {}});

@@ -61,6 +61,24 @@ double wave_loss(double blocks, const AcceleratorConfig& accelerator) {
   return std::ceil(waves) / waves;
 }
 
+/// A recurrence: `batch` blocks of k threads, each over m tokens one after the other. A block waits
+/// at every token for its operands, and its threads fill their own lanes only; what other blocks
+/// of the unit do meanwhile is free until all lanes are busy.
+double recurrence_us(const Kernel& kernel, const AcceleratorConfig& accelerator, double vector) {
+  // A token's operands are on lines of the memory that nothing has fetched before: 479 clocks on an
+  // H100 (recalled: Luo et al. 2024, arXiv 2402.13499) of 1.76 GHz, and two barriers. An estimate
+  // for others.
+  constexpr double kWait = 0.3;  // us
+  // Lanes of a unit, of which a thread has one (NVIDIA Hopper architecture in depth: 128 a SM); and
+  // blocks that find registers: 64 threads of 128 in a file of 65,536.
+  constexpr double kLanes = 128, kBlocks = 8;
+  const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
+  const auto blocks = static_cast<double>(kernel.batch);
+  const double alone = vector / blocks * units * kLanes / static_cast<double>(kernel.k);
+  const double waits = static_cast<double>(kernel.m) * kWait;
+  return std::max(vector, std::ceil(blocks / (units * kBlocks)) * (alone + waits));
+}
+
 }  // namespace
 
 const std::vector<ParameterInfo>& ScanFamily::parameters() const {
@@ -94,7 +112,8 @@ KernelTime ScanFamily::time(const Kernel& kernel, const AcceleratorConfig& accel
   KernelTime time;
   time.launch_us = v[kLaunch];
   if (kernel.matrix_flops.base() == 0) {
-    time.total_us = v[kLaunch] + std::max(memory, vector);
+    const double computed = kernel.k > 0 ? recurrence_us(kernel, accelerator, vector) : vector;
+    time.total_us = v[kLaunch] + std::max(memory, computed);
     return time;
   }
   const double matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro /

@@ -88,8 +88,12 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   if (engine.of != Of::kStatic) left = left - memory.working;
   if (engine.of == Of::kLeftOver) left = left * engine.share;
   memory.blocks = engine.blocks;
+  // Where layers hold states alone, tokens take nothing: the slots of sequences are the limit.
+  constexpr std::int64_t kUnlimited = std::int64_t{1} << 31;
   if (engine.blocks == 0 && memory.block.base() > 0)
     memory.blocks = static_cast<std::int64_t>(std::max(0.0, left / memory.block));
+  else if (engine.blocks == 0 && left.base() > 0)
+    memory.blocks = kUnlimited;
   return memory;
 }
 

@@ -13,6 +13,7 @@
 #include "sim/results/table.h"
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/closed_forms.h"
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/parallelism/rank_parameters.h"
 
@@ -51,12 +52,27 @@ void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantizat
     values.add("stored: shared experts", stored_as(model, stored, true, &LayerConfig::shared));
 }
 
+/// " 24 x 128 with states of 256".
+std::string mamba_text(const MambaConfig& m) {
+  return " " + std::to_string(m.heads) + " x " + std::to_string(m.head_dim) + " with states of " +
+         std::to_string(m.state);
+}
+
 /// "attention 40 x 128, 8 KV heads, chunks of 8192".
 std::string mixer_text(const LlmConfig& llm, const LayerConfig& layer) {
   const Mixer* mixer = mixer_of(llm, layer);
   if (mixer == nullptr) return {};
-  std::string text = mixer->name();
-  if (layer.mixer != MixerKind::kAttention) return text;
+  const bool beside = layer.mixer == MixerKind::kMambaAttention;
+  std::string text = beside ? "mamba" + mamba_text(llm.mamba) + ", attention" : mixer->name();
+  if (layer.mixer == MixerKind::kMamba2) return text + mamba_text(llm.mamba);
+  if (layer.mixer == MixerKind::kTimeMix)
+    return text + " " + std::to_string(llm.rwkv.heads) + " x " + std::to_string(llm.rwkv.head_dim);
+  if (layer.mixer == MixerKind::kChannelMix) return text + " " + std::to_string(llm.rwkv.channels);
+  if (layer.shares_weights) text += " again";
+  if (layer.mixer == MixerKind::kSharedBlock)
+    text += ", MLP " + std::to_string(llm.mlp.intermediate) + ", attention";
+  else if (layer.mixer != MixerKind::kAttention && !beside)
+    return text;
   const AttentionConfig& a = llm.attention_of(layer);
   const bool latent = a.kind == AttentionKind::kLatent;
   const std::int64_t values = latent ? a.v_head_dim : a.value_dim();
@@ -118,7 +134,7 @@ void add_parameters(NamedValues& values, const LlmConfig& llm) {
     add(mixer == nullptr ? "attention" : mixer->name(), halves.attention.total());
     add(layer.moe ? "experts" : "MLP", halves.feed.total());
   }
-  add("head", count.head);
+  add(llm.pooler ? "pooler" : "head", count.head);
   add("final norm", count.final_norm);
   const auto row = [&values](const std::string& name, std::int64_t parameters) {
     values.add(name, std::to_string(parameters), parameters);
@@ -158,12 +174,25 @@ void add_cache(NamedValues& values, const LlmConfig& llm) {
   const double later = held(llm, kLong + 1).cache - held(llm, kLong).cache;
   bytes("KV cache of a token in 16 bits", first);
   if (later != first) bytes("KV cache of a token beyond windows and chunks", later);
-  for (const std::int64_t tokens : kContexts)
+  for (const std::int64_t tokens : kContexts) {
+    if (first == 0) break;  // states alone
     bytes("KV cache of " + std::to_string(tokens) + " tokens", held(llm, tokens).cache);
+  }
   if (const double state = held(llm, 1).state; state > 0) bytes("state of a sequence", state);
 }
 
+/// An encoder's tokens see all of their sequence, which its positions limit.
+void add_encoder_flops(NamedValues& values, const LlmConfig& llm) {
+  for (const std::int64_t tokens : {std::int64_t{128}, std::int64_t{512}, kContexts[0]}) {
+    if (llm.positions > 0 && tokens > llm.positions) continue;
+    const double flops = model_flops_per_token(llm, tokens, false).base();
+    values.add("FLOPs of a token in a sequence of " + std::to_string(tokens),
+               format_si(flops, "FLOP"), flops);
+  }
+}
+
 void add_flops(NamedValues& values, const LlmConfig& llm) {
+  if (is_encoder_alone(llm)) return add_encoder_flops(values, llm);
   if (llm.has_encoder()) return;
   for (const std::int64_t context : kContexts) {
     const double flops = model_flops_per_token(llm, context, false).base();
@@ -183,7 +212,7 @@ Answer model_details(const ModelConfig& model) {
   add("layers", llm.layer_count());
   add_layers(values, llm);
   add("hidden", llm.hidden);
-  add("heads", llm.attention.heads);
+  if (llm.attention.heads > 0) add("heads", llm.attention.heads);
   add("vocabulary", llm.vocabulary);
   if (llm.has_moe()) {
     add("experts", llm.moe.experts);
@@ -191,7 +220,7 @@ Answer model_details(const ModelConfig& model) {
   }
   if (llm.mtp_layers > 0) add("modules of multi-token prediction", llm.mtp_layers);
   add_parameters(values, llm);
-  add_cache(values, llm);
+  if (!is_encoder_alone(llm)) add_cache(values, llm);
   add_flops(values, llm);
   if (const auto stored = model.hf.empty() ? std::nullopt : load_quantization(model.hf.path))
     add_checkpoint(values, llm, *stored);

@@ -90,6 +90,12 @@ std::int64_t read_top_k(FieldReader& reader, std::int64_t experts) {
   return reader.size({"num_experts_per_tok", "experts_per_token"}, experts);
 }
 
+void require_mamba_groups(const FieldReader& reader, const MambaConfig& mamba, const char* field) {
+  if (mamba.heads % mamba.groups != 0)
+    reader.invalid(field, std::to_string(mamba.groups) + " does not divide " +
+                              std::to_string(mamba.heads) + " heads of Mamba");
+}
+
 void make_all_layers_moe(FieldReader& reader, LlmConfig& model, std::int64_t experts) {
   model.moe.experts = experts;
   model.moe.experts_per_token = read_top_k(reader, experts);

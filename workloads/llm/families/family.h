@@ -46,6 +46,8 @@ std::int64_t read_top_k(FieldReader& reader, std::int64_t experts);
 /// Experts of Qwen2-MoE and later: every `decoder_sparse_step`-th layer has them, unless
 /// `mlp_only_layers` names it.
 void read_qwen_moe(FieldReader& reader, LlmConfig& model);
+/// @throws FieldError where groups of Mamba-2 do not divide its heads
+void require_mamba_groups(const FieldReader& reader, const MambaConfig& mamba, const char* field);
 /// Gives all layers experts of `intermediate_size` and no dense MLP.
 void make_all_layers_moe(FieldReader& reader, LlmConfig& model, std::int64_t experts);
 

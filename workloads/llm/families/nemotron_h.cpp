@@ -49,9 +49,7 @@ void read_mamba(FieldReader& reader, LlmConfig& model) {
   m.head_dim = reader.size({"mamba_head_dim"}, llm_limits::kHeadDim);
   m.state = reader.size({"ssm_state_size"}, llm_limits::kHeadDim);
   m.groups = reader.size({"n_groups"}, llm_limits::kHeads);
-  if (m.heads % m.groups != 0)
-    reader.invalid("n_groups", std::to_string(m.groups) + " does not divide " +
-                                   std::to_string(m.heads) + " heads of Mamba");
+  require_mamba_groups(reader, m, "n_groups");
   m.conv_kernel = reader.size_or({"conv_kernel"}, llm_limits::kHeadDim, 4);
   m.chunk = reader.size_or({"chunk_size"}, llm_limits::kTokens, 128);
   m.conv_bias = reader.flag("use_conv_bias", true);

@@ -113,5 +113,33 @@ TEST(Scan, MoreTokensNeverTakeLessTime) {
   }
 }
 
+/// A recurrence of `blocks` heads of 64 with states of 64 x 64, 7 FLOPs an element and token.
+Kernel recurrence(std::int64_t blocks, std::int64_t tokens) {
+  Kernel kernel;
+  kernel.kind = KernelClass::kScan;
+  kernel.batch = blocks;
+  kernel.m = tokens;
+  kernel.n = kernel.k = 64;
+  kernel.vector_flops = Flops(7.0 * 64 * 64 * static_cast<double>(blocks * tokens));
+  return kernel;
+}
+
+// 64 of the 128 lanes of a unit: 7 x 4,096 FLOPs a token at 1 / 264 of the device, 0.113 us, behind
+// 0.3 us of waiting. With more heads than fill all lanes the device's rate is the bound.
+TEST(Scan, ARecurrenceAloneOnAUnitWaitsAtEveryToken) {
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
+  const double token = 7.0 * 4096 * 264 / h100.compute.vector.value.base() * 1e6 + 0.3;
+  EXPECT_NEAR(time_us(recurrence(1, 1000), h100, {0, 1, 1, 1}), 1000 * token, 1e-6);
+  EXPECT_NEAR(time_us(recurrence(132, 1000), h100, {0, 1, 1, 1}), 1000 * token, 1e-6);
+  double before = 0;
+  for (std::int64_t blocks = 1; blocks < 4096; blocks += 37) {
+    const Kernel kernel = recurrence(blocks, 1000);
+    const double now = time_us(kernel, h100, {0, 1, 1, 1});
+    EXPECT_GE(now, before * (1 - 1e-12));
+    EXPECT_GE(now, kernel.vector_flops.base() / h100.compute.vector.value.base() * 1e6);
+    before = now;
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// RWKV-5 and 6 (arXiv 2404.05892) and 7 (2503.14456) as BlinkDL's rwkv package runs them
+// (RWKV-LM, RWKV-v7/rwkv_v7_demo.py; transformers' modeling_rwkv5.py of RWKV/rwkv-5-world): time
+// mixing with a state a head, and channel mixing, an MLP that looks one token back. Tensor parallel
+// ranks share heads, as no engine has published it: low-rank matrices and the receptance of channel
+// mixing are whole on each, an estimate.
+#include <algorithm>
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/linear.h"
+#include "workloads/llm/mixer.h"
+#include "workloads/llm/real.h"
+#include "workloads/llm/rwkv_kernels.h"
+#include "workloads/llm/scan_kernels.h"
+#include "workloads/require.h"
+
+namespace orrery {
+namespace {
+
+/// Mixtures of version 6 that follow from the token: of receptance, key, value, gate and decay.
+constexpr std::int64_t kMixtures = 5;
+
+/// Ranks of the pairs of matrices in time mixing that give vectors of its width: decays, learning
+/// rates, gates, and what values take from those of the first layer.
+std::vector<std::int64_t> low_ranks(const RwkvConfig& r, const LayerConfig& layer) {
+  std::vector<std::int64_t> ranks = {r.decay_rank, r.rate_rank, r.gate_rank,
+                                     layer.first ? 0 : r.value_rank};
+  ranks.erase(std::remove(ranks.begin(), ranks.end(), 0), ranks.end());
+  return ranks;
+}
+
+/// Bytes of the last token, which the next one is mixed with.
+double shift_bytes(const LlmConfig& model) { return 2 * real(model.hidden); }
+
+Linear rwkv_matrix(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out) {
+  return {name, in, out, task.work.precision, task.weights(task.layer.attention)};
+}
+
+/// Matrices that are never quantised, of all ranks.
+Kernel whole_product(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out,
+                     std::int64_t batch = 1) {
+  return gemm(name, unquantised(task.work.precision), {task.work.tokens(), out, in, batch});
+}
+
+WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
+  return wkv_shape(task.model.rwkv, task.work.tp, sequences, query,
+                   activation_bytes(task.work.precision));
+}
+
+class TimeMix final : public Mixer {
+ public:
+  std::string name() const override { return "time mix"; }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    return {0, real(model.rwkv.states()) * kWkvStateBytes / tp + shift_bytes(model)};
+  }
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return wkv_flops(model.rwkv.version) / 2 * real(model.rwkv.states());
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    return 4 * task.model.rwkv.width() / task.work.tp;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
+  }
+  bool trains() const override { return false; }
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {}
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    const bool continues = part.phase == Phase::kDecode || part.context > part.query;
+    steps.then(wkv(wkv_shape_of(task, part.sequences, part.query), continues));
+  }
+};
+
+PartParameters TimeMix::parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const {
+  const RwkvConfig& r = model.rwkv;
+  // Receptance, key, value, output, and a gate where that is one matrix.
+  const std::int64_t matrices = r.version < 7 ? 5 : 4;
+  const std::int64_t width = r.width() / tp;
+  PartParameters p;
+  p.split = matrices * model.hidden * width;
+  std::int64_t narrow = 2 * kMixtures * r.mix_rank * model.hidden;
+  for (const std::int64_t rank : low_ranks(r, layer)) {
+    narrow += rank * model.hidden;
+    p.split += rank * width;
+    p.sixteen_bit += rank * width;
+  }
+  p.whole = narrow;
+  // Weights of mixtures, and of the norm behind the embeddings; decays, bonuses and the norm of
+  // heads by column. Version 7: biases of decays, rates and values, three scales of keys.
+  const std::int64_t mixed = r.version == 5 ? 4 : 6;
+  p.whole_vectors = (mixed + (layer.first ? 2 : 0)) * model.hidden;
+  const std::int64_t by_column = r.version < 7 ? 4 : layer.first ? 7 : 8;
+  p.split_vectors = by_column * width;
+  p.sixteen_bit += p.whole + p.whole_vectors + p.split_vectors;
+  return p;
+}
+
+/// What the products read: mixtures of each token with the one before.
+void mix_inputs(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const RwkvConfig& r = task.model.rwkv;
+  const std::int64_t hidden = task.model.hidden;
+  const double bytes = activation_bytes(w.precision);
+  if (r.version != 6) {
+    steps.then(
+        token_shift("time mix inputs", w.row_tokens(), hidden, r.version == 5 ? 4 : 6, bytes));
+    return;
+  }
+  steps.then(token_shift("time mix first mixture", w.row_tokens(), hidden, 1, bytes));
+  const std::int64_t columns = kMixtures * r.mix_rank;
+  steps.then(whole_product(task, "time mix mixtures down", hidden, columns));
+  steps.then(scan_pass("time mix mixtures function", w.tokens(), columns, {bytes, bytes, 1}));
+  steps.then(whole_product(task, "time mix mixtures up", r.mix_rank, hidden, kMixtures));
+  steps.then(
+      token_shift("time mix inputs", w.row_tokens(), hidden, kMixtures, bytes, /*learned=*/true));
+}
+
+void TimeMix::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  if (task.layer.first) steps.then(norm_forward("embedding norm", task, w.row_tokens()));
+  const RwkvConfig& r = task.model.rwkv;
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
+  mix_inputs(steps, task);
+  std::vector<Linear> columns;
+  columns.reserve(4);
+  for (const char* name : {"time mix receptance", "time mix key", "time mix value"})
+    columns.push_back(rwkv_matrix(task, name, hidden, width));
+  if (r.version < 7) columns.push_back(rwkv_matrix(task, "time mix gate", hidden, width));
+  column_forward(steps, w, columns, hidden);
+  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+    steps.then(whole_product(task, "time mix rank down", hidden, rank));
+    steps.then(scan_pass("time mix rank function", w.tokens(), rank, {bytes, bytes, 1}));
+    steps.then(whole_product(task, "time mix rank up", rank, width));
+  }
+  // Keys of length 1 times rates, values between those of the first layer and their own: one
+  // kernel where the package compiles it.
+  if (r.version == 7)
+    steps.then(scan_pass("time mix keys", w.tokens(), width, {5 * bytes, 4 * bytes, 12}));
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));
+  row_forward(steps, w, rwkv_matrix(task, "time mix output", width, hidden), RowOutput::kReduced);
+}
+
+class ChannelMix final : public Mixer {
+ public:
+  std::string name() const override { return "channel mix"; }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/,
+                      int /*tp*/) const override {
+    return {0, shift_bytes(model)};
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    return task.model.rwkv.channels / task.work.tp;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.rwkv.channels, tp, "tp", "columns of channel mixing");
+  }
+  bool trains() const override { return false; }
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {}
+  /// All of it is between projections of all tokens.
+  void part_forward(StepList& /*steps*/, const LayerTask& /*task*/,
+                    const AttentionPart& /*part*/) const override {}
+};
+
+PartParameters ChannelMix::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                      int tp) const {
+  PartParameters p;
+  p.split = 2 * model.hidden * (model.rwkv.channels / tp);
+  const bool gated = model.rwkv.version < 7;
+  if (gated) p.whole = model.hidden * model.hidden;
+  p.whole_vectors = p.sixteen_bit = (gated ? 2 : 1) * model.hidden;
+  return p;
+}
+
+void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const std::int64_t hidden = task.model.hidden;
+  const std::int64_t width = task.model.rwkv.channels / w.tp;
+  const bool gated = task.model.rwkv.version < 7;
+  const double bytes = activation_bytes(w.precision);
+  constexpr double kSquaredRelu = 2;
+  steps.then(token_shift("channel mix inputs", w.row_tokens(), hidden, gated ? 2 : 1, bytes));
+  column_forward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
+  steps.then(stream("channel mix function", KernelClass::kElementwise, w.tokens(), width,
+                    {bytes, bytes, kSquaredRelu}));
+  row_forward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden), RowOutput::kReduced);
+  if (!gated) return;
+  local_forward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
+                w.row_tokens());
+  steps.then(stream("channel mix gate", KernelClass::kElementwise, w.row_tokens(), hidden,
+                    {2 * bytes, bytes, vector_cost::kSilu}));
+}
+
+}  // namespace
+
+const Mixer& time_mix() {
+  static const TimeMix mixer;
+  return mixer;
+}
+
+const Mixer& channel_mix() {
+  static const ChannelMix mixer;
+  return mixer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/llm/rwkv_kernels.h"
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
+#include "workloads/llm/scan_kernels.h"
+
+namespace orrery {
+
+WkvShape wkv_shape(const RwkvConfig& rwkv, int tp, std::int64_t sequences, std::int64_t query,
+                   double bytes) {
+  return {rwkv.version, sequences, query, rwkv.heads / tp, rwkv.head_dim, bytes};
+}
+
+double wkv_flops(int version) {
+  constexpr double kKeyValue = 1, kBonus = 2, kRead = 2, kDecay = 2;
+  constexpr double kCorrection = 2, kUpdate = 5;
+  return version < 7 ? kKeyValue + kBonus + kRead + kDecay : kCorrection + kUpdate + kRead;
+}
+
+Kernel wkv(const WkvShape& s, bool continues) {
+  const double elements = real(s.tokens() * s.width());
+  const double states = real(s.sequences * s.states()) * kWkvStateBytes;
+  const double decays = s.version == 5 ? 0 : s.version == 6 ? sizeof(float) : 3 * s.bytes;
+  // Exponentials of decays: one, or two, one in the other.
+  const double exponentials = s.version == 5 ? 0 : s.version == 6 ? 1 : 2;
+  Kernel kernel;
+  kernel.name = "wkv";
+  kernel.kind = KernelClass::kScan;
+  kernel.batch = s.sequences * s.heads;
+  kernel.m = s.query;
+  kernel.n = s.head_dim;
+  kernel.k = s.head_dim;
+  kernel.vector_flops =
+      Flops(real(s.tokens() * s.states()) * wkv_flops(s.version) + elements * exponentials);
+  kernel.exponentials = Flops(elements * exponentials);
+  kernel.read = Bytes(elements * (3 * s.bytes + decays) + (continues ? states : 0));
+  kernel.written = Bytes(elements * s.bytes + states);
+  return kernel;
+}
+
+Kernel wkv_norm(const WkvShape& s) {
+  const double more = s.version < 7 ? 0 : 3 * s.bytes;
+  const double flops = s.version < 7 ? vector_cost::kSilu : 6;
+  return block_pass("time mix norm", s.tokens(), s.width(),
+                    {2 * s.bytes + more, s.bytes, vector_cost::kLayerNorm + flops + 1});
+}
+
+Kernel token_shift(const char* name, std::int64_t rows, std::int64_t hidden, std::int64_t mixtures,
+                   double bytes, bool learned) {
+  const auto outputs = real(mixtures);
+  // The token before is that of the row before, in the cache once that has been read.
+  const double read = bytes * (1 + (learned ? outputs : 0));
+  return block_pass(name, rows, hidden,
+                    {read, outputs * bytes, 1 + outputs * (learned ? 3.0 : 2.0)});
+}
+
+}  // namespace orrery
