@@ -251,10 +251,9 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   const RankParameters p = stage_parameters(model, config.parallel, stage);
   const double quantised = real(p.total() - p.sixteen_bit);
   MemoryUse use;
-  use.weights = Bytes(
-      quantised * element_bytes(config.precision) +
-      real(p.sixteen_bit) * activation_bytes(config.precision) -
-      saved_weight_bytes(model, config.parallel, stage, config.precision, config.widened_bits));
+  use.weights = Bytes(quantised * element_bytes(config.precision) +
+                      real(p.sixteen_bit) * activation_bytes(config.precision) -
+                      saved_weight_bytes(model, config.parallel, stage, work));
   if (config.lora)
     use.weights += adapter_bytes(model, config, stage) * real(config.lora->max_loras);
   const LayerRange range = stage_layers(model, config, stage);

@@ -219,6 +219,9 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.phase == Phase::kTraining) return {.sparse = work.sparse_weights};
   if (stored == StoredFormat::kWideFourBit)
     return {.bits = 4, .sparse = false, .marlin = work.marlin};
+  // As they are, beside operands of 8 bits.
+  if (stored == StoredFormat::kMxFourBit && work.mx_products && element_bytes(work.precision) == 1)
+    return {.bits = 4, .sparse = false};
   // Only operands of 16 bits and more are what narrow weights are widened to.
   if (element_bytes(work.precision) < 2) return {};
   if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "workloads/llm/encoder_alone.h"
+#include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/mixer.h"
@@ -72,27 +73,6 @@ RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
   p.whole -= without;
   p.sixteen_bit -= without;
   return p;
-}
-
-double bytes_of(StoredFormat stored, Precision precision, std::int64_t widened_bits) {
-  // Narrow weights are widened to operands of 16 bits and more; others have formats of their own.
-  const double element = element_bytes(precision);
-  switch (stored) {
-    case StoredFormat::kSixteenBit:
-      return std::max(2.0, element);
-    case StoredFormat::kFourBit:
-    case StoredFormat::kMxFourBit:
-      return element < 2 ? element : 0.5;
-    case StoredFormat::kEightBit:
-      return element < 2 ? element : 1;
-    case StoredFormat::kEightFloat:
-      return widened_bits > 0 ? 1 : std::max(1.0, element);
-    case StoredFormat::kWideFourBit:
-      return 0.5;
-    case StoredFormat::kPrecision:
-      break;
-  }
-  return widened_bits > 0 ? static_cast<double>(widened_bits) / 8 : element;
 }
 
 }  // namespace
@@ -217,10 +197,12 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
 }
 
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                          Precision precision, std::int64_t widened_bits) {
-  const double element = element_bytes(precision);
-  const auto saved = [&](StoredFormat stored, std::int64_t count) {
-    return static_cast<double>(count) * (element - bytes_of(stored, precision, widened_bits));
+                          const LayerWork& work) {
+  const double element = element_bytes(work.precision);
+  const auto saved = [&](const LayerConfig& layer, StoredFormat stored, std::int64_t count) {
+    const LayerTask task{model, layer, work};
+    return static_cast<double>(count) *
+           (element - weight_bytes(task.precision(stored), task.weights(stored)));
   };
   double bytes = 0;
   const auto ranges = layer_ranges(model.layer_count(), parallel);
@@ -228,13 +210,13 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
       const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
       const RankParameters mixes = mixer(model, layer, parallel.tp);
-      bytes += saved(layer.attention, mixes.total() - mixes.sixteen_bit);
+      bytes += saved(layer, layer.attention, mixes.total() - mixes.sixteen_bit);
       if (!layer.feeds) continue;
       if (layer.moe) {
-        bytes += saved(layer.feed, moe(model, parallel).experts);
-        bytes += saved(layer.shared, shared_experts(model));
+        bytes += saved(layer, layer.feed, moe(model, parallel).experts);
+        bytes += saved(layer, layer.shared, shared_experts(model));
       } else {
-        bytes += saved(layer.feed, mlp(model, layer, parallel.tp).total());
+        bytes += saved(layer, layer.feed, mlp(model, layer, parallel.tp).total());
       }
     }
   }

@@ -10,6 +10,8 @@
 
 namespace orrery {
 
+struct LayerWork;
+
 /// Parameters that one rank holds, by who else holds them.
 struct RankParameters {
   std::int64_t split = 0;  ///< share of what the tensor parallel group splits
@@ -62,8 +64,9 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage);
 
 /// Bytes by which the weights of a rank of a stage are smaller in inference, as its layers are
-/// stored (LayerConfig), than all of them in `precision`; below 0 where parts were left out.
+/// stored (LayerConfig), than all of them in the precision of `work`; below 0 where parts were left
+/// out.
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                          Precision precision, std::int64_t widened_bits = 0);
+                          const LayerWork& work);
 
 }  // namespace orrery
