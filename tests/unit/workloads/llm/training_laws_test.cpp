@@ -88,6 +88,21 @@ TEST_P(TrainedFamilies, EveryParameterHasAGradient) {
                    config.software->gradient_bytes(config.precision) * parameters);
 }
 
+// What optimizers of whole matrices take, and what ranks hold, are the same elements.
+TEST_P(TrainedFamilies, MatricesOfMixersAreTheirParameters) {
+  const LlmConfig model = library_model(GetParam());
+  for (const LayerConfig& layer : model.layers) {
+    const Mixer* mixer = mixer_of(model, layer);
+    for (const int tp : {1, 2}) {
+      if (mixer == nullptr) continue;
+      std::int64_t elements = 0;
+      for (const PartMatrix& matrix : mixer->matrices(model, layer, tp))
+        elements += matrix.outputs * matrix.inputs;
+      EXPECT_EQ(elements, mixer->parameters(model, layer, tp).matrices()) << to_string(layer.mixer);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Library, TrainedFamilies, testing::ValuesIn(library_files()),
                          [](const auto& row) { return row.param; });
 
