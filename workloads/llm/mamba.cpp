@@ -156,8 +156,9 @@ PartParameters Mamba2::parameters(const LlmConfig& model, const LayerConfig& /*l
 std::vector<PartMatrix> Mamba2::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
                                          int tp) const {
   using Split = PartMatrix::Split;
-  return {{model.mamba.projected() / tp, model.hidden, Split::kOutputs},
-          {model.hidden, model.mamba.inner() / tp, Split::kInputs}};
+  const MambaConfig m = on_rank(model.mamba, tp);
+  return {{m.projected(), model.hidden, Split::kOutputs},
+          {model.hidden, m.inner(), Split::kInputs}};
 }
 
 SequenceCache Mamba2::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {

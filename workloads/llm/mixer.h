@@ -76,7 +76,8 @@ class Mixer {
   /// @throws config::KeyError where tp ranks cannot split it
   virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
 
-  /// Whether the norm in front of it is its own, of other columns than the model's.
+  /// Whether the norm in front of it is its own, of other columns than the model's; it then says
+  /// what it keeps of the layer's input.
   virtual bool norms_input() const { return false; }
   /// Whether its backward pass is modelled.
   virtual bool trains() const { return true; }

@@ -230,6 +230,11 @@ void require_selections(const LlmConfig& model, const TrainingConfig& c) {
     for (const LayerRange& range : of_stage) {
       if (range.count == 0) continue;
       const LayerConfig& first = trained.layers[static_cast<std::size_t>(range.first)];
+      const bool apart = c.parallel.pp * c.parallel.vpp > 1 && trained.has(MixerKind::kSharedBlock);
+      require(!apart, "parallel.pp",
+              "unsupported: pipeline stages of blocks that layers share, which model '" +
+                  model.name + "' has",
+              {"1", {}});
       require(first.mixer != MixerKind::kSharedSparse, Paths{"parallel.pp", "parallel.layout"},
               "layer " + std::to_string(range.first) + " of model '" + model.name +
                   "' begins a chunk of layers and shares the selection of the layer before, which "
