@@ -223,6 +223,21 @@ PartParameters GroupedAttention::parameters(const LlmConfig& model, const LayerC
   return p;
 }
 
+/// Queries, keys and values apart (Megatron-Core arguments.py: muon_split_qkv).
+std::vector<PartMatrix> GroupedAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
+                                                   int tp) const {
+  using Split = PartMatrix::Split;
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads / tp, kv_heads = local_kv_heads(a, tp);
+  std::vector<PartMatrix> all;
+  for (const std::int64_t width :
+       {heads * a.head_dim, kv_heads * a.head_dim, a.values_of_keys ? 0 : kv_heads * a.value_dim(),
+        a.output_gate ? heads * a.head_dim : 0, a.head_gate ? heads : 0})
+    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
+  all.push_back({model.hidden, heads * a.value_dim(), Split::kInputs});
+  return all;
+}
+
 void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& layer,
                                      int tp) const {
   require_divides(model.attention_of(layer).heads, tp, "tp", "attention heads");

@@ -81,6 +81,8 @@ class BlockSparseAttention final : public GroupedAttention {
  public:
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void part_forward(StepList& steps, const LayerTask& task,
@@ -99,6 +101,16 @@ PartParameters BlockSparseAttention::parameters(const LlmConfig& model, const La
   p.whole += model.hidden * a.indexer.head_dim;
   p.whole_vectors += 2 * a.indexer.head_dim;  // norms of index queries and keys
   return p;
+}
+
+std::vector<PartMatrix> BlockSparseAttention::matrices(const LlmConfig& model,
+                                                       const LayerConfig& layer, int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  std::vector<PartMatrix> all = GroupedAttention::matrices(model, layer, tp);
+  all.push_back(
+      {local_kv_heads(a, tp) * a.indexer.head_dim, model.hidden, PartMatrix::Split::kOutputs});
+  all.push_back({a.indexer.head_dim, model.hidden});
+  return all;
 }
 
 SequenceCache BlockSparseAttention::cache(const LlmConfig& model, const LayerConfig& layer,

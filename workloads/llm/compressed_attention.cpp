@@ -28,6 +28,8 @@ class CompressedAttention final : public Mixer {
   std::string name() const override { return "attention"; }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   std::int64_t widest(const LayerTask& task) const override {
@@ -76,6 +78,26 @@ PartParameters CompressedAttention::parameters(const LlmConfig& model, const Lay
   p.whole += wide;
   p.sixteen_bit = wide + p.split_vectors + p.whole_vectors;
   return p;
+}
+
+std::vector<PartMatrix> CompressedAttention::matrices(const LlmConfig& model,
+                                                      const LayerConfig& layer, int tp) const {
+  using Split = PartMatrix::Split;
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t columns = a.heads / tp * a.head_dim, groups = a.compression.output_groups / tp;
+  const std::int64_t rank = a.compression.output_rank;
+  std::vector<PartMatrix> all = {{a.q_lora_rank, model.hidden},
+                                 {a.head_dim, model.hidden},
+                                 {columns, a.q_lora_rank, Split::kOutputs}};
+  for (std::int64_t i = 0; i < groups; ++i) all.push_back({rank, columns / groups});
+  all.push_back({model.hidden, groups * rank, Split::kInputs});
+  // What is pooled, and gates.
+  for (const Compressor& compressor : compressors(a))
+    all.insert(all.end(), 2, {compressor.projected() / 2, model.hidden});
+  if (!chooses()) return all;
+  all.push_back({a.indexer.heads * a.indexer.head_dim, a.q_lora_rank});
+  all.push_back({a.indexer.heads, model.hidden});
+  return all;
 }
 
 SequenceCache CompressedAttention::cache(const LlmConfig& model, const LayerConfig& layer,

@@ -152,6 +152,8 @@ class DeltaNet final : public Mixer {
   std::string name() const override { return "delta"; }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kDeltaMultiplyAdds * real(model.delta_net.states());
@@ -178,6 +180,15 @@ PartParameters DeltaNet::parameters(const LlmConfig& model, const LayerConfig& /
   p.whole_vectors = net.value_dim;
   p.sixteen_bit = gates + p.split_vectors + p.whole_vectors;
   return p;
+}
+
+/// The input projection is one (Megatron-Core: in_proj).
+std::vector<PartMatrix> DeltaNet::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                           int tp) const {
+  using Split = PartMatrix::Split;
+  const DeltaNetConfig& net = model.delta_net;
+  return {{(net.conv_channels() + net.values() + net.gates()) / tp, model.hidden, Split::kOutputs},
+          {model.hidden, net.values() / tp, Split::kInputs}};
 }
 
 SequenceCache DeltaNet::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {

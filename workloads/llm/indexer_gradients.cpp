@@ -10,10 +10,10 @@
 namespace orrery {
 namespace {
 
-constexpr double kFloatBytes = 4;    ///< bytes of places, scores, sums and sums of gradients
-constexpr double kWeighFlops = 3;    ///< ReLU, product with the weight of the head, sum
-constexpr double kGradientFlops = 5; /**< difference of distributions, mask of ReLU, two products,
-                                          sum of the weight's gradient */
+constexpr double kFloatBytes = 4;  ///< bytes of places, scores, sums and sums of gradients
+constexpr double kWeighFlops = 3;  ///< ReLU, product with the weight of the head, sum
+/// Difference of distributions, mask of ReLU, two products, sum of the weight's gradient.
+constexpr double kGradientFlops = 5;
 
 /// Columns of keys, and of values that are not columns of these.
 double key_columns(const ChosenHeads& heads) {

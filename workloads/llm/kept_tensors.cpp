@@ -156,7 +156,9 @@ Tensor mlp_residual_mask(const LayerTask& task) {
 }
 
 Tensor attention_input(const LayerTask& task) {
-  const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kQkvProj);
+  const bool attends = task.layer.mixer == MixerKind::kAttention;
+  const double element = kept_of(task, 0) * (attends ? input_bytes(task.work, LoraModule::kQkvProj)
+                                                     : input_bytes(task.work));
   return of_modules(rows_of("attention input", task, element), task, {RecomputeModule::kLayernorm});
 }
 
@@ -237,8 +239,13 @@ Tensor dropped_probabilities(const LayerTask& task) {
 
 Tensor adapter_columns(const LayerTask& task) {
   const LayerWork& w = task.work;
-  double adapters = 0;
-  for (const bool changes : w.lora.changes) adapters += w.lora.trains && changes ? 1 : 0;
+  const bool attends = task.layer.mixer == MixerKind::kAttention;
+  const bool feeds = task.layer.feeds && !task.layer.moe;
+  const auto has = [&](LoraModule module, bool there) {
+    return w.lora.trains && there && w.lora.changes_module(module) ? 1.0 : 0.0;
+  };
+  const double adapters = has(LoraModule::kQkvProj, attends) + has(LoraModule::kOProj, attends) +
+                          has(LoraModule::kGateUpProj, feeds) + has(LoraModule::kDownProj, feeds);
   return of_layer("adapter columns", task,
                   adapters * real(w.tokens()) * real(w.lora.rank) * bytes_of(task));
 }

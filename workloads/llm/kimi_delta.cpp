@@ -144,6 +144,8 @@ class KimiDelta final : public Mixer {
   std::string name() const override { return "delta"; }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kKimiMultiplyAdds * real(model.delta_net.states());
@@ -177,6 +179,23 @@ PartParameters KimiDelta::parameters(const LlmConfig& model, const LayerConfig& 
   p.whole_vectors = net.value_dim;
   p.sixteen_bit = steps / tp + p.split_vectors + p.whole_vectors;
   return p;
+}
+
+std::vector<PartMatrix> KimiDelta::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                            int tp) const {
+  using Split = PartMatrix::Split;
+  const DeltaNetConfig& net = model.delta_net;
+  const std::int64_t keys = net.keys() / tp, values = net.values() / tp;
+  const bool narrow = net.gate_rank > 0;
+  std::vector<PartMatrix> all;
+  for (const std::int64_t width : {keys, keys, values, narrow ? 0 : values, net.value_heads / tp})
+    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
+  all.push_back({net.decay_rank, model.hidden});
+  all.push_back({net.value_heads / tp * net.key_dim, net.decay_rank, Split::kOutputs});
+  if (narrow) all.push_back({net.gate_rank, model.hidden});
+  if (narrow) all.push_back({values, net.gate_rank, Split::kOutputs});
+  all.push_back({model.hidden, values, Split::kInputs});
+  return all;
 }
 
 SequenceCache KimiDelta::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {

@@ -251,6 +251,22 @@ PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerCo
   return p;
 }
 
+std::vector<PartMatrix> LatentAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
+                                                  int tp) const {
+  using Split = PartMatrix::Split;
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads / tp;
+  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
+  std::vector<PartMatrix> all;
+  if (a.q_lora_rank > 0) all.push_back({a.q_lora_rank, model.hidden});
+  all.push_back({heads * (a.qk_nope_head_dim + a.qk_rope_head_dim), query_in, Split::kOutputs});
+  all.push_back({a.kv_lora_rank + a.qk_rope_head_dim, model.hidden});
+  all.push_back({heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank, Split::kOutputs});
+  if (a.output_gate) all.push_back({heads * a.v_head_dim, model.hidden, Split::kOutputs});
+  all.push_back({model.hidden, heads * a.v_head_dim, Split::kInputs});
+  return all;
+}
+
 void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
   const LayerWork& w = task.work;
   down_forward(steps, task);

@@ -75,9 +75,10 @@ StepList mixer_half(const LayerTask& task) {
   residual_mixture(steps, mixes);
   hyper_connection_in(steps, mixes);
   // Behind a layer like this one, or the embedding.
-  if (!mixer->norms_input())
+  if (!mixer->norms_input()) {
     steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
-  makes(steps, task, {kept::layer_input, kept::attention_residual_input, kept::block_outputs});
+    makes(steps, task, {kept::layer_input, kept::attention_residual_input, kept::block_outputs});
+  }
   mixer->forward(steps, mixes);
   output_norm_forward(steps, mixer->name() + " output norm", task, second,
                       kept::attention_output_norm_input);
@@ -103,8 +104,9 @@ void mixer_half_backward(StepList& steps, const LayerTask& task) {
   output_norm_backward(steps, mixer->name() + " output norm backward", task,
                        kept::attention_output_norm_input);
   mixer->backward(steps, task);
-  norm_backward(steps, mixer->name() + " norm backward", task, task.work.row_tokens(),
-                past_half(task));
+  if (!mixer->norms_input())
+    norm_backward(steps, mixer->name() + " norm backward", task, task.work.row_tokens(),
+                  past_half(task));
   frees(steps, task, {kept::layer_input, kept::adapter_columns});
   hyper_connection_in_backward(steps, task);
   residual_mixture_backward(steps, task);

@@ -93,8 +93,9 @@ void trained_forward(StepList& steps, const LayerWork& work, const Linear& linea
 std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& layer,
                                     const LayerWork& work) {
   const LayerTask task{model, layer, work};
-  std::vector<Linear> all = attention_linears(task);
-  if (layer.moe) return all;
+  std::vector<Linear> all;
+  if (layer.mixer == MixerKind::kAttention) all = attention_linears(task);
+  if (layer.moe || !layer.feeds) return all;
   for (Linear& linear : mlp_linears(task)) all.push_back(std::move(linear));
   return all;
 }
@@ -192,9 +193,15 @@ Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, cons
 void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& modules) {
   require(model.attention.kind == AttentionKind::kGrouped, "lora",
           "adapters of latent attention are not modelled: model '" + model.name + "' has it");
-  const std::string other = unlike_attention(model);
-  require(other.empty(), "lora",
-          "adapters of " + other + " are not modelled: model '" + model.name + "' has it");
+  // Recurrent layers beside attention stay as they are.
+  for (const LayerConfig& layer : model.layers) {
+    const MixerKind kind = layer.mixer;
+    const bool known = kind == MixerKind::kAttention || kind == MixerKind::kNone ||
+                       kind == MixerKind::kMamba2 || kind == MixerKind::kDeltaNet;
+    require(known, "lora",
+            std::string("adapters of ") + to_string(kind) + " are not modelled: model '" +
+                model.name + "' has it");
+  }
   const bool of_mlp =
       has_module(modules, LoraModule::kGateUpProj) || has_module(modules, LoraModule::kDownProj);
   require(!model.has_moe() || !of_mlp, {"lora.target_modules", "lora"},

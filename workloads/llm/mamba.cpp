@@ -122,6 +122,8 @@ class Mamba2 final : public Mixer {
   std::string name() const override { return "mamba"; }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
@@ -149,6 +151,14 @@ PartParameters Mamba2::parameters(const LlmConfig& model, const LayerConfig& /*l
   }
   p.sixteen_bit = p.split_vectors + p.whole_vectors;
   return p;
+}
+
+std::vector<PartMatrix> Mamba2::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                         int tp) const {
+  using Split = PartMatrix::Split;
+  const MambaConfig m = on_rank(model.mamba, tp);
+  return {{m.projected(), model.hidden, Split::kOutputs},
+          {model.hidden, m.inner(), Split::kInputs}};
 }
 
 SequenceCache Mamba2::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {

@@ -5,6 +5,7 @@
 // gathered input and one reduction, as parallel blocks of Megatron-Core do, an estimate, for no
 // published software trains them. Scales of muP are part of other kernels.
 #include <algorithm>
+#include <vector>
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/mixer.h"
@@ -40,6 +41,12 @@ class MambaAttention final : public Mixer {
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override {
     return mamba2().parameters(model, layer, tp) + grouped_attention().parameters(model, layer, tp);
+  }
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override {
+    std::vector<PartMatrix> all = grouped_attention().matrices(model, layer, tp);
+    for (const PartMatrix& matrix : mamba2().matrices(model, layer, tp)) all.push_back(matrix);
+    return all;
   }
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
     SequenceCache both = grouped_attention().cache(model, layer, tp);

@@ -36,6 +36,14 @@ struct KeyTerm {
   std::int64_t most = 0;  ///< keys that count at most; 0: all
 };
 
+/// A weight of [outputs, inputs] of a part, as optimizers of whole matrices take it: what a rank
+/// has of it, and how tensor parallel ranks split it.
+struct PartMatrix {
+  enum class Split : std::uint8_t { kNone, kOutputs, kInputs };
+  std::int64_t outputs = 0, inputs = 0;
+  Split split = Split::kNone;
+};
+
 /// What mixes the tokens of a sequence in a layer. A kind is a file with one such object, which
 /// says once what its weights are, its steps forward and backward (with the tensors that they
 /// keep), and what it holds of a sequence; parameters, memory, FLOPs, kernels and transfers follow.
@@ -48,6 +56,11 @@ class Mixer {
   /// @param tp ranks that split it; 1: all of it
   virtual PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                                     int tp) const = 0;
+  /// The matrices of parameters(); empty: not said, so that such optimizers refuse it.
+  virtual std::vector<PartMatrix> matrices(const LlmConfig& /*model*/, const LayerConfig& /*layer*/,
+                                           int /*tp*/) const {
+    return {};
+  }
   virtual SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
   /// Multiply-adds of one token between the matrices, whatever it sees.
   virtual double multiply_adds(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
@@ -63,7 +76,8 @@ class Mixer {
   /// @throws config::KeyError where tp ranks cannot split it
   virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
 
-  /// Whether the norm in front of it is its own, of other columns than the model's.
+  /// Whether the norm in front of it is its own, of other columns than the model's; it then says
+  /// what it keeps of the layer's input.
   virtual bool norms_input() const { return false; }
   /// Whether its backward pass is modelled.
   virtual bool trains() const { return true; }

@@ -3,9 +3,12 @@
 // (RWKV-LM, RWKV-v7/rwkv_v7_demo.py; transformers' modeling_rwkv5.py of RWKV/rwkv-5-world): time
 // mixing with a state a head, and channel mixing, an MLP that looks one token back. Tensor parallel
 // ranks share heads, as no engine has published it: low-rank matrices and the receptance of channel
-// mixing are whole on each, an estimate.
+// mixing are whole on each, an estimate. Training is RWKV-LM's (RWKV-v5/src/model.py,
+// RWKV-v7/train_temp): its kernels of the recurrence, all else elementwise, with a mixture kept for
+// each product.
 #include <algorithm>
 
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/linear.h"
 #include "workloads/llm/mixer.h"
@@ -47,6 +50,99 @@ WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_
                    activation_bytes(task.work.precision));
 }
 
+bool trains_rwkv(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+
+/// How ranks add up a product of rows: training shares tokens out where sequences are split.
+RowOutput rwkv_reduction(const LayerWork& work) {
+  const bool scatters = work.phase == Phase::kTraining && work.sp;
+  return scatters ? RowOutput::kScattered : RowOutput::kReduced;
+}
+
+/// All tokens of a training step.
+WkvShape trained_wkv(const LayerTask& task) {
+  const AttentionPart all = task.work.attention_parts().front();
+  return wkv_shape_of(task, all.sequences, all.query);
+}
+
+// Tensors that forward passes leave.
+
+Tensor rwkv_rows(const char* name, const LayerTask& task, double columns, double bytes) {
+  return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
+}
+
+double rwkv_wide(const LayerTask& task) { return activation_bytes(task.work.precision); }
+
+std::int64_t time_mixtures(const RwkvConfig& r) {
+  return r.version == 5 ? 4 : r.version == 6 ? kMixtures : 6;
+}
+
+/// What is mixed, and every mixture; version 6: the first one and what makes the others besides.
+Tensor time_mix_inputs(const LayerTask& task) {
+  const RwkvConfig& r = task.model.rwkv;
+  const double rows = real(task.work.row_tokens() * task.model.hidden);
+  const double learned = r.version == 6 ? 1 + kMixtures : 0;
+  const double columns =
+      r.version == 6 ? real(task.work.tokens()) * real(2 * kMixtures * r.mix_rank) : 0;
+  return kept::of_layer(
+      "time mix inputs", task,
+      (rows * (1 + real(time_mixtures(r)) + learned) + columns) * rwkv_wide(task));
+}
+
+/// Receptances, keys, values, gates, and the columns of low-rank pairs: in front of their function
+/// and behind it, and what they give; version 7: what keys are made of these besides.
+Tensor time_mix_columns(const LayerTask& task) {
+  const RwkvConfig& r = task.model.rwkv;
+  const double width = real(r.width() / task.work.tp);
+  double columns = (r.version < 7 ? 4 : 3 + 4) * width;
+  for (const std::int64_t rank : low_ranks(r, task.layer)) columns += 2 * real(rank) + width;
+  return rwkv_rows("time mix columns", task, columns, rwkv_wide(task));
+}
+
+/// With what the recurrence leaves.
+Tensor time_mix_result(const LayerTask& task) {
+  const WkvShape s = trained_wkv(task);
+  return kept::of_layer("time mix result", task,
+                        real(s.tokens() * s.width()) * s.bytes + wkv_kept_bytes(s));
+}
+
+Tensor time_mix_output_input(const LayerTask& task) {
+  return rwkv_rows("time mix output input", task, real(task.model.rwkv.width() / task.work.tp),
+                   kept::input_bytes(task.work));
+}
+
+Tensor embedding_norm_input(const LayerTask& task) {
+  const double rows = task.layer.first ? real(task.work.row_tokens() * task.model.hidden) : 0;
+  return kept::of_layer("time mix embedding norm input", task, rows * rwkv_wide(task));
+}
+
+bool gates_channels(const LayerTask& task) { return task.model.rwkv.version < 7; }
+
+/// What is mixed, and what keys and receptances read.
+Tensor channel_mix_inputs(const LayerTask& task) {
+  const double copies = gates_channels(task) ? 3 : 2;
+  return kept::of_layer(
+      "channel mix inputs", task,
+      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
+}
+
+Tensor channel_mix_function_input(const LayerTask& task) {
+  return rwkv_rows("channel mix function input", task,
+                   real(task.model.rwkv.channels / task.work.tp), rwkv_wide(task));
+}
+
+Tensor channel_mix_value_input(const LayerTask& task) {
+  return rwkv_rows("channel mix value input", task, real(task.model.rwkv.channels / task.work.tp),
+                   kept::input_bytes(task.work));
+}
+
+/// Both factors of the gate.
+Tensor channel_mix_gate(const LayerTask& task) {
+  const double copies = gates_channels(task) ? 2 : 0;
+  return kept::of_layer(
+      "channel mix gate", task,
+      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
+}
+
 class TimeMix final : public Mixer {
  public:
   std::string name() const override { return "time mix"; }
@@ -64,11 +160,14 @@ class TimeMix final : public Mixer {
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
   }
-  bool trains() const override { return false; }
   void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {}
+  void backward(StepList& steps, const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override {
+    if (trains_rwkv(task)) {
+      steps.then(wkv_training(trained_wkv(task)));
+      return;
+    }
     const bool continues = part.phase == Phase::kDecode || part.context > part.query;
     steps.then(wkv(wkv_shape_of(task, part.sequences, part.query), continues));
   }
@@ -118,19 +217,48 @@ void mix_inputs(StepList& steps, const LayerTask& task) {
       token_shift("time mix inputs", w.row_tokens(), hidden, kMixtures, bytes, /*learned=*/true));
 }
 
-void TimeMix::forward(StepList& steps, const LayerTask& task) const {
+void mix_inputs_backward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
-  if (task.layer.first) steps.then(norm_forward("embedding norm", task, w.row_tokens()));
   const RwkvConfig& r = task.model.rwkv;
+  const std::int64_t hidden = task.model.hidden;
   const double bytes = activation_bytes(w.precision);
-  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
-  mix_inputs(steps, task);
+  const bool learned = r.version == 6;
+  steps.then(token_shift_backward("time mix inputs backward", w.row_tokens(), hidden,
+                                  time_mixtures(r), bytes, learned));
+  if (!learned) return;
+  const std::int64_t columns = kMixtures * r.mix_rank;
+  batched_backward(steps, w, "time mix mixtures up", {w.tokens(), hidden, r.mix_rank, kMixtures});
+  steps.then(
+      scan_pass("time mix mixtures function backward", w.tokens(), columns, {2 * bytes, bytes, 2}));
+  batched_backward(steps, w, "time mix mixtures down", {w.tokens(), columns, hidden});
+  steps.then(
+      token_shift_backward("time mix first mixture backward", w.row_tokens(), hidden, 1, bytes));
+}
+
+/// Receptance, key, value, and a gate where that is one matrix.
+std::vector<Linear> time_columns(const LayerTask& task) {
+  const std::int64_t hidden = task.model.hidden, width = task.model.rwkv.width() / task.work.tp;
   std::vector<Linear> columns;
   columns.reserve(4);
   for (const char* name : {"time mix receptance", "time mix key", "time mix value"})
     columns.push_back(rwkv_matrix(task, name, hidden, width));
-  if (r.version < 7) columns.push_back(rwkv_matrix(task, "time mix gate", hidden, width));
-  column_forward(steps, w, columns, hidden);
+  if (task.model.rwkv.version < 7)
+    columns.push_back(rwkv_matrix(task, "time mix gate", hidden, width));
+  return columns;
+}
+
+void TimeMix::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  if (task.layer.first) {
+    steps.then(norm_forward("embedding norm", task, w.row_tokens()));
+    makes(steps, task, {embedding_norm_input});
+  }
+  const RwkvConfig& r = task.model.rwkv;
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
+  mix_inputs(steps, task);
+  makes(steps, task, {time_mix_inputs});
+  column_forward(steps, w, time_columns(task), hidden);
   for (const std::int64_t rank : low_ranks(r, task.layer)) {
     steps.then(whole_product(task, "time mix rank down", hidden, rank));
     steps.then(scan_pass("time mix rank function", w.tokens(), rank, {bytes, bytes, 1}));
@@ -140,9 +268,39 @@ void TimeMix::forward(StepList& steps, const LayerTask& task) const {
   // kernel where the package compiles it.
   if (r.version == 7)
     steps.then(scan_pass("time mix keys", w.tokens(), width, {5 * bytes, 4 * bytes, 12}));
+  makes(steps, task, {time_mix_columns});
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  makes(steps, task, {time_mix_result});
   steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));
-  row_forward(steps, w, rwkv_matrix(task, "time mix output", width, hidden), RowOutput::kReduced);
+  makes(steps, task, {time_mix_output_input});
+  row_forward(steps, w, rwkv_matrix(task, "time mix output", width, hidden), rwkv_reduction(w));
+}
+
+void TimeMix::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const RwkvConfig& r = task.model.rwkv;
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
+  row_backward(steps, w, rwkv_matrix(task, "time mix output", width, hidden));
+  frees(steps, task, {time_mix_output_input});
+  steps.then(wkv_norm_backward(wkv_shape_of(task, w.tokens(), 1)));
+  steps.then(wkv_backward(trained_wkv(task)));
+  frees(steps, task, {time_mix_result});
+  if (r.version == 7)
+    steps.then(scan_pass("time mix keys backward", w.tokens(), width, {9 * bytes, 5 * bytes, 24}));
+  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+    batched_backward(steps, w, "time mix rank up", {w.tokens(), width, rank});
+    steps.then(
+        scan_pass("time mix rank function backward", w.tokens(), rank, {2 * bytes, bytes, 2}));
+    batched_backward(steps, w, "time mix rank down", {w.tokens(), rank, hidden});
+  }
+  column_backward(steps, w, time_columns(task), hidden);
+  frees(steps, task, {time_mix_columns});
+  mix_inputs_backward(steps, task);
+  frees(steps, task, {time_mix_inputs});
+  if (!task.layer.first) return;
+  norm_backward(steps, "embedding norm backward", task, w.row_tokens(), PastBlock::kNothing);
+  frees(steps, task, {embedding_norm_input});
 }
 
 class ChannelMix final : public Mixer {
@@ -160,9 +318,8 @@ class ChannelMix final : public Mixer {
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.channels, tp, "tp", "columns of channel mixing");
   }
-  bool trains() const override { return false; }
   void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {}
+  void backward(StepList& steps, const LayerTask& task) const override;
   /// All of it is between projections of all tokens.
   void part_forward(StepList& /*steps*/, const LayerTask& /*task*/,
                     const AttentionPart& /*part*/) const override {}
@@ -186,15 +343,43 @@ void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
   const double bytes = activation_bytes(w.precision);
   constexpr double kSquaredRelu = 2;
   steps.then(token_shift("channel mix inputs", w.row_tokens(), hidden, gated ? 2 : 1, bytes));
+  makes(steps, task, {channel_mix_inputs});
   column_forward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
   steps.then(stream("channel mix function", KernelClass::kElementwise, w.tokens(), width,
                     {bytes, bytes, kSquaredRelu}));
-  row_forward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden), RowOutput::kReduced);
+  makes(steps, task, {channel_mix_function_input, channel_mix_value_input});
+  row_forward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden), rwkv_reduction(w));
   if (!gated) return;
   local_forward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
                 w.row_tokens());
   steps.then(stream("channel mix gate", KernelClass::kElementwise, w.row_tokens(), hidden,
                     {2 * bytes, bytes, vector_cost::kSilu}));
+  makes(steps, task, {channel_mix_gate});
+}
+
+void ChannelMix::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const std::int64_t hidden = task.model.hidden;
+  const std::int64_t width = task.model.rwkv.channels / w.tp;
+  const bool gated = gates_channels(task);
+  const double bytes = activation_bytes(w.precision);
+  constexpr double kSquaredReluGradient = 3;
+  if (gated) {
+    steps.then(stream("channel mix gate backward", KernelClass::kElementwise, w.row_tokens(),
+                      hidden, {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu}));
+    frees(steps, task, {channel_mix_gate});
+    local_backward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
+                   w.row_tokens());
+  }
+  row_backward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden));
+  frees(steps, task, {channel_mix_value_input});
+  steps.then(stream("channel mix function backward", KernelClass::kElementwise, w.tokens(), width,
+                    {2 * bytes, bytes, kSquaredReluGradient}));
+  frees(steps, task, {channel_mix_function_input});
+  column_backward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
+  steps.then(token_shift_backward("channel mix inputs backward", w.row_tokens(), hidden,
+                                  gated ? 2 : 1, bytes));
+  frees(steps, task, {channel_mix_inputs});
 }
 
 }  // namespace

@@ -39,6 +39,51 @@ Kernel wkv(const WkvShape& s, bool continues) {
   return kernel;
 }
 
+namespace {
+
+constexpr double kWkvChunk = 16;     ///< tokens between the states that version 7 leaves
+constexpr double kWkvGradients = 4;  ///< passes of versions 5 and 6 over the tokens
+/// FLOPs of version 7's pass over those of the forward one: states back, their gradients, seven
+/// sums. An estimate.
+constexpr double kWkvBackwardWork = 3;
+
+}  // namespace
+
+double wkv_kept_bytes(const WkvShape& s) {
+  if (s.version < 7) return 0;
+  const double states = real(s.tokens()) / kWkvChunk * real(s.states());
+  return (states + real(s.tokens() * s.width())) * kWkvStateBytes;
+}
+
+Kernel wkv_training(const WkvShape& s) {
+  Kernel kernel = wkv(s, false);
+  kernel.written =
+      Bytes(real(s.tokens() * s.width()) * s.bytes + wkv_kept_bytes(s));  // no last states
+  return kernel;
+}
+
+Kernel wkv_backward(const WkvShape& s) {
+  const double elements = real(s.tokens() * s.width());
+  Kernel kernel = wkv(s, false);
+  kernel.name = "wkv backward";
+  const double passes = s.version < 7 ? kWkvGradients : kWkvBackwardWork;
+  kernel.vector_flops = passes * kernel.vector_flops;
+  // Each pass of versions 5 and 6 reads all operands; gradients are as many as inputs.
+  const Bytes inputs = kernel.read;
+  kernel.read = (s.version < 7 ? passes : 1) * (inputs + Bytes(elements * s.bytes)) +
+                Bytes(wkv_kept_bytes(s));
+  kernel.written = inputs;
+  return kernel;
+}
+
+Kernel wkv_norm_backward(const WkvShape& s) {
+  const double more = s.version < 7 ? 0 : 3 * s.bytes;
+  const double flops = s.version < 7 ? vector_cost::kSilu : 6;
+  return block_pass(
+      "time mix norm backward", s.tokens(), s.width(),
+      {3 * s.bytes + more, 2 * s.bytes + more, vector_cost::kNormBackward + 2 * flops});
+}
+
 Kernel wkv_norm(const WkvShape& s) {
   const double more = s.version < 7 ? 0 : 3 * s.bytes;
   const double flops = s.version < 7 ? vector_cost::kSilu : 6;
@@ -53,6 +98,14 @@ Kernel token_shift(const char* name, std::int64_t rows, std::int64_t hidden, std
   const double read = bytes * (1 + (learned ? outputs : 0));
   return block_pass(name, rows, hidden,
                     {read, outputs * bytes, 1 + outputs * (learned ? 3.0 : 2.0)});
+}
+
+Kernel token_shift_backward(const char* name, std::int64_t rows, std::int64_t hidden,
+                            std::int64_t mixtures, double bytes, bool learned) {
+  const auto outputs = real(mixtures);
+  const double weights = learned ? outputs : 0;
+  return block_pass(name, rows, hidden,
+                    {(1 + outputs + weights) * bytes, (1 + weights) * bytes, 1 + 4 * outputs});
 }
 
 }  // namespace orrery

@@ -39,12 +39,25 @@ double wkv_flops(int version);
 /// @param continues earlier tokens have left a state that is read
 Kernel wkv(const WkvShape& s, bool continues);
 
+/// Training (RWKV-LM, RWKV-v5/cuda/wkv5_cuda.cu, wkv6_cuda.cu, RWKV-v7/train_temp/cuda/
+/// wkv7_cuda.cu): versions 5 and 6 keep nothing and go over the tokens once for the output and once
+/// for each of four gradients; 7 leaves a state every 16 tokens and a sum a row in fp32, from which
+/// one pass from the last token to the first makes states and gradients again.
+Kernel wkv_training(const WkvShape& s);
+Kernel wkv_backward(const WkvShape& s);
+/// Bytes that it leaves.
+double wkv_kept_bytes(const WkvShape& s);
+
 /// Norm of each head times the gate; 7 adds values weighted by the product of receptance and key.
 Kernel wkv_norm(const WkvShape& s);
+Kernel wkv_norm_backward(const WkvShape& s);
 
 /// `mixtures` of each token with the one before it, on [rows, hidden].
 /// @param learned columns of mixtures that follow from the token are read besides
 Kernel token_shift(const char* name, std::int64_t rows, std::int64_t hidden, std::int64_t mixtures,
                    double bytes, bool learned = false);
+/// Gradients of the tokens and of what mixes them.
+Kernel token_shift_backward(const char* name, std::int64_t rows, std::int64_t hidden,
+                            std::int64_t mixtures, double bytes, bool learned = false);
 
 }  // namespace orrery

@@ -28,6 +28,8 @@ class SparseAttention final : public LatentAttention {
 
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void part_forward(StepList& steps, const LayerTask& task,
@@ -57,6 +59,17 @@ PartParameters SparseAttention::parameters(const LlmConfig& model, const LayerCo
   p.whole_vectors += 2 * i.head_dim;  // a LayerNorm of keys
   p.sixteen_bit += weights + 2 * i.head_dim;
   return p;
+}
+
+std::vector<PartMatrix> SparseAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
+                                                  int tp) const {
+  std::vector<PartMatrix> all = LatentAttention::matrices(model, layer, tp);
+  if (!chooses_) return all;
+  const IndexerConfig& i = model.attention.indexer;
+  all.push_back({i.heads * i.head_dim, index_input(model)});
+  all.push_back({i.head_dim, model.hidden});
+  all.push_back({i.heads, model.hidden});
+  return all;
 }
 
 SequenceCache SparseAttention::cache(const LlmConfig& model, const LayerConfig& layer,

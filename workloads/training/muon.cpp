@@ -10,6 +10,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/replica_sync.h"
@@ -21,24 +22,10 @@ namespace {
 using Split = MuonMatrix::Split;
 using Matrices = std::vector<MuonMatrix>;
 
-void add_grouped_attention(const LlmConfig& model, const AttentionConfig& a, int tp,
-                           Matrices& all) {
-  const std::int64_t query = a.heads / tp * a.head_dim;
-  const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
-  const std::int64_t value = local_kv_heads(a, tp) * a.value_dim();
-  for (const std::int64_t width : {query, key, a.values_of_keys ? 0 : value})
-    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
-  all.push_back({model.hidden, a.heads / tp * a.value_dim(), Split::kInputs});
-}
-
-void add_latent_attention(const LlmConfig& model, const AttentionConfig& a, int tp, Matrices& all) {
-  const std::int64_t heads = a.heads / tp;
-  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
-  if (a.q_lora_rank > 0) all.push_back({a.q_lora_rank, model.hidden});
-  all.push_back({heads * (a.qk_nope_head_dim + a.qk_rope_head_dim), query_in, Split::kOutputs});
-  all.push_back({a.kv_lora_rank + a.qk_rope_head_dim, model.hidden});
-  all.push_back({heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank, Split::kOutputs});
-  all.push_back({model.hidden, heads * a.v_head_dim, Split::kInputs});
+void add_mixer(const Mixer& mixer, const LlmConfig& model, const LayerConfig& layer, int tp,
+               Matrices& all) {
+  for (const PartMatrix& matrix : mixer.matrices(model, layer, tp))
+    all.push_back({matrix.outputs, matrix.inputs, matrix.split});
 }
 
 /// The two matrices of an MLP of that width on a rank.
@@ -145,14 +132,10 @@ std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig
                                        const ParallelConfig& parallel) {
   Matrices all;
   const AttentionConfig& attention = model.attention_of(layer);
-  if (layer.mixer != MixerKind::kAttention) {
-    // Others are refused, and layers without have none.
-  } else if (attention.kind == AttentionKind::kLatent) {
-    add_latent_attention(model, attention, parallel.tp, all);
-  } else {
-    add_grouped_attention(model, attention, parallel.tp, all);
-  }
-  if (layer.kind == LayerKind::kCross) add_grouped_attention(model, attention, parallel.tp, all);
+  const Mixer* mixer = mixer_of(model, layer);
+  if (mixer != nullptr) add_mixer(*mixer, model, layer, parallel.tp, all);
+  if (layer.kind == LayerKind::kCross)
+    add_mixer(grouped_attention(), model, layer, parallel.tp, all);
   if (layer.position_biases)
     all.push_back({model.relative_positions, attention.heads / parallel.tp, Split::kInputs});
   if (!layer.feeds) return all;

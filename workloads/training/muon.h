@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/llm/llm_config.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/parallelism/parallel_config.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/training/optimizer_config.h"
@@ -15,7 +16,7 @@ struct TrainingConfig;
 
 /// A matrix that Muon updates: a rank's part of a weight of [outputs, inputs].
 struct MuonMatrix {
-  enum class Split : std::uint8_t { kNone, kOutputs, kInputs };
+  using Split = PartMatrix::Split;
   std::int64_t outputs = 0, inputs = 0;  ///< those of the rank
   Split split = Split::kNone;
   bool expert = false;  ///< ranks of etp share it, not those of tp
@@ -24,8 +25,8 @@ struct MuonMatrix {
   auto operator<=>(const MuonMatrix&) const = default;
 };
 
-/// Matrices of a layer on one rank, those of queries, keys and values apart (Megatron-Core
-/// arguments.py: muon_split_qkv), gate and up as one (linear_fc1), and one of each expert.
+/// Matrices of a layer on one rank: Mixer::matrices(), gate and up as one (linear_fc1), and one of
+/// each expert. Weights of hyper-connections stay with the rest.
 std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig& layer,
                                        const ParallelConfig& parallel);
 

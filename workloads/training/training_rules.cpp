@@ -181,11 +181,13 @@ void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
           "Muon needs whole matrices of weights and gradients: zero 0, or 1, where replicas share "
           "them out",
           {"1", {}});
-  const std::string other = unlike_attention(model);
-  require(!muon || other.empty(), "optimizer",
-          "Muon of the matrices of " + other + " is not modelled", {"adam", {}});
-  require(!muon || !(model.attention.output_gate || has_head_gates(model)), "optimizer",
-          "Muon of gated attention is not modelled", {"adam", {}});
+  for (const LayerConfig& layer : model.layers) {
+    const Mixer* mixer = mixer_of(model, layer);
+    const bool said = mixer == nullptr || !mixer->matrices(model, layer, 1).empty();
+    require(!muon || said, "optimizer",
+            std::string("Muon of the matrices of ") + to_string(layer.mixer) + " is not modelled",
+            {"adam", {}});
+  }
   require(!muon || !c.lora, Paths{"lora", "optimizer"}, "adapters are trained by adam or sgd",
           {{}, {"optimizer: adam"}});
   require(!muon || c.precision != Precision::kFp16, Paths{"optimizer", "precision"},
@@ -228,6 +230,11 @@ void require_selections(const LlmConfig& model, const TrainingConfig& c) {
     for (const LayerRange& range : of_stage) {
       if (range.count == 0) continue;
       const LayerConfig& first = trained.layers[static_cast<std::size_t>(range.first)];
+      const bool apart = c.parallel.pp * c.parallel.vpp > 1 && trained.has(MixerKind::kSharedBlock);
+      require(!apart, "parallel.pp",
+              "unsupported: pipeline stages of blocks that layers share, which model '" +
+                  model.name + "' has",
+              {"1", {}});
       require(first.mixer != MixerKind::kSharedSparse, Paths{"parallel.pp", "parallel.layout"},
               "layer " + std::to_string(range.first) + " of model '" + model.name +
                   "' begins a chunk of layers and shares the selection of the layer before, which "

@@ -8,6 +8,7 @@
 #include "sim/graph/memory_profile.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
@@ -74,6 +75,27 @@ TEST(FineTuning, OfAdaptersHoldsGradientsAndStatesOfThemAlone) {
   EXPECT_DOUBLE_EQ(with_all - kept(), (64 + 192) * 2 + 3 * 4 * 2);
   config.lora.reset();
   EXPECT_DOUBLE_EQ(with_all - kept(), 4 * 4 * 2.0);
+}
+
+/// Layers of delta networks stay as they are: no adapters, no gradients of their weights, and no
+/// inputs kept for these.
+TEST(FineTuning, OfAHybridAdaptsItsAttention) {
+  LlmConfig model = small_llama(2);
+  model.delta_net = {.key_heads = 4, .value_heads = 4, .key_dim = 16, .value_dim = 16};
+  model.layers[0].mixer = MixerKind::kDeltaNet;
+  TrainingConfig config = adapted();
+  config.lora->target_modules = {LoraModule::kQkvProj, LoraModule::kOProj};
+  // Rank 4: 64 to 128 columns of queries, keys and values, and 64 to 64.
+  const double adapters = 4 * (64 + 128.0) + 4 * (64 + 64);
+  EXPECT_DOUBLE_EQ(training_memory(model, config).front().gradients.base(), 2 * adapters);
+  const LayerWork frozen = layer_work(config);
+  const StepList steps = layer_backward(model, model.layers[0], frozen);
+  for (const Step& step : steps.steps()) EXPECT_EQ(step.name().find("wgrad"), std::string::npos);
+  config.lora.reset();
+  // Of the delta layer: inputs of both its products and of both of its MLP.
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(model, model.layers[0], layer_work(config)).base() -
+                       layer_activation_bytes(model, model.layers[0], frozen).base(),
+                   32 * 2 * (64 + 64 + 64 + 192.0));
 }
 
 /// Samples of a sequence see nothing of each other.

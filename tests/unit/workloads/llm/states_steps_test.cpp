@@ -9,6 +9,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
+#include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/layers.h"
@@ -159,17 +160,36 @@ TEST(Rwkv, TheRecurrenceRunsOnVectorLanesTokenByToken) {
   EXPECT_EQ((recurrence().read - first.read).base(), 32 * 64 * 64 * 4);
 }
 
-TEST(Rwkv, IsSplitByHeadsAndDoesNotTrain) {
+TEST(Rwkv, IsSplitByHeads) {
   const LlmConfig model = library_model("rwkv_5_3b");  // 40 heads
   InferenceConfig config = state_step(Phase::kDecode);
   config.parallel.tp = 8;
   EXPECT_TRUE(verify(build_inference(model, config)).empty());
   config.parallel.tp = 16;
   EXPECT_THROW(build_inference(model, config), config::KeyError);
-  TrainingConfig training;
-  training.global_batch = training.micro_batch = 1;
-  training.sequence = 128;
-  EXPECT_THROW(require_supported(model, training), config::KeyError);
+}
+
+// Products of a mixture each keep it: of 2,560 columns what is mixed and 4 mixtures, receptances,
+// keys, values and gates, what the recurrence gives and what the last product reads.
+TEST(Rwkv, TrainingKeepsAMixtureForEachProduct) {
+  const LlmConfig model = library_model("rwkv_5_3b");
+  LayerWork work;
+  work.query = work.context = 128;
+  LayerConfig layer = model.layers[2];
+  ASSERT_EQ(layer.mixer, MixerKind::kTimeMix);
+  // In front of the norm besides.
+  EXPECT_EQ(layer_activation_bytes(model, layer, work).base(), 128 * 2 * 2560.0 * (1 + 5 + 4 + 2));
+}
+
+TEST(Rwkv, TensorsOfTrainingStepsAreMadeUsedAndFreed) {
+  for (const char* name : {"rwkv_5_3b", "rwkv_6_7b", "rwkv_7_1_5b"})
+    test::expect_balanced_tensors(library_model(name), 128,
+                                  {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .pp = 2}});
+}
+
+TEST(SharedBlocks, TensorsOfTrainingStepsAreMadeUsedAndFreed) {
+  test::expect_balanced_tensors(library_model("zamba2_7b"), 128,
+                                {ParallelConfig{}, ParallelConfig{.tp = 2, .sp = true, .dp = 2}});
 }
 
 TEST(Rwkv, StatesAreTheSameWhateverTheContext) {

@@ -10,6 +10,7 @@
 
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/memory.h"
@@ -30,10 +31,11 @@ std::vector<std::string> library_files() {
 }
 
 bool trains(const LlmConfig& model) {
-  return std::all_of(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
-    const Mixer* mixer = mixer_of(model, layer);
-    return mixer == nullptr || mixer->trains();
-  });
+  return !is_encoder_alone(model) &&
+         std::all_of(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
+           const Mixer* mixer = mixer_of(model, layer);
+           return mixer == nullptr || mixer->trains();
+         });
 }
 
 /// FLOPs of products with weights; inputs of indexers are detached, so that those have gradients of
@@ -86,6 +88,21 @@ TEST_P(TrainedFamilies, EveryParameterHasAGradient) {
   EXPECT_DOUBLE_EQ(use.weights.base(), 2 * parameters);
   EXPECT_DOUBLE_EQ(use.gradients.base(),
                    config.software->gradient_bytes(config.precision) * parameters);
+}
+
+// What optimizers of whole matrices take, and what ranks hold, are the same elements.
+TEST_P(TrainedFamilies, MatricesOfMixersAreTheirParameters) {
+  const LlmConfig model = library_model(GetParam());
+  for (const LayerConfig& layer : model.layers) {
+    const Mixer* mixer = mixer_of(model, layer);
+    for (const int tp : {1, 2}) {
+      if (mixer == nullptr || mixer->matrices(model, layer, tp).empty()) continue;
+      std::int64_t elements = 0;
+      for (const PartMatrix& matrix : mixer->matrices(model, layer, tp))
+        elements += matrix.outputs * matrix.inputs;
+      EXPECT_EQ(elements, mixer->parameters(model, layer, tp).matrices()) << to_string(layer.mixer);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Library, TrainedFamilies, testing::ValuesIn(library_files()),
