@@ -229,8 +229,6 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
   if (images > 0 && phase != Phase::kPrefill)
     complain(diagnostics, node, {"images"},
              "images are seen with a prompt: they need phase prefill", {"0", {"phase: prefill"}});
-  if (image && images == 0)
-    complain(diagnostics, node, {"image"}, "no prompt has an image", {{}, {"images: 1"}});
   if (phase == Phase::kDecode && kv_length == 0)
     complain(diagnostics, node, {"kv_length", "phase", "experiment"},
              "a decode step needs kv_length");

@@ -37,8 +37,6 @@ class SeeingRequests final : public RequestSource {
 }  // namespace
 
 void require_images(const LlmConfig& llm, const ServingConfig& serving) {
-  require(serving.images > 0 || !serving.image, {"serving.image"}, "no prompt has an image",
-          {{}, {"images: 1"}});
   if (serving.images == 0) return;
   require(llm.vision.has_value(), {"serving.images"},
           "model '" + llm.name + "' has no vision tower, so that prompts have no images",
