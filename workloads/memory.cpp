@@ -262,6 +262,8 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
     use.kv_cache += Bytes(cache_bytes(task));
     use.working = std::max(use.working, Bytes(inference_working(task) + gathered_bytes(task)));
   }
+  if (const TowerWork images = tower_work(model, config); stage == 0 && images.images > 0)
+    use.working = std::max(use.working, Bytes(tower_working(*model.vision, images)));
   if (stage == config.parallel.pp - 1 && !is_encoder_alone(model)) {
     // Gathered on every rank, for prefill only the last token of every sequence.
     use.logits = Bytes(real(work.logit_rows()) * real(model.vocabulary) *

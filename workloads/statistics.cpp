@@ -114,6 +114,10 @@ Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {
                       head_flops(model, static_cast<double>(without_logits));
     flops += one * sequences;
   }
+  if (const TowerWork images = tower_work(model, config); images.images > 0) {
+    flops += Flops(tower_flops(*model.vision, images.image)) *
+             static_cast<double>(images.images * config.parallel.dp);
+  }
   return flops;
 }
 

@@ -292,6 +292,9 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {{"mixed"},
        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: mixed, mixed: "
        "{chunks: [{tokens: 512, context: 512, count: 2}], decodes: [{context: 4096, count: 8}]}}"},
+      {{"images", "image"},
+       "{experiment: inference, system: dgx_h100, model: qwen3_vl_8b, phase: prefill, images: 2, "
+       "image: {height: 512, width: 512}, batch: {micro: 1, sequence: 64}}"},
       {{"adapters", "lora.max"},
        decode("batch: {micro: 8, sequence: 512}, lora: {max_loras: 4}, adapters: 2")},
       {{"memory_reserve"},
@@ -382,6 +385,10 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: inference, system: dgx_h100, model: {hf: " + hf +
            "gpt2.json}, phase: decode, kv_length: 512, batch: {micro: 1}}",
        {"model.hf=" + hf + "gemma_3_1b.json"}},
+      {"model.language_only",
+       "{experiment: inference, system: dgx_h100, model: qwen3_vl_8b, phase: decode, kv_length: "
+       "512, batch: {micro: 1}}",
+       {"model.language_only=true"}},
       {"expert_routing.loads", loads, {"expert_routing.loads=[1, 1, 1, 1, 9, 1, 1, 1]"}},
       {"expert_routing.loads_file",
        uneven_experts("{loads_file: " + even.path() + "}"),

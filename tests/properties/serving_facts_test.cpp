@@ -54,6 +54,10 @@ TEST(Facts, OfServingMoveResults) {
       serving(kFew, "kind: vllm",
               ", speculative: {method: ngram, num_speculative_tokens: 2, acceptance_length: 2}");
   const std::vector<Probe> probes = {
+      {{"serving.images", "serving.image"},
+       "{experiment: serving, model: qwen3_vl_8b, serving: {workload: {rate: 200 /s, requests: 6, "
+       "input: 64, output: 4}, images: 1, image: {height: 512, width: 512}, fleet: [{system: "
+       "dgx_h100, engine: {kind: vllm}}]}}"},
       {{engine + "vllm.max", engine + "vllm.block_size", engine + "vllm.num_gpu_blocks",
         engine + "vllm.enable_chunked_prefill", engine + "vllm.long", engine + "vllm.host",
         engine + "vllm.async_scheduling", "serving.workload.poisson.rate",

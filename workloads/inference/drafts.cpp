@@ -32,6 +32,7 @@ InferenceConfig draft_step(const InferenceConfig& config, const MixedBatch& batc
   step.two_batch_overlap = false;
   step.lora.reset();
   step.adapters = 0;
+  step.images = 0;  // what guesses gets their tokens alone
   if (!config.drafts->of_target) step.expert_routing.reset();
   step.drafts.reset();
   return step;

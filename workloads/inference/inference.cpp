@@ -26,6 +26,9 @@ struct StepWork {
   LayerWork whole;
   std::vector<LayerWork> halves;  ///< two, or none
   std::vector<StepList> drafts;
+  StepList tower;              ///< what the first stage does with images
+  StepList taps;               ///< what is added behind each of the first layers
+  std::int64_t deepstack = 0;  ///< number of those layers
 };
 
 /// A layer, or of layers of experts as many as follow each other.
@@ -68,6 +71,7 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
   };
   BlockBuilder block(program, stage);
   if (stage == 0) {
+    block.append("", step.tower);
     block.append("", embedding_forward(model, work));
   } else {
     block.receive(program.message("forward", stage - 1, stage, message(layers.first)),
@@ -78,6 +82,7 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
         layers_in_turn(model, step, {layers.first + done, layers.count - done});
     block.append("", next.steps);
     done += next.count;
+    if (layers.first + done <= step.deepstack) block.append("", step.taps);
   }
   if (stage == last) {
     block.append("", hidden_gather(model, work));
@@ -175,6 +180,21 @@ void require_decoder(const LlmConfig& model, const InferenceConfig& config) {
               "', which has an encoder; training is modelled");
 }
 
+void require_images(const LlmConfig& model, const InferenceConfig& config) {
+  if (config.images == 0) return;
+  require(model.vision.has_value(), "images",
+          "model '" + model.name + "' has no vision tower, so that prompts have no images",
+          {"0", {}});
+  const bool known = config.image.height > 0 && config.image.width > 0;
+  require(known || model.vision->rule.same_for_all(), "images",
+          "how many tokens '" + model.name + "' has for an image depends on its size: say 'image'",
+          {{}, {"image: {height: 1024, width: 1024}"}});
+  require(!config.two_batch_overlap, "two_batch_overlap",
+          "images in prompts of two batches in turn are not modelled", {"false", {}});
+  require(config.parallel.cp == 1, "parallel.cp",
+          "images in prompts that ranks share are not modelled", {"1", {}});
+}
+
 void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
   require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0, "batch",
           "micro and sequence must be at least 1, kv_length at least 0");
@@ -211,6 +231,30 @@ std::int64_t step_tokens(const InferenceConfig& config) {
     default:
       return config.micro_batch;
   }
+}
+
+namespace {
+
+/// Prompts that begin in the step: their images stand in front.
+std::int64_t begun(const InferenceConfig& config) {
+  if (config.phase == Phase::kPrefill) return config.micro_batch;
+  std::int64_t prompts = 0;
+  if (config.phase == Phase::kMixed)
+    for (const PrefillChunk& chunk : config.batch.chunks)
+      prompts += chunk.context == 0 ? chunk.count : 0;
+  return prompts;
+}
+
+}  // namespace
+
+TowerWork tower_work(const LlmConfig& model, const InferenceConfig& config) {
+  TowerWork work;
+  work.images = config.images * begun(config);
+  if (work.images > 0) work.image = model.vision->patches(config.image);
+  work.tp = config.parallel.tp;
+  work.hidden = model.hidden;
+  work.precision = config.precision;
+  return work;
 }
 
 LayerWork layer_work(const InferenceConfig& config) {
@@ -270,6 +314,7 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   }
   require(!model.has_moe() || model.moe.experts_per_token <= model.moe.experts, "model",
           "more experts per token than experts");
+  require_images(model, config);
   if (config.two_batch_overlap) require_two_batches(model, config);
   if (config.expert_routing) require_supported(*config.expert_routing, model, config.parallel.ep);
   if (config.lora) require_adapters(model, *config.lora, config.adapters, step_tokens(config));
@@ -279,7 +324,12 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
 
 Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   require_supported(model, config);
-  StepWork work{layer_work(model, config), {}, {}};
+  StepWork work{layer_work(model, config), {}, {}, {}, {}};
+  if (const TowerWork images = tower_work(model, config); images.images > 0) {
+    work.tower = tower_forward(*model.vision, images);
+    work.taps = deepstack_addition(images);
+    work.deepstack = model.vision->deepstack();
+  }
   if (config.drafts) work.drafts = draft_passes(model, config);
   const MixedBatch batch = batch_of(config);
   if (runs_two_batches(config, batch.tokens(), batch.chunks.empty())) {

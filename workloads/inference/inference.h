@@ -12,6 +12,7 @@
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/lora.h"
+#include "workloads/llm/vision/tower_steps.h"
 #include "workloads/parallelism/parallel_config.h"
 
 namespace orrery {
@@ -31,6 +32,8 @@ struct InferenceConfig {
   std::int64_t sequence = 1;     ///< new tokens of each sequence in prefill
   std::int64_t kv_length = 0;    ///< tokens in the KV cache before the step
   MixedBatch batch;              ///< batch of kMixed, which asks for none of the last three
+  std::int64_t images = 0;       ///< images in front of each prompt, whose tokens it counts
+  ImageSize image;               ///< pixels of each of them
   /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
   /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;
@@ -60,6 +63,10 @@ EngineKernels engine_kernels(const EngineFusions& fusions, const InferenceConfig
 
 /// New tokens of the step on one data parallel rank.
 std::int64_t step_tokens(const InferenceConfig& config);
+
+/// What a tensor parallel group does with the images of the prompts that begin in the step; where
+/// there are any, the model has a vision tower.
+TowerWork tower_work(const LlmConfig& model, const InferenceConfig& config);
 
 /// What the step does on one rank in a layer. A mixed batch of decodes alone, or of prompts of one
 /// kind, is a decode or a prefill. All ranks get the mean number of tokens.

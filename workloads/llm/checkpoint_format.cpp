@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -16,13 +15,6 @@ namespace {
 
 using nlohmann::json;
 using namespace json_fields;
-
-/// The first key that has a count.
-std::int64_t first_count(const json& object, std::initializer_list<const char*> keys) {
-  for (const char* key : keys)
-    if (const std::int64_t count = count_at(object, key); count > 0) return count;
-  return 0;
-}
 
 /// Parts of a layer that a checkpoint quantises, or leaves out, together.
 enum class Part : std::uint8_t { kAttention, kMlp, kExperts, kSharedExperts };
@@ -192,21 +184,6 @@ std::optional<Quantization> read_quantization(const json& configuration, LlmConf
   format.name = stored.name();
   format.kv_cache = kv_cache_of(*config);
   return format;
-}
-
-std::int64_t vision_parameters(const json& configuration) {
-  for (const char* key : {"vision_config", "visual"}) {
-    const json* vision = object_at(configuration, key);
-    if (vision == nullptr) continue;
-    const std::int64_t width =
-        first_count(*vision, {"vt_hidden_size", "hidden_size", "embed_dim", "width"});
-    const std::int64_t depth =
-        first_count(*vision, {"vt_num_hidden_layers", "num_hidden_layers", "depth", "layers"});
-    const std::int64_t mlp = first_count(*vision, {"vt_intermediate_size", "intermediate_size"});
-    if (width > 0 && depth > 0 && width < 100'000 && depth < 10'000 && mlp < 1'000'000)
-      return depth * (4 * width * width + 2 * width * (mlp > 0 ? mlp : 4 * width));
-  }
-  return 0;
 }
 
 }  // namespace orrery

@@ -60,8 +60,4 @@ class ModulePattern {
   std::regex regex_;
 };
 
-/// Parameters of the vision tower that a configuration describes, from width, depth and MLP alone;
-/// 0 where it does not say.
-std::int64_t vision_parameters(const nlohmann::json& configuration);
-
 }  // namespace orrery

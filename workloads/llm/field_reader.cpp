@@ -56,8 +56,9 @@ constexpr std::array kStructural = {
     "is_encoder_decoder",
 };
 
-/// Defaults of classes of language models that wrappers leave out; those of LLaVA 1.5 and 1.6
-/// (transformers 4.36, configuration_llama.py and configuration_mistral.py).
+/// Defaults of classes of language models that wrappers leave out: those of LLaVA 1.5 and 1.6
+/// (transformers 4.36, configuration_llama.py and configuration_mistral.py) and of Gemma 3
+/// (configuration_gemma3.py).
 struct ClassDefault {
   std::string_view model_type;
   const char* name;
@@ -76,6 +77,10 @@ constexpr std::array kClassDefaults = {
     ClassDefault{"mistral", "MistralConfig", "num_key_value_heads", 8},
     ClassDefault{"mistral", "MistralConfig", "intermediate_size", 14336},
     ClassDefault{"mistral", "MistralConfig", "vocab_size", 32000},
+    ClassDefault{"gemma3_text", "Gemma3TextConfig", "vocab_size", 262208},
+    ClassDefault{"gemma3_text", "Gemma3TextConfig", "num_attention_heads", 8},
+    ClassDefault{"gemma3_text", "Gemma3TextConfig", "num_key_value_heads", 4},
+    ClassDefault{"gemma3_text", "Gemma3TextConfig", "head_dim", 256},
 };
 
 bool is_structural(const std::string& field) {

@@ -11,6 +11,7 @@
 #include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/families/family.h"
 #include "workloads/llm/json_fields.h"
+#include "workloads/llm/vision/tower_reader.h"
 
 namespace orrery {
 namespace {
@@ -113,17 +114,6 @@ std::string name_of(const std::filesystem::path& path) {
   return generic ? path.parent_path().filename().string() : path.stem().string();
 }
 
-/// With its size where that can be told.
-std::string left_out_tower(const json& configuration) {
-  const std::int64_t parameters = vision_parameters(configuration);
-  std::string text = "vision tower left out: the language model alone is modelled";
-  if (parameters > 0) {
-    text += "; about " + std::to_string((parameters + 500'000) / 1'000'000) +
-            " M parameters by its width and depth";
-  }
-  return text;
-}
-
 /// The error at the first place where its field is written.
 [[noreturn]] void throw_located(const FieldError& error, const std::string& text,
                                 const std::string& origin) {
@@ -152,12 +142,12 @@ LlmConfig from_huggingface(const json& configuration, const std::string& name,
   LlmConfig model;
   model.name = name;
   model.family = reader.model_type();
-  if (inner != nullptr) model.warnings.push_back(left_out_tower(configuration));
   const FamilyBuilder build = find_family(reader.model_type());
   (build != nullptr ? build : build_llama_like)(reader, model);
   if (const std::string given = reader.class_defaults(); !given.empty())
     model.warnings.push_back(given);
   reader.refuse_unread_structure();
+  read_vision_tower(configuration, origin, model);
   read_quantization(configuration, model);
   return model;
 }

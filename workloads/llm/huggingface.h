@@ -17,8 +17,8 @@ class UnsupportedModel : public config::ConfigError {
   using config::ConfigError::ConfigError;
 };
 
-/// Builds the model that a Hugging Face `config.json` describes. The language model of a wrapper
-/// (`text_config`) is built without its vision tower, with a warning. A `model_type` that is not
+/// Builds the model that a Hugging Face `config.json` describes, with its vision tower where that
+/// is modelled (vision/), else without, with a warning. A `model_type` that is not
 /// known is built as a Llama where all fields of a Llama are given and nothing else that changes
 /// the structure is, with a warning.
 /// @param name becomes the model's name.

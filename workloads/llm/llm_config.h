@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "workloads/llm/vision/vision_tower.h"
+
 namespace orrery {
 
 /// Multi-head attention with grouped keys and values (GQA; MHA when kv_heads == heads), or
@@ -270,6 +272,7 @@ struct LlmConfig {
   /// Multi-token-prediction modules; not part of count_parameters() nor of a step.
   std::int64_t mtp_layers = 0;
   std::optional<LayerConfig> module;  ///< layer of such a module; none: like the last
+  std::optional<VisionTower> vision;  ///< what sees the images of prompts
   std::vector<std::string> warnings;  ///< what was assumed or left out, for the user to read
   std::string asks_precision;  ///< a warning that holds where nobody says a precision; empty: none
 
@@ -318,8 +321,9 @@ struct ParameterCount {
   std::int64_t active_moe_per_layer = 0;  ///< used by one token
   std::int64_t norms_per_layer = 0;
   std::int64_t final_norm = 0;  ///< norms behind decoder and encoder
+  std::int64_t vision = 0;      ///< vision tower, projectors included
   std::int64_t total = 0;
-  std::int64_t active = 0;  ///< used by one token, embedding table included
+  std::int64_t active = 0;  ///< used by one token of text, embedding table included
   /// Elements of the matrices that one token is multiplied with: layers and head (tied or not),
   /// neither the embedding lookup nor norms and biases.
   std::int64_t active_matrices = 0;

@@ -98,6 +98,9 @@ const config::Schema<ModelConfig>& ModelConfig::schema() {
           .named("model", &M::name)
           .optional("source", &M::source, "where its sizes were published")
           .optional("hf", &M::hf, "path of a Hugging Face config.json")
+          .optional("language_only", &M::language_only,
+                    "leaves out the vision tower of the file, as engines do that serve text alone "
+                    "(vLLM: language_model_only)")
           .optional("dimensions", &M::dimensions, "sizes of a dense transformer, instead of hf")
           .check(
               "give exactly one of hf and dimensions",
@@ -108,6 +111,7 @@ const config::Schema<ModelConfig>& ModelConfig::schema() {
 LlmConfig ModelConfig::build() const {
   LlmConfig model = dimensions ? from_dimensions(*dimensions) : load_huggingface(hf.path);
   if (!name.empty()) model.name = name;
+  if (language_only) model.vision.reset();
   return model;
 }
 

@@ -36,6 +36,7 @@ struct ModelConfig {
   std::string name;
   std::string source;  ///< document that published its sizes
   FilePath hf;
+  bool language_only = false;  ///< leaves out the vision tower of the file
   std::optional<DimensionsConfig> dimensions;
   static const config::Schema<ModelConfig>& schema();
 

@@ -7,12 +7,13 @@ namespace orrery {
 namespace {
 
 constexpr std::string_view kAttention = "attention", kMamba = "Mamba", kDelta = "delta net",
-                           kRwkv = "RWKV", kMlp = "MLP", kExperts = "experts",
-                           kEmbedding = "embedding", kHead = "head and loss",
+                           kRwkv = "RWKV", kVision = "vision tower", kMlp = "MLP",
+                           kExperts = "experts", kEmbedding = "embedding", kHead = "head and loss",
                            kOptimizer = "optimizer";
 
 /// Beginnings of the names that the files of this folder and of training/ give.
-constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"attention", kAttention},
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"vision", kVision},
+                                                                    {"attention", kAttention},
                                                                     {"qkv", kAttention},
                                                                     {"query", kAttention},
                                                                     {"key", kAttention},

@@ -114,6 +114,8 @@ ParameterCount count_parameters(const LlmConfig& model) {
                      streams_head_parameters(model);
 
   count.total = count.active = count.embedding + count.head + count.final_norm;
+  count.vision = model.vision ? tower_parameters(*model.vision, 1).total() : 0;
+  count.total += count.vision;
   count.active_matrices = head_adds(model);
   for (const LayerConfig& layer : model.layers) {
     const Elements mixes = mixer(model, layer);

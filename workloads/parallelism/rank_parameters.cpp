@@ -192,8 +192,14 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
 }
 
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage) {
-  return stage_parameters(model, parallel, Placement::round_robin(parallel.pp, parallel.vpp),
-                          stage);
+  RankParameters p =
+      stage_parameters(model, parallel, Placement::round_robin(parallel.pp, parallel.vpp), stage);
+  if (stage != 0 || !model.vision) return p;
+  const TowerParameters tower = tower_parameters(*model.vision, parallel.tp);
+  p.split += tower.split;
+  p.whole += tower.whole;
+  p.sixteen_bit += tower.total();
+  return p;
 }
 
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,

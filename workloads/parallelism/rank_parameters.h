@@ -60,7 +60,8 @@ struct ModelEnds {
 /// stage with modules of multi-token prediction has a copy of the embedding.
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel,
                                 const Placement& placement, int stage, ModelEnds ends = {});
-/// The same, ends included, with slices dealt out in turn.
+/// What a rank holds in inference: ends included, slices dealt out in turn, and a vision tower on
+/// the first stage.
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel, int stage);
 
 /// Bytes by which the weights of a rank of a stage are smaller in inference, as its layers are

@@ -180,6 +180,7 @@ LayerWork layer_work(const LlmConfig& model, const TrainingConfig& config) {
 
 LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config) {
   LlmConfig cut = model;
+  cut.vision.reset();
   if (config.layers_only > 0) {
     cut.layers.resize(std::min(cut.layers.size(), static_cast<std::size_t>(config.layers_only)));
   }

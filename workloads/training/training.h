@@ -60,7 +60,8 @@ LayerWork layer_work(const TrainingConfig& config);
 /// The same for the rank whose experts get the most.
 LayerWork layer_work(const LlmConfig& model, const TrainingConfig& config);
 
-/// The model that is trained: `model`, cut to its first layers_only layers where that is set.
+/// The model that is trained: `model` without its vision tower, cut to its first layers_only layers
+/// where that is set.
 LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config);
 
 /// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.

@@ -21,6 +21,13 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
           .optional("phase", &E::phase, "prefill, decode, or mixed: both in one step")
           .optional("kv_length", &E::kv_length, "tokens in the KV cache before the step",
                     config::between(0, 1e8))
+          .optional("images", &E::images,
+                    "images in each prompt of a prefill, for models with a vision tower: the tower "
+                    "works on them before the prompt, and the tokens that stand for them are added "
+                    "to batch.sequence, which counts text",
+                    config::between(0, 1e5))
+          .optional("image", &E::image,
+                    "size of each image; models that resize all images alike need none")
           .optional(
               "mixed", &E::mixed,
               "what a data-parallel rank does in a step of phase mixed, in the place of batch "
@@ -127,8 +134,18 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
     config.expert_routing = expert_routing->with_file_read();
   config.two_batch_overlap = two_batch_overlap;
   if (engine) use_kernels(*engine->object, config);
+  if (images > 0) see(config);
   if (speculative) guess(config);
   return config;
+}
+
+void InferenceExperiment::see(InferenceConfig& config) const {
+  config.images = images;
+  config.image = size_of(image);
+  const LlmConfig llm = model.build();
+  if (!llm.vision || phase != Phase::kPrefill) return;  // require_supported() says so
+  if (image || llm.vision->rule.same_for_all())
+    config.sequence += images * llm.vision->patches(config.image).tokens;
 }
 
 void InferenceExperiment::guess(InferenceConfig& config) const {
@@ -211,6 +228,9 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
   ModelExperiment::check(node, diagnostics);
   if (phase == Phase::kPrefill && batch.sequence == 0)
     complain(diagnostics, node, {"batch"}, "batch.sequence must be given (tokens of a sequence)");
+  if (images > 0 && phase != Phase::kPrefill)
+    complain(diagnostics, node, {"images"},
+             "images are seen with a prompt: they need phase prefill", {"0", {"phase: prefill"}});
   if (phase == Phase::kDecode && kv_length == 0)
     complain(diagnostics, node, {"kv_length", "phase", "experiment"},
              "a decode step needs kv_length");

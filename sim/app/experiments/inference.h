@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/experiments/image_config.h"
 #include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/speculative_config.h"
 #include "sim/serving/scheduler.h"
@@ -20,6 +21,8 @@ struct InferenceExperiment final : ModelExperiment {
 
   Phase phase = Phase::kDecode;
   std::int64_t kv_length = 0;
+  std::int64_t images = 0;  ///< images of each prompt, besides its tokens of text
+  std::optional<ImageConfig> image;
   MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
   std::int64_t widened_bits =
@@ -45,6 +48,8 @@ struct InferenceExperiment final : ModelExperiment {
     const bool verifies = speculative && phase != Phase::kPrefill;
     return verifies ? speculative->speculation().mean_tokens() : 1;
   }
+  /// Prompts have images, whose tokens are added to those of text.
+  void see(InferenceConfig& config) const;
   /// Decodes verify guesses, and the step is followed by what makes them.
   void guess(InferenceConfig& config) const;
 

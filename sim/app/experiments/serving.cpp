@@ -73,14 +73,19 @@ void ServingExperiment::bind_machines() {
     calibration_file(calibration, group.system.accelerator);
     machines_.push_back(std::make_shared<const Machine>(group.system, group.nodes, calibration));
     group.system = machines_.back()->system();
+    group.images = serving.images;
+    group.image = size_of(serving.image);
   }
 }
 
 void ServingExperiment::share_machines(const std::shared_ptr<const Experiment>& other) {
   const auto& same = dynamic_cast<const ServingExperiment&>(*other);
   machines_ = same.machines_;
-  for (std::size_t i = 0; i < serving.fleet.size(); ++i)
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     serving.fleet[i].system = same.serving.fleet[i].system;
+    serving.fleet[i].images = serving.images;
+    serving.fleet[i].image = size_of(serving.image);
+  }
 }
 
 bool ServingExperiment::of_machines(const std::string& path) const {
@@ -175,7 +180,9 @@ void ServingExperiment::strip_names(nlohmann::ordered_json& configuration) const
 }
 
 void ServingExperiment::check_plan(const config::Node&, config::Diagnostics&) const {
-  require_groups(model.build(), serving.fleet);
+  const LlmConfig llm = model.build();
+  require_images(llm, serving);
+  require_groups(llm, serving.fleet);
 }
 
 ServingFleet ServingExperiment::fleet() const {
@@ -205,7 +212,8 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
     if (!report_memory(serving.fleet[i], memory[i], record)) return {};
   std::vector<Instance> instances = fleet.instances(serving.fleet, nullptr, {}, slowness);
   const auto router = Routers::at("router", serving.router)();
-  const auto source = make_source(*serving.workload.object);
+  const auto source =
+      seeing_requests(make_source(*serving.workload.object), fleet.model(), serving);
   const auto all = static_cast<std::size_t>(serving.workload->count());
   ServingLog log;
   std::optional<Handover> handover;

@@ -156,6 +156,13 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
   static const auto schema =
       config::Schema<S>("serving", "requests and the fleet that answers them")
           .required("workload", &S::workload, "requests: an arrival process, a trace or clients")
+          .optional("images", &S::images,
+                    "images in front of each prompt, for models with a vision tower: the tower "
+                    "works on them with the first piece of the prompt, and the tokens that stand "
+                    "for them are added to those of the workload, which are text",
+                    between(0, 1e5))
+          .optional("image", &S::image,
+                    "size of each image; models that resize all images alike need none")
           .required("fleet", &S::fleet, "groups of replicas")
           .optional("router", &S::router,
                     "which replica takes a request; one of `orrery describe "

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/app/experiments/image_config.h"
 #include "sim/app/experiments/speculative_config.h"
 #include "sim/machine/system_config.h"
 #include "sim/serving/instance.h"
@@ -104,6 +105,8 @@ struct ServingGroup {
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
   std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list
+  std::int64_t images = 0;             ///< those of ServingConfig
+  ImageSize image;
 
   /// Accelerators of a replica that are used (a rank is a die).
   double accelerators() const {
@@ -145,6 +148,8 @@ struct EnumNames<ServingRecord> {
 /// Everything under `serving`.
 struct ServingConfig {
   config::OneOf<RequestSourceConfig> workload;
+  std::int64_t images = 0;  ///< images in front of each prompt, besides its tokens of text
+  std::optional<ImageConfig> image;
   std::vector<ServingGroup> fleet;
   std::string router = "least_loaded";
   KvTransferConfig kv_transfer;

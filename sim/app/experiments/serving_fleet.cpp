@@ -33,6 +33,7 @@ InferenceConfig draft_step(const ServingGroup& group) {
   InferenceConfig step = serving_step(group);
   step.lora.reset();
   step.two_batch_overlap = false;
+  step.images = 0;
   if (group.speculative->method != SpeculativeMethod::kMtp) step.expert_routing.reset();
   return step;
 }
@@ -134,6 +135,8 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.scales_sums = group.engine->scales_sums && !step.mx_products;
   step.fused = engine_kernels(group.engine->fusions.resolved(found_with()), step);
   step.batch = {{}, {{1, 1}}};
+  step.images = group.images;
+  step.image = group.image;
   step.two_batch_overlap = group.two_batch_overlap;
   if (group.expert_routing) step.expert_routing = group.expert_routing->with_file_read();
   step.lora = group.lora;

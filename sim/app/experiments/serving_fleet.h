@@ -37,6 +37,12 @@ ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
 /// The step of inference that a group's plan gives; its batch does not count.
 InferenceConfig serving_step(const ServingGroup& group);
 
+/// @throws config::KeyError for images that the model or the workload cannot have
+void require_images(const LlmConfig& llm, const ServingConfig& serving);
+/// Requests with the tokens of images besides those of text.
+std::unique_ptr<RequestSource> seeing_requests(std::unique_ptr<RequestSource> source,
+                                               const LlmConfig& llm, const ServingConfig& serving);
+
 /// Groups with the prices of their iterations, which are filled as they are asked for: ready to
 /// serve any workload, by any engines.
 class ServingFleet {

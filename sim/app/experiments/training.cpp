@@ -207,6 +207,15 @@ void TrainingExperiment::check(const config::Node& node, config::Diagnostics& di
     complain(diagnostics, node, {"batch"}, "batch.sequence must be given (tokens of a sequence)");
 }
 
+void TrainingExperiment::check_plan(const config::Node& node,
+                                    config::Diagnostics& diagnostics) const {
+  ModelExperiment::check_plan(node, diagnostics);
+  const LlmConfig llm = model.build();
+  if (llm.vision)
+    diagnostics.warning(node.at_path("model")->where(), 1,
+                        llm.name + ": the language model trains alone, without its vision tower");
+}
+
 void TrainingExperiment::strip_names(nlohmann::ordered_json& configuration) const {
   ModelExperiment::strip_names(configuration);
   erase_keys(configuration["software"], {"software", "name"});

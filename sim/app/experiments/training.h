@@ -50,6 +50,7 @@ struct TrainingExperiment final : ModelExperiment {
   std::vector<InputFile> input_files() const override;
   std::string batch_text() const override { return std::to_string(batch.global); }
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
+  void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
   void explain(const KnownReplay& replay, nlohmann::ordered_json& explanation) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;

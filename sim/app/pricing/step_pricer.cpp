@@ -97,6 +97,7 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
       mixed_shares_([this](std::int64_t rows) { return price_shares(Phase::kMixed, rows); }),
       experts_([this](std::int64_t tokens) { return price_experts(tokens); }),
       head_([this](std::int64_t rows) { return price_head(rows); }),
+      images_([this](std::int64_t prompts) { return price_images(prompts); }),
       turns_(parts_, model_, plan_),
       decode_rest_(
           [this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens, true); }),
@@ -189,6 +190,17 @@ StepPrice StepPricer::price_head(std::int64_t rows) const {
   return parts_.price(head_forward(model_, all));
 }
 
+StepPrice StepPricer::price_images(std::int64_t prompts) const {
+  InferenceConfig one = plan_;
+  one.phase = Phase::kPrefill;
+  one.micro_batch = prompts;
+  const TowerWork work = tower_work(model_, one);
+  StepPrice price = parts_.price(tower_forward(*model_.vision, work));
+  price.add(parts_.price(deepstack_addition(work)),
+            static_cast<double>(model_.vision->deepstack()));
+  return price;
+}
+
 StepPrice StepPricer::price_adapters(std::int64_t adapters, std::int64_t tokens) const {
   LayerWork all = work(Phase::kMixed, tokens);
   all.lora = lora_work(plan_.lora, adapters);
@@ -266,6 +278,9 @@ IterationPrice StepPricer::price(const BatchShape& shape) {
     known = attention_.add(shape, 1, terms_) && known;
   }
   known = add_adapters(shape.adapters, tokens) && known;
+  const auto begun = std::count_if(shape.chunks.begin(), shape.chunks.end(),
+                                   [](const Chunk& chunk) { return chunk.context == 0; });
+  if (plan_.images > 0 && begun > 0) known = images_.add(begun, 1, terms_) && known;
   std::int64_t sampled = shape.sequences * shape.queries;
   for (const Chunk& chunk : shape.chunks) sampled += chunk.samples ? 1 : 0;
   if (sampled > 0) known = head_.add(sampled, 1, terms_) && known;
@@ -284,7 +299,7 @@ std::size_t StepPricer::entries() const {
   std::size_t more = turns_.entries() + attention_.entries();
   for (const auto& [adapters, table] : adapters_) more += table.entries();
   for (const RowTable* table : {&decode_tokens_, &mixed_tokens_, &decode_shares_, &mixed_shares_,
-                                &decode_rest_, &mixed_rest_, &experts_, &head_})
+                                &decode_rest_, &mixed_rest_, &experts_, &head_, &images_})
     more += table->entries();
   return more;
 }

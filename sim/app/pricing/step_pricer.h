@@ -63,6 +63,8 @@ class StepPricer final : public IterationPricer {
   /// BatchShape::mean_tokens, of which a rank has the same share as of its own.
   std::int64_t mean_on_rank(const BatchShape& shape) const;
   StepPrice price_head(std::int64_t rows) const;
+  /// Towers, for prompts that begin.
+  StepPrice price_images(std::int64_t prompts) const;
   StepPrice price_adapters(std::int64_t adapters, std::int64_t tokens) const;
   bool add_tokens(std::int64_t tokens, bool decodes);
   bool move_experts(std::int64_t tokens, std::int64_t mean);
@@ -80,6 +82,7 @@ class StepPricer final : public IterationPricer {
   RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
   RowTable experts_;  ///< prices of products of experts alone, by tokens of a data parallel rank
   RowTable head_;
+  RowTable images_;                            ///< prices by prompts that begin
   std::map<std::int64_t, RowTable> adapters_;  ///< prices by tokens, by number of adapters
   TwoBatchPricer turns_;
   RowTable decode_rest_, mixed_rest_;  ///< prices by tokens of what no two batches take turns in

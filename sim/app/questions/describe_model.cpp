@@ -134,6 +134,11 @@ void add_parameters(NamedValues& values, const LlmConfig& llm) {
     add(mixer == nullptr ? "attention" : mixer->name(), halves.attention.total());
     add(layer.moe ? "experts" : "MLP", halves.feed.total());
   }
+  if (llm.vision) {
+    const std::int64_t projector = tower_parameters(*llm.vision, 1).projector;
+    add("vision tower", count.vision - projector);
+    add("projector", projector);
+  }
   add(llm.pooler ? "pooler" : "head", count.head);
   add("final norm", count.final_norm);
   const auto row = [&values](const std::string& name, std::int64_t parameters) {
@@ -142,6 +147,22 @@ void add_parameters(NamedValues& values, const LlmConfig& llm) {
   for (const auto& [name, parameters] : parts) row("parameters: " + name, parameters);
   row("parameters", count.total);
   row("parameters used by one token", count.active);
+}
+
+/// What sees images, and what images of some sizes become.
+void add_vision(NamedValues& values, const VisionTower& tower) {
+  values.add("vision tower", tower.name + ", " + std::to_string(tower.layers) + " layers of " +
+                                 std::to_string(tower.hidden) + ", patches of " +
+                                 std::to_string(tower.patch));
+  constexpr std::int64_t kSides[] = {448, 1024, 2048};
+  for (const std::int64_t side : kSides) {
+    const ImagePatches image = tower.patches({side, side});
+    const std::string size = std::to_string(side) + " x " + std::to_string(side);
+    const std::string of = "of an image" + (tower.rule.same_for_all() ? "" : " of " + size);
+    values.add("patches " + of, std::to_string(image.patches()), image.patches());
+    values.add("tokens " + of, std::to_string(image.tokens), image.tokens);
+    if (tower.rule.same_for_all()) return;
+  }
 }
 
 /// Bytes of a sequence of so many tokens, with 16 bits an element of the cache, 8 of indexers.
@@ -219,6 +240,7 @@ Answer model_details(const ModelConfig& model) {
     add("experts per token", llm.moe.experts_per_token);
   }
   if (llm.mtp_layers > 0) add("modules of multi-token prediction", llm.mtp_layers);
+  if (llm.vision) add_vision(values, *llm.vision);
   add_parameters(values, llm);
   if (!is_encoder_alone(llm)) add_cache(values, llm);
   add_flops(values, llm);

@@ -29,7 +29,15 @@ void build_chatglm(FieldReader& reader, LlmConfig& model) {
   model.tied_embeddings = reader.tied_embeddings(false);
 }
 
+/// GLM-4-0414: norms in front of and behind attention and MLP, biases on queries, keys and values.
+void build_glm4(FieldReader& reader, LlmConfig& model) {
+  build_llama(reader, model);
+  model.attention.output_bias = false;
+  model.norms_per_layer = 4;
+}
+
 const RegisterFamily kChatglm({"chatglm"}, build_chatglm);
+const RegisterFamily kGlm4({"glm4", "glm4v_text"}, build_glm4);
 
 }  // namespace
 }  // namespace orrery

@@ -25,8 +25,6 @@ void build_mistral(FieldReader& reader, LlmConfig& model) {
 void build_phi3(FieldReader& reader, LlmConfig& model) {
   build_mistral(reader, model);
   if (reader.flag("lm_head_bias", false)) reader.unsupported("a bias in the head is not modelled");
-  if (reader.has("img_processor"))
-    model.warnings.emplace_back("vision tower left out: the language model alone is modelled");
 }
 
 /// InternLM 1 and 2: `bias` is that of the attention.

@@ -66,7 +66,8 @@ void build_qwen1(FieldReader& reader, LlmConfig& model) {
 }
 
 const RegisterFamily kQwen1({"qwen"}, build_qwen1);
-const RegisterFamily kQwen2({"qwen2"}, build_qwen2);
+const RegisterFamily kQwen2({"qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"},
+                            build_qwen2);
 const RegisterFamily kQwen3({"qwen3", "qwen3_vl_text"}, build_qwen3);
 const RegisterFamily kQwen2Moe({"qwen2_moe"}, build_qwen2_moe);
 const RegisterFamily kQwen3Moe({"qwen3_moe", "qwen3_vl_moe_text"}, build_qwen3_moe);

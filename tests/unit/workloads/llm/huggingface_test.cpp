@@ -175,8 +175,8 @@ TEST(HuggingFace, BuildsTheLanguageModelOfAWrapperWithAWarning) {
   EXPECT_EQ(model.family, "llama");
   EXPECT_TRUE(model.tied_embeddings);
   EXPECT_THAT(model.warnings,
-              testing::ElementsAre("vision tower left out: the language model alone "
-                                   "is modelled"));
+              testing::ElementsAre("vision tower left out: the language model alone is modelled; "
+                                   "towers of model_type 'some_vl' are not modelled"));
 }
 
 TEST(HuggingFace, RefusesAWrapperWhoseLanguageModelLeavesOutSizes) {
