@@ -235,6 +235,21 @@ TEST_F(RecurrentFit, AMeasuredTableGivesAnOperatorItsTime) {
   EXPECT_EQ(cost.provenance, Provenance::kMeasured);
 }
 
+TEST_F(RecurrentTables, AMeasuredDeltaUpdateIsNoMambaUpdateOfAsManyElements) {
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+  const OperatorTable table = read_operator_table(
+      write("t.csv", std::string(kRecurrentHeader) +
+                         "h200_sxm,delta_update,bf16,fp32,64,1,32,16,128,128,0,0,70\n"
+                         "h200_sxm,mamba_update,bf16,fp32,64,1,64,1,128,64,0,0,80\n"));
+  const MeasuredModel model(std::make_unique<CalibratedModel>(),
+                            measured_kernels(table, h200, CalibratedModel()));
+  const auto us = [&](const std::string& keys) {
+    return to_seconds(model.on(h200)->cost(of_operator(keys).at(0)).duration).base() * 1e6;
+  };
+  EXPECT_NEAR(us("kind: delta_update, batch: 64, heads: 32, key_heads: 16"), 70, 1e-6);
+  EXPECT_NEAR(us("kind: mamba_update, batch: 64, heads: 64, head_dim: 64, state: 128"), 80, 1e-6);
+}
+
 TEST(ShapeGroups, OfRecurrentKernelsAreHeadsOfOneKernelWhateverTheBatch) {
   OperatorRow a;
   a.kernel = "delta_update";
