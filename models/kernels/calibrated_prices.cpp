@@ -53,6 +53,13 @@ double through_cache_us(const KernelTime& time, double fitted, double here) {
   return time.launch_us + busy * fitted / here;
 }
 
+/// Whether a fit tells of a kernel: rows that only stream tell nothing of products, whose matrix
+/// units are as they were estimated.
+bool tells(const ShapeRange* measured, const Kernel& kernel) {
+  return measured == nullptr || measured->k.empty() || measured->k.back() > 0 ||
+         kernel.matrix_flops.base() == 0;
+}
+
 }  // namespace
 
 KernelCost CalibratedModel::Prices::cost(const Kernel& kernel) {
@@ -76,7 +83,7 @@ CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Ker
   KernelTime& time = prediction.time =
       slot.of.family->time(kernel, accelerator, slot.values.data());
   prediction.by_parameters_us = time.total_us;
-  prediction.fitted = slot.entry.has_value();
+  prediction.fitted = slot.entry.has_value() && tells(slot.shapes, kernel);
   if (prediction.fitted) {
     prediction.extrapolated =
         slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel, slot.narrow) ||
@@ -186,7 +193,7 @@ std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::in
   const Slot& from = model_.slot(*device_, kernel, accelerator);
   std::vector<double> factors =
       normal_draws(seed, accelerator.id + "/" + shape_key(kernel) + "/residual");
-  if (!from.entry) {
+  if (!from.entry || !tells(from.shapes, kernel)) {
     for (double& factor : factors) factor = std::exp(accelerator.kernel.uncertainty.value * factor);
     return factors;
   }

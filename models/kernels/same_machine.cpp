@@ -33,10 +33,12 @@ bool inside(const ShapeRange& range, const Kernel& kernel, bool narrow) {
   const WeightFormat& weights = kernel.weights;
   const bool stored =
       narrow ? weights.bits > 0 && !weights.sparse && !weights.marlin : weights == WeightFormat{};
-  return stored && kernel.tile == std::array<std::int64_t, 2>{} && kernel.cluster == 0 &&
-         !kernel.attention.backward && kernel.attention.lengths.empty() &&
-         within(range.batch, kernel.batch) && within(range.m, kernel.m) &&
-         within(range.n, kernel.n) && within(range.k, kernel.k);
+  // Tiles of scans say whose kernel it is, and tables have both kinds.
+  const bool asked =
+      kernel.kind != KernelClass::kScan && kernel.tile != std::array<std::int64_t, 2>{};
+  return stored && !asked && kernel.cluster == 0 && !kernel.attention.backward &&
+         kernel.attention.lengths.empty() && within(range.batch, kernel.batch) &&
+         within(range.m, kernel.m) && within(range.n, kernel.n) && within(range.k, kernel.k);
 }
 
 double units_of_rank(const AcceleratorConfig& accelerator) {

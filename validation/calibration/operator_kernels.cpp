@@ -8,7 +8,10 @@
 #include "sim/machine/precision_names.h"
 #include "validation/calibration/routing.h"
 #include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/delta_net_kernels.h"
+#include "workloads/llm/indexer_kernels.h"
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/mamba_kernels.h"
 
 namespace orrery {
 namespace {
@@ -144,6 +147,45 @@ std::vector<Kernel> moe_kernels(const OperatorRow& row, Precision precision) {
   return kernels;
 }
 
+/// As the operators delta_update, mamba_update and causal_convolution have them.
+Kernel recurrent_kernel(const OperatorRow& row, Precision precision) {
+  const double bytes = activation_bytes(precision);
+  const double state_bytes = row.state_precision == "fp32" ? 4 : 2;
+  if (row.kernel == "delta_update") {
+    DeltaNetConfig net;
+    net.value_heads = row.heads;
+    net.key_heads = row.groups;
+    net.key_dim = row.key_dim;
+    net.value_dim = row.value_dim;
+    return state_update(delta_shape(net, 1, row.batch, row.tokens, bytes), state_bytes);
+  }
+  ScanShape s;
+  s.sequences = row.batch;
+  s.query = row.tokens;
+  s.bytes = bytes;
+  if (row.kernel == "mamba_update") {
+    s.heads = row.heads;
+    s.groups = row.groups;
+    s.head_dim = row.value_dim;
+    s.state = row.key_dim;
+    return state_update(s, state_bytes);
+  }
+  s.heads = row.channels;
+  s.groups = 0;
+  return row.kernel == "causal_convolution" ? conv_forward(s, row.taps) : conv_update(s, row.taps);
+}
+
+/// As the operator index_scores has it behind its scores.
+Kernel selection_kernel(const OperatorRow& row) {
+  SeenKeys seen;
+  seen.sequences = seen.tokens = row.rows;
+  seen.pairs = seen.entries = real(row.rows) * real(row.scores);
+  seen.chosen = real(row.rows) * real(row.chosen);
+  IndexerConfig indexer;
+  indexer.top_k = row.chosen;
+  return index_selection(seen, indexer, 1);
+}
+
 }  // namespace
 
 std::optional<Precision> row_precision(OperatorTableKind kind, const OperatorRow& row) {
@@ -172,6 +214,10 @@ std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& 
       return {streaming(row.rows, row.cols, real(row.read_bytes), real(row.written_bytes))};
     case OperatorTableKind::kLaunch:
       return {streaming(0, 0, 0, 0)};
+    case OperatorTableKind::kRecurrent:
+      return {recurrent_kernel(row, precision)};
+    case OperatorTableKind::kSelection:
+      return {selection_kernel(row)};
     default: {
       const AttentionCore core = core_of(kind, row, precision);
       return {flash_attention(to_string(core.kind), core)};

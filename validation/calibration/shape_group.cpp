@@ -38,6 +38,11 @@ std::string shape_group(OperatorTableKind kind, const OperatorRow& row) {
       return joined("row_kernels/" + row.kernel, {row.cols});
     case OperatorTableKind::kLaunch:
       return "launch/" + row.test + "/" + row.kernel;
+    case OperatorTableKind::kRecurrent:
+      return joined("recurrent/" + row.kernel,
+                    {row.heads, row.groups, row.key_dim, row.value_dim, row.channels, row.taps});
+    case OperatorTableKind::kSelection:
+      return joined("selection", {row.scores, row.chosen});
   }
   return "";
 }

@@ -19,6 +19,9 @@ struct TextColumn {
   std::string OperatorRow::*member;
 };
 
+/// What is wrong with a row beyond its cells, or nothing.
+using RowFault = std::string (*)(const OperatorRow& row);
+
 struct ShareColumn {
   const char* name;
   double OperatorRow::*member;
@@ -33,7 +36,28 @@ struct KindColumns {
   std::vector<ShareColumn> shares = {};
   bool precision = true;
   const char* latency = "latency_us";
+  RowFault fault = nullptr;
 };
+
+std::string recurrent_fault(const OperatorRow& row) {
+  const bool updates = row.kernel == "delta_update" || row.kernel == "mamba_update";
+  if (!updates && row.kernel != "causal_convolution" && row.kernel != "causal_convolution_update")
+    return "'kernel' is delta_update, mamba_update, causal_convolution or "
+           "causal_convolution_update";
+  if (row.state_precision != "fp32" && row.state_precision != "bf16")
+    return "'state_precision' is fp32 or bf16";
+  if (row.batch == 0 || row.tokens == 0) return "'batch' and 'tokens' are at least 1";
+  if (!updates)
+    return row.channels > 0 && row.taps > 0 ? "" : "'channels' and 'taps' are at least 1";
+  if (row.heads == 0 || row.key_dim == 0 || row.value_dim == 0)
+    return "'heads', 'key_dim' and 'value_dim' are at least 1";
+  return row.groups > 0 && row.heads % row.groups == 0 ? "" : "'groups' divides 'heads'";
+}
+
+std::string selection_fault(const OperatorRow& row) {
+  if (row.rows > 0 && row.chosen > 0 && row.chosen <= row.scores) return "";
+  return "'rows' and 'chosen' are at least 1, and no more are chosen than there are 'scores'";
+}
 
 /// In the order of OperatorTableKind.
 const std::vector<KindColumns>& kinds() {
@@ -78,7 +102,23 @@ const std::vector<KindColumns>& kinds() {
        .texts = {{"test", &Row::test}, {"kernel", &Row::kernel}},
        .counts = {{"kernels", &Row::kernels}},
        .precision = false,
-       .latency = "us_per_kernel"}};
+       .latency = "us_per_kernel"},
+      {.name = "recurrent_kernels",
+       .texts = {{"kernel", &Row::kernel}, {"state_precision", &Row::state_precision}},
+       .counts = {batch,
+                  {"tokens", &Row::tokens},
+                  heads,
+                  {"groups", &Row::groups},
+                  {"key_dim", &Row::key_dim},
+                  {"value_dim", &Row::value_dim},
+                  {"channels", &Row::channels},
+                  {"taps", &Row::taps}},
+       .fault = recurrent_fault},
+      {.name = "index_selection",
+       .texts = {},
+       .counts = {{"rows", &Row::rows}, {"scores", &Row::scores}, {"chosen", &Row::chosen}},
+       .precision = false,
+       .fault = selection_fault}};
   return all;
 }
 
@@ -91,6 +131,8 @@ const KindColumns& columns_of(OperatorTableKind kind) {
 OperatorTableKind kind_of(config::CsvReader& reader) {
   const auto has = [&reader](const char* column) { return reader.find(column).has_value(); };
   if (has("experts")) return OperatorTableKind::kMoe;
+  if (has("state_precision")) return OperatorTableKind::kRecurrent;
+  if (has("chosen")) return OperatorTableKind::kSelection;
   if (has("q_len")) {
     return has("kv_heads") ? OperatorTableKind::kAttentionPrefill : OperatorTableKind::kMlaPrefill;
   }
@@ -104,7 +146,8 @@ OperatorTableKind kind_of(config::CsvReader& reader) {
     reader.error(0,
                  "these are not the columns of an operator table: one of experts (moe), q_len "
                  "(prefill), kv_len (decode), m (gemm), written_bytes (row_kernels), read_share "
-                 "(hbm_stream) or us_per_kernel (launch) must be there");
+                 "(hbm_stream), us_per_kernel (launch), state_precision (recurrent_kernels) or "
+                 "chosen (index_selection) must be there");
     reader.throw_if_errors();
   }
   return OperatorTableKind::kGemm;
@@ -174,6 +217,8 @@ OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns, cons
     if (places.optional[i])
       row.*columns.optional[i].member = read_count(reader, *places.optional[i]);
   row.latency_us = read_latency(reader, places.latency);
+  const std::string fault = columns.fault == nullptr ? "" : columns.fault(row);
+  if (!fault.empty()) reader.error(0, fault);
   row.text = reader.row();
   return row;
 }

@@ -20,6 +20,8 @@ enum class OperatorTableKind : std::uint8_t {
   kHbmStream,   ///< table of orrery-measure: reads and writes of the whole memory
   kRowKernels,  ///< table of orrery-measure: kernels that stream rows
   kLaunch,      ///< table of orrery-measure: what launching costs, by way of launching
+  kRecurrent,   ///< kernels that stream states and short windows
+  kSelection,   ///< the largest scores of each row
 };
 /// "gemm", "attention_prefill", ...: the name of the file without its endings.
 const char* to_string(OperatorTableKind kind);
@@ -38,6 +40,11 @@ struct OperatorRow {
                moe_ep = 0;
   std::int64_t matrices = 0;  ///< matrices an expert: 3 (gated) or 2; 0: as its model is known
   std::string kernel, test;
+  /// kRecurrent: format of states; heads that share a key, or B and C; columns of keys (of the
+  /// state, of Mamba-2) and of values (of a head); channels and taps of a convolution.
+  std::string state_precision;
+  std::int64_t groups = 0, key_dim = 0, value_dim = 0, channels = 0, taps = 0;
+  std::int64_t scores = 0, chosen = 0;  ///< kSelection: of a row, and how many of them
   std::int64_t rows = 0, cols = 0, read_bytes = 0, written_bytes = 0, bytes = 0, ctas = 0,
                kernels = 0;
   double read_share = 0;  ///< share of the bytes that are read

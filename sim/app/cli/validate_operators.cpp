@@ -137,10 +137,13 @@ std::vector<std::string> extra_classes(OperatorTableKind kind, const OperatorRow
   if (kind == OperatorTableKind::kAttentionPrefill && row.latency_us < 100)
     classes.emplace_back("< 0.1 ms");
   if (kind == OperatorTableKind::kMoe) classes.push_back(row.distribution);
+  if (kind == OperatorTableKind::kRecurrent) classes.push_back(row.kernel);
   return classes;
 }
 
 std::string precision_label(const OperatorRow& row) {
+  if (!row.state_precision.empty() && row.state_precision != row.precision)
+    return row.precision + ", " + row.state_precision + " states";
   if (row.kv_precision.empty() || row.kv_precision == row.precision) return row.precision;
   return row.precision + ", " + row.kv_precision + " KV";
 }
@@ -154,6 +157,7 @@ std::string pooled_label(OperatorTableKind kind, const OperatorRow& row) {
     case OperatorTableKind::kAttentionDecode:
     case OperatorTableKind::kMlaPrefill:
     case OperatorTableKind::kMlaDecode:
+    case OperatorTableKind::kRecurrent:
       return "all";
     default:
       return "";

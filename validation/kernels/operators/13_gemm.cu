@@ -140,8 +140,8 @@ const Registration registration({
     .name = "gemm",
     .what = "cuBLASLt GEMM in bf16, fp8 and tf32, from decode to 16384 rows, with the algorithm "
             "that was chosen",
-    .quick_s = 45,
-    .full_s = 140,
+    .quick_s = 38,
+    .full_s = 118,
     .columns = columns(),
     .run = run,
 });

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of kernels that stream states and windows, and of selections: from their file to a fit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "models/kernels/calibrated_model.h"
+#include "models/kernels/measured_model.h"
+#include "models/kernels/tiles/scan.h"
+#include "models/kernels/tiles/sparse.h"
+#include "sim/config/load.h"
+#include "tests/unit/importers/scratch.h"
+#include "tests/unit/machine/shipped_library.h"
+#include "validation/calibration/calibrate.h"
+#include "validation/calibration/measured_kernels.h"
+#include "validation/calibration/operator_kernels.h"
+#include "validation/calibration/shape_group.h"
+#include "workloads/llm/delta_net_kernels.h"
+#include "workloads/operators/operator.h"
+
+namespace orrery {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kRecurrentHeader =
+    "system,kernel,precision,state_precision,batch,tokens,heads,groups,key_dim,value_dim,channels,"
+    "taps,latency_us\n";
+constexpr const char* kSelectionHeader = "system,rows,scores,chosen,latency_us\n";
+
+struct OperatorHolder {
+  config::OneOf<OperatorConfig> op;
+  static const config::Schema<OperatorHolder>& schema() {
+    static const auto schema = config::Schema<OperatorHolder>("holder", "of an operator")
+                                   .required("op", &OperatorHolder::op, "which");
+    return schema;
+  }
+};
+
+/// What `experiment: operator` runs.
+std::vector<Kernel> of_operator(const std::string& keys) {
+  config::Diagnostics diagnostics;
+  const config::Node node = config::parse_yaml("op: {" + keys + "}\n", "test.yaml", diagnostics);
+  const auto holder = config::read<OperatorHolder>(node, diagnostics, shipped_library());
+  diagnostics.throw_if_errors();
+  return holder.op->kernels(Precision::kBf16);
+}
+
+std::vector<Kernel> of_row(const OperatorTable& table, std::size_t row = 0) {
+  return operator_kernels(table.kind, table.rows.at(row), Precision::kBf16);
+}
+
+/// Rows without their times: updates of Qwen3-Next (32 heads) and Nemotron-H's kind of Mamba-2 on 1
+/// to 8 ranks, and convolutions of as many channels.
+std::vector<std::string> recurrent_rows() {
+  std::vector<std::string> rows;
+  for (const int batch : {1, 4, 16, 64, 256, 1024}) {
+    const std::string of = std::to_string(batch) + ",1,";
+    for (const int heads : {4, 8, 16, 32, 64}) {
+      const std::string n = std::to_string(heads);
+      rows.push_back("delta_update,bf16,fp32," + of + n + "," + std::to_string(heads / 2) +
+                     ",128,128,0,0");
+      rows.push_back("mamba_update,bf16,fp32," + of + n + ",1,128,64,0,0");
+      rows.push_back("mamba_update,bf16,bf16," + of + n + ",2,128,64,0,0");
+      const std::string channels = std::to_string(heads * 256);
+      rows.push_back("causal_convolution_update,bf16,bf16," + of + "0,0,0,0," + channels + ",4");
+      rows.push_back("causal_convolution,bf16,bf16," + std::to_string(batch) + ",512,0,0,0,0," +
+                     channels + ",4");
+    }
+  }
+  return rows;
+}
+
+std::vector<std::string> selection_rows() {
+  std::vector<std::string> rows;
+  for (const int count : {1, 8, 64, 132, 512, 4096})
+    for (int scores = 4096; scores <= 131072; scores += 4096)
+      rows.push_back(std::to_string(count) + "," + std::to_string(scores) + ",2048");
+  return rows;
+}
+
+class RecurrentTables : public Scratch {
+ protected:
+  /// The table that a family with these values would have been measured as: first with times of 1,
+  /// so that its own kernels can be timed.
+  CalibrationInput table_of(const std::string& header, const std::vector<std::string>& rows,
+                            const KernelFamily& family, const std::vector<double>& values) const {
+    const auto written = [&](const std::function<std::string(std::size_t)>& time) {
+      std::string text = header;
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        text.append("h200_sxm,").append(rows[i]).append(",").append(time(i)).append("\n");
+      return write("table.csv", text);
+    };
+    const OperatorTable blank = read_operator_table(written([](std::size_t) { return "1"; }));
+    const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+    const auto time = [&](std::size_t i) {
+      const Kernel kernel = of_row(blank, i).at(0);
+      return std::to_string(family.time(kernel, h200, values.data()).total_us);
+    };
+    return read_calibration_input(written(time), "2026-01-02");
+  }
+};
+
+Calibration fitted(const CalibrationInput& input) {
+  return calibrate("tiles", shipped_accelerator("h200_sxm"), {input}, "a test",
+                   [](const std::string&, std::size_t) {});
+}
+
+TEST_F(RecurrentTables, RowsAreTheKernelsOfTheOperators) {
+  const OperatorTable table = read_operator_table(
+      write("t.csv", std::string(kRecurrentHeader) +
+                         "x,delta_update,bf16,fp32,8,1,32,16,128,128,0,0,9\n"
+                         "x,delta_update,bf16,bf16,8,3,32,16,128,128,0,0,9\n"
+                         "x,mamba_update,bf16,fp32,8,1,64,8,128,64,0,0,9\n"
+                         "x,causal_convolution,bf16,bf16,2,512,0,0,0,0,8192,4,9\n"
+                         "x,causal_convolution_update,bf16,bf16,8,1,0,0,0,0,8192,4,9\n"));
+  ASSERT_EQ(table.kind, OperatorTableKind::kRecurrent);
+  EXPECT_STREQ(to_string(table.kind), "recurrent_kernels");
+  const std::vector<std::string> operators = {
+      "kind: delta_update, batch: 8, heads: 32, key_heads: 16",
+      "kind: delta_update, batch: 8, query: 3, heads: 32, key_heads: 16, state_precision: bf16",
+      "kind: mamba_update, batch: 8, heads: 64, groups: 8, head_dim: 64, state: 128",
+      "kind: causal_convolution, batch: 2, query: 512, channels: 8192",
+      "kind: causal_convolution, batch: 8, channels: 8192, update: true"};
+  for (std::size_t i = 0; i < operators.size(); ++i)
+    EXPECT_EQ(of_row(table, i), of_operator(operators[i])) << operators[i];
+}
+
+TEST_F(RecurrentTables, ASelectionIsTheSecondKernelOfIndexScores) {
+  const OperatorTable table =
+      read_operator_table(write("t.csv", std::string(kSelectionHeader) + "x,64,8192,2048,9\n"));
+  ASSERT_EQ(table.kind, OperatorTableKind::kSelection);
+  const std::vector<Kernel> both =
+      of_operator("kind: index_scores, batch: 64, kv_length: 8192, top_k: 2048");
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(of_row(table).at(0), both[1]);
+}
+
+TEST_F(RecurrentTables, WrongRowsSayWhatIsMeant) {
+  const auto fault = [this](const std::string& header, const std::string& row) {
+    return message_of([&] { read_operator_table(write("t.csv", header + row + "\n")); });
+  };
+  EXPECT_THAT(fault(kRecurrentHeader, "x,delta_rule,bf16,fp32,8,1,32,16,128,128,0,0,9"),
+              HasSubstr("'kernel' is delta_update, mamba_update, causal_convolution or"));
+  EXPECT_THAT(fault(kRecurrentHeader, "x,delta_update,bf16,fp8,8,1,32,16,128,128,0,0,9"),
+              HasSubstr("'state_precision' is fp32 or bf16"));
+  EXPECT_THAT(fault(kRecurrentHeader, "x,delta_update,bf16,fp32,8,1,32,5,128,128,0,0,9"),
+              HasSubstr("'groups' divides 'heads'"));
+  EXPECT_THAT(fault(kRecurrentHeader, "x,delta_update,bf16,fp32,0,1,32,16,128,128,0,0,9"),
+              HasSubstr("'batch' and 'tokens' are at least 1"));
+  EXPECT_THAT(fault(kRecurrentHeader, "x,causal_convolution,bf16,bf16,1,512,0,0,0,0,0,4,9"),
+              HasSubstr("'channels' and 'taps' are at least 1"));
+  EXPECT_THAT(fault(kSelectionHeader, "x,64,1024,2048,9"),
+              HasSubstr("no more are chosen than there are 'scores'"));
+}
+
+TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheMemoryOfBothKindsOfScans) {
+  // Convolutions do not say their tile and keep less of the memory busy than updates of states do,
+  // by a factor of the model: one parameter is behind both.
+  const ScanFamily family;
+  std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
+  truth[parameter_index(family, "launch")] = 3.1;
+  truth[parameter_index(family, "memory_efficiency")] = 0.83;
+  const Calibration calibration =
+      fitted(table_of(kRecurrentHeader, recurrent_rows(), family, truth));
+  ASSERT_EQ(calibration.fits.size(), 1U);
+  const KernelFit& fit = calibration.fits[0];
+  EXPECT_EQ(fit.table, "recurrent_kernels");
+  EXPECT_EQ(fit.fitted, (std::vector<std::string>{"scan.launch", "scan.memory_efficiency"}));
+  EXPECT_NEAR(fit.parameters.at("scan.launch").value, 3.1, 1e-3);
+  EXPECT_NEAR(fit.parameters.at("scan.memory_efficiency").value, 0.83, 1e-3);
+  EXPECT_GE(fit.held_out_error.count, 8);
+  EXPECT_LT(fit.held_out_error.mape, 1e-4);
+}
+
+TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheCacheOfSelections) {
+  const SparseFamily family;
+  std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
+  truth[parameter_index(family, "launch")] = 2.2;
+  truth[parameter_index(family, "memory_efficiency")] = 0.47;
+  const Calibration calibration =
+      fitted(table_of(kSelectionHeader, selection_rows(), family, truth));
+  ASSERT_EQ(calibration.fits.size(), 1U);
+  const KernelFit& fit = calibration.fits[0];
+  EXPECT_EQ(fit.table, "index_selection");
+  EXPECT_NEAR(fit.parameters.at("sparse.launch").value, 2.2, 1e-3);
+  EXPECT_NEAR(fit.parameters.at("sparse.memory_efficiency").value, 0.47, 1e-3);
+  EXPECT_LT(fit.held_out_error.mape, 1e-4);
+}
+
+/// One fit of recurrent kernels, which later questions are put to.
+class RecurrentFit : public RecurrentTables {
+ protected:
+  Calibration calibration() {
+    const ScanFamily family;
+    std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
+    truth[parameter_index(family, "launch")] = 3.1;
+    return fitted(table_of(kRecurrentHeader, recurrent_rows(), family, truth));
+  }
+};
+
+TEST_F(RecurrentFit, UpdatesAreCalibratedAndProductsOfChunksStayAnalytic) {
+  // No row has a product: what matrix units take is as estimated before, with its width.
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+  const CalibratedModel model(calibration());
+  const auto prices = model.on(h200);
+  const Kernel update =
+      of_operator("kind: delta_update, batch: 128, heads: 16, key_heads: 8").at(0);
+  EXPECT_EQ(prices->cost(update).provenance, Provenance::kCalibrated);
+  for (const Kernel& kernel : of_operator("kind: delta_rule, query: 4096, heads: 32")) {
+    if (kernel.matrix_flops.base() == 0) continue;
+    EXPECT_EQ(prices->cost(kernel).provenance, Provenance::kAnalytic) << kernel.name;
+    const std::vector<double> of_fit = prices->draws(kernel, 7);
+    const std::vector<double> of_priors = CalibratedModel().on(h200)->draws(kernel, 7);
+    EXPECT_EQ(of_fit, of_priors) << kernel.name;
+  }
+}
+
+TEST_F(RecurrentFit, AMeasuredTableGivesAnOperatorItsTime) {
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+  const OperatorTable table = read_operator_table(
+      write("t.csv", std::string(kRecurrentHeader) +
+                         "h200_sxm,mamba_update,bf16,fp32,8,1,64,8,128,64,0,0,17.5\n"));
+  const CalibratedModel priors;
+  const MeasuredModel model(std::make_unique<CalibratedModel>(),
+                            measured_kernels(table, h200, priors));
+  const Kernel kernel =
+      of_operator("kind: mamba_update, batch: 8, heads: 64, groups: 8, head_dim: 64, state: 128")
+          .at(0);
+  const KernelCost cost = model.on(h200)->cost(kernel);
+  EXPECT_EQ(cost.duration, to_picoseconds(Seconds(17.5e-6)));
+  EXPECT_EQ(cost.provenance, Provenance::kMeasured);
+}
+
+TEST_F(RecurrentTables, AMeasuredDeltaUpdateIsNoMambaUpdateOfAsManyElements) {
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+  const OperatorTable table = read_operator_table(
+      write("t.csv", std::string(kRecurrentHeader) +
+                         "h200_sxm,delta_update,bf16,fp32,64,1,32,16,128,128,0,0,70\n"
+                         "h200_sxm,mamba_update,bf16,fp32,64,1,64,1,128,64,0,0,80\n"));
+  const MeasuredModel model(std::make_unique<CalibratedModel>(),
+                            measured_kernels(table, h200, CalibratedModel()));
+  const auto us = [&](const std::string& keys) {
+    return to_seconds(model.on(h200)->cost(of_operator(keys).at(0)).duration).base() * 1e6;
+  };
+  EXPECT_NEAR(us("kind: delta_update, batch: 64, heads: 32, key_heads: 16"), 70, 1e-6);
+  EXPECT_NEAR(us("kind: mamba_update, batch: 64, heads: 64, head_dim: 64, state: 128"), 80, 1e-6);
+}
+
+TEST(ShapeGroups, OfRecurrentKernelsAreHeadsOfOneKernelWhateverTheBatch) {
+  OperatorRow a;
+  a.kernel = "delta_update";
+  a.heads = 32;
+  a.batch = 1;
+  OperatorRow b = a;
+  b.batch = 512;
+  const auto group = [](const OperatorRow& row) {
+    return shape_group(OperatorTableKind::kRecurrent, row);
+  };
+  EXPECT_EQ(group(a), group(b));
+  b.kernel = "mamba_update";
+  EXPECT_NE(group(a), group(b));
+}
+
+}  // namespace
+}  // namespace orrery
