@@ -238,6 +238,17 @@ class SplitAttention {
 
 }  // namespace
 
+namespace {
+
+/// Whether all layers attend to the latents that their tokens choose.
+bool is_latent_sparse(const LlmConfig& model) {
+  return std::all_of(model.layers.begin(), model.layers.end(), [](const LayerConfig& layer) {
+    return layer.mixer == MixerKind::kSparse || layer.mixer == MixerKind::kSharedSparse;
+  });
+}
+
+}  // namespace
+
 ContextSplit context_split(const ParallelConfig& parallel, ContextExchange exchange) {
   ContextSplit split;
   split.ranks = parallel.cp;
@@ -263,9 +274,12 @@ void require_split_sequences(const LlmConfig& model, const ParallelConfig& paral
           {{}, {"software: {cp_comm_type: a2a+p2p}, or parallel.cp_a2a: 1"}});
   if (parallel.cp == 1) return;
   const std::string other = unlike_attention(model);
-  require(other.empty(), {"parallel.cp", "parallel"},
+  require(other.empty() || is_latent_sparse(model), {"parallel.cp", "parallel"},
           "context parallelism of " + other + " is not modelled: model '" + model.name + "' has it",
           {"1", {}});
+  require(other.empty() || exchange == ContextExchange::kAllGather,
+          {"software.cp_comm_type", "parallel.cp"},
+          "ranks that share sequences gather the latents of " + other, {"all_gather", {}});
   require(!both || (parallel.cp_a2a > 1 && parallel.cp_a2a < parallel.cp),
           {"parallel.cp_a2a", "software.cp_comm_type"},
           "cp_comm_type a2a+p2p needs parallel.cp_a2a above 1 and below cp = " +

@@ -15,8 +15,21 @@ namespace {
 
 const IndexerConfig& indexer_of(const LayerTask& task) { return task.model.attention.indexer; }
 
+/// Ranks that share each sequence.
+int sequence_ranks(const LayerTask& task) { return task.work.split.ranks; }
+
+/// A rank's share of all pairs, of which pieces from the front and the back have as many on each,
+/// and the keys of all.
 SeenKeys trained_keys(const LayerTask& task) {
-  return seen_keys(task.work.attention_parts().front(), 1, indexer_of(task).top_k);
+  const int ranks = sequence_ranks(task);
+  AttentionPart whole = task.work.attention_parts().front();
+  whole.query *= ranks;
+  whole.context *= ranks;
+  SeenKeys seen = seen_keys(whole, 1, indexer_of(task).top_k);
+  seen.tokens /= ranks;
+  seen.pairs /= ranks;
+  seen.chosen /= ranks;
+  return seen;
 }
 
 std::int64_t latent_key(const AttentionConfig& a) { return a.kv_lora_rank + a.qk_rope_head_dim; }
@@ -78,8 +91,8 @@ Tensor unnormed_index_keys(const LayerTask& task) {
 
 Tensor index_operands(const LayerTask& task) {
   const IndexerConfig& i = indexer_of(task);
-  return sparse_rows("index queries, keys and weights", task, (i.heads + 1) * i.head_dim + i.heads,
-                     wide(task));
+  return sparse_rows("index queries, keys and weights", task,
+                     (i.heads + sequence_ranks(task)) * i.head_dim + i.heads, wide(task));
 }
 
 /// Places and softmax scores. Layers that share them need them before they could be made again.
@@ -105,7 +118,8 @@ Tensor latent_queries(const LayerTask& task) {
 }
 
 Tensor latent_keys(const LayerTask& task) {
-  return sparse_rows("latent keys", task, latent_key(task.model.attention), wide(task));
+  return sparse_rows("latent keys", task, sequence_ranks(task) * latent_key(task.model.attention),
+                     wide(task));
 }
 
 Tensor latent_result(const LayerTask& task) {
@@ -116,6 +130,13 @@ Tensor latent_result(const LayerTask& task) {
 
 Tensor latent_sums(const LayerTask& task) {
   return sparse_rows("latent attention sums", task, latent_heads(task).heads, sizeof(float));
+}
+
+/// Keys of all ranks that share a sequence come together, or their gradients are added up.
+LayerCollective context_keys(const LayerTask& task, const char* name, TransferKind kind,
+                             std::int64_t columns) {
+  const std::int64_t tokens = task.work.tokens() * sequence_ranks(task);
+  return {name, kind, Scope::kContext, Bytes(real(tokens * columns) * wide(task))};
 }
 
 /// Queries in the latent space, with their rotated columns.
@@ -151,6 +172,10 @@ void learn_choice(StepList& steps, const LayerTask& task) {
   }
   last = steps.for_weights(index_gradient(keys, i, i.heads, 1, precision), {last});
   uses(steps, task, {index_operands, index_selected});
+  if (sequence_ranks(task) > 1)
+    last = steps.for_weights(context_keys(task, "index key gradient reduce-scatter",
+                                          TransferKind::kReduceScatter, i.head_dim),
+                             {last});
   const double bytes = wide(task);
   last = steps.for_weights(rotate("index rotary backward", w.precision, w.tokens(),
                                   (i.heads + 1) * task.model.attention.qk_rope_head_dim),
@@ -185,11 +210,17 @@ void indexer_training_forward(StepList& steps, const LayerTask& task) {
 
 void sparse_training_forward(StepList& steps, const LayerTask& task, bool chooses) {
   const IndexerConfig& i = indexer_of(task);
+  const bool shares = sequence_ranks(task) > 1;
+  if (chooses && shares)
+    steps.then(context_keys(task, "index keys all-gather", TransferKind::kAllGather, i.head_dim));
   if (chooses) {
     steps.then(index_choice(trained_keys(task), i, i.heads, 1, unquantised(task.work.precision)));
     makes(steps, task, {index_selected});
   }
   absorb(steps, task);
+  if (shares)
+    steps.then(context_keys(task, "latent keys all-gather", TransferKind::kAllGather,
+                            latent_key(task.model.attention)));
   makes(steps, task, {latent_keys});
   attend(steps, task);
   expand_values(steps, task, task.work.tokens());
@@ -211,6 +242,9 @@ void sparse_training_backward(StepList& steps, const LayerTask& task, bool choos
     steps.then(std::move(kernel));
   frees(steps, task, {latent_queries, latent_keys, latent_result, latent_sums});
   if (chooses) frees(steps, task, {index_selected});
+  if (sequence_ranks(task) > 1)
+    steps.then(context_keys(task, "latent key gradient reduce-scatter",
+                            TransferKind::kReduceScatter, latent_key(a)));
   steps.then(
       rotate("rotary backward", w.precision, w.tokens(), (heads.heads + 1) * a.qk_rope_head_dim));
   batched_backward(steps, w, "query absorb",

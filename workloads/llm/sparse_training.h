@@ -4,7 +4,8 @@
 // 00bebb4): queries absorbed into the latent space, the indexer whole on every tensor parallel
 // rank, with inputs that are gathered and detached, so that its matrices have gradients of weights
 // alone; its loss is that of the tokens it has chosen. Scores are in 16 bits. Layers that share a
-// selection read that of the layer before, which keeps it, and train no indexer. The dense warm-up
+// selection read that of the layer before, which keeps it, and train no indexer. Ranks that share
+// sequences gather latents and index keys (dsa.py: cp_comm_type allgather). The dense warm-up
 // of an indexer, 2.1 of 945.8 G tokens, is not a kind of step.
 #pragma once
 

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/sparse_models.h"
 #include "tests/unit/workloads/step_kernels.h"
@@ -145,6 +147,45 @@ TEST(SparseTraining, TensorRanksGatherTheIndexersInputAndAddUpItsTarget) {
   EXPECT_EQ(ranks(0).second - ranks(1).second, 1);
 }
 
+// Two ranks have half of the pairs each and the keys of all, which they gather; gradients of keys
+// are reduced and scattered, of latents and of the indexer.
+TEST(SparseTraining, RanksThatShareSequencesGatherLatentsAndIndexKeys) {
+  const LlmConfig model = without_mlp(small_sparse());
+  LayerWork half = training_work(1, 100);
+  half.split = {.ranks = 2, .heads = 1, .gathers = true};
+  const StepList forward = layer_forward(model, model.layers[0], half);
+  const StepList backward = layer_backward(model, model.layers[0], half);
+  EXPECT_EQ(kernel(forward, "index choice").matrix_flops.base(), 2 * kPairs / 2 * 4 * 16);
+  EXPECT_EQ(kernel(forward, "attention").matrix_flops.base(), 2 * kChosen / 2 * 8 * (40 + 32));
+  EXPECT_EQ(kernel(backward, "attention backward").matrix_flops.base(),
+            2 * kChosen / 2 * 8 * (3 * 40 + 2 * 32));
+  double gathered = 0, scattered = 0;
+  for (const StepList* list : {&forward, &backward}) {
+    for (const Step& step : list->steps()) {
+      if (step.collective() == nullptr) continue;
+      EXPECT_EQ(step.collective()->scope, Scope::kContext);
+      const bool gathers = step.collective()->kind == TransferKind::kAllGather;
+      (gathers ? gathered : scattered) += step.collective()->bytes.base();
+    }
+  }
+  EXPECT_EQ(gathered, kTokens * 2 * (40 + 16));
+  EXPECT_EQ(scattered, kTokens * 2 * (40 + 16));
+  // Their own rows of everything but keys, which they keep of both.
+  EXPECT_EQ(kept(model, 1, half), kept(model, 1, training_work()) / 2 + kTokens / 2 * 2 * 40);
+}
+
+TEST(SparseTraining, SharesSequencesByGathersAlone) {
+  TrainingConfig config;
+  config.parallel.cp = 2;
+  config.global_batch = 2;
+  config.sequence = 200;
+  EXPECT_THROW(build_training(small_sparse(), config, true), config::KeyError);
+  auto software = std::make_shared<TrainingSoftware>(*config.software);
+  software->cp_comm_type.value = ContextExchange::kAllGather;
+  config.software = software;
+  EXPECT_TRUE(verify_tensors(build_training(small_sparse(), config, true).program).empty());
+}
+
 const std::vector<ParallelConfig> kPlans = {ParallelConfig{},
                                             ParallelConfig{.tp = 2, .sp = true, .dp = 2},
                                             ParallelConfig{.tp = 2, .sp = true, .pp = 2, .dp = 2}};
@@ -213,7 +254,7 @@ TEST(CompressedTraining, AttendsToTheWindowAndItsEntries) {
   const double entries[] = {0, kPairs / 8, 2 * chosen_of(200, 12) / 2};
   const double projected[] = {0, 2 * 32, 4 * (32 + 16) + 4};
   const double detached[] = {0, 0, 64.0 * (4 * 16 + 4) + 24 * 4 * 16};
-  for (const std::size_t layer : {0, 1, 2}) {
+  for (std::size_t layer = 0; layer < 3; ++layer) {
     const double scored = layer == 2 ? kPairs / 2 * 4 * 16 : 0;
     const double chosen = window + entries[layer];
     const double shared = 64 * (24 + 32) + 24 * 256 + 256 * 12 + 48 * 64;
