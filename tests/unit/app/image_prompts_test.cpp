@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/experiments/simulate.h"
@@ -94,9 +95,7 @@ TEST(ImagePrompts, ARequestAloneTakesItsSteps) {
 
 std::string refusal(const std::string& text) {
   try {
-    const LoadedExperiment loaded = load(text);
-    config::Diagnostics diagnostics;
-    loaded.experiment->check_plan(loaded.tree, diagnostics);
+    check_plan(load(text));
   } catch (const config::ConfigError& error) {
     return error.what();
   }

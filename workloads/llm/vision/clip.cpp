@@ -15,9 +15,9 @@ namespace {
 
 /// A square image and its learned positions.
 void read_square(FieldReader& vision, std::int64_t image, std::int64_t patch, VisionTower& tower) {
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, patch);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, patch);
   tower.rule.fit = ImageFit::kSquare;
-  tower.rule.side = vision.size_of_class({"image_size"}, llm_limits::kHidden, image);
+  tower.rule.side = vision.size_of_class({"image_size"}, tower_limits::kImage, image);
   const std::int64_t side = tower.rule.side / tower.patch;
   if (side == 0) vision.invalid("patch_size", "wider than an image");
   tower.position_rows = side * side;
@@ -72,7 +72,7 @@ std::vector<ImageSize> listed_sizes(const TowerSource& source) {
   if (found == source.configuration.end())
     return {{336, 672}, {672, 336}, {672, 672}, {1008, 336}, {336, 1008}};
   const auto is_size = [](const nlohmann::json& side) {
-    return side.is_number_integer() && side >= 1 && side <= llm_limits::kHidden;
+    return side.is_number_integer() && side >= 1 && side <= tower_limits::kImage;
   };
   for (const nlohmann::json& pair : *found) {
     if (!pair.is_array() || pair.size() != 2 || !is_size(pair[0]) || !is_size(pair[1]))

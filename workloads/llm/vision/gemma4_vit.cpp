@@ -16,8 +16,8 @@ void build_gemma4_vit(TowerSource& source, VisionTower& tower) {
     vision.unsupported("use_clipped_linears is not modelled");
   if (vision.size_or({"num_key_value_heads"}, llm_limits::kHeads, tower.heads) != tower.heads)
     vision.unsupported("heads that share keys and values are not modelled");
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, 16);
-  tower.merge = vision.size_of_class({"pooling_kernel_size"}, llm_limits::kHidden, 3);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, 16);
+  tower.merge = vision.size_of_class({"pooling_kernel_size"}, tower_limits::kMerge, 3);
   tower.position_rows =
       2 * vision.size_of_class({"position_embedding_size"}, llm_limits::kTokens, 10240);
   tower.rule = {.fit = ImageFit::kTokenBudget,

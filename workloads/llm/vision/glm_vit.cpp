@@ -14,11 +14,11 @@ void build_glm_vit(TowerSource& source, VisionTower& tower) {
   FieldReader& vision = source.vision;
   tower.name = "GLM-V";
   read_tower_sizes(vision, {"Glm4vVisionConfig", 24, 1536, 12, 13696}, tower);
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, 14);
-  tower.merge = vision.size_of_class({"spatial_merge_size"}, llm_limits::kHidden, 2);
-  tower.frames = vision.size_of_class({"temporal_patch_size"}, llm_limits::kHidden, 2);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, 14);
+  tower.merge = vision.size_of_class({"spatial_merge_size"}, tower_limits::kMerge, 2);
+  tower.frames = vision.size_of_class({"temporal_patch_size"}, tower_limits::kFrames, 2);
   const std::int64_t side =
-      vision.size_of_class({"image_size"}, llm_limits::kHidden, 336) / tower.patch;
+      vision.size_of_class({"image_size"}, tower_limits::kImage, 336) / tower.patch;
   tower.position_rows = side * side;
   tower.patch_bias = true;
   tower.norm_before = tower.norm_behind = true;

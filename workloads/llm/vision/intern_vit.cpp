@@ -13,12 +13,12 @@ void build_intern_vit(TowerSource& source, VisionTower& tower) {
   FieldReader& wrapper = source.wrapper;
   tower.name = "InternViT";
   read_tower_sizes(vision, {"InternVisionConfig"}, tower);
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, 14);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, 14);
   tower.patch_bias = true;
   tower.rule = {.fit = ImageFit::kNearestGrid,
-                .side = vision.size({"image_size"}, llm_limits::kHidden),
-                .least = wrapper.size_or({"min_dynamic_patch"}, llm_limits::kHidden, 1),
-                .most = wrapper.size_or({"max_dynamic_patch"}, llm_limits::kHidden, 12)};
+                .side = vision.size({"image_size"}, tower_limits::kImage),
+                .least = wrapper.size_or({"min_dynamic_patch"}, tower_limits::kPatch, 1),
+                .most = wrapper.size_or({"max_dynamic_patch"}, tower_limits::kPatch, 12)};
   if (tower.rule.least > tower.rule.most)
     wrapper.invalid("min_dynamic_patch", "more than max_dynamic_patch");
   if (!wrapper.flag("dynamic_image_size", true))

@@ -12,9 +12,9 @@ void build_llama4_vit(TowerSource& source, VisionTower& tower) {
   FieldReader& vision = source.vision;
   tower.name = "Llama 4";
   read_tower_sizes(vision, {"Llama4VisionConfig", 34, 768, 16, 5632}, tower);
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, 14);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, 14);
   tower.rule = {.fit = ImageFit::kFittingGrid,
-                .side = vision.size_of_class({"image_size"}, llm_limits::kHidden, 448),
+                .side = vision.size_of_class({"image_size"}, tower_limits::kImage, 448),
                 .most = 16};
   if (vision.fraction_or({"pixel_shuffle_ratio"}, 0.5) != 0.5)
     vision.unsupported("another pixel_shuffle_ratio than 0.5 is not modelled");

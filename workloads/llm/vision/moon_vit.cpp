@@ -10,11 +10,11 @@ namespace orrery {
 namespace {
 
 void read_moon_vit(FieldReader& vision, std::int64_t most_patches, VisionTower& tower) {
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, 14);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, 14);
   tower.position_rows = vision.size_of_class({"init_pos_emb_height"}, llm_limits::kHidden, 64) *
                         vision.size_of_class({"init_pos_emb_width"}, llm_limits::kHidden, 64);
   const std::vector<std::int64_t> merges =
-      vision.counts_or_empty("merge_kernel_size", llm_limits::kHidden);
+      vision.counts_or_empty("merge_kernel_size", tower_limits::kMerge);
   tower.merge = merges.empty() ? 2 : merges.front();
   if (tower.merge == 0 || (merges.size() == 2 && merges[1] != tower.merge))
     vision.unsupported("a merge_kernel_size that is not a square is not modelled");

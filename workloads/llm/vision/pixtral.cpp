@@ -10,7 +10,7 @@ namespace {
 
 void build_mistral3_vision(TowerSource& source, VisionTower& tower) {
   read_pixtral_vit(source.vision, tower);
-  tower.merge = source.wrapper.size_of_class({"spatial_merge_size"}, llm_limits::kHidden, 2);
+  tower.merge = source.wrapper.size_of_class({"spatial_merge_size"}, tower_limits::kMerge, 2);
   const std::int64_t merged = tower.merge * tower.merge, hidden = source.model.hidden;
   const bool bias = source.wrapper.flag("multimodal_projector_bias", false);
   Projector projector{"projector",
@@ -28,9 +28,9 @@ const RegisterTower kMistral3Tower({"mistral3"}, build_mistral3_vision);
 void read_pixtral_vit(FieldReader& vision, VisionTower& tower) {
   tower.name = "Pixtral";
   read_tower_sizes(vision, {"PixtralVisionConfig", 24, 1024, 16, 4096}, tower);
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, 16);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, 16);
   tower.rule.fit = ImageFit::kLongestSide;
-  tower.rule.longest = vision.size_of_class({"image_size"}, llm_limits::kHidden, 1024);
+  tower.rule.longest = vision.size_of_class({"image_size"}, tower_limits::kImage, 1024);
   tower.rule.row_tokens = true;
   tower.rotary = true;
   tower.norm_before = true;

@@ -10,10 +10,10 @@ namespace orrery {
 namespace {
 
 void read_qwen_patches(FieldReader& vision, std::int64_t patch, VisionTower& tower) {
-  tower.patch = vision.size_of_class({"patch_size"}, llm_limits::kHidden, patch);
-  tower.merge = vision.size_of_class({"spatial_merge_size"}, llm_limits::kHidden, 2);
-  tower.frames = vision.size_of_class({"temporal_patch_size"}, llm_limits::kHidden, 2);
-  tower.channels = vision.size_or({"in_channels", "in_chans"}, llm_limits::kHidden, 3);
+  tower.patch = vision.size_of_class({"patch_size"}, tower_limits::kPatch, patch);
+  tower.merge = vision.size_of_class({"spatial_merge_size"}, tower_limits::kMerge, 2);
+  tower.frames = vision.size_of_class({"temporal_patch_size"}, tower_limits::kFrames, 2);
+  tower.channels = vision.size_or({"in_channels", "in_chans"}, tower_limits::kFrames, 3);
   tower.rotary = true;
 }
 
@@ -36,7 +36,7 @@ void build_qwen2_vit(TowerSource& source, VisionTower& tower) {
   tower.heads = vision.size_of_class({"num_heads"}, llm_limits::kHeads, 16);
   if (tower.hidden % tower.heads != 0) vision.invalid("num_heads", "does not divide embed_dim");
   tower.head_dim = tower.hidden / tower.heads;
-  tower.intermediate = tower.hidden * vision.size_of_class({"mlp_ratio"}, llm_limits::kHidden, 4);
+  tower.intermediate = tower.hidden * vision.size_of_class({"mlp_ratio"}, tower_limits::kMerge, 4);
   read_qwen_patches(vision, 14, tower);
   tower.rule = {.fit = ImageFit::kPixels, .least = 56 * 56, .most = 14 * 14 * 4 * 16384};
   const std::int64_t out =

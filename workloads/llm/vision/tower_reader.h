@@ -12,6 +12,14 @@
 
 namespace orrery {
 
+/// The largest sizes that a tower may be given beside those of llm_limits; counts stay exact.
+namespace tower_limits {
+inline constexpr std::int64_t kPatch = 1024;   ///< pixels of a side
+inline constexpr std::int64_t kMerge = 64;     ///< patches of a side of a token; ratios of widths
+inline constexpr std::int64_t kFrames = 64;    ///< frames of a patch, and channels
+inline constexpr std::int64_t kImage = 65536;  ///< pixels of a side
+}  // namespace tower_limits
+
 /// What a tower is read from.
 struct TowerSource {
   const nlohmann::json& configuration;
