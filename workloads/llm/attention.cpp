@@ -297,6 +297,19 @@ void GroupedAttention::core_backward(StepList& steps, const LayerTask& task) con
   attention_core_backward(steps, task);
 }
 
+std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer) {
+  const AttentionConfig& a = model.attention_of(layer);
+  const bool latent = a.kind == AttentionKind::kLatent;
+  const std::int64_t values = latent ? a.v_head_dim : a.value_dim();
+  std::string text = " " + std::to_string(a.heads) + " x " + std::to_string(a.head_dim);
+  if (values != a.head_dim) text += "/" + std::to_string(values);
+  text += latent ? ", latents of " + std::to_string(a.kv_elements_per_token())
+                 : ", " + std::to_string(a.kv_heads) + " KV heads";
+  if (layer.window > 0) text += ", window " + std::to_string(layer.window);
+  if (layer.chunk > 0) text += ", chunks of " + std::to_string(layer.chunk);
+  return text;
+}
+
 const Mixer& grouped_attention() {
   static const GroupedAttention mixer;
   return mixer;

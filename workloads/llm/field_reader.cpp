@@ -200,6 +200,15 @@ std::int64_t FieldReader::size_or(Names names, std::int64_t limit, std::int64_t 
   return integer(names, 1, limit, &fallback);
 }
 
+std::int64_t FieldReader::size_or_word(Names names, const char* word, std::int64_t limit,
+                                       std::int64_t fallback) {
+  std::string field;
+  const json* value = find(names, field);
+  if (value == nullptr || (value->is_string() && value->get<std::string>() == word))
+    return fallback;
+  return checked(*value, field, 1, limit);
+}
+
 std::int64_t FieldReader::size_of_class(Names names, std::int64_t limit, std::int64_t fallback) {
   std::string field;
   const json* value = find(names, field);

@@ -49,6 +49,9 @@ class FieldReader {
   /// A positive integer of at most `limit`.
   std::int64_t size(Names names, std::int64_t limit);
   std::int64_t size_or(Names names, std::int64_t limit, std::int64_t fallback);
+  /// Like size_or, where a word stands for the fallback too.
+  std::int64_t size_or_word(Names names, const char* word, std::int64_t limit,
+                            std::int64_t fallback);
   /// Like size_or and flag, where what stands for a field that is left out is a default of a class
   /// of the transformers library; see class_defaults().
   std::int64_t size_of_class(Names names, std::int64_t limit, std::int64_t fallback);

@@ -70,8 +70,10 @@ struct AttentionConfig {
   std::int64_t kv_elements_per_token() const;
 };
 
-/// A Mamba-2 mixer (Dao and Gu 2024, arXiv 2405.21060): heads of a recurrence whose inputs and
-/// outputs go through vectors of `state` elements that the heads of a group share.
+/// A Mamba-1 mixer (Gu and Dao 2023, arXiv 2312.00752), whose heads are channels of one element
+/// with steps of their own, or a Mamba-2 mixer (Dao and Gu 2024, arXiv 2405.21060): heads of a
+/// recurrence whose inputs and outputs go through vectors of `state` elements that the heads of a
+/// group share.
 struct MambaConfig {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
@@ -81,7 +83,11 @@ struct MambaConfig {
   std::int64_t chunk = 128;  ///< tokens that prefill and training work on by products
   bool conv_bias = true;
   bool projection_bias = false;
-  bool norm = true;  ///< outputs are normed by groups; else multiplied by their gate alone
+  /// Mamba-2: outputs are normed by groups, else multiplied by their gate alone; Mamba-1: norms of
+  /// steps, B and C have weights.
+  bool norm = true;
+  std::int64_t step_rank = 0;    ///< Mamba-1: columns between the two matrices of steps
+  bool selection_norms = false;  ///< Mamba-1: steps, B and C are normed
 
   std::int64_t inner() const { return heads * head_dim; }
   /// Channels of the causal convolution: x, B and C.
@@ -182,6 +188,7 @@ enum class StoredFormat : std::uint8_t {
 /// What mixes the tokens of a sequence in a layer.
 enum class MixerKind : std::uint8_t {
   kAttention,  ///< attention of the model's kind (AttentionConfig)
+  kMamba1,
   kMamba2,
   kDeltaNet,
   kKimiDelta,         ///< gated delta network with decays by column

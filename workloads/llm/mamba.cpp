@@ -120,6 +120,11 @@ void norm_outputs(StepList& steps, const LayerTask& task) {
 class Mamba2 final : public Mixer {
  public:
   std::string name() const override { return "mamba"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    const MambaConfig& m = model.mamba;
+    return " " + std::to_string(m.heads) + " x " + std::to_string(m.head_dim) + " with states of " +
+           std::to_string(m.state);
+  }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
   std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,

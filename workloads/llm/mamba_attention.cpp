@@ -38,6 +38,9 @@ LayerWork of_mamba(LayerWork work) {
 class MambaAttention final : public Mixer {
  public:
   std::string name() const override { return "mamba attention"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
+    return ":" + mamba2().sizes(model, layer) + " beside" + attention_sizes(model, layer);
+  }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override {
     return mamba2().parameters(model, layer, tp) + grouped_attention().parameters(model, layer, tp);

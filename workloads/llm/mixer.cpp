@@ -10,6 +10,8 @@ const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
     case MixerKind::kAttention:
       return model.attention_of(layer).kind == AttentionKind::kLatent ? &latent_attention()
                                                                       : &grouped_attention();
+    case MixerKind::kMamba1:
+      return &mamba1();
     case MixerKind::kMamba2:
       return &mamba2();
     case MixerKind::kDeltaNet:
@@ -46,6 +48,8 @@ const char* to_string(MixerKind kind) {
   switch (kind) {
     case MixerKind::kAttention:
       return "attention";
+    case MixerKind::kMamba1:
+      return "Mamba-1";
     case MixerKind::kMamba2:
       return "Mamba";
     case MixerKind::kDeltaNet:

@@ -53,6 +53,10 @@ class Mixer {
 
   /// What its norm and residual are called by, and where breakdowns put its kernels.
   virtual std::string name() const = 0;
+  /// Its sizes behind its name, as descriptions print them: " 40 x 128, 8 KV heads"; empty: none.
+  virtual std::string sizes(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
+    return {};
+  }
   /// @param tp ranks that split it; 1: all of it
   virtual PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                                     int tp) const = 0;
@@ -101,6 +105,9 @@ std::string unlike_attention(const LlmConfig& model);
 /// Whether some layer holds a state of each sequence.
 bool holds_states(const LlmConfig& model);
 
+/// Sizes of attention of any kind: heads, columns, what is cached, windows and chunks.
+std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer);
+
 const Mixer& grouped_attention();
 const Mixer& latent_attention();
 const Mixer& sparse_attention();
@@ -109,6 +116,7 @@ const Mixer& block_sparse_attention();
 const Mixer& windowed_key_attention();
 const Mixer& compressed_attention();
 const Mixer& compressed_sparse_attention();
+const Mixer& mamba1();
 const Mixer& mamba2();
 const Mixer& mamba_attention();
 const Mixer& time_mix();

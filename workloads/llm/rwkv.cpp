@@ -14,7 +14,6 @@
 #include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/llm/rwkv_kernels.h"
-#include "workloads/llm/scan_kernels.h"
 #include "workloads/require.h"
 
 namespace orrery {
@@ -146,6 +145,9 @@ Tensor channel_mix_gate(const LayerTask& task) {
 class TimeMix final : public Mixer {
  public:
   std::string name() const override { return "time mix"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return " " + std::to_string(model.rwkv.heads) + " x " + std::to_string(model.rwkv.head_dim);
+  }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
@@ -211,7 +213,8 @@ void mix_inputs(StepList& steps, const LayerTask& task) {
   steps.then(token_shift("time mix first mixture", w.row_tokens(), hidden, 1, bytes));
   const std::int64_t columns = kMixtures * r.mix_rank;
   steps.then(whole_product(task, "time mix mixtures down", hidden, columns));
-  steps.then(scan_pass("time mix mixtures function", w.tokens(), columns, {bytes, bytes, 1}));
+  steps.then(stream("time mix mixtures function", KernelClass::kElementwise, w.tokens(), columns,
+                    {bytes, bytes, 1}));
   steps.then(whole_product(task, "time mix mixtures up", r.mix_rank, hidden, kMixtures));
   steps.then(
       token_shift("time mix inputs", w.row_tokens(), hidden, kMixtures, bytes, /*learned=*/true));
@@ -228,8 +231,8 @@ void mix_inputs_backward(StepList& steps, const LayerTask& task) {
   if (!learned) return;
   const std::int64_t columns = kMixtures * r.mix_rank;
   batched_backward(steps, w, "time mix mixtures up", {w.tokens(), hidden, r.mix_rank, kMixtures});
-  steps.then(
-      scan_pass("time mix mixtures function backward", w.tokens(), columns, {2 * bytes, bytes, 2}));
+  steps.then(stream("time mix mixtures function backward", KernelClass::kElementwise, w.tokens(),
+                    columns, {2 * bytes, bytes, 2}));
   batched_backward(steps, w, "time mix mixtures down", {w.tokens(), columns, hidden});
   steps.then(
       token_shift_backward("time mix first mixture backward", w.row_tokens(), hidden, 1, bytes));
@@ -261,13 +264,15 @@ void TimeMix::forward(StepList& steps, const LayerTask& task) const {
   column_forward(steps, w, time_columns(task), hidden);
   for (const std::int64_t rank : low_ranks(r, task.layer)) {
     steps.then(whole_product(task, "time mix rank down", hidden, rank));
-    steps.then(scan_pass("time mix rank function", w.tokens(), rank, {bytes, bytes, 1}));
+    steps.then(stream("time mix rank function", KernelClass::kElementwise, w.tokens(), rank,
+                      {bytes, bytes, 1}));
     steps.then(whole_product(task, "time mix rank up", rank, width));
   }
   // Keys of length 1 times rates, values between those of the first layer and their own: one
   // kernel where the package compiles it.
   if (r.version == 7)
-    steps.then(scan_pass("time mix keys", w.tokens(), width, {5 * bytes, 4 * bytes, 12}));
+    steps.then(stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
+                      {5 * bytes, 4 * bytes, 12}));
   makes(steps, task, {time_mix_columns});
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {time_mix_result});
@@ -287,11 +292,12 @@ void TimeMix::backward(StepList& steps, const LayerTask& task) const {
   steps.then(wkv_backward(trained_wkv(task)));
   frees(steps, task, {time_mix_result});
   if (r.version == 7)
-    steps.then(scan_pass("time mix keys backward", w.tokens(), width, {9 * bytes, 5 * bytes, 24}));
+    steps.then(stream("time mix keys backward", KernelClass::kElementwise, w.tokens(), width,
+                      {9 * bytes, 5 * bytes, 24}));
   for (const std::int64_t rank : low_ranks(r, task.layer)) {
     batched_backward(steps, w, "time mix rank up", {w.tokens(), width, rank});
-    steps.then(
-        scan_pass("time mix rank function backward", w.tokens(), rank, {2 * bytes, bytes, 2}));
+    steps.then(stream("time mix rank function backward", KernelClass::kElementwise, w.tokens(),
+                      rank, {2 * bytes, bytes, 2}));
     batched_backward(steps, w, "time mix rank down", {w.tokens(), rank, hidden});
   }
   column_backward(steps, w, time_columns(task), hidden);
@@ -306,6 +312,9 @@ void TimeMix::backward(StepList& steps, const LayerTask& task) const {
 class ChannelMix final : public Mixer {
  public:
   std::string name() const override { return "channel mix"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return " " + std::to_string(model.rwkv.channels);
+  }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/,

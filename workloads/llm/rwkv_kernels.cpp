@@ -3,7 +3,6 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
-#include "workloads/llm/scan_kernels.h"
 
 namespace orrery {
 
@@ -31,6 +30,7 @@ Kernel wkv(const WkvShape& s, bool continues) {
   kernel.m = s.query;
   kernel.n = s.head_dim;
   kernel.k = s.head_dim;
+  kernel.tile = {s.head_dim, s.head_dim};
   kernel.vector_flops =
       Flops(real(s.tokens() * s.states()) * wkv_flops(s.version) + elements * exponentials);
   kernel.exponentials = Flops(elements * exponentials);
@@ -87,8 +87,8 @@ Kernel wkv_norm_backward(const WkvShape& s) {
 Kernel wkv_norm(const WkvShape& s) {
   const double more = s.version < 7 ? 0 : 3 * s.bytes;
   const double flops = s.version < 7 ? vector_cost::kSilu : 6;
-  return block_pass("time mix norm", s.tokens(), s.width(),
-                    {2 * s.bytes + more, s.bytes, vector_cost::kLayerNorm + flops + 1});
+  return stream("time mix norm", KernelClass::kNormalization, s.tokens(), s.width(),
+                {2 * s.bytes + more, s.bytes, vector_cost::kLayerNorm + flops + 1});
 }
 
 Kernel token_shift(const char* name, std::int64_t rows, std::int64_t hidden, std::int64_t mixtures,
@@ -96,8 +96,8 @@ Kernel token_shift(const char* name, std::int64_t rows, std::int64_t hidden, std
   const auto outputs = real(mixtures);
   // The token before is that of the row before, in the cache once that has been read.
   const double read = bytes * (1 + (learned ? outputs : 0));
-  return block_pass(name, rows, hidden,
-                    {read, outputs * bytes, 1 + outputs * (learned ? 3.0 : 2.0)});
+  return stream(name, KernelClass::kElementwise, rows, hidden,
+                {read, outputs * bytes, 1 + outputs * (learned ? 3.0 : 2.0)});
 }
 
 Kernel token_shift_backward(const char* name, std::int64_t rows, std::int64_t hidden,

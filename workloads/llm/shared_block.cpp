@@ -43,6 +43,10 @@ Linear block_matrix(const LayerTask& task, const char* name, std::int64_t in, st
 class SharedBlock final : public GroupedAttention {
  public:
   std::string name() const override { return "shared block"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
+    return (layer.shares_weights ? " again, attention" : ", attention") +
+           attention_sizes(model, layer) + ", MLP " + std::to_string(model.mlp.intermediate);
+  }
   bool norms_input() const override { return true; }
   PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
                             int tp) const override;

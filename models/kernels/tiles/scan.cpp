@@ -61,22 +61,28 @@ double wave_loss(double blocks, const AcceleratorConfig& accelerator) {
   return std::ceil(waves) / waves;
 }
 
-/// A recurrence: `batch` blocks of k threads, each over m tokens one after the other. A block waits
-/// at every token for its operands, and its threads fill their own lanes only; what other blocks
-/// of the unit do meanwhile is free until all lanes are busy.
+/// A recurrence: `batch` blocks of k threads, each over m tokens one after the other; a thread has
+/// n elements of the state in registers, and each of its multiply-adds an operand of 4 bytes from
+/// the unit's shared memory, which gives 128 bytes a clock (NVIDIA Hopper tuning guide). That is
+/// what bounds many blocks: 8 sequences of 4,096 tokens with 64 heads on an A800 take 7.4 ms by it,
+/// and 9.2 and 7.1 ms in BlinkDL/RWKV-CUDA pull request 14, before and after wider loads. A block
+/// alone waits for its operands at every token, while others of the unit may run.
 double recurrence_us(const Kernel& kernel, const AcceleratorConfig& accelerator, double vector) {
   // A token's operands are on lines of the memory that nothing has fetched before: 479 clocks on an
-  // H100 (recalled: Luo et al. 2024, arXiv 2402.13499) of 1.76 GHz, and two barriers. An estimate
-  // for others.
-  constexpr double kWait = 0.3;  // us
-  // Lanes of a unit, of which a thread has one (NVIDIA Hopper architecture in depth: 128 a SM); and
-  // blocks that find registers: 64 threads of 128 in a file of 65,536.
-  constexpr double kLanes = 128, kBlocks = 8;
+  // H100 (recalled: Luo et al. 2024, arXiv 2402.13499), and two barriers. An estimate for others.
+  constexpr double kWait = 540, kShared = 128 / sizeof(float);
+  // Blocks that find registers: 64 threads of 128 in a file of 65,536.
+  constexpr double kBlocks = 8;
   const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
-  const auto blocks = static_cast<double>(kernel.batch);
-  const double alone = vector / blocks * units * kLanes / static_cast<double>(kernel.k);
-  const double waits = static_cast<double>(kernel.m) * kWait;
-  return std::max(vector, std::ceil(blocks / (units * kBlocks)) * (alone + waits));
+  const double clocks = accelerator.compute.clock.value.base() / kMicro;  // a us
+  const auto blocks = static_cast<double>(kernel.batch), tokens = static_cast<double>(kernel.m);
+  const double elements = static_cast<double>(kernel.n) * static_cast<double>(kernel.k);
+  const double operands =
+      std::ceil(kernel.vector_flops.base() / (2 * blocks * tokens * elements)) * elements;
+  const double block = tokens * operands / kShared / clocks;
+  const double waves = std::ceil(blocks / (units * kBlocks));
+  return std::max(
+      {vector, std::ceil(blocks / units) * block, waves * (block + tokens * kWait / clocks)});
 }
 
 }  // namespace

@@ -52,37 +52,12 @@ void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantizat
     values.add("stored: shared experts", stored_as(model, stored, true, &LayerConfig::shared));
 }
 
-/// " 24 x 128 with states of 256".
-std::string mamba_text(const MambaConfig& m) {
-  return " " + std::to_string(m.heads) + " x " + std::to_string(m.head_dim) + " with states of " +
-         std::to_string(m.state);
-}
-
 /// "attention 40 x 128, 8 KV heads, chunks of 8192".
 std::string mixer_text(const LlmConfig& llm, const LayerConfig& layer) {
   const Mixer* mixer = mixer_of(llm, layer);
   if (mixer == nullptr) return {};
-  const bool beside = layer.mixer == MixerKind::kMambaAttention;
-  std::string text = beside ? "mamba" + mamba_text(llm.mamba) + ", attention" : mixer->name();
-  if (layer.mixer == MixerKind::kMamba2) return text + mamba_text(llm.mamba);
-  if (layer.mixer == MixerKind::kTimeMix)
-    return text + " " + std::to_string(llm.rwkv.heads) + " x " + std::to_string(llm.rwkv.head_dim);
-  if (layer.mixer == MixerKind::kChannelMix) return text + " " + std::to_string(llm.rwkv.channels);
-  if (layer.shares_weights) text += " again";
-  if (layer.mixer == MixerKind::kSharedBlock)
-    text += ", MLP " + std::to_string(llm.mlp.intermediate) + ", attention";
-  else if (layer.mixer != MixerKind::kAttention && !beside)
-    return text;
-  const AttentionConfig& a = llm.attention_of(layer);
-  const bool latent = a.kind == AttentionKind::kLatent;
-  const std::int64_t values = latent ? a.v_head_dim : a.value_dim();
-  text += " " + std::to_string(a.heads) + " x " + std::to_string(a.head_dim);
-  if (values != a.head_dim) text += "/" + std::to_string(values);
-  text += latent ? ", latents of " + std::to_string(a.kv_elements_per_token())
-                 : ", " + std::to_string(a.kv_heads) + " KV heads";
-  if (layer.window > 0) text += ", window " + std::to_string(layer.window);
-  if (layer.chunk > 0) text += ", chunks of " + std::to_string(layer.chunk);
-  return text;
+  const bool attends = layer.mixer == MixerKind::kAttention;
+  return mixer->name() + (attends ? attention_sizes(llm, layer) : mixer->sizes(llm, layer));
 }
 
 /// "1 of 16 experts x 8192, shared 8192", "MLP 28672".

@@ -22,7 +22,7 @@ void read_mamba_of_hybrid(FieldReader& reader, LlmConfig& model) {
   if (inner % m.heads != 0)
     reader.invalid("mamba_n_heads", std::to_string(m.heads) + " does not divide " +
                                         std::to_string(inner) + " elements");
-  m.head_dim = reader.size_or({"mamba_d_head"}, llm_limits::kHeadDim, inner / m.heads);
+  m.head_dim = reader.size_or_word({"mamba_d_head"}, "auto", llm_limits::kHeadDim, inner / m.heads);
   if (m.inner() != inner)
     reader.invalid("mamba_d_head", std::to_string(m.heads) + " heads of " +
                                        std::to_string(m.head_dim) + " are not " +

@@ -107,6 +107,12 @@ constexpr StateRow kZamba2 = {
     81 * (112.0 * 64 * 64 * 4 + (7168 + 2 * 2 * 64 + 112) * 2) +
         13 * (32 * 224 * 2 + kContext * 2 * 32 * 224 * 2)};
 
+// Falcon Mamba 7B: 64 layers of 8,192 channels with states of 16 in 16 bits; steps through 256
+// columns beside B and C. Updates read inputs, steps and gates besides.
+constexpr StateRow kFalconMamba = {
+    "falcon_mamba_7b",          64 * 8192.0 * (3 * 4096 + 256 + 2 * 16 + 256), 65024.0 * 4096, 0, 0,
+    64 * 8192.0 * (16 + 3) * 2, 64 * (8192.0 * 16 + 3 * 8192 + 2 * 16) * 2};
+
 // RWKV-5 World 3B: 32 blocks of 2,560 with 40 heads, five square matrices, channels of 8,960 and a
 // receptance. Two last tokens of 16 bits beside fp32 states; decays are constants.
 constexpr StateRow kRwkv5 = {"rwkv_5_3b",
@@ -138,7 +144,7 @@ constexpr StateRow kRwkv7 = {
     24 * (32.0 * 64 * 64 * 4 + 2048 * 6 * 2)};
 
 INSTANTIATE_TEST_SUITE_P(Families, StatesSteps,
-                         testing::Values(kFalconH1, kZamba2, kRwkv5, kRwkv6, kRwkv7));
+                         testing::Values(kFalconH1, kZamba2, kFalconMamba, kRwkv5, kRwkv6, kRwkv7));
 
 // 7 FLOPs for each element of a state and token, 9 in version 7, and exponentials of decays.
 TEST(Rwkv, TheRecurrenceRunsOnVectorLanesTokenByToken) {
