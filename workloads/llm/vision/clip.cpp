@@ -128,7 +128,7 @@ void build_phi3_vision(TowerSource& source, VisionTower& tower) {
   tower.patch = 14;
   tower.merge = 2;
   tower.rule = {.fit = ImageFit::kWidestGrid, .side = 336, .most = 16};
-  tower.position_rows = 24 * 24;
+  tower.position_rows = std::int64_t{24} * 24;
   be_clip(tower);
   read_behind(tower, tower.layers - 1);
   const std::int64_t width = 4 * tower.hidden, hidden = source.model.hidden;

@@ -26,9 +26,8 @@ void build_glm_vit(TowerSource& source, VisionTower& tower) {
   tower.qkv_bias = vision.flag("attention_bias", false);
   tower.gated = true;
   tower.rotary = true;
-  tower.rule = {.fit = ImageFit::kPixels,
-                .least = 112 * 112 / tower.frames,
-                .most = std::int64_t{14 * 14 * 2 * 2 * 2} * 6144 / tower.frames};
+  tower.rule = {
+      .fit = ImageFit::kPixels, .least = 12544 / tower.frames, .most = 9633792 / tower.frames};
   const std::int64_t merged = tower.merge * tower.merge, middle = tower.intermediate;
   const std::int64_t out = vision.size_of_class({"out_hidden_size"}, llm_limits::kHidden, 4096);
   // What the file calls intermediate_size is the width inside of the merger; layers have its

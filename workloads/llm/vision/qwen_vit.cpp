@@ -38,7 +38,7 @@ void build_qwen2_vit(TowerSource& source, VisionTower& tower) {
   tower.head_dim = tower.hidden / tower.heads;
   tower.intermediate = tower.hidden * vision.size_of_class({"mlp_ratio"}, tower_limits::kMerge, 4);
   read_qwen_patches(vision, 14, tower);
-  tower.rule = {.fit = ImageFit::kPixels, .least = 56 * 56, .most = 14 * 14 * 4 * 16384};
+  tower.rule = {.fit = ImageFit::kPixels, .least = 3136, .most = 12845056};
   const std::int64_t out =
       vision.size_or({"hidden_size"}, llm_limits::kHidden, source.model.hidden);
   tower.projectors = {qwen_merger(tower, true, out)};
@@ -55,7 +55,7 @@ void build_qwen2_5_vit(TowerSource& source, VisionTower& tower) {
   tower.window = vision.size_of_class({"window_size"}, llm_limits::kTokens, 112) / tower.patch;
   tower.whole_layers = vision.counts_or_empty("fullatt_block_indexes", llm_limits::kLayers);
   if (tower.whole_layers.empty()) tower.whole_layers = {7, 15, 23, 31};
-  tower.rule = {.fit = ImageFit::kPixels, .least = 56 * 56, .most = 14 * 14 * 4 * 16384};
+  tower.rule = {.fit = ImageFit::kPixels, .least = 3136, .most = 12845056};
   const std::int64_t out =
       vision.size_or({"out_hidden_size"}, llm_limits::kHidden, source.model.hidden);
   tower.projectors = {qwen_merger(tower, false, out)};
