@@ -21,7 +21,8 @@ bool another_machine(const CalibratedRates& rates, const AcceleratorConfig& acce
 bool other_structure(const AcceleratorConfig& measured, const AcceleratorConfig& accelerator);
 
 /// Whether a kernel is of the shapes that were measured. Packed weights, tiles and clusters that a
-/// user asks for, backward passes and caches of unequal lengths are in no table.
+/// user asks for, backward passes and caches of unequal lengths are in no table; tiles of scans are
+/// part of them.
 /// @param narrow weights of fewer bits than operands were fitted
 bool inside(const ShapeRange& range, const Kernel& kernel, bool narrow);
 

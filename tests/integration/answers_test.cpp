@@ -190,8 +190,11 @@ TEST_F(Answers, ACheckpointIsWidenedWhereTheAcceleratorHasNoProductsOfItsFormat)
   };
   constexpr const char* kWeights = "memory.weights_bytes";
   const auto hopper = run("dgx_h100", ""), blackwell = run("gb200_nvl72", "");
-  for (const auto& row : hopper.at("parameters"))
-    if (row.at("path") == "precision") EXPECT_EQ(row.at("text"), "bf16");
+  for (const auto& row : hopper.at("parameters")) {
+    if (row.at("path") == "precision") {
+      EXPECT_EQ(row.at("text"), "bf16");
+    }
+  }
   EXPECT_GT(metric(hopper, kWeights), 0);
   EXPECT_EQ(metric(hopper, kWeights), metric(blackwell, kWeights));
   // What came from the file may as well be written.

@@ -112,6 +112,7 @@ std::vector<double> ScanFamily::priors(const AcceleratorConfig& accelerator,
 KernelTime ScanFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                             const double* v) const {
   const double bytes = (kernel.read + kernel.written).base();
+  // One share of the memory is fitted, to rows of either kind: what lies between them stays.
   const double busy = v[kMemoryEfficiency] * (is_small(kernel) ? 1 : kFewWarps / kBusy);
   const double memory = bytes / (memory_rate(accelerator) * busy);
   const double vector = vector_us(kernel, accelerator) / v[kVectorEfficiency];

@@ -20,9 +20,6 @@ namespace {
 
 constexpr std::uint16_t kNan = 0xFFFF;
 
-template <class State>
-constexpr Format kFormat = std::is_same_v<State, float> ? Format::kF32 : Format::kBf16;
-
 /// `count` numbers as the device would hold them.
 std::vector<std::uint16_t> random_bf16(std::uint64_t seed, std::int64_t count) {
   std::vector<std::uint16_t> data;

@@ -21,7 +21,7 @@ constexpr int kThreads = 64;
 /// Chosen scores in falling order; each place is chosen once.
 std::vector<float> chosen_of(const std::vector<float>& scores, int rows, int row, int wanted) {
   const int count = static_cast<int>(scores.size()) / rows;
-  std::vector<std::int32_t> places(static_cast<std::size_t>(rows * wanted), -1);
+  std::vector<std::int32_t> places(static_cast<std::size_t>((rows + 1) * wanted), -1);
   EmulatedLanes lanes(kThreads);
   lanes.run(static_cast<unsigned>(row), [&] {
     selection_kernel<kThreads>(SelectionOperands{scores.data(), places.data(), count, wanted});
@@ -36,6 +36,8 @@ std::vector<float> chosen_of(const std::vector<float>& scores, int rows, int row
                          : scores[static_cast<std::size_t>(row * count + place)]);
   }
   EXPECT_EQ(different.size(), static_cast<std::size_t>(wanted));
+  // Nothing beside the row's own results is written.
+  EXPECT_EQ(std::count(places.begin(), places.end(), -1), std::int64_t{rows} * wanted);
   std::sort(result.begin(), result.end(), std::greater<>());
   return result;
 }
