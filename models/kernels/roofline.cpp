@@ -6,6 +6,7 @@
 
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/dram.h"
+#include "models/kernels/recurrence.h"
 #include "models/kernels/vector_lanes.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
@@ -112,6 +113,7 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
                                                    "s; leave the " + what + " out");
   }
   Work work = work_of(kernel, accelerator);
+  if (is_recurrence(kernel)) work.vector = recurrence_us(kernel, accelerator, work.vector);
   // Efficiencies hold under the power cap of the device as sold.
   if (accelerator.sold && work.matrix > 0)
     work.matrix *= sustained_change(accelerator, kernel.precision);

@@ -79,9 +79,8 @@ Kernel wkv_backward(const WkvShape& s) {
 Kernel wkv_norm_backward(const WkvShape& s) {
   const double more = s.version < 7 ? 0 : 3 * s.bytes;
   const double flops = s.version < 7 ? vector_cost::kSilu : 6;
-  return block_pass(
-      "time mix norm backward", s.tokens(), s.width(),
-      {3 * s.bytes + more, 2 * s.bytes + more, vector_cost::kNormBackward + 2 * flops});
+  return stream("time mix norm backward", KernelClass::kNormalization, s.tokens(), s.width(),
+                {3 * s.bytes + more, 2 * s.bytes + more, vector_cost::kNormBackward + 2 * flops});
 }
 
 Kernel wkv_norm(const WkvShape& s) {
@@ -104,8 +103,8 @@ Kernel token_shift_backward(const char* name, std::int64_t rows, std::int64_t hi
                             std::int64_t mixtures, double bytes, bool learned) {
   const auto outputs = real(mixtures);
   const double weights = learned ? outputs : 0;
-  return block_pass(name, rows, hidden,
-                    {(1 + outputs + weights) * bytes, (1 + weights) * bytes, 1 + 4 * outputs});
+  return stream(name, KernelClass::kElementwise, rows, hidden,
+                {(1 + outputs + weights) * bytes, (1 + weights) * bytes, 1 + 4 * outputs});
 }
 
 }  // namespace orrery

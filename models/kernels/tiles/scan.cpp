@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/kernels/cache_parts.h"
+#include "models/kernels/recurrence.h"
 #include "models/kernels/tiles/matrix_product.h"
 #include "models/kernels/vector_lanes.h"
 #include "sim/machine/kernel_model.h"
@@ -61,30 +62,6 @@ double wave_loss(double blocks, const AcceleratorConfig& accelerator) {
   return std::ceil(waves) / waves;
 }
 
-/// A recurrence: `batch` blocks of k threads, each over m tokens one after the other; a thread has
-/// n elements of the state in registers, and each of its multiply-adds an operand of 4 bytes from
-/// the unit's shared memory, which gives 128 bytes a clock (NVIDIA Hopper tuning guide). That is
-/// what bounds many blocks: 8 sequences of 4,096 tokens with 64 heads on an A800 take 7.4 ms by it,
-/// and 9.2 and 7.1 ms in BlinkDL/RWKV-CUDA pull request 14, before and after wider loads. A block
-/// alone waits for its operands at every token, while others of the unit may run.
-double recurrence_us(const Kernel& kernel, const AcceleratorConfig& accelerator, double vector) {
-  // A token's operands are on lines of the memory that nothing has fetched before: 479 clocks on an
-  // H100 (recalled: Luo et al. 2024, arXiv 2402.13499), and two barriers. An estimate for others.
-  constexpr double kWait = 540, kShared = 128 / sizeof(float);
-  // Blocks that find registers: 64 threads of 128 in a file of 65,536.
-  constexpr double kBlocks = 8;
-  const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;
-  const double clocks = accelerator.compute.clock.value.base() / kMicro;  // a us
-  const auto blocks = static_cast<double>(kernel.batch), tokens = static_cast<double>(kernel.m);
-  const double elements = static_cast<double>(kernel.n) * static_cast<double>(kernel.k);
-  const double operands =
-      std::ceil(kernel.vector_flops.base() / (2 * blocks * tokens * elements)) * elements;
-  const double block = tokens * operands / kShared / clocks;
-  const double waves = std::ceil(blocks / (units * kBlocks));
-  return std::max(
-      {vector, std::ceil(blocks / units) * block, waves * (block + tokens * kWait / clocks)});
-}
-
 }  // namespace
 
 const std::vector<ParameterInfo>& ScanFamily::parameters() const {
@@ -119,7 +96,8 @@ KernelTime ScanFamily::time(const Kernel& kernel, const AcceleratorConfig& accel
   KernelTime time;
   time.launch_us = v[kLaunch];
   if (kernel.matrix_flops.base() == 0) {
-    const double computed = kernel.k > 0 ? recurrence_us(kernel, accelerator, vector) : vector;
+    const double computed =
+        is_recurrence(kernel) ? recurrence_us(kernel, accelerator, vector) : vector;
     time.total_us = v[kLaunch] + std::max(memory, computed);
     return time;
   }

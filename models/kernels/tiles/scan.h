@@ -8,8 +8,8 @@ namespace orrery {
 /// Kernels of recurrent layers by the tiles of their published Triton implementations: a roofline
 /// over thread blocks that each make a tile of 64 x 64 results. In a block products follow the
 /// exponentials of decays, for a loop needs the ones to scale the operands of the others; tiles
-/// load their operands through the L2. Kernels without products stream rows, or are recurrences (k
-/// > 0): `batch` blocks of k threads, each over m tokens in turn.
+/// load their operands through the L2. Kernels without products stream rows, or are recurrences
+/// (models/kernels/recurrence.h).
 ///
 /// Kernels that say their tile are those of flash-linear-attention: small ones, whose products take
 /// operands as they were loaded. Those that leave it to the library are Mamba-2's
