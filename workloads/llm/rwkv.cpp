@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // RWKV-5 and 6 (arXiv 2404.05892) and 7 (2503.14456) as BlinkDL's rwkv package runs them
 // (RWKV-LM, RWKV-v7/rwkv_v7_demo.py; transformers' modeling_rwkv5.py of RWKV/rwkv-5-world): time
-// mixing with a state a head, and channel mixing, an MLP that looks one token back. Tensor parallel
-// ranks share heads, as no engine has published it: low-rank matrices and the receptance of channel
-// mixing are whole on each, an estimate. Training is RWKV-LM's (RWKV-v5/src/model.py,
-// RWKV-v7/train_temp): its kernels of the recurrence, all else elementwise, with a mixture kept for
-// each product.
+// mixing with a state a head; channel mixing is rwkv_channels.cpp. Tensor parallel ranks share
+// heads, as no engine has published it: low-rank matrices are whole on each, an estimate. Training
+// is RWKV-LM's (RWKV-v5/src/model.py, RWKV-v7/train_temp): its kernels of the recurrence, all else
+// elementwise, with a mixture kept for each product.
 #include <algorithm>
 
 #include "workloads/llm/kept_tensors.h"
@@ -14,6 +13,7 @@
 #include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/llm/rwkv_kernels.h"
+#include "workloads/llm/rwkv_parts.h"
 #include "workloads/require.h"
 
 namespace orrery {
@@ -31,13 +31,6 @@ std::vector<std::int64_t> low_ranks(const RwkvConfig& r, const LayerConfig& laye
   return ranks;
 }
 
-/// Bytes of the last token, which the next one is mixed with.
-double shift_bytes(const LlmConfig& model) { return 2 * real(model.hidden); }
-
-Linear rwkv_matrix(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out) {
-  return {name, in, out, task.work.precision, task.weights(task.layer.attention)};
-}
-
 /// Matrices that are never quantised, of all ranks.
 Kernel whole_product(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out,
                      std::int64_t batch = 1) {
@@ -51,12 +44,6 @@ WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_
 
 bool trains_rwkv(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
 
-/// How ranks add up a product of rows: training shares tokens out where sequences are split.
-RowOutput rwkv_reduction(const LayerWork& work) {
-  const bool scatters = work.phase == Phase::kTraining && work.sp;
-  return scatters ? RowOutput::kScattered : RowOutput::kReduced;
-}
-
 /// All tokens of a training step.
 WkvShape trained_wkv(const LayerTask& task) {
   const AttentionPart all = task.work.attention_parts().front();
@@ -64,12 +51,6 @@ WkvShape trained_wkv(const LayerTask& task) {
 }
 
 // Tensors that forward passes leave.
-
-Tensor rwkv_rows(const char* name, const LayerTask& task, double columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
-}
-
-double rwkv_wide(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
 std::int64_t time_mixtures(const RwkvConfig& r) {
   return r.version == 5 ? 4 : r.version == 6 ? kMixtures : 6;
@@ -112,34 +93,6 @@ Tensor time_mix_output_input(const LayerTask& task) {
 Tensor embedding_norm_input(const LayerTask& task) {
   const double rows = task.layer.first ? real(task.work.row_tokens() * task.model.hidden) : 0;
   return kept::of_layer("time mix embedding norm input", task, rows * rwkv_wide(task));
-}
-
-bool gates_channels(const LayerTask& task) { return task.model.rwkv.version < 7; }
-
-/// What is mixed, and what keys and receptances read.
-Tensor channel_mix_inputs(const LayerTask& task) {
-  const double copies = gates_channels(task) ? 3 : 2;
-  return kept::of_layer(
-      "channel mix inputs", task,
-      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
-}
-
-Tensor channel_mix_function_input(const LayerTask& task) {
-  return rwkv_rows("channel mix function input", task,
-                   real(task.model.rwkv.channels / task.work.tp), rwkv_wide(task));
-}
-
-Tensor channel_mix_value_input(const LayerTask& task) {
-  return rwkv_rows("channel mix value input", task, real(task.model.rwkv.channels / task.work.tp),
-                   kept::input_bytes(task.work));
-}
-
-/// Both factors of the gate.
-Tensor channel_mix_gate(const LayerTask& task) {
-  const double copies = gates_channels(task) ? 2 : 0;
-  return kept::of_layer(
-      "channel mix gate", task,
-      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
 }
 
 class TimeMix final : public Mixer {
@@ -309,97 +262,10 @@ void TimeMix::backward(StepList& steps, const LayerTask& task) const {
   frees(steps, task, {embedding_norm_input});
 }
 
-class ChannelMix final : public Mixer {
- public:
-  std::string name() const override { return "channel mix"; }
-  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    return " " + std::to_string(model.rwkv.channels);
-  }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/,
-                      int /*tp*/) const override {
-    return {0, shift_bytes(model)};
-  }
-  std::int64_t widest(const LayerTask& task) const override {
-    return task.model.rwkv.channels / task.work.tp;
-  }
-  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
-    require_divides(model.rwkv.channels, tp, "tp", "columns of channel mixing");
-  }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
-  /// All of it is between projections of all tokens.
-  void part_forward(StepList& /*steps*/, const LayerTask& /*task*/,
-                    const AttentionPart& /*part*/) const override {}
-};
-
-PartParameters ChannelMix::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                      int tp) const {
-  PartParameters p;
-  p.split = 2 * model.hidden * (model.rwkv.channels / tp);
-  const bool gated = model.rwkv.version < 7;
-  if (gated) p.whole = model.hidden * model.hidden;
-  p.whole_vectors = p.sixteen_bit = (gated ? 2 : 1) * model.hidden;
-  return p;
-}
-
-void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
-  const std::int64_t hidden = task.model.hidden;
-  const std::int64_t width = task.model.rwkv.channels / w.tp;
-  const bool gated = task.model.rwkv.version < 7;
-  const double bytes = activation_bytes(w.precision);
-  constexpr double kSquaredRelu = 2;
-  steps.then(token_shift("channel mix inputs", w.row_tokens(), hidden, gated ? 2 : 1, bytes));
-  makes(steps, task, {channel_mix_inputs});
-  column_forward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
-  steps.then(stream("channel mix function", KernelClass::kElementwise, w.tokens(), width,
-                    {bytes, bytes, kSquaredRelu}));
-  makes(steps, task, {channel_mix_function_input, channel_mix_value_input});
-  row_forward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden), rwkv_reduction(w));
-  if (!gated) return;
-  local_forward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
-                w.row_tokens());
-  steps.then(stream("channel mix gate", KernelClass::kElementwise, w.row_tokens(), hidden,
-                    {2 * bytes, bytes, vector_cost::kSilu}));
-  makes(steps, task, {channel_mix_gate});
-}
-
-void ChannelMix::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
-  const std::int64_t hidden = task.model.hidden;
-  const std::int64_t width = task.model.rwkv.channels / w.tp;
-  const bool gated = gates_channels(task);
-  const double bytes = activation_bytes(w.precision);
-  constexpr double kSquaredReluGradient = 3;
-  if (gated) {
-    steps.then(stream("channel mix gate backward", KernelClass::kElementwise, w.row_tokens(),
-                      hidden, {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu}));
-    frees(steps, task, {channel_mix_gate});
-    local_backward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
-                   w.row_tokens());
-  }
-  row_backward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden));
-  frees(steps, task, {channel_mix_value_input});
-  steps.then(stream("channel mix function backward", KernelClass::kElementwise, w.tokens(), width,
-                    {2 * bytes, bytes, kSquaredReluGradient}));
-  frees(steps, task, {channel_mix_function_input});
-  column_backward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
-  steps.then(token_shift_backward("channel mix inputs backward", w.row_tokens(), hidden,
-                                  gated ? 2 : 1, bytes));
-  frees(steps, task, {channel_mix_inputs});
-}
-
 }  // namespace
 
 const Mixer& time_mix() {
   static const TimeMix mixer;
-  return mixer;
-}
-
-const Mixer& channel_mix() {
-  static const ChannelMix mixer;
   return mixer;
 }
 

@@ -32,7 +32,7 @@ const config::Schema<CausalConvolution>& CausalConvolution::schema() {
   static const auto schema =
       recurrent_schema<C>("causal_convolution", "short convolution over tokens, channel by channel",
                           kChunkTokens)
-          .required("channels", &C::channels, "channels",
+          .required("channels", &C::channels, "number of channels",
                     between(1, llm_limits::kHidden * std::int64_t{8}))
           .optional("taps", &C::taps, "tokens that each result sees, itself included",
                     between(1, 1024))

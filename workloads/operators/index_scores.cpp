@@ -4,7 +4,7 @@
 namespace orrery {
 namespace {
 
-/// Of the lightning indexer. Defaults are the sizes of DeepSeek-V3.2 (its config.json:
+/// What the lightning indexer does. Defaults are the sizes of DeepSeek-V3.2 (its config.json:
 /// index_n_heads, index_head_dim).
 struct IndexScores final : OperatorConfig, ChosenKeys {
   IndexScores() { kind = "index_scores"; }
