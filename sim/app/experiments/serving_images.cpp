@@ -38,14 +38,14 @@ class SeeingRequests final : public RequestSource {
 
 void require_images(const LlmConfig& llm, const ServingConfig& serving) {
   if (serving.images == 0) return;
-  require(llm.vision.has_value(), {"serving.images"},
+  require(llm.vision.has_value(), "serving.images",
           "model '" + llm.name + "' has no vision tower, so that prompts have no images",
           {"0", {}});
-  require(serving.image || llm.vision->rule.same_for_all(), {"serving.images"},
+  require(serving.image || llm.vision->rule.same_for_all(), "serving.images",
           "how many tokens '" + llm.name + "' has for an image depends on its size: say 'image'",
           {{}, {"image: {height: 1024, width: 1024}"}});
   const std::string& arrival = serving.workload->arrival;
-  require(std::find(kPlain.begin(), kPlain.end(), arrival) != kPlain.end(), {"serving.images"},
+  require(std::find(kPlain.begin(), kPlain.end(), arrival) != kPlain.end(), "serving.images",
           "images in prompts of arrival '" + arrival + "' are not modelled",
           {"0", {"arrival: poisson, gamma, weibull or closed_loop"}});
 }
