@@ -14,7 +14,7 @@ double recurrence_us(const Kernel& kernel, const AcceleratorConfig& accelerator,
   constexpr double kMicro = 1e6;
   // A token's operands are on lines of the memory that nothing has fetched before: 479 clocks on an
   // H100 (recalled: Luo et al. 2024, arXiv 2402.13499), and two barriers. An estimate for others.
-  constexpr double kWait = 540, kShared = 128 / sizeof(float);
+  constexpr double kWait = 540, kShared = 128.0 / sizeof(float);
   // Blocks that find registers: 64 threads of 128 in a file of 65,536.
   constexpr double kBlocks = 8;
   const double units = static_cast<double>(accelerator.compute.units.value) / accelerator.dies;

@@ -122,6 +122,9 @@ void add_parameters(NamedValues& values, const LlmConfig& llm) {
   for (const auto& [name, parameters] : parts) row("parameters: " + name, parameters);
   row("parameters", count.total);
   row("parameters used by one token", count.active);
+  if (llm.mtp_layers > 0)
+    row("parameters of modules of multi-token prediction",
+        llm.mtp_layers * module_parameters(llm, {}).total());
 }
 
 /// What sees images, and what images of some sizes become.
