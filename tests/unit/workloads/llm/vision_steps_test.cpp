@@ -121,7 +121,7 @@ TEST(VisionSteps, OfMoreImagesAreAsMuchMore) {
   for (const std::int64_t images : {2, 3, 7})
     EXPECT_DOUBLE_EQ(products(tower_of(model, prefill(model, images, {280, 280}))),
                      static_cast<double>(images) * one);
-  EXPECT_THAT(tower_of(model, prefill(model, 0, {})).steps(), IsEmpty());
+  EXPECT_THAT(tower_of(model, prefill(model, 0, {280, 280})).steps(), IsEmpty());
 }
 
 // What the step needs is the prompt of text and image tokens, and the tower.
