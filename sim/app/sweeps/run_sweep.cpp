@@ -332,13 +332,16 @@ bool cannot_be(const RunRecord& record) { return record.reason.starts_with(kCann
 
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell) {
-  constexpr int kTries = 12;  // of five seconds each, and of a crowd some wait for that long
+  // Of five seconds each. Where the disk is busy with something else a commit takes seconds, and of
+  // 32 writers some wait for 17 s (Crowd, beside a build): that is no lock that somebody should
+  // know of.
+  constexpr int kTries = 12, kTold = 6;
   for (int i = 1;; ++i) {
     try {
       return work();
     } catch (const StoreError& error) {
       if (error.fault() != StoreFault::kBusy || i == kTries) throw;
-      if (i == 2 && tell) tell(error.what());
+      if (i == kTold && tell) tell(error.what());
     }
   }
 }

@@ -69,7 +69,7 @@ struct SweepOptions {
 SweepResults run_sweep(const Sweep& sweep, ResultStore& store, const SweepOptions& options);
 
 /// Waits for a store that another process locks, up to a minute. @param tell called once,
-/// after ten seconds
+/// after half of it
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell);
 
