@@ -332,8 +332,8 @@ bool cannot_be(const RunRecord& record) { return record.reason.starts_with(kCann
 
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell) {
-  // Of five seconds each. Where a disk stalls a commit takes seconds, and of 32 writers some wait for
-  // 16 s in ten minutes (Crowd): that is no lock that somebody should know of.
+  // Of five seconds each. Where a disk stalls a commit takes seconds, and of 32 writers some wait
+  // for 16 s in ten minutes (Crowd): that is no lock that somebody should know of.
   constexpr int kTries = 12, kTold = 6;
   for (int i = 1;; ++i) {
     try {
