@@ -142,8 +142,9 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
 void InferenceExperiment::see(InferenceConfig& config) const {
   config.images = images;
   config.image = size_of(image);
+  if (images == 0 || phase != Phase::kPrefill) return;
   const LlmConfig llm = model.build();
-  if (!llm.vision || phase != Phase::kPrefill) return;  // require_supported() says so
+  if (!llm.vision) return;  // require_supported() says so
   if (image || llm.vision->rule.same_for_all())
     config.sequence += images * llm.vision->patches(config.image).tokens;
 }
