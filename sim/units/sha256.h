@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -8,5 +9,22 @@ namespace orrery {
 
 /// SHA-256 (FIPS 180-4) of the bytes, as 64 lower-case hex digits.
 std::string sha256_hex(std::string_view bytes);
+
+/// The same of bytes that come in parts.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void add(std::string_view bytes);
+  /// Of all that was added so far.
+  std::string hex() const;
+
+ private:
+  struct State;  ///< context of OpenSSL
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace orrery

@@ -11,6 +11,7 @@ namespace {
 
 class DotFormat final : public GraphFormat {
  public:
+  bool writes() const override { return true; }
   void write(const Program& program, const std::string& name, std::ostream& out) const override {
     for (std::size_t block = 0; block < program.blocks.size(); ++block)
       write_dot(out, program.blocks[block], name + ", " + program.block_names[block]);

@@ -1,24 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "sim/config/registry.h"
 #include "sim/graph/program.h"
+#include "workloads/formats/graph_builder.h"
 
 namespace orrery {
 
-/// A form in which operator graphs stand in files. `graph export --format` names one; a file that
-/// derives a class and registers an object of it adds another.
+class ByteSource;     // sim/config/byte_source.h: the bytes of a file, gzip unpacked, as a stream
+class Communicators;  // workloads/formats/communicators.h: groups of ranks by name and by members
+
+/// What a reader is told besides the file.
+struct GraphReadOptions {
+  int rank = 0;   ///< whose graph the file is
+  int ranks = 1;  ///< of the whole run, as far as its files tell
+  std::map<std::string, std::int64_t> dimensions = {};  ///< sizes of symbolic dimensions
+};
+
+/// A form in which operator graphs stand in files. `graph export --format` names one to write; a
+/// file is read by the one that recognises how it begins. A file that derives a class and registers
+/// an object of it adds another.
 class GraphFormat {
  public:
   virtual ~GraphFormat() = default;
 
+  /// Whether files that begin so (up to 64 KiB, unpacked) are of this form.
+  virtual bool recognises(std::string_view head, std::string_view path) const;
+  /// Reads the graph of one rank, in memory that does not grow with what is not kept.
+  /// @param notes what was left out, for people
+  /// @throws config::ConfigError with the file and the offset of what cannot be read
+  virtual void read(ByteSource& source, const GraphReadOptions& options,
+                    Communicators& communicators, GraphBuilder& graph,
+                    std::vector<std::string>& notes) const;
+
+  /// Whether programs can be written in this form.
+  virtual bool writes() const { return false; }
   /// Writes every block of a program, each once however often it is called.
   /// @param name of the whole, for people
-  virtual void write(const Program& program, const std::string& name, std::ostream& out) const = 0;
+  virtual void write(const Program& program, const std::string& name, std::ostream& out) const;
 };
 
 using GraphFormatRegistry = Registry<std::shared_ptr<const GraphFormat>>;

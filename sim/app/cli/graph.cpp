@@ -15,8 +15,10 @@ namespace {
 
 std::string format_names() {
   std::string names;
-  for (const auto& [name, item] : GraphFormatRegistry::items())
+  for (const auto& [name, item] : GraphFormatRegistry::items()) {
+    if (!item.entry->writes()) continue;
     names += (names.empty() ? "" : "; ") + name + ": " + item.help;
+  }
   return names;
 }
 

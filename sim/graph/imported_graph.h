@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/graph/kernel.h"
+#include "sim/graph/name_pool.h"
+#include "sim/graph/transfer.h"
+#include "sim/units/time.h"
+
+namespace orrery {
+
+using NodeId = std::uint32_t;  ///< place of a node in its graph, in the order of its file
+
+/// What a node of a graph that comes from elsewhere does.
+enum class NodeKind : std::uint8_t {
+  kMarker,      ///< takes no time: joins what it waits for
+  kHost,        ///< runs on the host of its rank
+  kKernel,      ///< runs on its rank: a kernel, a copy, a fill
+  kCollective,  ///< meets the other ranks of its group
+  kSend,        ///< a message to another rank
+  kReceive,     ///< a message from another rank
+};
+const char* to_string(NodeKind kind);
+
+/// One node as it is replayed: 16 bytes. Those that wait for it are ImportedGraph::next from
+/// `first_next` to the `first_next` of the node behind it.
+struct ImportedNode {
+  std::uint32_t work = 0;        ///< index of NodeWork, or of Message where kind communicates
+  std::uint32_t first_next = 0;  ///< index in ImportedGraph::next
+  std::uint32_t waits = 0;       ///< nodes that it waits for
+  std::uint16_t stream = 0;      ///< index of the stream that it occupies
+  NodeKind kind = NodeKind::kMarker;
+  std::uint8_t unused = 0;
+};
+static_assert(sizeof(ImportedNode) == 16);
+
+/// What a marker, host operator or kernel takes.
+struct NodeWork {
+  static constexpr std::uint32_t kNoKernel = ~std::uint32_t{0};
+
+  Picoseconds recorded = 0;  ///< as its file says, where `timed`
+  std::uint32_t kernel =
+      kNoKernel;  ///< index of ImportedGraph::kernels: what it computes and moves
+  KernelClass kind = KernelClass::kElementwise;  ///< for scales and breakdowns
+  /// The file, or a name that is known, tells the class; else kind means nothing.
+  bool classified = false;
+  bool timed = false;  ///< the file has recorded how long it took
+};
+static_assert(sizeof(NodeWork) == 16);
+
+/// What a node that communicates sends.
+struct Message {
+  static constexpr std::uint32_t kWorld = ~std::uint32_t{0};
+
+  TransferKind kind = TransferKind::kAllReduce;
+  Bytes bytes;                   ///< as Transfer::bytes counts them
+  std::uint32_t group = kWorld;  ///< collectives: index of ImportedRun::groups; kWorld: all ranks
+  int peer = -1;                 ///< sends and receives: the other rank
+  std::int64_t tag = 0;          ///< sends and receives meet where both and the tag are the same
+  int root = 0;                  ///< broadcast, reduce, gather, scatter: member of the group
+  Picoseconds recorded = 0;      ///< as its file says, waits for others included; 0: it does not
+  bool operator==(const Message&) const = default;
+};
+
+/// Nodes that run one after the other, or side by side.
+struct ImportedStream {
+  std::string name;    ///< "compute", "stream 7"
+  bool serial = true;  ///< one node at a time, of those that are ready the first of the file
+};
+
+/// The graph of one rank, or of several that have the same: flat, without a graph library, since
+/// traces have tens of millions of nodes.
+struct ImportedGraph {
+  std::vector<ImportedNode> nodes;  ///< and one behind the last, for the end of its `next`
+  std::vector<NodeId> next;         ///< nodes that wait, by the node that they wait for
+  std::vector<NodeWork> works;
+  std::vector<Message> messages;  ///< each once
+  std::vector<Kernel> kernels;    ///< each once
+  std::vector<ImportedStream> streams;
+  std::vector<std::uint64_t> ids;  ///< identifiers of the nodes in their file
+  std::vector<NameId> names;       ///< names of the nodes
+  NamePool pool;
+
+  std::size_t size() const { return nodes.empty() ? 0 : nodes.size() - 1; }
+  std::string_view name(NodeId node) const { return pool.at(names[node]); }
+};
+
+/// Graphs of all ranks of a run.
+struct ImportedRun {
+  std::vector<ImportedGraph> graphs;
+  std::vector<std::uint32_t> graph_of_rank;  ///< ranks with identical files share one
+  std::vector<std::vector<int>> groups;      ///< communicators: ranks in the order of the group
+  std::vector<std::string> notes;            ///< what was left out or mended, for people
+
+  int ranks() const { return static_cast<int>(graph_of_rank.size()); }
+};
+
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/graph/imported_graph.h"
+
+namespace orrery {
+
+/// `later` waits for `earlier`.
+struct Dependency {
+  NodeId later;
+  NodeId earlier;
+};
+
+/// Puts the graph of one rank together while its file streams by: nodes in the order of the file,
+/// dependencies by the identifiers of the file, of nodes that have come or will come.
+class GraphBuilder {
+ public:
+  /// The number of a stream, which may be new.
+  std::uint16_t stream(std::string_view name, bool serial = true);
+  /// The number of a kernel; equal ones, names apart, have one.
+  std::uint32_t kernel(const Kernel& kernel);
+
+  /// @param id in the file; any number, in any order
+  NodeId add(std::uint64_t id, std::string_view name, NodeKind kind, std::uint16_t stream,
+             const NodeWork& work);
+  NodeId add(std::uint64_t id, std::string_view name, NodeKind kind, std::uint16_t stream,
+             const Message& message);
+
+  /// `later` waits for the node with an identifier, wherever in the file that one stands.
+  void depends(NodeId later, std::uint64_t earlier_id);
+  /// `later` waits for a node that has come: the one before it in its stream, say.
+  void follows(NodeId later, NodeId earlier);
+
+  std::size_t size() const { return graph_.ids.size(); }
+
+  /// The graph, dependencies resolved.
+  /// @param file for errors
+  /// @param repair dependencies on nodes that are not there are dropped, those that lead back to a
+  /// node on the way to it too (depth first, in the order of the file), and counted in `notes`
+  /// @throws config::ConfigError for identifiers that stand twice, for dependencies on nodes that
+  /// are not there (the first of them, and how many), for cycles (the shortest)
+  ImportedGraph finish(const std::string& file, bool repair, std::vector<std::string>& notes);
+
+ private:
+  /// `later` waits for a node whose identifier has not come yet.
+  struct Reference {
+    NodeId later;
+    std::uint64_t earlier_id;
+  };
+  using ByHash = std::unordered_map<std::uint64_t, std::vector<std::uint32_t>>;
+
+  NodeId add_node(std::uint64_t id, std::string_view name, const ImportedNode& node);
+  void resolve(const std::string& file, bool repair, std::vector<std::string>& notes);
+
+  ImportedGraph graph_;
+  std::vector<Dependency> dependencies_;
+  std::vector<Reference> references_;
+  bool ascending_ = true;      ///< identifiers, as they came
+  ByHash kernels_, messages_;  ///< numbers by hash
+};
+
+}  // namespace orrery

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/graph_format.h"
+
+#include <stdexcept>
+
+namespace orrery {
+
+bool GraphFormat::recognises(std::string_view /*head*/, std::string_view /*path*/) const {
+  return false;
+}
+
+void GraphFormat::read(ByteSource& /*source*/, const GraphReadOptions& /*options*/,
+                       Communicators& /*communicators*/, GraphBuilder& /*graph*/,
+                       std::vector<std::string>& /*notes*/) const {
+  throw std::logic_error("this form of graphs is not read");
+}
+
+void GraphFormat::write(const Program& /*program*/, const std::string& /*name*/,
+                        std::ostream& /*out*/) const {
+  throw std::logic_error("this form of graphs is not written");
+}
+
+}  // namespace orrery
