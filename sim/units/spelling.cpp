@@ -23,6 +23,33 @@ int allowed_edits(std::size_t length) {
   return length <= kShort ? 1 : kMostEdits;
 }
 
+bool is_separator(char c) { return c == '_' || c == '.' || c == '-' || c == ' '; }
+
+/// Whether a name ends with a word: dgx_h100 has h100.
+bool ends_with_word(std::string_view name, std::string_view word) {
+  return name.size() > word.size() + 1 && name.ends_with(word) &&
+         is_separator(name[name.size() - word.size() - 1]);
+}
+
+/// Whether a name goes on behind a word: qwen3_vl_8b behind qwen3_vl.
+bool begins_with_word(std::string_view name, std::string_view word) {
+  return name.size() > word.size() + 1 && name.starts_with(word) && is_separator(name[word.size()]);
+}
+
+/// The shortest name that ends with the word, else the shortest that begins with it.
+std::string shortest_with(const std::string& lower_word,
+                          const std::vector<std::string>& candidates) {
+  std::string shortest;
+  for (const auto has_word : {ends_with_word, begins_with_word}) {
+    for (const std::string& candidate : candidates)
+      if (has_word(lower_case(candidate), lower_word) &&
+          (shortest.empty() || candidate.size() < shortest.size()))
+        shortest = candidate;
+    if (!shortest.empty()) break;
+  }
+  return shortest;
+}
+
 }  // namespace
 
 int edit_distance(std::string_view a, std::string_view b, int limit) {
@@ -61,7 +88,10 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
       nearest = candidate;
     }
   }
-  return nearest;
+  constexpr std::size_t kTellsMuch = 3;  // letters
+  if (best.first <= 1 || word.size() < kTellsMuch) return nearest;
+  const std::string longer = shortest_with(lower_word, candidates);
+  return longer.empty() ? nearest : longer;
 }
 
 }  // namespace orrery

@@ -13,7 +13,9 @@ namespace orrery {
 int edit_distance(std::string_view a, std::string_view b, int limit);
 
 /// The candidate nearest to `word` within two edits (fewer for words of up to three letters), the
-/// first of those equally near; empty if there is none. Case alone is not counted as an edit.
+/// first of those equally near; empty if there is none. Case alone is not counted as an edit. One
+/// that begins or ends with the whole word ("dgx_h100" for "h100") comes before those that are two
+/// edits away.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace orrery

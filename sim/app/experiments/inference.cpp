@@ -215,7 +215,7 @@ bool InferenceExperiment::has_batch() const {
 
 std::string InferenceExperiment::batch_text() const {
   if (phase == Phase::kMixed) return std::to_string(mixed.tokens()) + " tokens/rank";
-  return std::to_string(batch.micro) + "/rank";
+  return std::to_string(batch.global > 0 ? batch.global / parallel.dp : batch.micro) + "/rank";
 }
 
 void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {

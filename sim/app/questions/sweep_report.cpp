@@ -247,9 +247,9 @@ Answer sweep_report(const Sweep& sweep, const SweepResults& results, const Sweep
   }
   const std::string remark = any_experiment(sweep)->table().remark;
   answer.add(counts_of(results) + "\n" + excluded_lines(sweep, results) + remark +
-             "p10 to p90: what the calibrations of" + (remark.empty() ? " " : "\n") +
-             "kernels and collectives leave open; '-' is a device without measurements, on "
-             "datasheets and priors.\n");
+             (remark.empty() ? "" : "\n") +
+             "p10 to p90: what the calibrations of kernels and collectives leave open; '-' is a "
+             "device without measurements, on datasheets and priors.\n");
   for (const PointResult& result : results.kept) {
     if (result.record.status == RunStatus::kFailed)
       answer.add("failed: " + result.record.name + ": " + result.record.reason + "\n");

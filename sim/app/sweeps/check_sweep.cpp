@@ -103,18 +103,25 @@ class SweepCheck {
     throw_errors();
   }
 
-  /// What the points of a case can be optimised for beside metrics: paths of its first point.
-  std::vector<std::string> paths_of(PlanCursor& cursor, std::uint32_t case_index) const {
-    std::vector<std::string> paths;
+  /// What the points of a case can be optimised for: metrics of their kind, paths of the first one.
+  PointNames names_of(PlanCursor& cursor, std::uint32_t case_index) const {
+    PointNames names;
+    bool is_first = true;
     for (const PlanBlock& block : sweep_.blocks) {
       if (sweep_.rows[block.row].case_index != case_index) continue;
       cursor.seek(block.first);
       const LoadedExperiment& loaded =
           cursor.group() != nullptr ? cursor.group()->base() : cursor.whole();
-      for (config::Leaf& leaf : loaded.leaves()) paths.push_back(std::move(leaf.path));
-      break;  // keys of variants differ in their values
+      const std::string& kind = loaded.experiment->kind;
+      if (!is_first) {  // keys of variants differ in their values
+        if (names.kind != kind) names.kind.clear();
+        continue;
+      }
+      is_first = false;
+      names.kind = kind;
+      for (config::Leaf& leaf : loaded.leaves()) names.paths.push_back(std::move(leaf.path));
     }
-    return paths;
+    return names;
   }
 
   void check_choices(PlanCursor& cursor) const {
@@ -127,11 +134,11 @@ class SweepCheck {
       if (objectives == nullptr) objectives = sweep_.node.find("objectives");
       const config::Node* table = described.find("table");
       if (choice == nullptr && objectives == nullptr && table == nullptr) continue;
-      const std::vector<std::string> paths = paths_of(cursor, index);
+      const PointNames names = names_of(cursor, index);
       if (choice != nullptr)
-        check_choice(sweep_.config.cases[index].choose, *choice, paths, diagnostics);
-      if (objectives != nullptr) check_objectives(*objectives, paths, diagnostics);
-      if (table != nullptr) check_table(*table, paths, diagnostics);
+        check_choice(sweep_.config.cases[index].choose, *choice, names, diagnostics);
+      if (objectives != nullptr) check_objectives(*objectives, names, diagnostics);
+      if (table != nullptr) check_table(*table, names, diagnostics);
     }
     diagnostics.throw_if_errors();
   }

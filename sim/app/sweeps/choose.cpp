@@ -88,11 +88,30 @@ std::vector<std::string> metric_names() {
   return names;
 }
 
+/// Whether experiments of a kind have a metric, by the list of kinds that it is declared with.
+bool has_metric(const std::string& kind, const MetricInfo& metric) {
+  if (kind.empty() || metric.experiments == "all") return true;
+  const std::string list = ", " + metric.experiments + ",";
+  return list.find(", " + kind + ",") != std::string::npos;
+}
+
 /// Finds fault with a name. @return whether it is right
-bool check_name(const std::string& name, const config::Node& where,
-                const std::vector<std::string>& paths, config::Diagnostics& diagnostics) {
+bool check_name(const std::string& name, const config::Node& where, const PointNames& names,
+                config::Diagnostics& diagnostics) {
+  const std::vector<std::string>& paths = names.paths;
   const MetricInfo* metric = find_metric(split(name).first);
-  if (metric != nullptr && !metric->unit.empty()) return true;
+  if (metric != nullptr && !metric->unit.empty()) {
+    if (has_metric(names.kind, *metric)) return true;
+    std::vector<std::string> others;
+    for (const std::string& other : metric_names())
+      if (has_metric(names.kind, *find_metric(other))) others.push_back(other);
+    diagnostics.error(where.where(), where.length(),
+                      "experiments of kind " + names.kind + " have no '" + name + "'",
+                      nearest_name(name, others),
+                      {"these have it: " + metric->experiments,
+                       "`orrery describe metrics` says which kinds have which"});
+    return false;
+  }
   std::vector<std::string> known = metric_names();
   known.insert(known.end(), paths.begin(), paths.end());
   if (std::find(paths.begin(), paths.end(), name) != paths.end()) return true;
@@ -105,10 +124,10 @@ bool check_name(const std::string& name, const config::Node& where,
 }
 
 void check_limits(const std::map<std::string, config::Node>& limits, const config::Node& written,
-                  config::Diagnostics& diagnostics) {
+                  const std::string& kind, config::Diagnostics& diagnostics) {
   for (const auto& [name, limit] : limits) {
     const config::Node& where = *written.find(name);
-    if (!check_name(name, where, {}, diagnostics)) continue;
+    if (!check_name(name, where, {kind, {}}, diagnostics)) continue;
     const std::string unit = find_metric(split(name).first)->unit;
     try {
       limit_of(limit.text(), unit);
@@ -152,37 +171,38 @@ const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunR
   return best;
 }
 
-void check_choice(const ChooseConfig& choice, const config::Node& written,
-                  const std::vector<std::string>& paths, config::Diagnostics& diagnostics) {
+void check_choice(const ChooseConfig& choice, const config::Node& written, const PointNames& names,
+                  config::Diagnostics& diagnostics) {
   if (!choice.maximize.empty())
-    check_name(choice.maximize, *written.find("maximize"), paths, diagnostics);
+    check_name(choice.maximize, *written.find("maximize"), names, diagnostics);
   if (!choice.minimize.empty())
-    check_name(choice.minimize, *written.find("minimize"), paths, diagnostics);
-  if (!choice.at_most.empty()) check_limits(choice.at_most, *written.find("at_most"), diagnostics);
+    check_name(choice.minimize, *written.find("minimize"), names, diagnostics);
+  if (!choice.at_most.empty())
+    check_limits(choice.at_most, *written.find("at_most"), names.kind, diagnostics);
   if (!choice.at_least.empty())
-    check_limits(choice.at_least, *written.find("at_least"), diagnostics);
+    check_limits(choice.at_least, *written.find("at_least"), names.kind, diagnostics);
 }
 
-void check_objectives(const config::Node& written, const std::vector<std::string>& paths,
+void check_objectives(const config::Node& written, const PointNames& names,
                       config::Diagnostics& diagnostics) {
   for (const config::Node& objective : written.items())
     for (const auto& entry : objective.entries())
-      check_name(entry.value.text(), entry.value, paths, diagnostics);
+      check_name(entry.value.text(), entry.value, names, diagnostics);
 }
 
-void check_table(const config::Node& written, const std::vector<std::string>& paths,
+void check_table(const config::Node& written, const PointNames& names,
                  config::Diagnostics& diagnostics) {
   if (const config::Node* rows = written.find("rows"))
     for (const config::Node& row : rows->items())
-      if (std::find(paths.begin(), paths.end(), row.text()) == paths.end())
+      if (std::find(names.paths.begin(), names.paths.end(), row.text()) == names.paths.end())
         diagnostics.error(row.where(), row.length(), "unknown key '" + row.text() + "'",
-                          nearest_name(row.text(), paths));
+                          nearest_name(row.text(), names.paths));
   if (const config::Node* columns = written.find("columns"))
     for (const config::Node& column : columns->items())
-      check_name(column.text(), column, paths, diagnostics);
+      check_name(column.text(), column, names, diagnostics);
   if (const config::Node* gain = written.find("gain"))
     for (const auto& entry : gain->entries())
-      check_name(entry.value.text(), entry.value, paths, diagnostics);
+      check_name(entry.value.text(), entry.value, names, diagnostics);
 }
 
 }  // namespace orrery

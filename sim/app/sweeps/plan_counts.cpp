@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "sim/app/sweeps/isolate.h"
 #include "sim/app/sweeps/plan_cursor.h"
@@ -63,26 +67,39 @@ void scale(PlanCounts& counts, std::uint64_t places) {
   counts.places = places;
 }
 
-/// The mean time of some points, simulated here and now in a process of its own.
-void try_some(const Sweep& sweep, const std::vector<std::uint64_t>& places,
-              PlanEstimate& estimate) {
+/// What some points took one after the other, as "seconds count". The first reads what the others
+/// find read (calibrations, the machine), as in a worker, and counts only where it is alone.
+std::string times_of(const Sweep& sweep, const std::vector<std::uint64_t>& places) {
   const auto begin = Clock::now();
-  double seconds = 0;
-  std::size_t tried = 0;
-  for (std::size_t i = 0; i < std::min(kSimulated, places.size()); ++i) {
-    PlanCursor cursor(sweep);
-    cursor.seek(places[i * places.size() / std::min(kSimulated, places.size())]);
+  const std::size_t wanted = std::min(kSimulated + 1, places.size());
+  std::vector<double> seconds;
+  PlanCursor cursor(sweep);
+  for (std::size_t i = 0; i < wanted; ++i) {
+    cursor.seek(places[i * places.size() / wanted]);
     try {
-      seconds += simulate_isolated(sweep.load_whole(cursor.point())).times.wall_s;
-      ++tried;
+      seconds.push_back(simulate_timed(sweep.load_whole(cursor.point())).times.wall_s);
     } catch (const std::exception&) {
       continue;  // why it fails is said when it runs
     }
     if (Clock::now() - begin > kLongestTrial) break;
   }
+  if (seconds.size() > 1) seconds.erase(seconds.begin());
+  return std::to_string(std::accumulate(seconds.begin(), seconds.end(), 0.0)) + " " +
+         std::to_string(seconds.size());
+}
+
+/// The mean time of some points, simulated here and now in a process of their own.
+void try_some(const Sweep& sweep, const std::vector<std::uint64_t>& places,
+              PlanEstimate& estimate) {
+  const auto outcome = run_isolated([&] { return times_of(sweep, places); });
+  if (!std::holds_alternative<std::string>(outcome)) return;
+  double seconds = 0;
+  std::size_t tried = 0;
+  std::istringstream(std::get<std::string>(outcome)) >> seconds >> tried;
   if (tried == 0) return;
   estimate.point_s = seconds / static_cast<double>(tried);
-  estimate.point_s_from = std::to_string(tried) + " points simulated now";
+  estimate.point_s_from =
+      std::to_string(tried) + (tried == 1 ? " point" : " points") + " simulated now";
 }
 
 }  // namespace

@@ -182,18 +182,23 @@ bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
 /// them, infinite where it is no result or has not what is limited.
 double excess_over_limits(const ChooseConfig& choice, const RunRecord& record);
 
-/// Finds fault with names that no result has, and limits without their unit.
+/// What results of a case can be told and compared by.
+struct PointNames {
+  std::string kind;                ///< kind of experiment, whose metrics they have; empty: several
+  std::vector<std::string> paths;  ///< keys of the configuration
+};
+
+/// Finds fault with names that no result of the case has, and limits without their unit.
 /// @param written the node that `choice` was read from
-/// @param paths of the configuration, which can be optimised too
-void check_choice(const ChooseConfig& choice, const config::Node& written,
-                  const std::vector<std::string>& paths, config::Diagnostics& diagnostics);
+void check_choice(const ChooseConfig& choice, const config::Node& written, const PointNames& names,
+                  config::Diagnostics& diagnostics);
 
 /// Finds fault with objectives that no result has. @param written the node of the list
-void check_objectives(const config::Node& written, const std::vector<std::string>& paths,
+void check_objectives(const config::Node& written, const PointNames& names,
                       config::Diagnostics& diagnostics);
 
 /// Finds fault with columns and gains that no result has. @param written the node of the table
-void check_table(const config::Node& written, const std::vector<std::string>& paths,
+void check_table(const config::Node& written, const PointNames& names,
                  config::Diagnostics& diagnostics);
 
 namespace config {

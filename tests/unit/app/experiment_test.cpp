@@ -29,6 +29,16 @@ TEST(Identity, IsTheMeaningNotTheText) {
   EXPECT_NE(base, load({"system.accelerator.memory.bandwidth=8001 GB/s"}).identity);
 }
 
+TEST(InferenceExperiment, ShowsTheBatchOfARankHoweverItWasGiven) {
+  const auto shown = [](const std::vector<std::string>& overrides) {
+    const LoadedExperiment loaded = load(overrides);
+    return dynamic_cast<const InferenceExperiment&>(*loaded.experiment).batch_text();
+  };
+  const std::string tensor_parallel = "parallel={tp: 8, ep: 8, dp: 2}";
+  EXPECT_EQ(shown({tensor_parallel, "batch={global: 16}"}), "8/rank");
+  EXPECT_EQ(shown({tensor_parallel, "batch={micro: 8}"}), "8/rank");
+}
+
 TEST(Identity, DoesNotDependOnNamesOrPaths) {
   const std::string base = load({}).identity;
   EXPECT_EQ(base, load({"name=something else"}).identity);

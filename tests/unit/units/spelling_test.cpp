@@ -38,6 +38,13 @@ TEST(NearestName, ShortWordsMustBeNearer) {
   EXPECT_EQ(nearest_name("xy", {"tp"}), "");
 }
 
+TEST(NearestName, AWholeWordAtAnEndComesBeforeTwoEdits) {
+  EXPECT_EQ(nearest_name("h100", {"h100_1g", "dgx_h100", "b200", "dgx_h100_long"}), "dgx_h100");
+  EXPECT_EQ(nearest_name("qwen3_vl", {"qwen3_8b", "qwen3_vl_8b"}), "qwen3_vl_8b");
+  EXPECT_EQ(nearest_name("h100", {"dgx_h100", "h10"}), "h10");  // one edit
+  EXPECT_EQ(nearest_name("h100", {"dgxh100", "h100x"}), "h100x");
+}
+
 TEST(NearestName, CaseDecidesOnlyBetweenEquals) {
   EXPECT_EQ(nearest_name("BF16", {"fp16", "bf16"}), "bf16");
   EXPECT_EQ(nearest_name("GBps", {"Gb/s", "GB/s"}), "GB/s");
