@@ -27,6 +27,8 @@ struct ImportOptions {
   std::string system;      ///< accelerator measured, or the system that a topology extends; empty:
                            ///< what the file tells
   std::string collective;  ///< collective of nccl-tests, where the text does not name the program
+  std::int64_t ranks{};    ///< ranks of a communicator of nccl-tests, where the text does not list
+                           ///< them all; 0: as the text says
 };
 
 /// Reads a kind of file that `orrery import` takes. A file adds one with an

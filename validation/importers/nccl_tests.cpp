@@ -1,339 +1,351 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs of nccl-tests (github.com/NVIDIA/nccl-tests) print. A run is
+// What the programs of nccl-tests (github.com/NVIDIA/nccl-tests) and rccl-tests
+// (github.com/ROCm/rccl-tests) print. A run is
 //   # nThread 1 nGpus 8 minBytes 8 ...
-//   #  Rank  0 Group  0 Pid  1 on  host device  0 [0x07] NVIDIA H100 80GB HBM3      for each rank
+//   #  Rank  0 Group  0 Pid 1 on  host device  0 [0x07] NVIDIA H100 80GB HBM3      for each rank
 //   #  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong
 //   #   (B)  ...
 //      1024    256  float    sum    -1  12.34  0.08  0.15  0  12.30  0.08  0.15  0
 //   # Out of bounds values : 0 OK
-// `time` is in us and `busbw` in 10^9 B/s, first out of place, then in place (doc/PERFORMANCE.md
-// there). Older versions print fewer columns, so the header line says where each one stands. Lines
-// of other programs stand between.
+// `time` is in us and the bandwidths in 10^9 B/s, first out of place, then in place
+// (doc/PERFORMANCE.md there). Older versions print fewer columns, so that the header line says
+// where each one stands. Lines of other programs stand between, and in the rows themselves.
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "sim/config/diagnostics.h"
-#include "sim/config/packed_file.h"
-#include "sim/units/spelling.h"
+#include "validation/importers/hccl_test.h"
 #include "validation/importers/importer.h"
+#include "validation/importers/log_text.h"
+#include "validation/importers/nccl_program.h"
+#include "validation/importers/nccl_ranks.h"
+#include "validation/importers/nccl_rows.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {
 namespace {
 
-using namespace std::string_view_literals;
-
-const std::vector<std::string>& collectives() {
-  static const std::vector<std::string> all = {
-      "all_reduce", "all_gather", "reduce_scatter", "alltoall",  "broadcast",
-      "reduce",     "sendrecv",   "gather",         "hypercube", "scatter"};
-  return all;
+/// Half of the last digit of a number as it is printed.
+double half_digit(std::string_view text) {
+  const std::size_t point = text.find('.');
+  const std::size_t decimals = point == text.npos ? 0 : text.size() - point - 1;
+  return 0.5 * std::pow(10.0, -static_cast<double>(decimals));
 }
 
-/// The type names of nccl-tests, and those of precisions where there is one.
-constexpr auto kTypes = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"float", "fp32"},
-    {"half", "fp16"},
-    {"bfloat16", "bf16"},
-    {"f8e4m3", "fp8"},
-    {"f8e5m2", "fp8"},
-    {"fp8_e4m3", "fp8"},
-    {"fp8_e5m2", "fp8"},
-    {"int8", "int8"},
-    {"uint8", "uint8"},
-    {"char", "int8"},
-    {"int32", "int32"},
-    {"uint32", "uint32"},
-    {"int", "int32"},
-    {"int64", "int64"},
-    {"uint64", "uint64"},
-    {"double", "fp64"},
-});
-
-struct Word {
-  std::string_view text;
-  int column = 1;
-};
-
-std::vector<Word> split(std::string_view line) {
-  constexpr std::string_view kBlank = " \t\r";
-  std::vector<Word> words;
-  for (std::size_t at = line.find_first_not_of(kBlank); at < line.size();
-       at = line.find_first_not_of(kBlank, at)) {
-    const std::size_t end = std::min(line.find_first_of(kBlank, at), line.size());
-    words.push_back({line.substr(at, end - at), static_cast<int>(at) + 1});
-    at = end;
-  }
-  return words;
-}
-
-/// Words without the mark of the rank that `mpirun --tag-output` ("[1,0]<stdout>:") and `srun -l`
-/// ("0:") put before each line.
-void drop_rank_tag(std::vector<Word>& words) {
-  if (words.empty()) return;
-  Word& first = words.front();
-  std::size_t tag = 0;
-  if (const auto end = first.text.find(">:"); first.text[0] == '[' && end != first.text.npos) {
-    tag = end + 2;
-  } else if (first.text.ends_with(':') &&
-             parse_count(first.text.substr(0, first.text.size() - 1)).has_value()) {
-    tag = first.text.size();
-  }
-  first.text.remove_prefix(tag);
-  first.column += static_cast<int>(tag);
-  if (first.text.empty()) words.erase(words.begin());
-}
-
-const std::pair<std::string_view, std::string_view>* find_type(std::string_view name) {
-  const auto found =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.first == name; });
-  return found == kTypes.end() ? nullptr : &*found;
-}
-
-/// The collective of the program that a line names ("./build/all_reduce_perf -b 8"), or nothing.
-std::string named_collective(std::string_view line) {
-  constexpr std::string_view kSuffix = "_perf";
-  for (auto end = line.find(kSuffix); end != line.npos; end = line.find(kSuffix, end + 1)) {
-    std::size_t start = end;
-    while (start > 0 &&
-           (line[start - 1] == '_' || (line[start - 1] >= 'a' && line[start - 1] <= 'z')))
-      --start;
-    std::string name(line.substr(start, end - start));
-    if (std::find(collectives().begin(), collectives().end(), name) != collectives().end()) {
-      return name;
-    }
-  }
-  return {};
-}
-
-/// Columns of one half of the table, as positions among the words of a row.
-struct Half {
-  std::size_t time = 0, bus = 0, wrong = 0;
-};
-struct Header {
-  std::size_t columns = 0;  ///< 0: there was none yet
-  std::size_t type = 0;
-  std::vector<Half> halves;  ///< out of place, in place
-};
-
-class Reader {
+class NcclTestsReader {
  public:
-  Reader(const std::string& path, const ImportOptions& options) : path_(path), options_(options) {}
+  NcclTestsReader(const std::string& path, const ImportOptions& options)
+      : path_(path), options_(options) {}
 
   ImportedTable read() {
-    const std::string text = read_input(path_);
+    const std::string text = read_log(path_);
+    check_collective(options_.collective);
+    if (is_hccl_test(text)) return read_hccl_test(path_, text, options_);
     diagnostics_.add_source(path_, text);
-    check_collective();
     for (std::string_view rest = text; !rest.empty();) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
       ++line_;
       read_line(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-    if (!seen_header_ && !diagnostics_.has_errors()) {
-      throw config::ConfigError(path_ +
-                                ": holds no table of nccl-tests (a line '# size count type ...')");
-    }
+    for (auto& [name, run] : runs_) end_table(run);
     diagnostics_.throw_if_errors();
-    add_note(empty_, "of 0 bytes");
-    add_note(wrong_, "with wrong values (#wrong above 0)");
+    require_rows();
+    add_notes();
     return std::move(table_);
   }
 
  private:
-  void check_collective() const {
-    const auto& known = collectives();
-    const std::string& name = options_.collective;
-    if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return;
-    const std::string meant = nearest_name(name, known);
-    throw config::ConfigError("nccl-tests has no collective '" + name + "'" +
-                              (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+  /// A run that is being printed.
+  struct Run {
+    std::string collective;
+    NcclRanks ranks;
+    NcclRanks::Communicator communicator;
+    NcclColumns columns;
+    std::string of_table;  ///< the collective of the table
+    bool in_table = false, readable = false;
+    std::int64_t rows = 0;       ///< of the table
+    bool rank_checked = false;   ///< the bandwidths were found not to be those of the ranks
+    std::vector<LogWord> begun;  ///< cells of a row that a line of a log has cut
+  };
+
+  void require_rows() const {
+    if (tables_ == 0) {
+      throw config::ConfigError(path_ +
+                                ": holds no table of nccl-tests (a line '# size count type ...')");
+    }
+    if (rows_ == 0) {
+      throw config::ConfigError(path_ + ": its tables have no rows" +
+                                (torn_ > 0 ? " that are whole" : "; did the program fail?"));
+    }
   }
 
-  void add_note(int rows, const char* what) {
-    if (rows == 0) return;
-    table_.notes.push_back(path_ + ": left out " + std::to_string(rows) +
-                           (rows == 1 ? " time " : " times ") + what);
+  void add_notes() {
+    const auto add = [this](std::int64_t count, const std::string& one, const std::string& what) {
+      if (count == 0) return;
+      table_.notes.push_back(path_ + ": left out " + std::to_string(count) + " " + one +
+                             (count == 1 ? " " : "s ") + what);
+    };
+    add(empty_, "time", "of 0 bytes");
+    add(wrong_, "time", "with wrong values (#wrong above 0)");
+    add(torn_, "row", "that other lines of the log cut");
+    add(empty_tables_, "table", "without rows");
+    if (split_ > 1) {
+      table_.notes.push_back(path_ + ": up to " + std::to_string(split_) +
+                             " groups ran at the same time; ranks and nodes are those of one");
+    }
+    if (mixed_) {
+      table_.notes.push_back(path_ +
+                             ": ranks have accelerators of several names; system is the "
+                             "first one");
+    }
+    if (repeated_ > 0) {
+      table_.notes.push_back(path_ + ": " + std::to_string(repeated_) +
+                             (repeated_ == 1 ? " row is" : " rows are") +
+                             " as an earlier one but for the time: runs that were repeated, or "
+                             "with settings that the text does not tell");
+    }
   }
 
-  void error(const Word& word, std::string message) {
-    diagnostics_.error({path_, line_, word.column}, static_cast<int>(word.text.size()),
+  void error(const LogWord& word, std::string message) {
+    diagnostics_.error({path_, word.line, word.column}, static_cast<int>(word.text.size()),
                        std::move(message));
   }
 
   void read_line(std::string_view line) {
-    std::vector<Word> words = split(line);
-    drop_rank_tag(words);
-    if (words.empty()) return;
-    const bool comment = words[0].text.starts_with('#');
-    if (!comment && words.size() > 2 && parse_count(words[0].text) && parse_count(words[1].text) &&
-        find_type(words[2].text) != nullptr) {
-      read_row(words);
-      return;
+    const LogTag tag = tag_of(line);
+    std::vector<LogWord> words = split_words(line, line_);
+    while (!words.empty() && words.front().column <= static_cast<int>(tag.length)) {
+      LogWord& first = words.front();
+      const auto end = static_cast<std::size_t>(first.column - 1) + first.text.size();
+      if (end <= tag.length) {
+        words.erase(words.begin());
+        continue;
+      }
+      first.text.remove_prefix(tag.length - static_cast<std::size_t>(first.column - 1));
+      first.column = static_cast<int>(tag.length) + 1;
     }
-    read_version(line);
+    if (words.empty()) return;
+    Run& run = runs_[std::string(tag.stream)];
+    if (read_row(run, words, line)) return;
+    library_.read(line);
     // The end of a run names its program once more ("Collective test concluded"); what follows may
     // be another one.
-    const bool concluded = line.find("concluded") != line.npos;
-    if (const std::string name = named_collective(line); !name.empty() && !concluded) {
-      collective_ = name;
+    if (std::string name = named_collective(line, "_perf");
+        !name.empty() && line.find("concluded") == line.npos) {
+      run.collective = name;
+      last_named_ = std::move(name);
     }
-    if (comment && words.size() > 2) read_comment(words);
+    read_comment(run, words);
   }
 
-  void read_comment(const std::vector<Word>& words) {
-    if (words[1].text == "nThread") {
-      ranks_.clear();
-      hosts_.clear();
-      device_.clear();
-      header_ = {};
-    } else if (words[1].text == "Rank") {
-      read_rank(words);
-    } else if (words[1].text == "size" && words[2].text == "count") {
-      read_header(words);
-    } else if (words[1].text == "Out") {
-      collective_.clear();
-    }
-  }
-
-  /// "# Rank 0 Group 0 Pid 1 on host device 0 [0x07] NVIDIA H100 80GB HBM3"
-  void read_rank(const std::vector<Word>& words) {
-    const auto rank = parse_count(words[2].text);
-    if (!rank) return;
-    if (!ranks_.insert(*rank).second) {
-      error(words[2], "rank " + std::to_string(*rank) +
-                          " is there twice: processes that ran apart (built without MPI=1?), not "
-                          "one collective");
-    }
-    const auto place = [&](std::string_view name) {
-      return std::find_if(words.begin(), words.end(),
-                          [&](const Word& w) { return w.text == name; });
-    };
-    const auto on = place("on"), device = place("device");
-    if (words.end() - on > 1) hosts_.emplace((on + 1)->text);
-    if (*rank != 0 || words.end() - device < 3) return;
-    for (auto word = device + 2; word != words.end(); ++word) {
-      if (word->text.starts_with('[')) continue;
-      device_ += (device_.empty() ? "" : " ") + std::string(word->text);
-    }
-  }
-
-  /// "# nccl-tests version 2.17 nccl-headers=22703 nccl-library=22703", or "NCCL
-  /// version 2.27.3+..." with NCCL_DEBUG=VERSION. The number is 10000 major + 100 minor + patch
-  /// (NCCL_VERSION in nccl.h, since 2.9).
-  void read_version(std::string_view line) {
-    constexpr std::string_view kLibrary = "nccl-library=", kVersion = "NCCL version ";
-    const auto after = [line](std::string_view mark) {
-      const std::size_t at = line.find(mark);
-      return at == line.npos ? ""sv : line.substr(at + mark.size());
-    };
-    const std::string_view code = after(kLibrary), version = after(kVersion);
-    if (const auto number = parse_count(code.substr(0, code.find_first_not_of("0123456789")));
-        number && *number >= 10000) {
-      version_ = std::to_string(*number / 10000) + "." + std::to_string(*number / 100 % 100) + "." +
-                 std::to_string(*number % 100);
-    } else if (version.find_first_of("0123456789") == 0) {
-      version_ = version.substr(0, version.find_first_not_of("0123456789."));
-    }
-  }
-
-  void read_header(const std::vector<Word>& words) {
-    seen_header_ = true;
-    header_ = {};
-    for (std::size_t i = 1; i < words.size(); ++i) {
-      const std::string_view name = words[i].text;
-      const std::size_t place = i - 1;
-      if (name == "type") header_.type = place;
-      if (name == "time") header_.halves.push_back({place, 0, 0});
-      if (header_.halves.empty()) continue;
-      if (name == "busbw") header_.halves.back().bus = place;
-      if (name == "#wrong" || name == "error") header_.halves.back().wrong = place;
-    }
-    header_.columns = words.size() - 1;
-    const bool whole = std::all_of(header_.halves.begin(), header_.halves.end(),
-                                   [](const Half& h) { return h.bus > 0 && h.wrong > 0; });
-    if (header_.type == 0 || header_.halves.empty() || header_.halves.size() > 2 || !whole) {
-      error(words[1],
-            "a table without the columns type, time, busbw and #wrong (with -C 1 "
-            "nccl-tests prints times of the CPU)");
-      header_ = {};
-    }
-    if (ranks_.empty()) {
-      error(words[1],
-            "there is no line '# Rank ...' before this table, so that the number of "
-            "ranks is unknown");
-    }
-    if (collective_.empty() && options_.collective.empty()) {
-      error(words[1], "no line before this table names the program; say --collective NAME");
-    }
-  }
-
-  void read_row(const std::vector<Word>& words) {
-    if (header_.columns == 0) {
-      if (!seen_header_) error(words[0], "a row before the header of its table");
-      return;  // what is wrong with the header was said there
-    }
-    if (words.size() < header_.columns) {
-      error(words[0], std::to_string(words.size()) + " cells, but there are " +
-                          std::to_string(header_.columns) + " columns");
+  /// A comment may stand behind what a log has printed without a line end.
+  void read_comment(Run& run, const std::vector<LogWord>& words) {
+    for (std::size_t at = 0; at + 2 < words.size(); ++at) {
+      if (!words[at].text.ends_with('#')) continue;
+      const std::vector<LogWord> comment(words.begin() + static_cast<std::ptrdiff_t>(at),
+                                         words.end());
+      const std::string_view key = comment[1].text;
+      if (key == "nThread" || (key == "Rank" && run.rows > 0)) begin_run(run);
+      if (key == "Rank") {
+        const std::string fault = run.ranks.add(comment.data() + 1, comment.size() - 1);
+        if (!fault.empty()) error(comment[2], fault);
+      } else if (key == "size" && comment[2].text == "count") {
+        begin_table(run, comment);
+      } else if (key == "Out") {
+        end_table(run);
+        run.collective.clear();
+        last_named_.clear();
+      } else {
+        continue;
+      }
       return;
     }
-    for (std::size_t i = 0; i < header_.halves.size(); ++i) add_row(words, i);
   }
 
-  void add_row(const std::vector<Word>& words, std::size_t half) {
-    const Half& columns = header_.halves[half];
-    const std::int64_t bytes = *parse_count(words[0].text);
-    const auto time = parse_real(words[columns.time].text);
+  void begin_run(Run& run) {
+    end_table(run);
+    run.ranks = {};
+    run.rows = 0;
+  }
+
+  void end_table(Run& run) {
+    if (!run.begun.empty()) ++torn_;
+    run.begun.clear();
+    if (run.in_table && run.readable && run.rows == 0) ++empty_tables_;
+    run.in_table = false;
+  }
+
+  void begin_table(Run& run, const std::vector<LogWord>& header) {
+    end_table(run);
+    ++tables_;
+    run.in_table = true;
+    run.readable = false;
+    run.rows = 0;
+    const auto columns = NcclColumns::from_header(header);
+    if (!columns) {
+      error(header[1],
+            "a table without the columns type, time, busbw and #wrong (with -C 1 "
+            "nccl-tests prints times of the CPU)");
+    }
+    std::string fault;
+    for (const auto& [name, other] : runs_) {
+      if (&other != &run && !other.in_table) run.ranks.add_apart(other.ranks);
+    }
+    run.communicator = run.ranks.communicator(options_.ranks, fault);
+    if (!fault.empty()) error(header[1], fault);
+    run.of_table = !run.collective.empty() ? run.collective
+                   : !last_named_.empty()  ? last_named_
+                                           : options_.collective;
+    if (run.of_table.empty()) {
+      error(header[1], "no line before this table names the program; say --collective NAME");
+    }
+    run.readable = columns && fault.empty() && !run.of_table.empty();
+    run.columns = columns.value_or(NcclColumns{});
+    run.rank_checked = false;
+    split_ = std::max(split_, run.communicator.groups);
+    mixed_ = mixed_ || (options_.system.empty() && run.ranks.mixed());
+  }
+
+  /// @return whether the line has a row, or a part of one
+  bool read_row(Run& run, const std::vector<LogWord>& words, std::string_view line) {
+    if (words[0].text.starts_with('#')) return false;
+    if (run.columns.count == 0) {
+      refuse_early_row(words);
+      return false;
+    }
+    NcclCells found = find_nccl_row(words, run.columns);
+    if (found.cells.empty()) {
+      if (run.begun.empty() || !continue_nccl_row(run.begun, words, run.columns)) return false;
+      found.cells = std::exchange(run.begun, {});
+    } else if (!run.begun.empty()) {
+      run.begun.clear();
+      ++torn_;
+    }
+    if (found.cells.size() == run.columns.count) {
+      add_row(run, found.cells);
+    } else if (!found.misfit || line.find("CCL ") != line.npos ||
+               found.misfit->text.find_first_of("[:") != std::string_view::npos) {
+      run.begun = std::move(found.cells);
+    } else if (run.readable) {
+      error(*found.misfit, "'" + std::string(found.misfit->text) + "' is no number");
+    }
+    return true;
+  }
+
+  void refuse_early_row(const std::vector<LogWord>& words) {
+    if (tables_ > 0 || words.size() < 5 || !parse_count(words[0].text) ||
+        !parse_count(words[1].text) || !nccl_precision(words[2].text)) {
+      return;
+    }
+    error(words[0], "a row before the header of its table");
+  }
+
+  void add_row(Run& run, const std::vector<LogWord>& cells) {
+    ++run.rows;
+    ++rows_;
+    if (!run.readable) return;  // what is wrong with the table was said at its header
+    for (std::size_t i = 0; i < run.columns.halves.size(); ++i) add_time(run, cells, i);
+  }
+
+  void add_time(Run& run, const std::vector<LogWord>& cells, std::size_t half) {
+    const NcclColumns::Half& columns = run.columns.halves[half];
+    const std::int64_t bytes = *parse_count(cells[0].text);
+    const std::string_view type = cells[run.columns.type].text;
+    const auto time = parse_real(cells[columns.time].text);
     constexpr int kGiga = 9;
-    const auto bus = parse_real(words[columns.bus].text, kGiga);
-    const auto wrong = parse_real(words[columns.wrong].text);
+    const auto bus = parse_real(cells[columns.bus].text, kGiga);
+    const auto wrong = is_wrong_result(cells[columns.wrong].text, type, run.columns.deviations);
     if (bytes == 0) {
       ++empty_;
     } else if (!time || *time <= 0) {
-      error(words[columns.time], "a time is a finite number above 0");
+      error(cells[columns.time], "a time is a finite number above 0");
     } else if (!bus || *bus < 0) {
-      error(words[columns.bus], "a bandwidth is a finite number from 0 on");
-    } else if (!wrong && words[columns.wrong].text != "N/A") {
-      error(words[columns.wrong], "#wrong is a number or N/A");
-    } else if (wrong.value_or(0) > 0) {
+      error(cells[columns.bus], "a bandwidth is a finite number from 0 on");
+    } else if (!wrong) {
+      error(cells[columns.wrong], "#wrong is a number or N/A");
+    } else if (*wrong) {
       ++wrong_;
     } else {
-      const std::string system = options_.system.empty() ? device_ : options_.system;
-      table_.rows.push_back({system, collective_.empty() ? options_.collective : collective_,
-                             std::string(find_type(words[header_.type].text) == nullptr
-                                             ? words[header_.type].text
-                                             : find_type(words[header_.type].text)->second),
-                             static_cast<std::int64_t>(ranks_.size()), bytes, *time,
-                             "nccl-tests" + (version_.empty() ? "" : "__nccl_" + version_),
-                             static_cast<std::int64_t>(hosts_.size()),
-                             half == 0 ? "out_of_place" : "in_place", *bus});
+      check_ranks(run, cells, columns);
+      append(run, cells, half, *time, *bus);
     }
+  }
+
+  /// A list of ranks that is cut at its end shows in the bandwidths.
+  void check_ranks(Run& run, const std::vector<LogWord>& cells, const NcclColumns::Half& half) {
+    const auto factor = bus_factor(run.of_table, run.communicator.ranks);
+    const std::string_view algorithm = cells[half.algorithm].text, bus = cells[half.bus].text;
+    if (!factor || run.rank_checked) return;
+    const double low = whole_number<double>(algorithm).value_or(0) - 1.2 * half_digit(algorithm);
+    const double high = low + 2.4 * half_digit(algorithm);
+    const double rate = whole_number<double>(bus).value_or(0), slack = 1.2 * half_digit(bus);
+    if (rate + slack >= low * *factor && rate - slack <= high * *factor) return;
+    run.rank_checked = true;
+    error(cells[half.bus], "a bus bandwidth of " + std::string(bus) + " where the algorithm has " +
+                               std::string(algorithm) + " is not that of " + run.of_table + " on " +
+                               std::to_string(run.communicator.ranks) +
+                               " ranks; is the list of ranks cut? Then say --ranks N");
+  }
+
+  void append(const Run& run, const std::vector<LogWord>& cells, std::size_t half, double time,
+              double bus) {
+    const NcclColumns& columns = run.columns;
+    const std::string system = options_.system.empty() ? run.ranks.device() : options_.system;
+    const std::string type(cells[columns.type].text);
+    const auto optional_cell = [&](std::size_t place) {
+      return place == 0 || cells[place].text.empty() ? ImportedCell()
+                                                     : ImportedCell(std::string(cells[place].text));
+    };
+    const auto root =
+        columns.root == 0 ? std::nullopt : whole_number<std::int64_t>(cells[columns.root].text);
+    const NcclRanks::Communicator& who = run.communicator;
+    const std::int64_t bytes = *parse_count(cells[0].text);
+    const char* placement = half == 0 ? "out_of_place" : "in_place";
+    const bool is_new = keys_
+                            .emplace(run.of_table, type, to_text(optional_cell(columns.redop)),
+                                     root.value_or(-1), who.ranks, bytes, half)
+                            .second;
+    repeated_ += is_new ? 0 : 1;
+    table_.rows.push_back({system, run.of_table, std::string(nccl_precision(type).value_or(type)),
+                           who.ranks, bytes, time, library_.source(),
+                           who.nodes ? ImportedCell(*who.nodes) : ImportedCell(), placement, bus,
+                           type, optional_cell(columns.redop),
+                           root ? ImportedCell(*root) : ImportedCell(), who.groups});
   }
 
   const std::string& path_;
   const ImportOptions& options_;
   config::Diagnostics diagnostics_;
   int line_ = 0;
-  ImportedTable table_{{"system", "collective", "precision", "ranks", "bytes", "latency_us",
-                        "source", "nodes", "placement", "bus_bytes_per_s"},
-                       {},
-                       {}};
-  std::string collective_, version_, device_;
-  std::set<std::int64_t> ranks_;
-  std::set<std::string> hosts_;
-  Header header_;
-  bool seen_header_ = false;
-  int empty_ = 0, wrong_ = 0;
+  ImportedTable table_{
+      {"system", "collective", "precision", "ranks", "bytes", "latency_us", "source", "nodes",
+       "placement", "bus_bytes_per_s", "type", "redop", "root", "groups"},
+      {},
+      {}};
+  std::map<std::string, Run> runs_;  // by who printed it
+  std::string last_named_;
+  NcclLibrary library_;
+  std::set<std::tuple<std::string, std::string, std::string, std::int64_t, std::int64_t,
+                      std::int64_t, std::size_t>>
+      keys_;
+  std::int64_t tables_ = 0, rows_ = 0, empty_ = 0, wrong_ = 0, torn_ = 0, empty_tables_ = 0;
+  std::int64_t repeated_ = 0, split_ = 1;
+  bool mixed_ = false;
 };
 
 ImportedTable import_nccl_tests(const std::string& path, const ImportOptions& options) {
-  return Reader(path, options).read();
+  return NcclTestsReader(path, options).read();
 }
 
 const ImporterRegistry::Register registered_nccl_tests(
-    "nccl-tests", "printed tables of all_reduce_perf and its sisters", import_nccl_tests);
+    "nccl-tests",
+    "printed tables of all_reduce_perf and its sisters (nccl-tests, rccl-tests, "
+    "hccl_test)",
+    import_nccl_tests);
 
 }  // namespace
 

@@ -15,6 +15,7 @@ namespace {
 struct ImportArguments {
   std::string kind, output, system, collective;
   std::vector<std::string> files;
+  int ranks = 0;
   bool json = false;
 
   void take(Options& options);
@@ -43,7 +44,7 @@ ImportedTable import_files(const ImportArguments& arguments) {
   ImportedTable all;
   for (const std::string& file : arguments.files) {
     ImportedTable table =
-        import_file(arguments.kind, file, {arguments.system, arguments.collective});
+        import_file(arguments.kind, file, {arguments.system, arguments.collective, arguments.ranks});
     all.columns = std::move(table.columns);
     for (auto& row : table.rows) {
       row.emplace_back(file);
@@ -144,9 +145,14 @@ void ImportArguments::take(Options& options) {
   options.positional("KIND", kind, import_kinds());
   options.positionals("FILE", files, "files of that kind; text may be gzip");
   options.option("-o,--output", output, "CSV file; without it only the summary");
-  options.option("--system", system, "accelerator that was measured (nccl-tests)");
+  options.option("--system", system,
+                 "accelerator that was measured (nccl-tests), or system of the library that the "
+                 "topology extends (nccl-topology)");
   options.option("--collective", collective,
                  "collective, where the text does not name the program (nccl-tests)");
+  options.number("--ranks", ranks,
+                 "ranks of a communicator, where the text does not list them all (nccl-tests)", 1,
+                 1000000);
   options.json(json);
 }
 
