@@ -117,6 +117,20 @@ class GraphFabric final : public Fabric {
     return found->second;
   }
 
+  bool reduces(std::span<const int> group) const override {
+    if (!graph_.switches_reduce || group.empty()) return false;
+    const std::vector<int> first = switches_of(group.front());
+    return !first.empty() && std::all_of(group.begin(), group.end(),
+                                         [&](int rank) { return switches_of(rank) == first; });
+  }
+  // One tier: each switch reduces the share of the bytes that its links carry.
+  void append_reduction(std::span<const int> group, Route& route) const override {
+    for (const int rank : group) append_shares(rank, out_[index(rank % graph_.ranks)], route);
+  }
+  void append_multicast(std::span<const int> group, Route& route) const override {
+    for (const int rank : group) append_shares(rank, in_[index(rank % graph_.ranks)], route);
+  }
+
   void draw(Topology& topology) const override {
     for (int s = 0; s < layout_.systems; ++s) {
       for (std::size_t wire = 0; wire < graph_.wires.size(); ++wire) {
@@ -171,8 +185,33 @@ class GraphFabric final : public Fabric {
   }
 
   /// Whether a wire is up and for collectives.
-  bool serves_rings(std::size_t wire, const SystemWays& ways) const {
+  bool serves_collectives(std::size_t wire, const SystemWays& ways) const {
     return ways.capacities[wire] > 0 && graph_.wires[wire].kind != LinkKind::kHost;
+  }
+
+  /// The switches that a rank has links to, in order; none where it also has links to ranks.
+  std::vector<int> switches_of(int rank) const {
+    const SystemWays& ways = ways_[ways_of_[index(layout_.system(rank))]];
+    std::set<int> switches;
+    for (const std::size_t wire : out_[index(rank % graph_.ranks)]) {
+      if (!serves_collectives(wire, ways)) continue;
+      if (graph_.wires[wire].to < graph_.ranks) return {};
+      switches.insert(graph_.wires[wire].to);
+    }
+    return {switches.begin(), switches.end()};
+  }
+
+  /// Of the links of a rank to its switches, each one's share.
+  void append_shares(int rank, const std::vector<std::size_t>& wires, Route& route) const {
+    const int system = layout_.system(rank);
+    const SystemWays& ways = ways_[ways_of_[index(system)]];
+    double all = 0;
+    for (const std::size_t wire : wires)
+      all += serves_collectives(wire, ways) ? ways.capacities[wire] : 0;
+    for (const std::size_t wire : wires) {
+      if (!serves_collectives(wire, ways)) continue;
+      route.push_back({bundle(system, wire), ways.capacities[wire] / all});
+    }
   }
 
   /// Direct links between ranks, in units of the narrowest one; none where a rank has a switch.
@@ -183,7 +222,7 @@ class GraphFabric final : public Fabric {
     std::map<std::pair<int, int>, double> capacities;
     for (std::size_t wire = 0; wire < graph_.wires.size(); ++wire) {
       const SystemGraph::Wire& taken = graph_.wires[wire];
-      if (!serves_rings(wire, ways) || place.count(taken.from) == 0) continue;
+      if (!serves_collectives(wire, ways) || place.count(taken.from) == 0) continue;
       if (taken.to >= graph_.ranks) return LinkTable(0);
       if (place.count(taken.to) == 0) continue;
       unit = std::min(unit, ways.capacities[wire] / taken.links);
@@ -338,6 +377,7 @@ std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout&
 SystemGraph configured_graph(const SystemConfig& system, const RankLayout& layout) {
   SystemGraph graph;
   graph.ranks = layout.ranks_per_system;
+  graph.switches_reduce = system.scale_up.switch_reduction;
   VertexNames names(system, layout, graph);
   const PortConfig& port = system.accelerator.scale_up;
   for (std::size_t i = 0; i < system.scale_up.wires.size(); ++i) {

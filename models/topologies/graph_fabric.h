@@ -20,6 +20,7 @@ struct SystemGraph {
   int ranks = 0;
   std::vector<std::string> switches;
   std::vector<Wire> wires;
+  bool switches_reduce = false;  ///< and multicast, where each has links to all ranks of a group
 
   int vertices() const { return ranks + static_cast<int>(switches.size()); }
   /// Adds the same links both ways.

@@ -91,7 +91,7 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .optional("cube", &C::cube, "torus: edge of the cubes that optical switches join", kCount)
           .optional("wires", &C::wires, "mesh, graph: links between packages and switches")
           .optional("switch_reduction", &C::switch_reduction,
-                    "nvswitch: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
+                    "nvswitch, graph: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
           .required("latency", &C::latency,
                     "time of one step of a collective, or of a message, software included [us]",
                     kLatency)

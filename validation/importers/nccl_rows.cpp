@@ -119,10 +119,12 @@ std::optional<NcclColumns> NcclColumns::from_header(const std::vector<LogWord>& 
     columns.deviations = columns.deviations || name == "error";
     if (half.wrong == place) columns.count = place + 1;
   }
-  const bool whole = std::all_of(
-      columns.halves.begin(), columns.halves.end(),
-      [](const Half& half) { return half.algorithm > 0 && half.bus > 0 && half.wrong > 0; });
-  if (columns.type != 2 || columns.halves.empty() || columns.halves.size() > 2 || !whole) {
+  const bool whole =
+      std::all_of(columns.halves.begin(), columns.halves.end(), [](const Half& half) {
+        return half.time < half.algorithm && half.algorithm < half.bus && half.bus < half.wrong;
+      });
+  if (columns.type != 2 || columns.halves.empty() || columns.halves.size() > 2 || !whole ||
+      std::max(columns.redop, columns.root) > columns.halves.front().time) {
     return std::nullopt;
   }
   return columns;
