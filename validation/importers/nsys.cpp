@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SQLite file of `nsys export --type sqlite`. Tables are made only for what was recorded, and
-// their columns change with the version (Nsight Systems, "Exporter SQLite schema"), so that both
-// are checked before they are read. Times are in ns, names are ids of StringIds, and copyKind is
-// CUpti_ActivityMemcpyKind of CUPTI.
+// The SQLite file of `nsys export --type sqlite`, or what `nsys stats` prints of it. Tables are
+// made only for what was recorded, and their columns change with the version (Nsight Systems,
+// "Exporter SQLite schema"), so that both are checked before they are read. Times are in ns, names
+// are ids of StringIds, and copyKind is CUpti_ActivityMemcpyKind of CUPTI.
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <set>
 
 #include "sim/config/diagnostics.h"
 #include "sim/store/sqlite.h"
+#include "validation/importers/gpu_activities.h"
 #include "validation/importers/importer.h"
+#include "validation/importers/log_text.h"
+#include "validation/importers/nsys_stats.h"
 
 namespace orrery {
 namespace {
 
 constexpr const char* kKernels = "CUPTI_ACTIVITY_KIND_KERNEL";
 constexpr const char* kCopies = "CUPTI_ACTIVITY_KIND_MEMCPY";
+constexpr const char* kMemsets = "CUPTI_ACTIVITY_KIND_MEMSET";
+constexpr const char* kGraphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
 constexpr std::array<const char*, 11> kCopyKinds = {
     "unknown",          "host_to_device", "device_to_host",  "host_to_array",
     "array_to_host",    "array_to_array", "array_to_device", "device_to_array",
     "device_to_device", "host_to_host",   "peer_to_peer"};
-
-/// Activities of one name.
-struct Activity {
-  std::vector<std::int64_t> durations_ns;
-  std::int64_t first_start_ns = 0;
-  std::string grid, block;  ///< grid and block of the first activity
-  double bytes = 0;         ///< a sum that no file can make overflow
-};
 
 std::vector<std::string> columns_of(const Database& database, const char* table) {
   Statement statement = database.prepare("SELECT name FROM pragma_table_info(?)");
@@ -61,84 +60,156 @@ void require(const std::string& path, const char* table, const std::vector<std::
   }
 }
 
-std::string dimensions(const Statement& statement, int column) {
-  return std::to_string(statement.integer(column)) + "x" +
-         std::to_string(statement.integer(column + 1)) + "x" +
-         std::to_string(statement.integer(column + 2));
+/// The column, or NULL where this version has none.
+std::string column_or_null(const std::vector<std::string>& columns, const char* name) {
+  return has(columns, name) ? name : "NULL";
 }
 
-class Reader {
+/// What tells activities of one kind apart: name, device, process, grid, block. -1: not told.
+using NsysKey = std::array<std::int64_t, 9>;
+
+struct NsysTimes {
+  std::vector<std::int64_t> durations_ns;
+  double bytes = 0;  ///< a sum that no file can make overflow
+};
+using NsysGroups = std::map<NsysKey, NsysTimes>;
+
+class NsysReader {
  public:
-  explicit Reader(const std::string& path) : path_(path), database_(path, Database::Mode::kRead) {}
+  explicit NsysReader(const std::string& path)
+      : path_(path), database_(path, Database::Mode::kRead) {}
 
   ImportedTable read() {
+    graphs_ = columns_of(database_, kGraphs);
+    read_devices();
     read_kernels();
     read_copies();
-    std::stable_sort(table_.rows.begin(), table_.rows.end(), [](const auto& a, const auto& b) {
-      return std::get<double>(a[kTotal]) > std::get<double>(b[kTotal]);
-    });
-    if (unfinished_ > 0) {
-      table_.notes.push_back(path_ + ": left out " + std::to_string(unfinished_) +
-                             " activities without a start or an end");
+    read_memsets();
+    read_graphs();
+    ImportedTable table = activities_.table(path_);
+    if (launched_graphs_ > 0) {
+      table.notes.push_back(path_ + ": " + std::to_string(launched_graphs_) +
+                            " launches of whole CUDA graphs; their kernels are there when it is "
+                            "recorded with --cuda-graph-trace=node");
     }
-    return std::move(table_);
+    if (shared_numbers_) {
+      table.notes.push_back(path_ +
+                            ": several processes number their devices each from 0, and no "
+                            "table tells which ones these are");
+    }
+    return table;
   }
 
  private:
-  static constexpr std::size_t kTotal = 3;  // position of total_ns
+  /// Processes number the devices that they see; TARGET_INFO_CUDA_DEVICE has those of the machine.
+  void read_devices() {
+    constexpr const char* kDevices = "TARGET_INFO_CUDA_DEVICE";
+    const std::vector<std::string> columns = columns_of(database_, kDevices);
+    if (!has(columns, "gpuId") || !has(columns, "cudaId") || !has(columns, "pid")) return;
+    Statement statement =
+        database_.prepare(std::string("SELECT pid, cudaId, gpuId FROM ") + kDevices);
+    while (statement.step()) {
+      devices_[{statement.integer(0), statement.integer(1)}] = statement.integer(2);
+    }
+  }
+
+  std::string device_text(std::int64_t device, std::int64_t global_process) {
+    if (device < 0) return {};
+    const std::int64_t process = global_process >> 24 & 0xFFFFFF;  // of "globalPid" in the manual
+    if (processes_.size() > 1) {
+      const auto known = devices_.find({process, device});
+      if (known != devices_.end()) return std::to_string(known->second);
+      shared_numbers_ = true;
+    }
+    return std::to_string(device);
+  }
+
+  /// Groups the rows of a statement: start, end, then the parts of the key; bytes after those.
+  NsysGroups group(const std::string& sql, bool with_bytes) {
+    Statement statement = database_.prepare(sql);
+    NsysGroups groups;
+    while (statement.step()) {
+      const std::int64_t start = statement.integer(0), end = statement.integer(1);
+      if (statement.is_null(0) || statement.is_null(1) || start < 0 || end < start) {
+        activities_.add_unfinished();
+        continue;
+      }
+      NsysKey key;
+      for (std::size_t i = 0; i < key.size(); ++i) {
+        const int column = static_cast<int>(i) + 2;
+        key[i] = statement.is_null(column) ? -1 : statement.integer(column);
+      }
+      if (key[2] >= 0) processes_.insert(key[2]);
+      NsysTimes& times = groups[key];
+      times.durations_ns.push_back(end - start);
+      if (with_bytes) times.bytes += static_cast<double>(statement.integer(11));
+    }
+    return groups;
+  }
+
+  /// "start, end, name, device, process" and no shape.
+  static std::string selection(const std::vector<std::string>& columns, const std::string& name) {
+    return "SELECT start, \"end\", " + name + ", " + column_or_null(columns, "deviceId") + ", " +
+           column_or_null(columns, "globalPid");
+  }
+  static constexpr const char* kNoShape = ", NULL, NULL, NULL, NULL, NULL, NULL";
 
   void read_kernels() {
     const std::vector<std::string> columns = columns_of(database_, kKernels);
+    if (columns.empty() && !graphs_.empty()) return;
     require(path_, kKernels, columns, {"start", "end", "demangledName"});
     require(path_, "StringIds", columns_of(database_, "StringIds"), {"id", "value"});
-    const bool shaped = has(columns, "gridX") && has(columns, "gridY") && has(columns, "gridZ") &&
-                        has(columns, "blockX") && has(columns, "blockY") && has(columns, "blockZ");
-    Statement statement = database_.prepare(
-        std::string("SELECT start, \"end\", demangledName") +
-        (shaped ? ", gridX, gridY, gridZ, blockX, blockY, blockZ" : "") + " FROM " + kKernels);
-    std::map<std::int64_t, Activity> kernels;  // by id of the name
-    while (statement.step()) {
-      const auto [kernel, is_first] = add(statement, kernels);
-      if (!is_first || !shaped) continue;
-      constexpr int kGrid = 3, kBlock = 6;
-      kernel->grid = dimensions(statement, kGrid);
-      kernel->block = dimensions(statement, kBlock);
+    std::string sql = selection(columns, "demangledName");
+    for (const char* size : {"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"}) {
+      sql += ", " + column_or_null(columns, size);
     }
-    for (auto& [id, kernel] : kernels) add_row("kernel", name_of(id), kernel);
+    for (const auto& [key, times] : group(sql + " FROM " + kKernels, false)) {
+      const auto shape = [&key = key](std::size_t at) {
+        return key[at] < 0 ? std::string() : shape_text(key[at], key[at + 1], key[at + 2]);
+      };
+      activities_.add({"kernel", name_of(key[0]), device_text(key[1], key[2]), shape(3), shape(6)},
+                      times.durations_ns);
+    }
   }
 
   void read_copies() {
     const std::vector<std::string> columns = columns_of(database_, kCopies);
     if (columns.empty()) return;  // nothing was copied
     require(path_, kCopies, columns, {"start", "end", "copyKind", "bytes"});
-    Statement statement =
-        database_.prepare(std::string("SELECT start, \"end\", copyKind, bytes FROM ") + kCopies);
-    std::map<std::int64_t, Activity> copies;  // by kind
-    while (statement.step()) {
-      Activity* copy = add(statement, copies).first;
-      if (copy != nullptr) copy->bytes += static_cast<double>(statement.integer(3));
-    }
-    for (auto& [kind, copy] : copies) {
+    const std::string sql = selection(columns, "copyKind") + kNoShape + ", bytes FROM " + kCopies;
+    for (const auto& [key, times] : group(sql, true)) {
+      const std::int64_t kind = key[0];
       const bool known = kind >= 0 && kind < static_cast<std::int64_t>(kCopyKinds.size());
-      add_row("memcpy",
-              known ? kCopyKinds[static_cast<std::size_t>(kind)] : "kind_" + std::to_string(kind),
-              copy);
+      activities_.add(
+          {"memcpy",
+           known ? kCopyKinds[static_cast<std::size_t>(kind)] : "kind_" + std::to_string(kind),
+           device_text(key[1], key[2])},
+          times.durations_ns, times.bytes);
     }
   }
 
-  /// Counts the activity of a row. @return its group (none for a row without start or end), and
-  /// whether the row is the first of it so far
-  std::pair<Activity*, bool> add(const Statement& row, std::map<std::int64_t, Activity>& groups) {
-    const std::int64_t start = row.integer(0), end = row.integer(1);
-    if (row.is_null(0) || row.is_null(1) || start < 0 || end < start) {
-      ++unfinished_;
-      return {nullptr, false};
+  void read_memsets() {
+    const std::vector<std::string> columns = columns_of(database_, kMemsets);
+    if (columns.empty()) return;
+    require(path_, kMemsets, columns, {"start", "end", "bytes"});
+    const std::string sql = selection(columns, "NULL") + kNoShape + ", bytes FROM " + kMemsets;
+    for (const auto& [key, times] : group(sql, true)) {
+      activities_.add({"memset", "memset", device_text(key[1], key[2])}, times.durations_ns,
+                      times.bytes);
     }
-    Activity& group = groups[row.integer(2)];
-    const bool is_first = group.durations_ns.empty() || start < group.first_start_ns;
-    group.durations_ns.push_back(end - start);
-    if (is_first) group.first_start_ns = start;
-    return {&group, is_first};
+  }
+
+  /// Launches of whole CUDA graphs, by the number of the graph.
+  void read_graphs() {
+    if (graphs_.empty()) return;
+    require(path_, kGraphs, graphs_, {"start", "end"});
+    const std::string sql =
+        selection(graphs_, column_or_null(graphs_, "graphId")) + kNoShape + " FROM " + kGraphs;
+    for (const auto& [key, times] : group(sql, false)) {
+      launched_graphs_ += times.durations_ns.size();
+      const std::string name = key[0] < 0 ? "graph" : "graph_" + std::to_string(key[0]);
+      activities_.add({"graph", name, device_text(key[1], key[2])}, times.durations_ns);
+    }
   }
 
   std::string name_of(std::int64_t id) const {
@@ -149,40 +220,33 @@ class Reader {
                               ", which a row of " + kKernels + " has");
   }
 
-  void add_row(const char* kind, const std::string& name, Activity& activity) {
-    std::vector<std::int64_t>& times = activity.durations_ns;
-    std::sort(times.begin(), times.end());
-    double total = 0;
-    for (const std::int64_t time : times) total += static_cast<double>(time);
-    const std::size_t half = times.size() / 2;
-    const auto middle = static_cast<double>(times[half]);
-    const double median =
-        times.size() % 2 == 1 ? middle : (static_cast<double>(times[half - 1]) + middle) / 2;
-    const bool is_copy = std::string_view(kind) == "memcpy";
-    const auto shape = [](const std::string& text) {
-      return text.empty() ? ImportedCell() : ImportedCell(text);
-    };
-    table_.rows.push_back({kind, name, static_cast<std::int64_t>(times.size()), total, median,
-                           times.front(), times.back(),
-                           is_copy ? ImportedCell(activity.bytes) : ImportedCell(),
-                           shape(activity.grid), shape(activity.block)});
-  }
-
   const std::string& path_;
   Database database_;
-  std::int64_t unfinished_ = 0;
-  ImportedTable table_{{"activity", "name", "calls", "total_ns", "median_ns", "min_ns", "max_ns",
-                        "bytes", "grid", "block"},
-                       {},
-                       {}};
+  std::vector<std::string> graphs_;  // columns of the table; empty: there is none
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> devices_;  // process, number
+  std::set<std::int64_t> processes_;
+  GpuActivities activities_;
+  std::size_t launched_graphs_ = 0;
+  bool shared_numbers_ = false;
 };
+
+bool is_sqlite(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::array<char, 15> begin{};
+  stream.read(begin.data(), begin.size());
+  return std::string_view(begin.data(), begin.size()) == "SQLite format 3";
+}
 
 ImportedTable import_nsys(const std::string& path, const ImportOptions& /*options*/) {
   if (!std::filesystem::is_regular_file(path)) {
     throw config::ConfigError(path + ": cannot be read: there is no such file");
   }
+  if (!is_sqlite(path)) {
+    const std::string text = read_log(path);
+    if (is_nsys_stats(text)) return read_nsys_stats(path, text);
+  }
   try {
-    return Reader(path).read();
+    return NsysReader(path).read();
   } catch (const StoreError& error) {
     const bool report = error.fault() == StoreFault::kForeign;
     throw config::ConfigError(
@@ -192,7 +256,8 @@ ImportedTable import_nsys(const std::string& path, const ImportOptions& /*option
 }
 
 const ImporterRegistry::Register registered_nsys(
-    "nsys", "kernels and copies of `nsys export --type sqlite`", import_nsys);
+    "nsys", "activities of `nsys export --type sqlite`, or tables of `nsys stats --format csv`",
+    import_nsys);
 
 }  // namespace
 

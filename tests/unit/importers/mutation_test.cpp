@@ -17,7 +17,7 @@ namespace {
 
 struct Case {
   std::string name;
-  std::string sample;  ///< file of data/; empty: the nsys sample
+  std::string sample;  ///< file of data/, or a database that is written
   std::function<void(const std::string& path)> read;
 };
 std::ostream& operator<<(std::ostream& out, const Case& tested) { return out << tested.name; }
@@ -34,9 +34,9 @@ class Mutations : public Scratch, public testing::WithParamInterface<Case> {
  protected:
   std::string original() const {
     std::string file = sample(GetParam().sample);
-    if (GetParam().sample.empty()) {
-      file = path("original.sqlite");
-      write_nsys_sample(file);
+    if (GetParam().sample.ends_with(".sqlite")) {
+      file = path(GetParam().sample);
+      GetParam().sample == "nsys.sqlite" ? write_nsys_sample(file) : write_rocpd_sample(file);
     }
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
@@ -101,7 +101,12 @@ const auto kCases = testing::Values(
     Case{"nccl_tests", "all_reduce.log", importing("nccl-tests")},
     Case{"nccl_tests_old", "all_gather_old.log", importing("nccl-tests")},
     Case{"nccl_topology", "nccl_topology.xml", importing("nccl-topology")},
-    Case{"nsys", "", importing("nsys")}, Case{"ncu_details", "ncu_details.csv", importing("ncu")},
+    Case{"nsys", "nsys.sqlite", importing("nsys")},
+    Case{"nsys_stats", "nsys_stats.csv", importing("nsys")},
+    Case{"rocpd", "rocpd.sqlite", importing("rocprof")},
+    Case{"rocprof", "rocprof_results.csv", importing("rocprof")},
+    Case{"rocprofv3", "rocprofv3_kernel_trace.csv", importing("rocprof")},
+    Case{"ncu_details", "ncu_details.csv", importing("ncu")},
     Case{"ncu_raw", "ncu_raw.csv", importing("ncu")}, Case{"vllm", "vllm.json", importing("vllm")},
     Case{"sglang", "sglang.jsonl", importing("sglang")});
 INSTANTIATE_TEST_SUITE_P(Importers, Mutations, kCases,

@@ -45,4 +45,24 @@ inline void write_nsys_sample(const std::string& path) {
       "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (10, 60, 4096, 1), (100, 170, 4096, 1);");
 }
 
+/// Writes what rocprofv3 makes of a process: two launches of a kernel of 16 groups (100 and 200 ns)
+/// and a copy of 4096 bytes (50 ns).
+inline void write_rocpd_sample(const std::string& path) {
+  Database database(path, Database::Mode::kCreate);
+  database.execute(
+      "CREATE TABLE rocpd_string_7f (id INTEGER PRIMARY KEY, guid TEXT, string TEXT);"
+      "INSERT INTO rocpd_string_7f VALUES (1, '7f', 'MEMORY_COPY_HOST_TO_DEVICE');"
+      "CREATE TABLE rocpd_info_kernel_symbol_7f (id INTEGER PRIMARY KEY, display_name TEXT);"
+      "INSERT INTO rocpd_info_kernel_symbol_7f VALUES (5, 'gemm(float*)');"
+      "CREATE TABLE rocpd_kernel_dispatch_7f (id INTEGER PRIMARY KEY, agent_id INTEGER, kernel_id"
+      " INTEGER, start INTEGER, end INTEGER, workgroup_size_x INTEGER, workgroup_size_y INTEGER,"
+      " workgroup_size_z INTEGER, grid_size_x INTEGER, grid_size_y INTEGER, grid_size_z INTEGER);"
+      "INSERT INTO rocpd_kernel_dispatch_7f VALUES (1, 2, 5, 10, 110, 256, 1, 1, 4096, 1, 1),"
+      " (2, 2, 5, 200, 400, 256, 1, 1, 4096, 1, 1);"
+      "CREATE VIEW rocpd_kernel_dispatch AS SELECT * FROM rocpd_kernel_dispatch_7f;"
+      "CREATE TABLE rocpd_memory_copy_7f (id INTEGER PRIMARY KEY, start INTEGER, end INTEGER,"
+      " name_id INTEGER, dst_agent_id INTEGER, size INTEGER);"
+      "INSERT INTO rocpd_memory_copy_7f VALUES (1, 500, 550, 1, 2, 4096);");
+}
+
 }  // namespace orrery

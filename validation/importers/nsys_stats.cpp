@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/importers/nsys_stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "sim/config/csv.h"
+#include "validation/importers/gpu_activities.h"
+#include "validation/importers/numbers.h"
+
+namespace orrery {
+namespace {
+
+/// What a header line begins.
+enum class StatsTable { kNone, kTrace, kSum, kOther };
+
+StatsTable table_of(std::string_view line) {
+  const auto has = [line](std::string_view text) { return line.find(text) != line.npos; };
+  if (has("Start (") && has("Duration (") && has("CorrId") && has("Name")) {
+    return StatsTable::kTrace;
+  }
+  if (!has("Time (%)") && !has("Time(%)") && !has("Total (MB)")) return StatsTable::kNone;
+  if (line.find(',') == line.npos) return StatsTable::kNone;
+  const bool is_sum =
+      has("Total Time (") && (has("Instances") || has("Operations") || has("Count"));
+  const bool of_host = has("Num Calls") || has("Range") || has("Style");
+  return is_sum && !of_host && (has(",Name") || has(",Operation") || has("\"Name\""))
+             ? StatsTable::kSum
+             : StatsTable::kOther;
+}
+
+/// Nanoseconds of the unit in a column name: "Total Time (us)"; ns where there is none.
+int exponent_in(std::string_view column) {
+  if (column.ends_with("(us)")) return 3;
+  if (column.ends_with("(ms)")) return 6;
+  if (column.ends_with("(s)") || column.ends_with("(sec)")) return 9;
+  return 0;
+}
+
+/// "  132    2    1" as "132x2x1"
+std::string spaced_shape(std::string_view text) {
+  std::string shape;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] < '0' || text[i] > '9') continue;
+    if (!shape.empty() && (text[i - 1] < '0' || text[i - 1] > '9')) shape += 'x';
+    shape += text[i];
+  }
+  return shape;
+}
+
+/// "NVIDIA H100 80GB HBM3 (1)" as "1"
+std::string device_number(std::string_view text) {
+  const std::size_t open = text.rfind('(');
+  if (open == text.npos || !text.ends_with(')')) return std::string(text);
+  const std::string_view number = text.substr(open + 1, text.size() - open - 2);
+  return parse_count(number) ? std::string(number) : std::string(text);
+}
+
+ActivityGroup group_of(std::string_view name) {
+  if (const auto direction = copy_direction(name); direction && name.starts_with("[CUDA ")) {
+    return {"memcpy", *direction};
+  }
+  if (name.starts_with("[CUDA memset")) return {"memset", "memset"};
+  return {"kernel", std::string(name)};
+}
+
+class NsysStatsReader {
+ public:
+  NsysStatsReader(const std::string& path, const std::string& text) : path_(path), text_(text) {}
+
+  ImportedTable read() {
+    std::string section;
+    StatsTable kind = StatsTable::kNone;
+    std::string before;  // an empty line for each line above, so that places stay right
+    for (std::string_view rest = text_; !rest.empty();) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      const std::string_view line = rest.substr(0, end);
+      const StatsTable begun = table_of(line);
+      const bool ends = line.find_first_not_of(" \t\r") == line.npos ||
+                        line.starts_with("Processing [") || line.starts_with("** ");
+      if (begun != StatsTable::kNone || ends) {
+        read_section(kind, before, section);
+        before.append(static_cast<std::size_t>(std::count(section.begin(), section.end(), '\n')),
+                      '\n');
+        section.clear();
+        kind = begun;
+      }
+      section.append(kind == StatsTable::kNone ? std::string_view() : line).append(1, '\n');
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    read_section(kind, before, section);
+    ImportedTable table = activities_.table(path_);
+    if (other_tables_ > 0) {
+      table.notes.push_back(path_ + ": left out " + std::to_string(other_tables_) +
+                            " tables that do not have times of GPUs");
+    }
+    if (table.rows.empty()) {
+      throw config::ConfigError(path_ + ": no table of nsys stats has activities of GPUs");
+    }
+    return table;
+  }
+
+ private:
+  void read_section(StatsTable kind, const std::string& before, const std::string& section) {
+    if (kind == StatsTable::kOther) ++other_tables_;
+    if (kind != StatsTable::kTrace && kind != StatsTable::kSum) return;
+    config::CsvReader csv(path_, before + section);
+    if (kind == StatsTable::kTrace) {
+      read_trace(csv);
+    } else {
+      read_sum(csv);
+    }
+    csv.throw_if_errors();
+  }
+
+  /// The column that begins so; the first without a name is none.
+  static std::optional<std::size_t> column(const config::CsvReader& csv, std::string_view start) {
+    const auto& columns = csv.columns();
+    const auto found = std::find_if(columns.begin(), columns.end(), [start](const auto& name) {
+      return std::string_view(name).starts_with(start);
+    });
+    if (found == columns.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - columns.begin());
+  }
+
+  /// A time of a cell in ns; empty cells are none.
+  static std::optional<double> time(config::CsvReader& csv, std::optional<std::size_t> place) {
+    if (!place || csv.cell(*place).empty()) return std::nullopt;
+    const auto value = parse_real(csv.cell(*place), exponent_in(csv.columns()[*place]));
+    if (value && *value >= 0) return value;
+    csv.error(*place, "a time is a finite number from 0 on");
+    return std::nullopt;
+  }
+
+  void read_sum(config::CsvReader& csv) {
+    auto name = column(csv, "Name");
+    if (!name) name = column(csv, "Operation");
+    auto calls = column(csv, "Instances");
+    if (!calls) calls = column(csv, "Count");
+    if (!calls) calls = column(csv, "Operations");
+    const auto total = column(csv, "Total Time");
+    if (!name || !calls || !total)
+      return csv.error(0, "a sum has a name, a count and a total time");
+    auto median = column(csv, "Med"), least = column(csv, "Min"), most = column(csv, "Max");
+    const auto grid = column(csv, "GridXYZ"), block = column(csv, "BlockXYZ");
+    while (csv.next()) {
+      ActivityGroup group = group_of(csv.cell(*name));
+      if (grid) group.grid = spaced_shape(csv.cell(*grid));
+      if (block) group.block = spaced_shape(csv.cell(*block));
+      const auto number = parse_count(csv.cell(*calls));
+      const auto sum = time(csv, total);
+      if (!number) csv.error(*calls, "a count is a whole number from 0 on");
+      if (!number || !sum) continue;
+      activities_.add_sum(group, ActivityTimes{*number, *sum, time(csv, median), time(csv, least),
+                                               time(csv, most), std::nullopt});
+    }
+  }
+
+  void read_trace(config::CsvReader& csv) {
+    const auto name = column(csv, "Name"), duration = column(csv, "Duration"),
+               device = column(csv, "Device"), bytes = column(csv, "Bytes (MB)");
+    if (!name || !duration) return csv.error(0, "a trace has the columns Duration and Name");
+    while (csv.next()) {
+      ActivityGroup group = group_of(csv.cell(*name));
+      if (device) group.device = device_number(csv.cell(*device));
+      group.grid = shape(csv, {"GrdX", "GrdY", "GrdZ"});
+      group.block = shape(csv, {"BlkX", "BlkY", "BlkZ"});
+      const auto length = time(csv, duration);
+      if (!length) {
+        activities_.add_unfinished();
+        continue;
+      }
+      constexpr double kMega = 1e6;
+      const auto moved =
+          bytes && group.activity != "kernel" ? parse_real(csv.cell(*bytes)) : std::nullopt;
+      activities_.add(group, {std::llround(std::min(*length, 9e18))},
+                      moved ? std::optional(*moved * kMega) : std::nullopt);
+    }
+  }
+
+  static std::string shape(const config::CsvReader& csv,
+                           std::initializer_list<std::string_view> names) {
+    std::string text;
+    for (const std::string_view name : names) {
+      const auto place = csv.find(name);
+      const auto count = place ? parse_count(csv.cell(*place)) : std::nullopt;
+      if (!count) return {};
+      text += (text.empty() ? "" : "x");
+      text += std::to_string(*count);
+    }
+    return text;
+  }
+
+  const std::string& path_;
+  const std::string& text_;
+  GpuActivities activities_;
+  int other_tables_ = 0;
+};
+
+}  // namespace
+
+bool is_nsys_stats(const std::string& text) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const StatsTable kind = table_of(rest.substr(0, end));
+    if (kind == StatsTable::kTrace || kind == StatsTable::kSum) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+ImportedTable read_nsys_stats(const std::string& path, const std::string& text) {
+  return NsysStatsReader(path, text).read();
+}
+
+}  // namespace orrery

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the profilers of ROCm write: CSV of rocprof (results.csv, results.stats.csv), rocprofv2 and
+// rocprofv3 (kernel_trace.csv, memory_copy_trace.csv, kernel_stats.csv, counter_collection.csv),
+// and the databases of rocprofv3 and of rocm-profile-data (ROCm documentation, "Using rocprofv3",
+// "rocprof"). All times are in ns; grids are counted in work-items, which become workgroups here.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "sim/config/csv.h"
+#include "sim/config/diagnostics.h"
+#include "validation/importers/gpu_activities.h"
+#include "validation/importers/importer.h"
+#include "validation/importers/log_text.h"
+#include "validation/importers/numbers.h"
+#include "validation/importers/rocpd.h"
+
+namespace orrery {
+namespace {
+
+/// Names of a table's rows that are calls of the host or whole domains, and no work of a GPU.
+bool is_host_call(std::string_view name) {
+  constexpr std::string_view kDomains[] = {"HIP_",
+                                           "HSA_",
+                                           "MARKER_",
+                                           "ROCTX_",
+                                           "RCCL_",
+                                           "ROCDECODE_",
+                                           "KERNEL_DISPATCH",
+                                           "SCRATCH_",
+                                           "MEMORY_ALLOCATION",
+                                           "MEMORY_COPY"};
+  const bool is_domain = std::any_of(std::begin(kDomains), std::end(kDomains), [name](auto domain) {
+    return name == domain || (domain.ends_with('_') && name.starts_with(domain));
+  });
+  const bool is_call = (name.starts_with("hip") && name.size() > 3 && name[3] >= 'A' &&
+                        name[3] <= 'Z' && name.find('(') == name.npos) ||
+                       name.starts_with("hsa_") || name.starts_with("__hip");
+  return is_domain || is_call;
+}
+
+class RocprofReader {
+ public:
+  RocprofReader(const std::string& path, std::string text)
+      : path_(path), csv_(path, std::move(text)) {}
+
+  ImportedTable read() {
+    if (csv_.find("TotalDurationNs")) {
+      read_stats();
+    } else {
+      read_trace();
+    }
+    csv_.throw_if_errors();
+    ImportedTable table = activities_.table(path_);
+    if (host_calls_ > 0) {
+      table.notes.push_back(path_ + ": left out " + std::to_string(host_calls_) +
+                            " rows of calls of the host or of whole domains");
+    }
+    if (table.rows.empty() && table.notes.empty()) {
+      throw config::ConfigError(path_ + ": holds no activity of a GPU");
+    }
+    return table;
+  }
+
+ private:
+  using Place = std::optional<std::size_t>;
+
+  Place first_of(std::initializer_list<const char*> names) const {
+    for (const char* name : names) {
+      if (const Place place = csv_.find(name)) return place;
+    }
+    return {};
+  }
+
+  /// A whole number of ns; nothing, and an error, for others.
+  std::optional<std::int64_t> count(std::size_t place) {
+    const auto value = parse_count(csv_.cell(place));
+    if (!value) {
+      csv_.error(place, "'" + csv_.columns()[place] + "' is a whole number from 0 on, not '" +
+                            std::string(csv_.cell(place)) + "'");
+    }
+    return value;
+  }
+
+  std::optional<double> optional_time(Place place) {
+    if (!place || csv_.cell(*place).empty()) return std::nullopt;
+    const auto value = parse_real(csv_.cell(*place));
+    if (value && *value >= 0) return value;
+    csv_.error(*place, "a time is a finite number from 0 on");
+    return std::nullopt;
+  }
+
+  static ActivityGroup named(std::string_view name) {
+    if (const auto direction = copy_direction(name); direction && name.find('(') == name.npos) {
+      return {"memcpy", *direction};
+    }
+    constexpr std::string_view kClone = " [clone .kd]", kObject = ".kd";
+    if (name.ends_with(kClone)) name.remove_suffix(kClone.size());
+    if (name.ends_with(kObject)) name.remove_suffix(kObject.size());
+    return {"kernel", std::string(name)};
+  }
+
+  void read_stats() {
+    const Place name = csv_.find("Name"), calls = csv_.find("Calls"),
+                total = csv_.find("TotalDurationNs");
+    if (!name || !calls) return csv_.error(0, "a table of sums has the columns Name and Calls");
+    const Place least = csv_.find("MinNs"), most = csv_.find("MaxNs");
+    while (csv_.next()) {
+      if (is_host_call(csv_.cell(*name))) {
+        ++host_calls_;
+        continue;
+      }
+      const auto number = count(*calls);
+      const auto sum = optional_time(total);
+      if (!number || !sum) continue;
+      activities_.add_sum(named(csv_.cell(*name)),
+                          ActivityTimes{*number, *sum, std::nullopt, optional_time(least),
+                                        optional_time(most), std::nullopt});
+    }
+  }
+
+  void read_trace() {
+    const Place begin = first_of({"Start_Timestamp", "BeginNs", "start_timestamp"}),
+                end = first_of({"End_Timestamp", "EndNs", "end_timestamp"}),
+                name = first_of({"Kernel_Name", "KernelName", "Direction", "Name"});
+    if (!begin || !end || !name) {
+      csv_.error(0,
+                 "a trace has the name of the kernel or the direction of the copy and the "
+                 "columns Start_Timestamp and End_Timestamp (rocprofv3 --kernel-trace), or "
+                 "BeginNs and EndNs (rocprof --timestamp on)");
+      return;
+    }
+    const Place device = first_of({"Agent_Id", "GPU_ID", "gpu-id", "Source_Agent_Id"}),
+                counter = csv_.find("Counter_Name"), dispatch = csv_.find("Dispatch_Id");
+    const bool copies = csv_.columns()[*name] == "Direction";
+    std::set<std::string> seen;  // dispatches, which have a row for each counter
+    while (csv_.next()) {
+      if (counter && dispatch) {
+        const std::string which = std::string(csv_.cell(*dispatch)) + " " +
+                                  (device ? std::string(csv_.cell(*device)) : std::string());
+        if (!seen.insert(which).second) continue;
+      }
+      add_activity(*begin, *end, *name, device, copies);
+    }
+  }
+
+  void add_activity(std::size_t begin, std::size_t end, std::size_t name, Place device,
+                    bool copies) {
+    const std::string_view text = csv_.cell(name);
+    if (is_host_call(text) && !copies) {
+      ++host_calls_;
+      return;
+    }
+    ActivityGroup group = named(text);
+    if (copies)
+      group = {"memcpy", copy_direction("copy_" + std::string(text)).value_or(std::string(text))};
+    if (device) group.device = device_of(csv_.cell(*device));
+    if (!copies) add_shape(group);
+    if (csv_.cell(begin).empty() || csv_.cell(end).empty()) return activities_.add_unfinished();
+    const auto from = count(begin), to = count(end);
+    if (!from || !to) return;
+    if (*to < *from || *to == 0) return activities_.add_unfinished();
+    activities_.add(group, {*to - *from});
+  }
+
+  /// "Agent 4" as "4"
+  static std::string device_of(std::string_view text) {
+    constexpr std::string_view kAgent = "Agent ";
+    if (text.starts_with(kAgent)) text.remove_prefix(kAgent.size());
+    return std::string(text);
+  }
+
+  void add_shape(ActivityGroup& group) const {
+    constexpr std::array<std::array<const char*, 2>, 3> kAxes = {
+        {{"Grid_Size_X", "Workgroup_Size_X"},
+         {"Grid_Size_Y", "Workgroup_Size_Y"},
+         {"Grid_Size_Z", "Workgroup_Size_Z"}}};
+    std::array<std::int64_t, 3> blocks{}, threads{};
+    for (std::size_t axis = 0; axis < kAxes.size(); ++axis) {
+      if (!shape_of(csv_.find(kAxes[axis][0]), csv_.find(kAxes[axis][1]), blocks[axis],
+                    threads[axis])) {
+        // Older formats have only the product of the axes.
+        if (axis > 0 || !shape_of(first_of({"Grid_Size", "grd"}),
+                                  first_of({"Workgroup_Size", "wgr"}), blocks[0], threads[0])) {
+          return;
+        }
+        blocks[1] = blocks[2] = threads[1] = threads[2] = 1;
+        break;
+      }
+    }
+    group.grid = shape_text(blocks[0], blocks[1], blocks[2]);
+    group.block = shape_text(threads[0], threads[1], threads[2]);
+  }
+
+  bool shape_of(Place grid, Place block, std::int64_t& blocks, std::int64_t& threads) const {
+    const auto items = grid ? parse_count(csv_.cell(*grid)) : std::nullopt;
+    const auto group = block ? parse_count(csv_.cell(*block)) : std::nullopt;
+    if (!items || !group || *group == 0) return false;
+    blocks = *items / *group + (*items % *group == 0 ? 0 : 1);
+    threads = *group;
+    return true;
+  }
+
+  const std::string& path_;
+  config::CsvReader csv_;
+  GpuActivities activities_;
+  int host_calls_ = 0;
+};
+
+ImportedTable import_rocprof(const std::string& path, const ImportOptions& /*options*/) {
+  if (!std::filesystem::is_regular_file(path)) {
+    throw config::ConfigError(path + ": cannot be read: there is no such file");
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::array<char, 15> begin{};
+  stream.read(begin.data(), begin.size());
+  if (std::string_view(begin.data(), begin.size()) == "SQLite format 3") return read_rocpd(path);
+  return RocprofReader(path, read_log(path)).read();
+}
+
+const ImporterRegistry::Register registered_rocprof(
+    "rocprof", "kernels and copies of rocprof, rocprofv2 and rocprofv3: CSV or database",
+    import_rocprof);
+
+}  // namespace
+
+}  // namespace orrery
