@@ -9,8 +9,9 @@
 #include <optional>
 
 #include "sim/config/csv.h"
-#include "sim/config/packed_file.h"
 #include "validation/importers/importer.h"
+#include "validation/importers/log_text.h"
+#include "validation/importers/number_marks.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {
@@ -83,19 +84,12 @@ const Metric* find_metric_of_ncu(std::string_view name) {
   return found == kMetrics.end() ? nullptr : &*found;
 }
 
-/// Without separators: "1,234,567.8". Nothing where they do not part thousands, such as "9,00" of
-/// a locale with a decimal comma.
-std::optional<std::string> without_separators(std::string_view text) {
-  const std::size_t point = std::min(text.find('.'), text.size());
-  std::string digits;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != ',') {
-      digits += text[i];
-    } else if (i == 0 || i > point || (point - i) % 4 != 0 || (i > 3 && text[i - 4] != ',')) {
-      return std::nullopt;
-    }
-  }
-  return digits;
+/// Whether a line begins a table: a column ID and one of the kernel, with quotes or, as other
+/// programs write CSV again, without.
+bool is_ncu_header(std::string_view line) {
+  const bool has_id = line.starts_with("\"ID\"") || line.starts_with("ID,") ||
+                      line.find(",\"ID\",") != line.npos || line.find(",ID,") != line.npos;
+  return has_id && line.find("Kernel Name") != line.npos;
 }
 
 /// Only the CSV: lines before its header are of ncu ("==PROF== ...") and of the program, later ones
@@ -106,15 +100,14 @@ std::string csv_part(const std::string& text, const std::string& path) {
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
-    in_table =
-        in_table || (line.starts_with("\"ID\"") && line.find("\"Kernel Name\"") != line.npos);
+    in_table = in_table || is_ncu_header(line);
     if (in_table && !line.starts_with("==")) csv += line;
     csv += '\n';
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   if (!in_table) {
     throw config::ConfigError(path +
-                              ": has no line that begins with \"ID\" and names \"Kernel "
+                              ": has no line with the columns \"ID\" and \"Kernel "
                               "Name\"; print it by `ncu --csv` without --print-summary");
   }
   return csv;
@@ -130,17 +123,21 @@ std::string shape(std::string_view text) {
   return out;
 }
 
-class Reader {
+class NcuReader {
  public:
-  explicit Reader(const std::string& path)
-      : csv_(path, csv_part(read_input(path), path), config::CsvRecords::kMayEndEarly) {}
-
-  ImportedTable read() {
+  /// @param scanning only shows the marks all numbers, and reads none
+  NcuReader(const std::string& path, std::string csv, NumberMarks& marks, bool scanning)
+      : csv_(path, std::move(csv), config::CsvRecords::kMayEndEarly),
+        marks_(marks),
+        scanning_(scanning) {
     if (csv_.find("Metric Name")) {
       read_details();
     } else {
       read_raw();
     }
+  }
+
+  ImportedTable read() {
     csv_.throw_if_errors();
     if (!found_) {
       throw config::ConfigError(
@@ -247,22 +244,34 @@ class Reader {
   }
 
   std::optional<double> number(std::size_t cell, int exponent) {
-    const auto digits = without_separators(csv_.cell(cell));
-    const auto value = digits ? parse_real(*digits, exponent) : std::nullopt;
+    const std::string text(csv_.cell(cell));
+    if (scanning_) {
+      marks_.observe(text);
+      return std::nullopt;
+    }
+    std::string plain;
+    const NumberMarks::Reading reading = marks_.read(text, plain);
+    if (reading == NumberMarks::Reading::kAmbiguous) {
+      csv_.error(cell,
+                 "'" + text +
+                     "' may have a decimal mark or part thousands, and no other number of the "
+                     "file tells which: say --decimal-mark point or comma, or run ncu with "
+                     "LC_ALL=C and further metrics");
+      return std::nullopt;
+    }
+    const auto value =
+        reading == NumberMarks::Reading::kNumber ? parse_real(plain, exponent) : std::nullopt;
     if (value && *value >= 0) return value;
-    csv_.error(cell, "'" + std::string(csv_.cell(cell)) +
-                         "' is not a number from 0 on, thousands parted by commas; in other "
-                         "locales ncu prints others: run it with LC_ALL=C");
+    csv_.error(cell, "'" + text +
+                         "' is not a number from 0 on, or not with the decimal mark of the others; "
+                         "run ncu with LC_ALL=C, or say --decimal-mark point or comma");
     return std::nullopt;
   }
 
   /// "117.344" is a thousandfold in a locale that parts thousands by points. That shows in other
   /// metrics of the same file, so that all with a unit are looked at, where they are numbers.
   void check_locale(std::string_view unit, std::size_t cell) {
-    const std::string_view text = csv_.cell(cell);
-    if (!unit.empty() && !text.empty() && text.find_first_not_of("0123456789.,") == text.npos) {
-      number(cell, 0);
-    }
+    if (scanning_ && !unit.empty()) marks_.observe(csv_.cell(cell));
   }
 
   void set(Launch& launch, const Metric& metric, std::size_t cell, int exponent) {
@@ -292,12 +301,17 @@ class Reader {
   }
 
   config::CsvReader csv_;
+  NumberMarks& marks_;
+  bool scanning_;
   std::vector<Launch> launches_;
   bool found_ = false;
 };
 
-ImportedTable import_ncu(const std::string& path, const ImportOptions& /*options*/) {
-  return Reader(path).read();
+ImportedTable import_ncu(const std::string& path, const ImportOptions& options) {
+  NumberMarks marks(options.decimal_mark);
+  const std::string csv = csv_part(read_log(path), path);
+  NcuReader(path, csv, marks, true);
+  return NcuReader(path, csv, marks, false).read();
 }
 
 const ImporterRegistry::Register registered_ncu(

@@ -2,15 +2,17 @@
 // Results of the serving benchmarks of vLLM (`vllm bench serve --save-result`, one JSON object, or
 // one a line with --append-result) and SGLang (`sglang.bench_serving --output-file`, one a line),
 // which grew from one program and differ in a few names (docs.vllm.ai, "vllm bench serve";
-// docs.sglang.ai, "Bench Serving Guide").
+// docs.sglang.ai, "Bench Serving Guide"); in files of their own, or in a log. Where a log has no
+// JSON, the tables that both print are read.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "sim/config/diagnostics.h"
-#include "sim/config/packed_file.h"
 #include "validation/importers/importer.h"
+#include "validation/importers/log_text.h"
+#include "validation/importers/serving_log.h"
 
 namespace orrery {
 namespace {
@@ -97,10 +99,22 @@ struct Record {
   std::size_t size = 0;
 };
 
-class Reader {
+/// Whether the keys of a result are those that only this program writes.
+bool is_of(const json& object, bool sglang) {
+  static const std::vector<std::string> of_sglang = {
+      "mean_e2e_latency_ms", "median_e2e_latency_ms", "total_output_tokens_retokenized",
+      "sharegpt_output_len", "random_input_len",      "input_throughput"};
+  static const std::vector<std::string> of_vllm = {"model_id", "tokenizer_id", "endpoint_type",
+                                                   "mean_e2el_ms", "median_e2el_ms"};
+  const auto& keys = sglang ? of_sglang : of_vllm;
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](const std::string& key) { return object.contains(key); });
+}
+
+class ServingReader {
  public:
-  Reader(const std::string& path, bool sglang)
-      : path_(path), text_(with_json_numbers(read_input(path))), keys_(keys_of(sglang)) {}
+  ServingReader(const std::string& path, bool sglang)
+      : path_(path), text_(read_log(path)), sglang_(sglang), keys_(keys_of(sglang)) {}
 
   ImportedTable read() {
     ImportedTable table;
@@ -108,18 +122,23 @@ class Reader {
     for (const Record& record : records()) table.rows.push_back(row(record));
     diagnostics_.throw_if_errors();
     if (table.rows.empty()) throw config::ConfigError(path_ + ": holds no result");
+    if (left_out_ > 0) {
+      table.notes.push_back(path_ + ": left out " + std::to_string(left_out_) +
+                            (left_out_ == 1 ? " printed table" : " printed tables") +
+                            " beside the results in JSON");
+    }
     return table;
   }
 
  private:
   /// One object a line where the first line is whole, and else one text: an object or a list.
+  /// Where that is no JSON, the objects and tables between the lines of a log.
   std::vector<Record> records() {
     const std::size_t first = std::min(text_.find_first_not_of(" \t\r\n"), text_.size());
     const std::size_t line_end = std::min(text_.find('\n', first), text_.size());
-    const bool lines = json::accept(text_.begin() + static_cast<std::ptrdiff_t>(first),
-                                    text_.begin() + static_cast<std::ptrdiff_t>(line_end));
-    std::vector<Record> all;
-    if (!lines) {
+    std::vector<Record> all = logged_records(first, line_end);
+    if (!all.empty()) return all;
+    if (!is_json(first, line_end)) {
       add_parsed(0, text_.size(), all);
       return all;
     }
@@ -132,15 +151,47 @@ class Reader {
     return all;
   }
 
+  bool is_json(std::size_t start, std::size_t end) const {
+    return json::accept(with_json_numbers(text_.substr(start, end - start)));
+  }
+
+  /// Results in a text that does not begin with JSON, or has other lines after it.
+  std::vector<Record> logged_records(std::size_t first, std::size_t line_end) {
+    std::vector<Record> all;
+    const bool begins = first < text_.size() && (text_[first] == '{' || text_[first] == '[');
+    if (begins && (is_json(first, line_end) || is_json(0, text_.size()))) return all;
+    for (const auto& [start, size] : json_objects_in(text_)) {
+      json object = json::parse(with_json_numbers(text_.substr(start, size)), keep_results, false);
+      if (object.is_object() && object.contains("completed") &&
+          (object.contains("duration") || object.contains("output_throughput"))) {
+        all.push_back({std::move(object), start, size});
+      }
+    }
+    std::vector<PrintedResult> printed = printed_results_in(text_);
+    if (!all.empty()) {
+      left_out_ = printed.size();
+      return all;
+    }
+    all.reserve(printed.size());
+    for (PrintedResult& result : printed) {
+      // Both print the total under nearly the same name.
+      if (sglang_ && result.object.contains("total_token_throughput")) {
+        result.object["total_throughput"] = result.object["total_token_throughput"];
+      }
+      all.push_back({std::move(result.object), result.start, result.size});
+    }
+    return all;
+  }
+
+  // Arrays below the object are the times of each request: not read, and often the bulk.
+  static bool keep_results(int depth, json::parse_event_t event, json& /*value*/) {
+    return event != json::parse_event_t::array_start || depth == 0;
+  }
+
   void add_parsed(std::size_t start, std::size_t size, std::vector<Record>& all) {
-    // Arrays below the object are the times of each request: not read, and often the bulk.
-    const auto keep = [](int depth, json::parse_event_t event, json& /*value*/) {
-      return event != json::parse_event_t::array_start || depth == 0;
-    };
-    const auto begin = text_.begin() + static_cast<std::ptrdiff_t>(start);
     json parsed;
     try {
-      parsed = json::parse(begin, begin + static_cast<std::ptrdiff_t>(size), keep);
+      parsed = json::parse(with_json_numbers(text_.substr(start, size)), keep_results);
     } catch (const json::parse_error& fault) {
       error(start + (fault.byte > 0 ? fault.byte - 1 : 0), 1, "is not JSON");
       return;
@@ -163,9 +214,46 @@ class Reader {
       error(record.start, 1, "is no object with the results of a benchmark");
       return cells;
     }
-    for (const Key& key : keys_) cells.push_back(cell(record, key));
-    fill_total_throughput(record, cells);
+    if (!check_program(record)) return cells;
+    const Record whole{with_throughputs(record.object), record.start, record.size};
+    for (const Key& key : keys_) cells.push_back(cell(whole, key));
+    fill_total_throughput(whole, cells);
     return cells;
+  }
+
+  /// Refuses results of the other program, which keys of its own tell, and else the backend.
+  bool check_program(const Record& record) {
+    const std::string ours = sglang_ ? "sglang" : "vllm", other = sglang_ ? "vllm" : "sglang";
+    if (is_of(record.object, sglang_) && !is_of(record.object, !sglang_)) return true;
+    const auto backend = record.object.find("backend");
+    const bool other_backend = backend != record.object.end() && backend->is_string() &&
+                               backend->get_ref<const std::string&>().starts_with(other);
+    if (!other_backend && !is_of(record.object, !sglang_)) return true;
+    const std::string message = "is a result of " + other + "'s benchmark, not of " + ours +
+                                "'s; read it by `orrery import " + other + "`";
+    if (other_backend) {
+      error_of_key(record, "backend", message);
+    } else {
+      error(record.start, 1, message);
+    }
+    return false;
+  }
+
+  /// Results of early 2025 have no throughputs: counts over the duration are what the programs
+  /// divide.
+  static json with_throughputs(json object) {
+    constexpr std::pair<const char*, const char*> kRates[] = {
+        {"request_throughput", "completed"}, {"output_throughput", "total_output_tokens"}};
+    for (const auto& [rate, count] : kRates) {
+      const auto number = object.find(count), duration = object.find("duration");
+      if (object.contains(rate) || number == object.end() || duration == object.end() ||
+          !number->is_number() || !duration->is_number() || !(duration->get<double>() > 0)) {
+        continue;
+      }
+      const double quotient = number->get<double>() / duration->get<double>();
+      if (std::isfinite(quotient)) object[rate] = quotient;
+    }
+    return object;
   }
 
   ImportedCell cell(const Record& record, const Key& key) {
@@ -219,16 +307,18 @@ class Reader {
 
   const std::string& path_;
   std::string text_;
+  bool sglang_;
   std::vector<Key> keys_;
+  std::size_t left_out_ = 0;  // printed tables
   config::Diagnostics diagnostics_;
 };
 
 ImportedTable import_vllm(const std::string& path, const ImportOptions& /*options*/) {
-  return Reader(path, false).read();
+  return ServingReader(path, false).read();
 }
 
 ImportedTable import_sglang(const std::string& path, const ImportOptions& /*options*/) {
-  return Reader(path, true).read();
+  return ServingReader(path, true).read();
 }
 
 const ImporterRegistry::Register registered_vllm("vllm",

@@ -13,7 +13,7 @@ namespace orrery {
 namespace {
 
 struct ImportArguments {
-  std::string kind, output, system, collective;
+  std::string kind, output, system, collective, decimal_mark;
   std::vector<std::string> files;
   int ranks = 0;
   bool json = false;
@@ -43,8 +43,9 @@ void require_importer(const std::string& kind) {
 ImportedTable import_files(const ImportArguments& arguments) {
   ImportedTable all;
   for (const std::string& file : arguments.files) {
-    ImportedTable table =
-        import_file(arguments.kind, file, {arguments.system, arguments.collective, arguments.ranks});
+    ImportedTable table = import_file(
+        arguments.kind, file,
+        {arguments.system, arguments.collective, arguments.ranks, arguments.decimal_mark});
     all.columns = std::move(table.columns);
     for (auto& row : table.rows) {
       row.emplace_back(file);
@@ -153,6 +154,8 @@ void ImportArguments::take(Options& options) {
   options.number("--ranks", ranks,
                  "ranks of a communicator, where the text does not list them all (nccl-tests)", 1,
                  1000000);
+  options.option("--decimal-mark", decimal_mark,
+                 "point or comma, where numbers do not tell which one they have (ncu)");
   options.json(json);
 }
 

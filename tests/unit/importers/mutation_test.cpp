@@ -108,7 +108,12 @@ const auto kCases = testing::Values(
     Case{"rocprofv3", "rocprofv3_kernel_trace.csv", importing("rocprof")},
     Case{"ncu_details", "ncu_details.csv", importing("ncu")},
     Case{"ncu_raw", "ncu_raw.csv", importing("ncu")}, Case{"vllm", "vllm.json", importing("vllm")},
-    Case{"sglang", "sglang.jsonl", importing("sglang")});
+    Case{"sglang", "sglang.jsonl", importing("sglang")},
+    Case{"vllm_table", "vllm_table.log", importing("vllm")},
+    Case{"sglang_table", "sglang_table.log", importing("sglang")},
+    Case{"rccl_tests", "rccl_tests.log", importing("nccl-tests")},
+    Case{"hccl_test", "hccl_test.log", importing("nccl-tests")},
+    Case{"rccl_topology", "rccl_topology.xml", importing("nccl-topology")});
 INSTANTIATE_TEST_SUITE_P(Importers, Mutations, kCases,
                          [](const auto& tested) { return tested.param.name; });
 

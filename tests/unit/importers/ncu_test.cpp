@@ -38,47 +38,84 @@ TEST_F(Ncu, TheRawPageHasItsUnitsInTheSecondRow) {
   EXPECT_EQ(cell(table, 0, "grid"), "64x1x1");
 }
 
-TEST_F(Ncu, CommasThatDoNotPartThousandsAreRefused) {
-  const auto message = [this](const std::string& value) {
-    return message_of([&] {
-      import_file("ncu",
-                  write("t.csv",
-                        "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\","
-                        "\"Metric Value\"\n\"0\",\"k\",\"Duration\",\"ns\",\"" +
-                            value + "\"\n"),
-                  {});
-    });
-  };
-  EXPECT_EQ(message("1,234,567.5"), "");
-  for (const char* value : {"9,00", "1234,567", ",123", "1,2345", "1.5,000", "-1", "x"}) {
-    EXPECT_THAT(message(value), HasSubstr("t.csv:2:25: error: '" + std::string(value) +
-                                          "' is not a number from 0 on"));
+/// A table of one launch whose durations have these texts, with a unit and the label.
+std::string durations(const std::vector<std::string>& texts) {
+  std::string csv = "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    csv += "\"" + std::to_string(i) + "\",\"k\",\"Duration\",\"ns\",\"" + texts[i] + "\"\n";
   }
+  return csv;
 }
 
-TEST_F(Ncu, PointsThatPartThousandsShowInOtherMetrics) {
-  // A duration of 117,344 ns, which would read as 117.344 ns.
-  const std::string message = message_of([this] {
-    import_file("ncu",
-                write("t.csv",
-                      "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
-                      "\"0\",\"k\",\"Duration\",\"ns\",\"117.344\"\n"
-                      "\"0\",\"k\",\"Enabled TPC IDs\",\"\",\"0,1,2\"\n"
-                      "\"0\",\"k\",\"L2 Hit Rate\",\"%\",\"66,7\"\n"),
-                {});
-  });
-  EXPECT_THAT(message, HasSubstr("t.csv:4:27: error: '66,7' is not a number from 0 on, thousands "
-                                 "parted by commas; in other locales ncu prints others"));
-  EXPECT_THAT(message, testing::Not(HasSubstr("0,1,2")));
-  EXPECT_THAT(message_of([this] {
-                import_file("ncu",
-                            write("t.csv",
-                                  "\"ID\",\"Kernel Name\",\"dram__bytes_read.sum\",\"x\"\n"
-                                  "\"\",\"\",\"byte\",\"cycle\"\n"
-                                  "\"0\",\"k\",\"117.344\",\"1.234.567\"\n"),
-                            {});
-              }),
-              HasSubstr("t.csv:3:19: error: '1.234.567' is not a number"));
+TEST_F(Ncu, MarksOfNumbersFollowFromThoseThatAreRightWithOneAlone) {
+  const auto first = [this](const std::vector<std::string>& texts, const std::string& mark = "") {
+    return cell(import_file("ncu", write("t.csv", durations(texts)), {"", "", 0, mark}), 0,
+                "duration_ns");
+  };
+  EXPECT_EQ(first({"1,234,567.5"}), "1234567.5");
+  EXPECT_EQ(first({"1.234.567,5"}), "1234567.5");
+  EXPECT_EQ(first({"9,00"}), "9");
+  EXPECT_EQ(first({"864"}), "864");
+  EXPECT_EQ(first({"1\u202f152,19"}), "1152.19");
+  EXPECT_EQ(first({"117,344", "9.00"}), "117344");
+  EXPECT_EQ(first({"117,344", "9,00"}), "117.344");
+  EXPECT_EQ(first({"117.344", "9,00"}), "117344");
+  EXPECT_EQ(first({"117.344", "1,234,567"}), "117.344");
+  EXPECT_EQ(first({"117,344"}, "point"), "117344");
+  EXPECT_EQ(first({"117,344"}, "comma"), "117.344");
+}
+
+TEST_F(Ncu, NumbersThatAreRightWithBothMarksAreRefused) {
+  const auto message = [this](const std::vector<std::string>& texts, const std::string& mark = "") {
+    return message_of([&] {
+      import_file("ncu", write("t.csv", durations(texts)), {"", "", 0, mark});
+    });
+  };
+  for (const char* value : {"117,344", "117.344"}) {
+    EXPECT_THAT(message({value, "864"}),
+                HasSubstr("t.csv:2:25: error: '" + std::string(value) +
+                          "' may have a decimal mark or part thousands, and no other number of the "
+                          "file tells which: say --decimal-mark point or comma"));
+  }
+  for (const char* value : {",123", "1.5,000", "-1", "x", "1,23,456"}) {
+    EXPECT_THAT(message({value}), HasSubstr("t.csv:2:25: error: '" + std::string(value) +
+                                            "' is not a number from 0 on"));
+  }
+  EXPECT_THAT(message({"9.00", "8.00", "7,0"}), HasSubstr("t.csv:4:25: error: '7,0' is not"));
+  EXPECT_THAT(message({"1"}, "dot"), HasSubstr("--decimal-mark is point or comma, not 'dot'"));
+}
+
+TEST_F(Ncu, MarksShowInMetricsThatAreNotRead) {
+  const ImportedTable table =
+      import_file("ncu",
+                  write("t.csv",
+                        "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
+                        "\"0\",\"k\",\"Duration\",\"ns\",\"117.344\"\n"
+                        "\"0\",\"k\",\"Enabled TPC IDs\",\"\",\"0,1.5\"\n"
+                        "\"0\",\"k\",\"L2 Hit Rate\",\"%\",\"66,7\"\n"),
+                  {});
+  EXPECT_EQ(cell(table, 0, "duration_ns"), "117344");
+  EXPECT_EQ(cell(import_file("ncu",
+                             write("t.csv",
+                                   "\"ID\",\"Kernel Name\",\"dram__bytes_read.sum\",\"x\"\n"
+                                   "\"\",\"\",\"byte\",\"cycle\"\n"
+                                   "\"0\",\"k\",\"117.344\",\"1.234.567\"\n"),
+                             {}),
+                 0, "dram_read_bytes"),
+            "117344");
+}
+
+TEST_F(Ncu, ByteOrderMarksAndTablesWithoutQuotesAreRead) {
+  std::string wide = "\xff\xfe";
+  for (const char c : durations({"864"})) wide.append(1, c).append(1, '\0');
+  for (const std::string& text :
+       {"\xef\xbb\xbf" + durations({"864"}), wide,
+        std::string("ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n"
+                    "0,k,Duration,ns,864\n"),
+        std::string(",ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n"
+                    "0,0,\"k<1, 2>\",Duration,ns,864\n")}) {
+    EXPECT_EQ(cell(import_file("ncu", write("t.csv", text), {}), 0, "duration_ns"), "864") << text;
+  }
 }
 
 TEST_F(Ncu, LinesMayEndBeforeTheColumnsOfRulesAndCountersMayBeMissing) {
@@ -117,7 +154,7 @@ TEST_F(Ncu, UnknownUnitsAreNamedWithTheirPlaces) {
 
 TEST_F(Ncu, OtherFilesAreRefused) {
   EXPECT_THAT(message_of([this] { import_file("ncu", write("t.csv", "==PROF== nothing\n"), {}); }),
-              HasSubstr("t.csv: has no line that begins with \"ID\" and names \"Kernel Name\""));
+              HasSubstr("t.csv: has no line with the columns \"ID\" and \"Kernel Name\""));
   EXPECT_THAT(message_of([this] {
                 import_file("ncu", write("t.csv", "\"ID\",\"Kernel Name\",\"Metric Name\"\n"), {});
               }),

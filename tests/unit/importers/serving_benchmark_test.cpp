@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
 
@@ -91,6 +94,79 @@ TEST_F(ServingBenchmarks, OtherFilesAreRefused) {
   EXPECT_THAT(message(""), HasSubstr("t.json:1:1: error: is not JSON"));
   EXPECT_THAT(message(std::string(kLeast) + "\n{]\n"), HasSubstr("t.json:2:2: error: is not JSON"));
   EXPECT_THAT(message(std::string(100000, '[')), HasSubstr("t.json:1:100001: error: is not JSON"));
+}
+
+TEST_F(ServingBenchmarks, ObjectsInALogAreFound) {
+  const std::string log = "INFO 01-01 10:00:00 [api.py:1] {starting} args: {'a': 1}\n" +
+                          std::string("[1;36m(Worker pid=7) ready: ") + kLeast +
+                          "\n{\"completed\": 2,\n \"duration\": 4, \"output_throughput\": 1,\n" +
+                          " \"itls\": [[0.1]], \"goodput\": NaN}\nShutting down {\n";
+  const ImportedTable table = import_file("vllm", write("t.log", log), {});
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(cell(table, 0, "completed"), "1");
+  EXPECT_EQ(cell(table, 1, "completed"), "2");
+  EXPECT_EQ(cell(table, 1, "request_throughput"), "0.5");
+}
+
+TEST_F(ServingBenchmarks, PrintedTablesAreRead) {
+  const ImportedTable table = import_file("vllm", sample("vllm_table.log"), {});
+  ASSERT_EQ(table.rows.size(), 1U);
+  EXPECT_EQ(cell(table, 0, "completed"), "100");
+  EXPECT_EQ(cell(table, 0, "max_concurrency"), "16");
+  EXPECT_EQ(cell(table, 0, "duration_s"), "20");
+  EXPECT_EQ(cell(table, 0, "total_output_tokens"), "12800");
+  EXPECT_EQ(cell(table, 0, "request_throughput"), "5");
+  EXPECT_EQ(cell(table, 0, "output_throughput"), "640");
+  EXPECT_EQ(cell(table, 0, "total_token_throughput"), "5760");
+  EXPECT_EQ(cell(table, 0, "mean_ttft_ms"), "80.5");
+  EXPECT_EQ(cell(table, 0, "p99_itl_ms"), "31");
+  EXPECT_EQ(cell(table, 0, "mean_e2el_ms"), "1287");
+  const ImportedTable sglang = import_file("sglang", sample("sglang_table.log"), {});
+  ASSERT_EQ(sglang.rows.size(), 1U);
+  EXPECT_EQ(cell(sglang, 0, "backend"), "sglang");
+  EXPECT_EQ(cell(sglang, 0, "request_rate"), "inf");
+  EXPECT_EQ(cell(sglang, 0, "max_concurrency"), "");
+  EXPECT_EQ(cell(sglang, 0, "total_token_throughput"), "5760");
+  EXPECT_EQ(cell(sglang, 0, "median_e2el_ms"), "3000");
+  EXPECT_THAT(message_of([] { import_file("vllm", sample("sglang_table.log"), {}); }),
+              HasSubstr("is a result of sglang's benchmark, not of vllm's"));
+}
+
+TEST_F(ServingBenchmarks, TablesBesideJsonAreCounted) {
+  std::ifstream stream(sample("vllm_table.log"));
+  const std::string printed{std::istreambuf_iterator<char>(stream), {}};
+  const ImportedTable table = import_file("vllm", write("t.log", printed + kLeast + "\n"), {});
+  EXPECT_EQ(table.rows.size(), 1U);
+  EXPECT_EQ(cell(table, 0, "completed"), "1");
+  ASSERT_EQ(table.notes.size(), 1U);
+  EXPECT_THAT(table.notes[0], HasSubstr("left out 1 printed table beside the results in JSON"));
+}
+
+TEST_F(ServingBenchmarks, ThroughputsThatLackAreCountsOverTheDuration) {
+  const ImportedTable table =
+      import_file("sglang",
+                  write("t.jsonl",
+                        "{\"backend\": \"sglang\", \"duration\": 4.0, \"completed\": 10, "
+                        "\"total_output_tokens\": 1000}\n"),
+                  {});
+  EXPECT_EQ(cell(table, 0, "request_throughput"), "2.5");
+  EXPECT_EQ(cell(table, 0, "output_throughput"), "250");
+}
+
+TEST_F(ServingBenchmarks, ResultsOfTheOtherProgramAreRefused) {
+  EXPECT_THAT(
+      message_of([] { import_file("vllm", sample("sglang.jsonl"), {}); }),
+      HasSubstr("sglang.jsonl:1:2: error: is a result of sglang's benchmark, not of vllm's; "
+                "read it by `orrery import sglang`"));
+  EXPECT_THAT(message_of([] { import_file("sglang", sample("vllm.json"), {}); }),
+              HasSubstr("is a result of vllm's benchmark, not of sglang's"));
+  EXPECT_THAT(message_of([this] {
+                import_file(
+                    "vllm",
+                    write("t.json", std::string("{\"backend\": \"sglang-oai\", ") + (kLeast + 1)),
+                    {});
+              }),
+              HasSubstr("t.json:1:2: error: is a result of sglang's benchmark"));
 }
 
 }  // namespace
