@@ -220,6 +220,12 @@ double gathered_bytes(const LayerTask& task) {
   return real(keys * c.kv_heads * (c.qk_dim + c.v_dim)) * activation_bytes(w.precision);
 }
 
+/// What a token takes in the cache of a layer.
+double token_bytes(const SequenceCache& cache, const LayerWork& work) {
+  return real(cache.token_elements) * element_bytes(work.kv_precision) +
+         real(cache.index_elements) * element_bytes(work.index_precision);
+}
+
 /// What lies on ranks in turn is as much on each, to a token a sequence.
 double cache_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
@@ -236,9 +242,8 @@ double cache_bytes(const LayerTask& task) {
     for (const std::int64_t context : part.contexts) tokens += kept(context);
   }
   const SequenceCache cache = mixer->cache(task.model, task.layer, w.tp);
-  const double of_token = real(cache.token_elements) * element_bytes(w.kv_precision) +
-                          real(cache.index_elements) * element_bytes(w.index_precision);
-  return real(tokens) * of_token / (w.cp * w.dcp) + real(sequences) * cache.state_bytes;
+  return real(tokens) * token_bytes(cache, w) / (w.cp * w.dcp) +
+         real(sequences) * cache.state_bytes;
 }
 
 LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, int stage) {
@@ -273,6 +278,23 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
 }
 
 }  // namespace
+
+StateMemory state_memory(const LlmConfig& model, const InferenceConfig& config, int stage) {
+  const LayerWork work = layer_work(model, config);
+  const LayerRange range = stage_layers(model, config, stage);
+  StateMemory memory;
+  for (std::int64_t i = 0; i < model.layer_count(); ++i) {
+    const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
+    const Mixer* mixer = mixer_of(model, layer);
+    if (mixer == nullptr) continue;
+    const SequenceCache cache = mixer->cache(model, layer, work.tp);
+    const Bytes states(cache.state_bytes);
+    memory.largest = std::max(memory.largest, states);
+    memory.token = std::max(memory.token, Bytes(token_bytes(cache, work)));
+    if (i >= range.first && i < range.first + range.count) memory.sequence += states;
+  }
+  return memory;
+}
 
 Bytes layer_activation_bytes(const LlmConfig& model, const LayerConfig& layer,
                              const LayerWork& work) {

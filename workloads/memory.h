@@ -35,6 +35,14 @@ struct MemoryUse {
 std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingConfig& config);
 std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config);
 
+/// States of recurrent layers on a rank of a pipeline stage, and what a token takes beside them.
+struct StateMemory {
+  Bytes sequence;  ///< states of a sequence, of all layers of the stage
+  Bytes largest;   ///< states of the layer that has the most, of all stages
+  Bytes token;     ///< keys and values of the layer that has the most; 0: none keeps tokens
+};
+StateMemory state_memory(const LlmConfig& model, const InferenceConfig& config, int stage);
+
 /// What one adapter of InferenceConfig::lora takes on a rank of a pipeline stage.
 Bytes adapter_bytes(const LlmConfig& model, const InferenceConfig& config, int stage);
 

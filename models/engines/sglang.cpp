@@ -92,7 +92,7 @@ struct Sglang final : SchedulerConfig {
     const std::int64_t chunk = chunked_prefill_size > 0 ? chunked_prefill_size : max_prefill_tokens;
     return {EngineMemory::Of::kStatic, mem_fraction_static,          chunk,
             max_running_requests,      max_total_tokens / page_size, page_size,
-            !disable_radix_cache};
+            !disable_radix_cache,      mamba_track_interval,         false};
   }
 
   /// server_args.py (read 2026) turns FlashInfer's all-reduce on for models of experts on Hopper
@@ -107,7 +107,7 @@ struct Sglang final : SchedulerConfig {
 
   std::int64_t cuda_graph_max_bs = 160;
   std::int64_t max_running_requests = 256, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
-  std::int64_t page_size = 1, max_total_tokens = 0;
+  std::int64_t page_size = 1, max_total_tokens = 0, mamba_track_interval = 256;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
   double mem_fraction_static = 0.88, schedule_conservativeness = 1;
   MoeRunner moe_runner_backend = MoeRunner::kAuto;
@@ -147,6 +147,11 @@ struct Sglang final : SchedulerConfig {
                       between(0.01, 10))
             .optional("enable_mixed_chunk", &Sglang::enable_mixed_chunk,
                       "whether decodes run beside prompts in one iteration")
+            .optional("mamba_track_interval", &Sglang::mamba_track_interval,
+                      "tokens from one kept state of recurrent layers to the next, with the radix "
+                      "cache (server_args.py has 256); they lie in the common pool here, states of "
+                      "requests that run are set aside",
+                      between(1, 1e6))
             .optional("disable_radix_cache", &Sglang::disable_radix_cache,
                       "whether equal prefixes are not kept")
             .optional("disable_overlap_schedule", &Sglang::disable_overlap_schedule,

@@ -139,9 +139,14 @@ struct TensorrtLlm final : SchedulerConfig {
     return std::make_unique<TensorrtLlmScheduler>(*this);
   }
   EngineMemory memory() const override {
-    return {
-        EngineMemory::Of::kLeftOver,   free_gpu_memory_fraction, max_num_tokens,    max_batch_size,
-        max_tokens / tokens_per_block, tokens_per_block,         enable_block_reuse};
+    return {EngineMemory::Of::kLeftOver,
+            free_gpu_memory_fraction,
+            max_num_tokens,
+            max_batch_size,
+            max_tokens / tokens_per_block,
+            tokens_per_block,
+            enable_block_reuse,
+            mamba_state_cache_interval};
   }
 
   /// Decoders ask for AllReduceFusionOp.RESIDUAL_RMS_NORM (_torch/models); common/envUtils.cpp has
@@ -157,6 +162,7 @@ struct TensorrtLlm final : SchedulerConfig {
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
   std::int64_t max_batch_size = 2048, max_num_tokens = 8192, tokens_per_block = 32, max_tokens = 0;
   bool enable_chunked_prefill = false, enable_block_reuse = true, disable_overlap_scheduler = false;
+  std::int64_t mamba_state_cache_interval = 256;
   double free_gpu_memory_fraction = 0.9;
   AttentionDpConfig attention_dp_config;
   CudaGraphConfig cuda_graph_config;
@@ -213,6 +219,10 @@ struct TensorrtLlm final : SchedulerConfig {
             .optional("batch_wait_max_tokens_ratio", &T::batch_wait_max_tokens_ratio,
                       "share of max_num_tokens with which an iteration no longer waits",
                       between(0, 1))
+            .optional("mamba_state_cache_interval", &T::mamba_state_cache_interval,
+                      "tokens from one kept state of recurrent layers to the next, with "
+                      "enable_block_reuse (256 in the package's hybrid cache manager)",
+                      between(1, 1e6))
             .optional("free_gpu_memory_fraction", &T::free_gpu_memory_fraction,
                       "share of the device memory, less weights and activations, for the cache",
                       between(0.01, 1));

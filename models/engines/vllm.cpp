@@ -98,7 +98,8 @@ struct Vllm final : SchedulerConfig {
             max_num_seqs,
             num_gpu_blocks,
             block_size,
-            prefix_caching};
+            prefix_caching,
+            mamba_block_size};
   }
 
   EngineFusions own_fusions() const override;
@@ -116,7 +117,7 @@ struct Vllm final : SchedulerConfig {
   std::int64_t long_prefill_token_threshold = 0;
   bool enable_chunked_prefill = true;
   bool prefix_caching = true;
-  std::int64_t block_size = 16, num_gpu_blocks = 0;
+  std::int64_t block_size = 16, num_gpu_blocks = 0, mamba_block_size = 0;
   double gpu_memory_utilization = 0.9;
 
   static const config::Schema<Vllm>& schema() {
@@ -152,6 +153,11 @@ struct Vllm final : SchedulerConfig {
             .optional("prefix_caching", &Vllm::prefix_caching,
                       "whether blocks of equal prefixes are kept and shared")
             .optional("block_size", &Vllm::block_size, "tokens of a block", between(1, 4096))
+            .optional("mamba_block_size", &Vllm::mamba_block_size,
+                      "tokens from one kept state of recurrent layers to the next, with "
+                      "prefix_caching; 0: a block, whose keys and values of a layer are made as "
+                      "large as the states of one (platforms/interface.py)",
+                      between(0, 1e6))
             .optional("num_gpu_blocks", &Vllm::num_gpu_blocks,
                       "blocks of the cache; 0: what memory is left for", between(0, 1e12))
             .optional("gpu_memory_utilization", &Vllm::gpu_memory_utilization,

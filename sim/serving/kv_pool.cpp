@@ -17,6 +17,9 @@ bool KvPool::caches(const Request& request) {
   if (!rules_.prefix_caching || request.prefix == nullptr) return false;
   if (piece_tokens_ == 0) {
     piece_tokens_ = std::lcm(request.prefix->tokens, rules_.block_tokens);
+    // Hashes are not told at each place where a state is kept: the next one behind it.
+    piece_tokens_ *=
+        std::max<std::int64_t>(1, (rules_.state_tokens + piece_tokens_ - 1) / piece_tokens_);
     piece_blocks_ = piece_tokens_ / rules_.block_tokens;
   }
   return true;
@@ -36,7 +39,7 @@ std::uint64_t KvPool::hash_of(const Request& request, std::int64_t piece) const 
 void KvPool::hold(Piece& piece) {
   if (piece.holders++ > 0) return;
   idle_pieces_.erase(piece.idle);
-  idle_ -= piece_blocks_;
+  idle_ -= kept_blocks();
 }
 
 void KvPool::find_prefix(RequestState& progress) {
@@ -92,12 +95,12 @@ bool KvPool::bring_back(std::uint64_t hash) {
   for (Tier& tier : tiers_) {
     const auto known = tier.pieces.find(hash);
     if (known == tier.pieces.end()) continue;
-    if (piece_blocks_ > available()) return false;
+    if (kept_blocks() > available()) return false;
     tier.order.splice(tier.order.end(), tier.order, known->second);
     tier.loading += piece_tokens_;
     loaded_tokens_ += piece_tokens_;
-    make_room(piece_blocks_);
-    free_ -= piece_blocks_;
+    make_room(kept_blocks());
+    free_ -= kept_blocks();
     pieces_[hash].holders = 1;
     return true;
   }
@@ -120,21 +123,25 @@ void KvPool::make_room(std::int64_t blocks) {
     if (!tiers_.empty()) keep_below(idle_pieces_.front());
     pieces_.erase(idle_pieces_.front());
     idle_pieces_.pop_front();
-    idle_ -= piece_blocks_;
-    free_ += piece_blocks_;
+    idle_ -= kept_blocks();
+    free_ += kept_blocks();
   }
 }
 
 /// Pieces of the prompt that its own blocks now hold in whole are there for others too. One that
-/// somebody else has meanwhile computed, and all after it, stay its own.
+/// somebody else has meanwhile computed, and all after it, stay its own, and so does one for whose
+/// state there is no room.
 void KvPool::share(RequestState& progress) {
   const PrefixHashes& prefix = *progress.request.prefix;
   const std::int64_t whole = static_cast<std::int64_t>(prefix.pieces.size()) * prefix.tokens;
   const std::int64_t computed = std::min(whole, progress.cached) / piece_tokens_;
   while (progress.shared < computed) {
+    if (available() < rules_.state_blocks) return;
     const auto [piece, added] = pieces_.try_emplace(hash_of(progress.request, progress.shared));
     if (!added) return;
     piece->second.holders = 1;
+    make_room(rules_.state_blocks);
+    free_ -= rules_.state_blocks;
     progress.blocks -= piece_blocks_;
     ++progress.shared;
   }
@@ -142,14 +149,17 @@ void KvPool::share(RequestState& progress) {
 
 bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
   publish(progress);
-  const std::int64_t held = progress.blocks + progress.shared * piece_blocks_;
+  const std::int64_t held = progress.blocks - progress.states + progress.shared * piece_blocks_;
   const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
-  const std::int64_t more = blocks_of(progress.cached + tokens + guesses) - held;
-  if (more <= 0) return true;
+  const std::int64_t states = running_states() - progress.states;
+  const std::int64_t more =
+      std::max<std::int64_t>(0, blocks_of(progress.cached + tokens + guesses) - held) + states;
+  if (more == 0) return true;
   if (more > available()) return false;
   make_room(more);
   free_ -= more;
   progress.blocks += more;
+  progress.states += states;
   return true;
 }
 
@@ -162,11 +172,11 @@ void KvPool::release(RequestState& progress) {
       Piece& piece = pieces_.at(hash);
       if (--piece.holders > 0) continue;
       piece.idle = idle_pieces_.insert(idle_pieces_.end(), hash);
-      idle_ += piece_blocks_;
+      idle_ += kept_blocks();
     }
   }
   free_ += progress.blocks;
-  progress.blocks = progress.shared = progress.cached = progress.moved = 0;
+  progress.blocks = progress.states = progress.shared = progress.cached = progress.moved = 0;
 }
 
 }  // namespace orrery

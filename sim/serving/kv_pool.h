@@ -25,13 +25,19 @@ struct KvRules {
   bool prefix_caching = false;     ///< blocks of ended requests are kept for equal prefixes
   std::int64_t guesses = 0;        ///< tokens that a decode adds beyond its next, and may take back
   std::vector<KvTierRules> tiers = {};  ///< tiers from the nearest on; with prefix_caching
+  /// Recurrent layers have a state of each sequence. A prefix can be taken up where one is kept.
+  std::int64_t state_blocks = 0;  ///< blocks that a state takes
+  std::int64_t state_tokens = 0;  ///< tokens at least from a kept state to the next
+  bool states_apart = false;      ///< those of requests that run take no blocks of the pool
 };
 
 /// Blocks of keys and values of an instance (Kwon et al. 2023, PagedAttention). A request holds
 /// whole blocks for the tokens in its cache. With prefix caching, pieces of prompts that several
 /// requests begin with are held once, and stay after the last of them has ended until their blocks
 /// are needed: the least recently used goes first, into the first tier below, and from there into
-/// the next. What a prompt begins with is brought back from wherever it is; a copy stays there.
+/// the next. What a prompt begins with is brought back from wherever it is; a copy stays there. Of
+/// models with recurrent layers a request has blocks for its states too, and each piece for a copy
+/// of those at its end.
 class KvPool {
  public:
   explicit KvPool(const KvRules& rules);
@@ -47,7 +53,8 @@ class KvPool {
   }
   /// Whether a request fits when it is alone, at its longest: its last token needs no place.
   bool fits_alone(const Request& request) const {
-    return blocks_of(request.prompt + request.output - 1 + rules_.guesses) <= rules_.blocks;
+    return blocks_of(request.prompt + request.output - 1 + rules_.guesses) + running_states() <=
+           rules_.blocks;
   }
   std::int64_t guesses() const { return rules_.guesses; }
 
@@ -62,8 +69,8 @@ class KvPool {
   void publish(RequestState& progress) {
     if (caches(progress.request)) share(progress);
   }
-  /// Publishes, then makes room for `tokens` more in the cache of a request, and for the guesses of one that
-  /// decodes. False: no room, and nothing is done.
+  /// Publishes, then makes room for `tokens` more in the cache of a request, and for the guesses of
+  /// one that decodes. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);
   /// Time to bring back what was found in tiers since the last call: of all tiers at once.
   Seconds take_load_time();
@@ -85,6 +92,10 @@ class KvPool {
     std::int64_t loading = 0;  ///< tokens found since the last take_load_time()
   };
 
+  /// Blocks of the states of a request.
+  std::int64_t running_states() const { return rules_.states_apart ? 0 : rules_.state_blocks; }
+  /// Blocks that a piece takes where it is kept: those of its tokens and of the state behind them.
+  std::int64_t kept_blocks() const { return piece_blocks_ + rules_.state_blocks; }
   bool caches(const Request& request);
   void keep_below(std::uint64_t hash);
   bool bring_back(std::uint64_t hash);
@@ -98,9 +109,10 @@ class KvPool {
   std::int64_t idle_ = 0;  ///< blocks of pieces that nobody holds
   std::unordered_map<std::uint64_t, Piece> pieces_;
   std::list<std::uint64_t> idle_pieces_;  ///< pieces without holders, the next to go first
-  std::int64_t piece_tokens_ =
-      0;  ///< tokens of each piece: whole blocks, and whole pieces of requests
-  std::int64_t piece_blocks_ = 0;
+  /// Tokens of each piece: whole blocks, and whole pieces of requests, as many as there are at
+  /// least between states.
+  std::int64_t piece_tokens_ = 0;
+  std::int64_t piece_blocks_ = 0;  ///< blocks of its tokens
   std::vector<Tier> tiers_;
   std::int64_t loaded_tokens_ = 0;
 };

@@ -117,6 +117,12 @@ struct EngineMemory {
   std::int64_t blocks = 0;        ///< blocks as given; 0: what is left
   std::int64_t block_tokens = 16;
   bool prefix_caching = false;
+  /// Tokens from one state of recurrent layers that is kept with a prefix to the next; 0: a block,
+  /// which has as many tokens as make its keys and values of a layer as large as a layer's states.
+  std::int64_t state_tokens = 0;
+  /// Where states of requests that run are: in blocks of the cache, or set aside for as many as may
+  /// run.
+  bool states_in_blocks = true;
 };
 
 /// Keys of an engine, chosen by `kind`. A file adds one with an object

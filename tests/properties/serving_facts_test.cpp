@@ -24,6 +24,12 @@ std::string alike() {
   return text;
 }
 
+/// A model with recurrent layers, whose states are kept every 700 tokens.
+std::string hybrid(const std::string& trace, const std::string& engine) {
+  return "{experiment: serving, model: falcon_h1_7b, serving: {workload: {trace: " + trace +
+         "}, fleet: [{system: dgx_h100, engine: {" + engine + ": 700}}]}}";
+}
+
 /// Eight experts on four ranks.
 std::string uneven(const std::string& routing) {
   return "{experiment: serving, model: mixtral_8x7b, serving: {workload: {rate: 200 /s, requests: "
@@ -81,6 +87,11 @@ TEST(Facts, OfServingMoveResults) {
       {{"serving.fleet.speculative.num", "serving.fleet.speculative.acceptance_length"}, guessing},
       {{engine + "vllm.custom_all_reduce"}, serving(kFew, "kind: vllm", ", parallel: {tp: 2}")},
       {{engine + "vllm.prefix_caching", "serving.workload.trace."}, serving(kept, "kind: vllm")},
+      {{engine + "vllm.mamba_block_size"}, hybrid(trace.path(), "kind: vllm, mamba_block_size")},
+      {{engine + "sglang.mamba_track_interval"},
+       hybrid(trace.path(), "kind: sglang, mamba_track_interval")},
+      {{engine + "tensorrt_llm.mamba_state_cache_interval"},
+       hybrid(trace.path(), "kind: tensorrt_llm, mamba_state_cache_interval")},
       {{engine + "sglang.max", engine + "sglang.chunked", engine + "sglang.page_size",
         engine + "sglang.enable_mixed_chunk", engine + "sglang.disable_overlap_schedule"},
        serving(kFew,

@@ -288,6 +288,7 @@ void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& expl
                     {"weights_bytes", memory[i].weights.base()},
                     {"working_bytes", memory[i].working.base()},
                     {"windows_bytes", memory[i].windows.base()},
+                    {"states_bytes", memory[i].states.base()},
                     {"block_bytes", memory[i].block.base()},
                     {"blocks", memory[i].blocks},
                     {"tokens", memory[i].blocks * memory[i].block_tokens}});

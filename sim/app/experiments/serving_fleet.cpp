@@ -2,6 +2,7 @@
 #include "sim/app/experiments/serving_fleet.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -63,6 +64,37 @@ DraftMemory draft_memory(const LlmConfig& target, const ServingGroup& group) {
   return memory;
 }
 
+/// Tokens of a block: what the engine says, or, where blocks hold states too, as many as make a
+/// block of a layer as large as a layer's states (vLLM, platforms/interface.py,
+/// _align_hybrid_block_size: 528 tokens of Qwen3.5-4B in bf16).
+std::int64_t block_tokens_beside(const StateMemory& states, const EngineMemory& engine) {
+  if (engine.state_tokens > 0 || states.token.base() == 0) return engine.block_tokens;
+  const Bytes step = states.token * static_cast<double>(engine.block_tokens);
+  const double steps = std::max(1.0, std::ceil(states.largest / step));
+  return static_cast<std::int64_t>(steps) * engine.block_tokens;
+}
+
+/// Blocks, and what of them states take.
+/// @param window of a sequence, states included
+void divide_cache(const StateMemory& states, const EngineMemory& engine, Bytes token, Bytes window,
+                  int shards, ServingMemory& memory) {
+  const bool in_blocks = states.sequence.base() > 0 && engine.states_in_blocks;
+  const bool alone = states.sequence.base() > 0 && token.base() == 0;
+  if (alone || in_blocks) window -= states.sequence;
+  memory.windows = window * static_cast<double>(engine.most_sampled);
+  if (alone) {
+    memory.block_tokens = ServingMemory::kNoTokens;
+    memory.block = memory.states = states.sequence;
+    return;
+  }
+  memory.block_tokens = block_tokens_beside(states, engine) * shards;
+  memory.block = token * static_cast<double>(memory.block_tokens);
+  if (states.sequence.base() == 0) return;
+  memory.state_blocks = static_cast<std::int64_t>(std::ceil(states.sequence / memory.block));
+  memory.state_tokens = engine.state_tokens > 0 ? engine.state_tokens : memory.block_tokens;
+  if (in_blocks) memory.states = states.sequence;
+}
+
 ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
                            std::size_t stage) {
   using Of = EngineMemory::Of;
@@ -81,20 +113,15 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   const DraftMemory draft = draft_memory(llm, group);
   memory.weights = use.weights + draft.weights;
   memory.working = use.working + use.activations + use.logits;
-  memory.windows = window * static_cast<double>(engine.most_sampled);
-  memory.block_tokens = engine.block_tokens * group.parallel.cache_shards();
-  memory.block = (token + draft.token) * static_cast<double>(memory.block_tokens);
+  divide_cache(state_memory(llm, step, static_cast<int>(stage)), engine, token + draft.token,
+               window, group.parallel.cache_shards(), memory);
   memory.usable = machine.usable_memory(engine.of == Of::kLeftOver ? 0 : 1 - engine.share);
   Bytes left = memory.usable - memory.weights - memory.windows;
   if (engine.of != Of::kStatic) left = left - memory.working;
   if (engine.of == Of::kLeftOver) left = left * engine.share;
   memory.blocks = engine.blocks;
-  // Where layers hold states alone, tokens take nothing: the slots of sequences are the limit.
-  constexpr std::int64_t kUnlimited = std::int64_t{1} << 31;
   if (engine.blocks == 0 && memory.block.base() > 0)
     memory.blocks = static_cast<std::int64_t>(std::max(0.0, left / memory.block));
-  else if (engine.blocks == 0 && left.base() > 0)
-    memory.blocks = kUnlimited;
   return memory;
 }
 
@@ -207,6 +234,22 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
   }
 }
 
+namespace {
+
+/// Where states alone are kept, prefixes are not: vLLM turns that off for such models by itself.
+KvRules kv_rules(const ServingGroup& group, const ServingMemory& memory, std::int64_t guesses) {
+  const EngineMemory engine = group.engine->memory();
+  KvRules rules{memory.block_tokens, memory.blocks, engine.prefix_caching && !memory.states_alone(),
+                guesses};
+  if (rules.prefix_caching) rules.tiers = kv_tiers(group, memory);
+  rules.state_blocks = memory.state_blocks;
+  rules.state_tokens = memory.state_tokens;
+  rules.states_apart = !engine.states_in_blocks;
+  return rules;
+}
+
+}  // namespace
+
 std::vector<ServingMemory> ServingFleet::memory(const std::vector<ServingGroup>& groups) const {
   std::vector<ServingMemory> all;
   for (std::size_t i = 0; i < groups.size(); ++i)
@@ -221,7 +264,6 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
   const std::vector<ServingMemory> memories = memory(groups);
   std::vector<Instance> instances;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const EngineMemory engine = groups[i].engine->memory();
     Speculation speculation;
     IterationPricer* prices = pricers_[i].get();
     if (groups[i].speculative) {
@@ -230,9 +272,7 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     }
     if (pricer != nullptr) prices = pricer;
     InstanceRules rules;
-    rules.kv = {memories[i].block_tokens, memories[i].blocks, engine.prefix_caching,
-                speculation.guesses()};
-    rules.kv.tiers = kv_tiers(groups[i], memories[i]);
+    rules.kv = kv_rules(groups[i], memories[i], speculation.guesses());
     rules.adapters = adapter_rules(llm_, groups[i]);
     rules.ranks = groups[i].parallel.dp;
     rules.lanes = groups[i].parallel.pp;

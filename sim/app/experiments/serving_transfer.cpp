@@ -33,8 +33,10 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   port.bandwidth = rank_bandwidth(group.system, over) * ranks;
   port.latency = over == KvLinks::kScaleUp ? group.system.scale_up.latency.value
                                            : group.system.scale_out.latency.value;
-  port.size.token = memory.block / static_cast<double>(memory.block_tokens) * ranks;
-  port.size.window = memory.windows / static_cast<double>(engine.most_sampled) * ranks;
+  if (!memory.states_alone())
+    port.size.token = memory.block / static_cast<double>(memory.block_tokens) * ranks;
+  port.size.window =
+      (memory.windows / static_cast<double>(engine.most_sampled) + memory.states) * ranks;
   for (const LayerConfig& layer : llm.layers)
     port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.most_kept());
   // A state is whole from the first token on.
@@ -91,8 +93,11 @@ std::vector<KvPort> kv_ports(const LlmConfig& llm, const ServingConfig& serving,
 }
 
 std::vector<KvTierRules> kv_tiers(const ServingGroup& group, const ServingMemory& memory) {
-  const Bytes token =
-      memory.block / static_cast<double>(memory.block_tokens) * ranks_of_request(group);
+  Bytes token = memory.block / static_cast<double>(memory.block_tokens);
+  if (memory.state_tokens > 0)  // the state at the end of each piece goes with its tokens
+    token += memory.block * static_cast<double>(memory.state_blocks) /
+             static_cast<double>(memory.state_tokens);
+  token = token * ranks_of_request(group);
   std::vector<KvTierRules> tiers;
   for (const KvTierConfig& tier : group.kv_tiers) {
     const double ranks = group.parallel.dp;

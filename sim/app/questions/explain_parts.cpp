@@ -282,14 +282,16 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
                {"weights", Align::kRight},
                {"activations", Align::kRight},
                {"windows", Align::kRight},
+               {"states of one", Align::kRight},
                {"KV block", Align::kRight},
                {"blocks", Align::kRight},
                {"tokens", Align::kRight}});
   for (const ordered_json& row : *groups) {
     const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
     table.add_row({row.at("group"), bytes("usable_bytes"), bytes("weights_bytes"),
-                   bytes("working_bytes"), bytes("windows_bytes"), bytes("block_bytes"),
-                   format_si(row.at("blocks"), ""), format_si(row.at("tokens"), "")});
+                   bytes("working_bytes"), bytes("windows_bytes"), bytes("states_bytes"),
+                   bytes("block_bytes"), format_si(row.at("blocks"), ""),
+                   format_si(row.at("tokens"), "")});
   }
   answer.add("\n");
   answer.add(std::move(table));

@@ -32,6 +32,40 @@ constexpr const char* kOne =
 
 double metric(const RunRecord& record, const char* name) { return record.find(name)->value; }
 
+/// Blocks that hold states too are as large as those of a layer: vLLM says 528 tokens of Qwen3.5-4B
+/// in bf16 (vllm-project/vllm issue 40696), 0.76 % more than its states need (pull request 37467).
+TEST(Serving, BlocksOfVllmAreAsLargeAsTheStatesOfALayer) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("qwen3_5_4b_" + std::to_string(::getpid()) + ".json");
+  std::ofstream(file) << R"({"model_type": "qwen3_5_text", "hidden_size": 2560,
+      "vocab_size": 248320, "num_hidden_layers": 32, "full_attention_interval": 4,
+      "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 256,
+      "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+      "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "intermediate_size": 9216,
+      "tie_word_embeddings": true})";
+  const auto memory = [&](const std::string& engine) {
+    const LoadedExperiment loaded =
+        load("{experiment: serving, model: {hf: " + file.string() +
+             "}, serving: {workload: {rate: 1 /s, "
+             "requests: 1, input: 512, output: 4}, fleet: [{system: dgx_h100, engine: " +
+             engine + "}]}}");
+    const auto& serving = dynamic_cast<const ServingExperiment&>(*loaded.experiment);
+    return serving.fleet().memory(serving.serving.fleet).front();
+  };
+  const ServingMemory vllm = memory("{kind: vllm}");
+  EXPECT_EQ(vllm.block_tokens, 528);
+  const double state = 32 * 128 * 128 * 4 + (2 * 16 * 128 + 32 * 128) * 3 * 2;  // of a layer
+  EXPECT_DOUBLE_EQ(vllm.states.base(), 24 * state);
+  EXPECT_NEAR(528.0 * 2 * 4 * 256 * 2 / state, 1.0076, 5e-5);
+  EXPECT_DOUBLE_EQ(vllm.block.base(), 528.0 * 8 * 2 * 4 * 256 * 2);
+  EXPECT_EQ(vllm.state_blocks, 3);  // three layers with states to one with keys
+  EXPECT_EQ(vllm.windows.base(), 0);
+  const ServingMemory sglang = memory("{kind: sglang, max_running_requests: 64}");
+  EXPECT_EQ(sglang.state_tokens, 256);
+  EXPECT_DOUBLE_EQ(sglang.windows.base(), 64 * 24 * state);  // set aside
+  std::filesystem::remove(file);
+}
+
 TEST(Serving, ARequestAloneTakesItsSteps) {
   const RunRecord record = simulate(load(kOne));
   const auto step = [](const std::string& keys) {
