@@ -21,7 +21,6 @@ const std::map<std::string, std::string>& reasons() {
       {"recurrent_gemma", "recurrent layers are not modelled"},
       {"rwkv", "RWKV-4 is not modelled: its states are of channels, without heads"},
       {"umt5", "biases of positions in every layer are not modelled"},
-      {"zamba", "Mamba-1 with selections by heads is not modelled"},
   };
   return table;
 }

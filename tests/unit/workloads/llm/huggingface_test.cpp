@@ -112,7 +112,7 @@ TEST(HuggingFace, NamesTheReasonForAFamilyThatIsNotModelled) {
       error_of({{"model_type", "rwkv"}}),
       "config.json: unsupported: model_type 'rwkv': RWKV-4 is not modelled: its states are of "
       "channels, without heads");
-  for (const char* type : {"zamba", "bloom"}) {
+  for (const char* type : {"recurrent_gemma", "bloom"}) {
     EXPECT_TRUE(is_unsupported(with(llama(), {{"model_type", type}}))) << type;
   }
 }
