@@ -201,7 +201,7 @@ class GraphFabric final : public Fabric {
     return {switches.begin(), switches.end()};
   }
 
-  /// Of the links of a rank to its switches, each one's share.
+  /// Appends the links of a rank to its switches, each with its share of the bytes.
   void append_shares(int rank, const std::vector<std::size_t>& wires, Route& route) const {
     const int system = layout_.system(rank);
     const SystemWays& ways = ways_[ways_of_[index(system)]];

@@ -6,6 +6,8 @@
 namespace orrery {
 namespace {
 
+constexpr std::size_t kTotalColumn = 3;  // position of total_ns
+
 ActivityTimes times_of(std::vector<std::int64_t>& durations, std::optional<double> bytes) {
   std::sort(durations.begin(), durations.end());
   ActivityTimes times;
@@ -48,9 +50,6 @@ ImportedTable GpuActivities::table(const std::string& path) {
     summed_.emplace_back(group, times_of(times.durations_ns, times.bytes));
   }
   groups_.clear();
-  std::stable_sort(summed_.begin(), summed_.end(), [](const auto& a, const auto& b) {
-    return a.second.total_ns > b.second.total_ns;
-  });
   ImportedTable table{{"activity", "name", "calls", "total_ns", "median_ns", "min_ns", "max_ns",
                        "bytes", "grid", "block", "device"},
                       {},
@@ -61,11 +60,18 @@ ImportedTable GpuActivities::table(const std::string& path) {
                           real_cell(times.max_ns), real_cell(times.bytes), text_cell(group.grid),
                           text_cell(group.block), text_cell(group.device)});
   }
+  sort_activities(table);
   if (unfinished_ > 0) {
     table.notes.push_back(path + ": left out " + std::to_string(unfinished_) +
                           " activities without a start or an end");
   }
   return table;
+}
+
+void sort_activities(ImportedTable& table) {
+  std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
+    return std::get<double>(a[kTotalColumn]) > std::get<double>(b[kTotalColumn]);
+  });
 }
 
 std::optional<std::string> copy_direction(std::string_view name) {

@@ -16,7 +16,7 @@ namespace orrery {
 /// Which activities of a profile are one row: what, of which name, where, in which shape.
 struct ActivityGroup {
   std::string activity;         ///< kernel, memcpy, memset, graph
-  std::string name;             ///< of the kernel; the direction of a copy
+  std::string name;             ///< name of the kernel, or direction of the copy
   std::string device{};         ///< number or name; empty where the profile does not tell
   std::string grid{}, block{};  ///< "132x1x1": blocks of the grid, threads of a block
   auto operator<=>(const ActivityGroup&) const = default;
@@ -56,12 +56,15 @@ class GpuActivities {
   std::int64_t unfinished_ = 0;
 };
 
+/// Sorts rows of such tables: the longest total first, equal ones as they stand.
+void sort_activities(ImportedTable& table);
+
 /// The direction of a copy in our words, "host_to_device", from those of profilers: "[CUDA memcpy
 /// Host-to-Device]", "[CUDA memcpy HtoD]", "MEMORY_COPY_HOST_TO_DEVICE", "CopyHostToDevice".
 /// Nothing for what is no copy.
 std::optional<std::string> copy_direction(std::string_view name);
 
-/// "132x2x1"
+/// Sizes of a grid or block as text: "132x2x1".
 std::string shape_text(std::int64_t x, std::int64_t y, std::int64_t z);
 
 }  // namespace orrery

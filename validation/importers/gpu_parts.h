@@ -14,7 +14,7 @@ namespace orrery {
 struct GpuPart {
   std::uint16_t vendor = 0, device = 0;
   const char* name = "";
-  const char* system = nullptr;       ///< of the library that has it; null: none
+  const char* system = nullptr;       ///< system of the library that has it; null: none
   const char* accelerator = nullptr;  ///< where it is another one than that of the system
 };
 

@@ -29,7 +29,7 @@ struct ImportOptions {
   std::string collective;  ///< collective of nccl-tests, where the text does not name the program
   std::int64_t ranks{};    ///< ranks of a communicator of nccl-tests, where the text does not list
                            ///< them all; 0: as the text says
-  std::string decimal_mark{};  ///< of numbers of ncu: point, comma, or empty: as they tell
+  std::string decimal_mark{};  ///< mark in numbers of ncu: point, comma; empty: as they tell
 };
 
 /// Reads a kind of file that `orrery import` takes. A file adds one with an

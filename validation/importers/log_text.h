@@ -12,7 +12,7 @@ namespace orrery {
 /// without the control sequences that colour it (ECMA-48). Lines keep their numbers.
 /// @param text bytes of a file
 std::string plain_text(std::string text);
-/// The same of a file, plain or gzip.
+/// Reads a file, plain or gzip, as plain_text().
 /// @throws config::ConfigError when it cannot be read
 std::string read_log(const std::string& path);
 

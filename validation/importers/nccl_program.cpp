@@ -52,13 +52,14 @@ std::string named_collective(std::string_view line, std::string_view suffix) {
   return named;
 }
 
-std::optional<double> bus_factor(const std::string& collective, std::int64_t ranks) {
-  const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
-  if (collective == "all_reduce") return 2 * others;
+std::vector<double> bus_factors(const std::string& collective, std::int64_t ranks) {
+  const auto others = static_cast<double>(ranks - 1);
+  const double share = others / static_cast<double>(ranks);
+  if (collective == "all_reduce") return {2 * share};
   if (collective == "all_gather" || collective == "reduce_scatter" || collective == "alltoall") {
-    return others;
+    return {share, 1, others};
   }
-  return std::nullopt;
+  return {};
 }
 
 void NcclLibrary::read(std::string_view line) {

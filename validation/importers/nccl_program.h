@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace orrery {
 
@@ -16,8 +16,9 @@ void check_collective(const std::string& name);
 /// "_perf"). Nothing where it names several, such as a list of files.
 std::string named_collective(std::string_view line, std::string_view suffix);
 
-/// Bus over algorithm bandwidth (doc/PERFORMANCE.md of nccl-tests); nothing where it is not known.
-std::optional<double> bus_factor(const std::string& collective, std::int64_t ranks);
+/// Bus over algorithm bandwidth (doc/PERFORMANCE.md of nccl-tests); empty where it is not known.
+/// Versions of 2018 and before count only the bytes that leave a rank, or those of one rank.
+std::vector<double> bus_factors(const std::string& collective, std::int64_t ranks);
 
 /// The library that was measured, as far as lines have told it.
 class NcclLibrary {

@@ -19,9 +19,10 @@ class NcclRanks {
  public:
   /// What the list says of each communicator.
   struct Communicator {
-    std::int64_t ranks = 0;             ///< of one group
-    std::int64_t groups = 1;            ///< that ran at the same time
-    std::optional<std::int64_t> nodes;  ///< of one group; nothing where groups differ or ranks lack
+    std::int64_t ranks = 0;   ///< ranks of one group
+    std::int64_t groups = 1;  ///< communicators that ran at the same time
+    std::optional<std::int64_t>
+        nodes;  ///< nodes of one group; nothing: groups differ or ranks lack
   };
 
   /// @param words of the line, "Rank" the first

@@ -67,7 +67,7 @@ class NcclTestsReader {
     NcclColumns columns;
     std::string of_table;  ///< the collective of the table
     bool in_table = false, readable = false;
-    std::int64_t rows = 0;       ///< of the table
+    std::int64_t rows = 0;       ///< rows of the table
     bool rank_checked = false;   ///< the bandwidths were found not to be those of the ranks
     std::vector<LogWord> begun;  ///< cells of a row that a line of a log has cut
   };
@@ -92,6 +92,7 @@ class NcclTestsReader {
     add(empty_, "time", "of 0 bytes");
     add(wrong_, "time", "with wrong values (#wrong above 0)");
     add(torn_, "row", "that other lines of the log cut");
+    add(headless_, "row", "that no header stands before");
     add(empty_tables_, "table", "without rows");
     if (split_ > 1) {
       table_.notes.push_back(path_ + ": up to " + std::to_string(split_) +
@@ -214,7 +215,7 @@ class NcclTestsReader {
   bool read_row(Run& run, const std::vector<LogWord>& words, std::string_view line) {
     if (words[0].text.starts_with('#')) return false;
     if (run.columns.count == 0) {
-      refuse_early_row(words);
+      if (!run.in_table) refuse_early_row(words);
       return false;
     }
     NcclCells found = find_nccl_row(words, run.columns);
@@ -237,11 +238,12 @@ class NcclTestsReader {
   }
 
   void refuse_early_row(const std::vector<LogWord>& words) {
-    if (tables_ > 0 || words.size() < 5 || !parse_count(words[0].text) ||
-        !parse_count(words[1].text) || !nccl_precision(words[2].text)) {
+    if (words.size() < 5 || !parse_count(words[0].text) || !parse_count(words[1].text) ||
+        !nccl_precision(words[2].text)) {
       return;
     }
-    error(words[0], "a row before the header of its table");
+    ++headless_;
+    if (tables_ == 0) error(words[0], "a row before the header of its table");
   }
 
   void add_row(Run& run, const std::vector<LogWord>& cells) {
@@ -277,13 +279,16 @@ class NcclTestsReader {
 
   /// A list of ranks that is cut at its end shows in the bandwidths.
   void check_ranks(Run& run, const std::vector<LogWord>& cells, const NcclColumns::Half& half) {
-    const auto factor = bus_factor(run.of_table, run.communicator.ranks);
+    const std::vector<double> factors = bus_factors(run.of_table, run.communicator.ranks);
     const std::string_view algorithm = cells[half.algorithm].text, bus = cells[half.bus].text;
-    if (!factor || run.rank_checked) return;
+    if (factors.empty() || run.rank_checked) return;
     const double low = whole_number<double>(algorithm).value_or(0) - 1.2 * half_digit(algorithm);
     const double high = low + 2.4 * half_digit(algorithm);
     const double rate = whole_number<double>(bus).value_or(0), slack = 1.2 * half_digit(bus);
-    if (rate + slack >= low * *factor && rate - slack <= high * *factor) return;
+    const bool fits = std::any_of(factors.begin(), factors.end(), [&](double factor) {
+      return rate + slack >= low * factor && rate - slack <= high * factor;
+    });
+    if (fits) return;
     run.rank_checked = true;
     error(cells[half.bus], "a bus bandwidth of " + std::string(bus) + " where the algorithm has " +
                                std::string(algorithm) + " is not that of " + run.of_table + " on " +
@@ -332,7 +337,8 @@ class NcclTestsReader {
   std::set<std::tuple<std::string, std::string, std::string, std::int64_t, std::int64_t,
                       std::int64_t, std::size_t>>
       keys_;
-  std::int64_t tables_ = 0, rows_ = 0, empty_ = 0, wrong_ = 0, torn_ = 0, empty_tables_ = 0;
+  std::int64_t tables_ = 0, rows_ = 0, empty_ = 0, wrong_ = 0, torn_ = 0, empty_tables_ = 0,
+               headless_ = 0;
   std::int64_t repeated_ = 0, split_ = 1;
   bool mixed_ = false;
 };

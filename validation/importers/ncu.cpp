@@ -56,6 +56,9 @@ constexpr auto kUnits = std::to_array<Unit>({
     {"cycle/usecond", Measure::kRate, 6},
     {"cycle/nsecond", Measure::kRate, 9},
     {"cycle/s", Measure::kRate, 0},
+    {"cycle/ms", Measure::kRate, 3},
+    {"cycle/us", Measure::kRate, 6},
+    {"cycle/ns", Measure::kRate, 9},
 });
 
 struct Launch {
@@ -240,7 +243,8 @@ class NcuReader {
 
   /// Chips do not have every counter.
   bool is_there(std::size_t cell) const {
-    return !csv_.cell(cell).empty() && csv_.cell(cell) != "n/a";
+    const std::string_view text = csv_.cell(cell);
+    return !text.empty() && text != "n/a" && text != "nan" && !text.starts_with("(!)");
   }
 
   std::optional<double> number(std::size_t cell, int exponent) {

@@ -2,8 +2,9 @@
 #include "validation/importers/nsys_stats.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <map>
+#include <iterator>
 
 #include "sim/config/csv.h"
 #include "validation/importers/gpu_activities.h"
@@ -73,12 +74,18 @@ class NsysStatsReader {
     std::string section;
     StatsTable kind = StatsTable::kNone;
     std::string before;  // an empty line for each line above, so that places stay right
+    bool announced = false;
     for (std::string_view rest = text_; !rest.empty();) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
       const std::string_view line = rest.substr(0, end);
-      const StatsTable begun = table_of(line);
-      const bool ends = line.find_first_not_of(" \t\r") == line.npos ||
-                        line.starts_with("Processing [") || line.starts_with("** ");
+      StatsTable begun = table_of(line);
+      const bool is_blank = line.find_first_not_of(" \t\r") == line.npos;
+      const bool announces = line.starts_with("Processing [");
+      const bool ends = is_blank || announces || line.starts_with("** ");
+      if (announced && !ends && begun == StatsTable::kNone && line.find(',') != line.npos) {
+        begun = StatsTable::kOther;  // a report that is not known
+      }
+      announced = announces || (announced && is_blank);
       if (begun != StatsTable::kNone || ends) {
         read_section(kind, before, section);
         before.append(static_cast<std::size_t>(std::count(section.begin(), section.end(), '\n')),
@@ -90,7 +97,7 @@ class NsysStatsReader {
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     read_section(kind, before, section);
-    ImportedTable table = activities_.table(path_);
+    ImportedTable table = finest();
     if (other_tables_ > 0) {
       table.notes.push_back(path_ + ": left out " + std::to_string(other_tables_) +
                             " tables that do not have times of GPUs");
@@ -102,6 +109,39 @@ class NsysStatsReader {
   }
 
  private:
+  /// How much of an activity a table tells: all, by shape, by name, by name among others.
+  static constexpr std::size_t kDetails = 4;
+
+  /// Reports of one profile tell the same activities: of each kind, those of the finest one.
+  ImportedTable finest() {
+    ImportedTable all;
+    std::size_t coarser = 0;
+    for (const bool kernels : {true, false}) {
+      bool found = false;
+      for (GpuActivities& activities : kernels ? kernels_ : others_) {
+        ImportedTable table = activities.table(path_);
+        all.columns = table.columns;
+        if (found) {
+          coarser += table.rows.size();
+          continue;
+        }
+        found = !table.rows.empty();
+        std::move(table.rows.begin(), table.rows.end(), std::back_inserter(all.rows));
+        std::move(table.notes.begin(), table.notes.end(), std::back_inserter(all.notes));
+      }
+    }
+    if (coarser > 0) {
+      all.notes.push_back(path_ + ": left out " + std::to_string(coarser) +
+                          " sums of activities that a finer table tells");
+    }
+    sort_activities(all);
+    return all;
+  }
+
+  GpuActivities& activities_of(const ActivityGroup& group, std::size_t detail) {
+    return (group.activity == "kernel" ? kernels_ : others_)[detail];
+  }
+
   void read_section(StatsTable kind, const std::string& before, const std::string& section) {
     if (kind == StatsTable::kOther) ++other_tables_;
     if (kind != StatsTable::kTrace && kind != StatsTable::kSum) return;
@@ -144,6 +184,7 @@ class NsysStatsReader {
       return csv.error(0, "a sum has a name, a count and a total time");
     auto median = column(csv, "Med"), least = column(csv, "Min"), most = column(csv, "Max");
     const auto grid = column(csv, "GridXYZ"), block = column(csv, "BlockXYZ");
+    const std::size_t detail = grid ? 1 : column(csv, "Category") ? 3 : 2;
     while (csv.next()) {
       ActivityGroup group = group_of(csv.cell(*name));
       if (grid) group.grid = spaced_shape(csv.cell(*grid));
@@ -152,8 +193,9 @@ class NsysStatsReader {
       const auto sum = time(csv, total);
       if (!number) csv.error(*calls, "a count is a whole number from 0 on");
       if (!number || !sum) continue;
-      activities_.add_sum(group, ActivityTimes{*number, *sum, time(csv, median), time(csv, least),
-                                               time(csv, most), std::nullopt});
+      activities_of(group, detail)
+          .add_sum(group, ActivityTimes{*number, *sum, time(csv, median), time(csv, least),
+                                        time(csv, most), std::nullopt});
     }
   }
 
@@ -168,14 +210,14 @@ class NsysStatsReader {
       group.block = shape(csv, {"BlkX", "BlkY", "BlkZ"});
       const auto length = time(csv, duration);
       if (!length) {
-        activities_.add_unfinished();
+        activities_of(group, 0).add_unfinished();
         continue;
       }
       constexpr double kMega = 1e6;
       const auto moved =
           bytes && group.activity != "kernel" ? parse_real(csv.cell(*bytes)) : std::nullopt;
-      activities_.add(group, {std::llround(std::min(*length, 9e18))},
-                      moved ? std::optional(*moved * kMega) : std::nullopt);
+      activities_of(group, 0).add(group, {std::llround(std::min(*length, 9e18))},
+                                  moved ? std::optional(*moved * kMega) : std::nullopt);
     }
   }
 
@@ -194,7 +236,7 @@ class NsysStatsReader {
 
   const std::string& path_;
   const std::string& text_;
-  GpuActivities activities_;
+  std::array<GpuActivities, kDetails> kernels_, others_;  // the finest first
   int other_tables_ = 0;
 };
 

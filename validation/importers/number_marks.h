@@ -24,7 +24,7 @@ class NumberMarks {
   Reading read(std::string_view number, std::string& plain) const;
 
  private:
-  char decimal_ = 0;  ///< as the user says; 0: nothing
+  char decimal_ = 0;  ///< mark that the user says; 0: none
   int points_ = 0, commas_ = 0;
 };
 

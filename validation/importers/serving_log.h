@@ -17,9 +17,9 @@ std::vector<std::pair<std::size_t, std::size_t>> json_objects_in(std::string_vie
 
 /// A table that a benchmark has printed at its end.
 struct PrintedResult {
-  std::size_t start = 0;  ///< of its first line
+  std::size_t start = 0;  ///< place of its first line
   std::size_t size = 0;
-  nlohmann::json object;  ///< with the keys of the JSON results
+  nlohmann::json object;  ///< values by the keys of the JSON results
 };
 /// The tables "==== Serving Benchmark Result ====" of a text. Their rows are
 ///   Successful requests:                     100

@@ -8,6 +8,7 @@
 #include "sim/config/diagnostics.h"
 #include "validation/importers/gpu_parts.h"
 #include "validation/importers/log_text.h"
+#include "validation/importers/numbers.h"
 
 namespace orrery {
 namespace {
@@ -136,7 +137,7 @@ void TopologyFile::find_gpus(const pugi::xml_node& node, std::size_t host, int d
   }
 }
 
-/// By rank; without, by device number, and else as they stand in the file.
+/// Sorts by rank; without ranks by device number, and else leaves the order of the file.
 void TopologyFile::order_gpus() {
   for (const char* key : {"rank", "dev"}) {
     std::set<std::pair<std::size_t, std::string>> numbers;
@@ -186,9 +187,9 @@ BytesPerSecond TopologyFile::pci_rate(const pugi::xml_node& pci) {
     ++untold_speeds_;
     transfers = 8;
   }
-  const bool given = !std::string_view(pci.attribute("link_width").value()).empty();
-  std::int64_t lanes = given ? number(pci, "link_width", 0, 64) : 16;
-  if (lanes == 0) lanes = 16;
+  // Virtual machines show no width, 0 or 255.
+  std::int64_t lanes = parse_count(pci.attribute("link_width").value()).value_or(0);
+  if (lanes == 0 || lanes > 64) lanes = 16;
   const double coding = transfers < 6 ? 0.8 : 128.0 / 130;
   return BytesPerSecond(transfers * 1e9 / 8 * coding * static_cast<double>(lanes));
 }

@@ -27,7 +27,7 @@ struct TopologyWire {
   std::string from, to;
   const char* kind = "scale_up";
   std::int64_t links = 1;
-  std::optional<BytesPerSecond> bandwidth;  ///< of one link; nothing: the file does not tell
+  std::optional<BytesPerSecond> bandwidth;  ///< rate of one link; nothing: the file does not tell
 };
 
 class TopologyFile {
@@ -48,7 +48,7 @@ class TopologyFile {
 
   /// What the GPUs say they are.
   struct Identity {
-    std::uint16_t vendor = 0, device = 0;  ///< of PCI; 0: not told
+    std::uint16_t vendor = 0, device = 0;  ///< PCI identity; 0: not told
     std::string architecture;              ///< AMD's `gcn`; empty: not told
     int sm = 0;                            ///< compute capability, 90 for 9.0; of AMD its units
     bool operator==(const Identity&) const = default;

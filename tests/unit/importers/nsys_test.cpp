@@ -118,6 +118,15 @@ TEST_F(Nsys, SumsOfNsysStatsAreRead) {
               ElementsAre(HasSubstr("left out 1 tables that do not have times of GPUs")));
 }
 
+TEST_F(Nsys, OfSeveralReportsOfTheSameActivitiesTheFinestCounts) {
+  const ImportedTable table = import_file("nsys", sample("nsys_stats.csv"), {});
+  ASSERT_EQ(table.rows.size(), 2U);  // those of the trace
+  EXPECT_EQ(cell(table, 0, "name"), "softmax");
+  EXPECT_EQ(cell(table, 1, "name"), "device_to_host");
+  EXPECT_THAT(table.notes,
+              ElementsAre(HasSubstr("left out 2 sums of activities that a finer table tells")));
+}
+
 TEST_F(Nsys, TracesOfNsysStatsAreGrouped) {
   const ImportedTable table = import_file(
       "nsys",
