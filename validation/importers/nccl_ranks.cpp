@@ -80,7 +80,8 @@ NcclRanks::Communicator NcclRanks::communicator(std::int64_t said, std::string& 
   const std::string missing = gap();
   const bool apart = std::all_of(groups_.begin(), groups_.end(),
                                  [](const auto& group) { return is_whole(group.second.ranks); });
-  Communicator found{said, static_cast<std::int64_t>(std::max<std::size_t>(groups_.size(), 1)), {}};
+  Communicator found{
+      said, 0, static_cast<std::int64_t>(std::max<std::size_t>(groups_.size(), 1)), {}};
   if (!members_.empty() && (apart || missing.empty())) {
     const Group& first = groups_.begin()->second;
     const bool equal = std::all_of(groups_.begin(), groups_.end(), [&](const auto& group) {
@@ -96,6 +97,7 @@ NcclRanks::Communicator NcclRanks::communicator(std::int64_t said, std::string& 
       fault = "the list has " + std::to_string(listed) + " ranks, more than --ranks says";
     }
     found.ranks = std::max(said, listed);
+    found.listed = listed;
     if (spread && !first.hosts.empty() && found.ranks == listed) {
       found.nodes = static_cast<std::int64_t>(first.hosts.size());
     }

@@ -20,6 +20,7 @@ class NcclRanks {
   /// What the list says of each communicator.
   struct Communicator {
     std::int64_t ranks = 0;   ///< ranks of one group
+    std::int64_t listed = 0;  ///< ranks of one group in a list without gaps; 0: there is none
     std::int64_t groups = 1;  ///< communicators that ran at the same time
     std::optional<std::int64_t>
         nodes;  ///< nodes of one group; nothing: groups differ or ranks lack

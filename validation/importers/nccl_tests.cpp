@@ -98,6 +98,11 @@ class NcclTestsReader {
       table_.notes.push_back(path_ + ": up to " + std::to_string(split_) +
                              " groups ran at the same time; ranks and nodes are those of one");
     }
+    if (longer_ > 0) {
+      table_.notes.push_back(path_ + ": " + std::to_string(longer_) +
+                             (longer_ == 1 ? " table has" : " tables have") +
+                             " a list of ranks without gaps that is shorter than --ranks says");
+    }
     if (mixed_) {
       table_.notes.push_back(path_ +
                              ": ranks have accelerators of several names; system is the "
@@ -208,6 +213,8 @@ class NcclTestsReader {
     run.columns = columns.value_or(NcclColumns{});
     run.rank_checked = false;
     split_ = std::max(split_, run.communicator.groups);
+    const std::int64_t listed = run.communicator.listed;
+    longer_ += listed != 0 && run.communicator.ranks > listed ? 1 : 0;
     mixed_ = mixed_ || (options_.system.empty() && run.ranks.mixed());
   }
 
@@ -339,7 +346,7 @@ class NcclTestsReader {
       keys_;
   std::int64_t tables_ = 0, rows_ = 0, empty_ = 0, wrong_ = 0, torn_ = 0, empty_tables_ = 0,
                headless_ = 0;
-  std::int64_t repeated_ = 0, split_ = 1;
+  std::int64_t repeated_ = 0, longer_ = 0, split_ = 1;
   bool mixed_ = false;
 };
 

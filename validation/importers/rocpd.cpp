@@ -37,6 +37,12 @@ class RocpdReader {
   }
 
  private:
+  bool has_column(const std::string& table, std::string_view column) const {
+    Statement statement = database_.prepare("SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2");
+    statement.bind(1, std::string_view(table)).bind(2, column);
+    return statement.step();
+  }
+
   bool has_table(std::string_view name) const {
     Statement statement =
         database_.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?");
@@ -76,12 +82,27 @@ class RocpdReader {
     for (const auto& [group, durations] : groups) activities_.add(group, durations);
   }
 
+  /// Devices have the number that the CSV of rocprofv3 gives its agents, names no parts that the
+  /// assembler adds.
+  std::string dispatches_of(const std::string& process) const {
+    const bool shown = has_column("rocpd_info_kernel_symbol" + process, "display_name");
+    const bool agents = has_column("rocpd_info_agent" + process, "absolute_index");
+    std::string sql = "SELECT d.start, d.\"end\", ";
+    sql += shown ? "s.display_name" : "s.kernel_name";
+    sql += agents ? ", COALESCE(a.absolute_index, d.agent_id)" : ", d.agent_id";
+    sql +=
+        ", d.grid_size_x, d.grid_size_y, d.grid_size_z, d.workgroup_size_x, "
+        "d.workgroup_size_y, d.workgroup_size_z FROM ";
+    sql += quoted(kDispatches, process) + " d LEFT JOIN ";
+    sql += quoted("rocpd_info_kernel_symbol", process) + " s ON s.id = d.kernel_id";
+    if (agents) {
+      sql += " LEFT JOIN " + quoted("rocpd_info_agent", process) + " a ON a.id = d.agent_id";
+    }
+    return sql;
+  }
+
   void read_dispatches(const std::string& process) {
-    Statement statement = database_.prepare(
-        "SELECT d.start, d.\"end\", s.display_name, d.agent_id, d.grid_size_x, d.grid_size_y, "
-        "d.grid_size_z, d.workgroup_size_x, d.workgroup_size_y, d.workgroup_size_z FROM " +
-        quoted(kDispatches, process) + " d LEFT JOIN " +
-        quoted("rocpd_info_kernel_symbol", process) + " s ON s.id = d.kernel_id");
+    Statement statement = database_.prepare(dispatches_of(process));
     Groups groups;
     while (statement.step()) {
       const auto length = duration(statement);

@@ -201,6 +201,15 @@ TEST_F(NcclTests, BandwidthsTellAListThatIsCutAtItsEnd) {
   EXPECT_EQ(message(four_ranks(), "broadcast"), "");  // no factor is known
 }
 
+TEST_F(NcclTests, ThatTheUserKnowsMoreRanksThanTheListIsNoted) {
+  const ImportedTable table =
+      import_file("nccl-tests", write("t.log", rank_line(0) + rank_line(1) + kColumns + kRow),
+                  {"", "all_reduce", 4});
+  EXPECT_EQ(cell(table, 0, "ranks"), "4");
+  EXPECT_THAT(table.notes, ElementsAre(HasSubstr("1 table has a list of ranks without gaps that is "
+                                                 "shorter than --ranks says")));
+}
+
 TEST_F(NcclTests, GroupsAreCommunicatorsThatRunAtTheSameTime) {
   // NCCL_TESTS_SPLIT: ranks are numbered over all of them.
   const std::string log = rank_line(0, 0, "a") + rank_line(1, 1, "a") + rank_line(2, 0, "b") +
