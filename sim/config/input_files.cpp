@@ -88,6 +88,11 @@ FileText InputFiles::read(const std::string& path, std::size_t most_bytes) {
   return read;
 }
 
+void InputFiles::remember(const std::string& path, const std::string& sha256) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  hashes_[path] = sha256;
+}
+
 std::string InputFiles::sha256(const std::string& path) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto known = hashes_.find(path);

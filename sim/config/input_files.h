@@ -27,6 +27,8 @@ class InputFiles {
   /// @throws std::system_error where the machine fails, not the path: too few file handles, a disk
   /// error
   FileText read(const std::string& path, std::size_t most_bytes = kMostOfConfiguration);
+  /// A file that somebody reads as a stream, because it may be too large to be held.
+  void remember(const std::string& path, const std::string& sha256);
   /// SHA-256 of the bytes that were last read from a path; empty: none were.
   std::string sha256(const std::string& path) const;
   /// All files read so far: the hash of each by its path.

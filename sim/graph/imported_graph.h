@@ -91,10 +91,13 @@ struct ImportedGraph {
 
 /// Graphs of all ranks of a run.
 struct ImportedRun {
+  static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
+
   std::vector<ImportedGraph> graphs;
-  std::vector<std::uint32_t> graph_of_rank;  ///< ranks with identical files share one
-  std::vector<std::vector<int>> groups;      ///< communicators: ranks in the order of the group
-  std::vector<std::string> notes;            ///< what was left out or mended, for people
+  /// Ranks with identical files share one; kAbsent: nobody knows what the rank does.
+  std::vector<std::uint32_t> graph_of_rank;
+  std::vector<std::vector<int>> groups;  ///< communicators: ranks in the order of the group
+  std::vector<std::string> notes;        ///< what was left out or mended, for people
 
   int ranks() const { return static_cast<int>(graph_of_rank.size()); }
 };

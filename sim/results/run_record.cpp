@@ -47,6 +47,10 @@ void add_metrics(ordered_json& json, const RunRecord& record) {
     }
   }
   for (const Label& label : record.labels) metrics[label.name] = label.value;
+  for (const MetricList& list : record.lists) {
+    metrics[list.name] = list.values;
+    units[list.name] = list.unit;
+  }
   json["metrics"] = std::move(metrics);
   json["units"] = std::move(units);
   json["intervals"] = std::move(intervals);

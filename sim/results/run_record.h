@@ -24,6 +24,13 @@ struct Metric {
   std::optional<std::pair<double, double>> interval = std::nullopt;
 };
 
+/// Numbers of a result that belong together, such as the time of each rank. Printed, not stored.
+struct MetricList {
+  std::string name;
+  std::vector<double> values;
+  std::string unit;
+};
+
 /// One word of a result ("algorithm": "ring").
 struct Label {
   std::string name;
@@ -74,6 +81,7 @@ struct RunRecord {
   std::string reason;  ///< why infeasible or failed: "needs 90.2 GB of 77.0 GB per rank"
   std::vector<Metric> metrics;
   std::vector<Label> labels;
+  std::vector<MetricList> lists;
   std::vector<ClassBreakdown> classes;
   std::vector<ComponentUse> components;
   std::vector<LinkUse> link_classes;

@@ -147,6 +147,7 @@ inline bool is_told_elsewhere(const std::string& fact) {
 /// The part of the experiment whose test is about a fact; "" where no other one is.
 inline std::string part_of(const std::string& fact) {
   if (is_told_elsewhere(fact)) return "elsewhere";
+  if (fact == "durations" || fact == "scale" || fact.starts_with("graph.")) return "graph.";
   for (const char* part : {"system.accelerator.", "system.scale_up.protocols.", "system.scale_up.",
                            "system.", "collective.", "operator.", "serving.", "layer_model."})
     if (fact.starts_with(part)) return part;
@@ -244,8 +245,8 @@ inline std::set<std::string> answering(Trials::Answer answer, const Probe& probe
 /// Metrics, classes and links of a result, or why a model has none of what was read without fault.
 inline std::string result_of(const std::string& text, const std::vector<std::string>& set) {
   return lines_of(text, [&] {
-    const LoadedExperiment loaded = load(text, set);
     try {
+      const LoadedExperiment loaded = load(text, set);
       RunRecord record = simulate(loaded);
       record.identity.clear();
       record.name.clear();

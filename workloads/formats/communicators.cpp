@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/communicators.h"
 
+#include <nlohmann/json.hpp>
+
+#include "sim/config/diagnostics.h"
+#include "sim/config/input_files.h"
+
 namespace orrery {
 
 std::uint32_t Communicators::add(const std::vector<int>& ranks) {
@@ -18,6 +23,42 @@ std::optional<std::uint32_t> Communicators::find(std::string_view name) const {
   const auto known = by_name_.find(name);
   if (known == by_name_.end()) return std::nullopt;
   return known->second;
+}
+
+namespace {
+
+constexpr std::int64_t kHighestRank = 10'000'000;
+
+std::vector<int> ranks_in(const nlohmann::json& list, const std::string& where) {
+  std::vector<int> ranks;
+  if (!list.is_array()) throw config::ConfigError(where + ": expected a list of ranks");
+  ranks.reserve(list.size());
+  for (const nlohmann::json& rank : list) {
+    if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 ||
+        rank.get<std::int64_t>() > kHighestRank)
+      throw config::ConfigError(where + ": expected a rank, got " + rank.dump());
+    ranks.push_back(rank.get<int>());
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::string read_communicators(const std::string& path, Communicators& communicators) {
+  const config::FileText file = config::input_files().read(path);
+  if (!file.fault.empty()) throw config::ConfigError(path + ": " + file.fault);
+  nlohmann::json groups;
+  try {
+    groups = nlohmann::json::parse(file.text);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw config::ConfigError(path + ": at byte " + std::to_string(error.byte) +
+                              ": this is no JSON");
+  }
+  if (!groups.is_object())
+    throw config::ConfigError(path + R"(: expected groups of ranks, {"name": [ranks], ...})");
+  for (const auto& [name, ranks] : groups.items())
+    communicators.name(name, ranks_in(ranks, path + ": group " + name));
+  return file.sha256;
 }
 
 }  // namespace orrery

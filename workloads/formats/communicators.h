@@ -30,4 +30,9 @@ class Communicators {
   std::map<std::string, std::uint32_t, std::less<>> by_name_;
 };
 
+/// Reads a file of groups, {"name": [ranks], ...}, as ASTRA-sim has them beside Chakra traces.
+/// @returns the SHA-256 of the file
+/// @throws config::ConfigError for what is no such file
+std::string read_communicators(const std::string& path, Communicators& communicators);
+
 }  // namespace orrery

@@ -20,4 +20,9 @@ void GraphFormat::write(const Program& /*program*/, const std::string& /*name*/,
   throw std::logic_error("this form of graphs is not written");
 }
 
+std::uint64_t GraphFormat::write_rank(const PricedSteps& /*steps*/, int /*rank*/,
+                                      std::ostream& /*out*/) const {
+  throw std::logic_error("this form of graphs has no files of ranks");
+}
+
 }  // namespace orrery

@@ -14,6 +14,7 @@
 
 namespace orrery {
 
+struct PricedSteps;   // workloads/formats/chakra_writer.h: a program with what it costs
 class ByteSource;     // sim/config/byte_source.h: the bytes of a file, gzip unpacked, as a stream
 class Communicators;  // workloads/formats/communicators.h: groups of ranks by name and by members
 
@@ -45,6 +46,11 @@ class GraphFormat {
   /// Writes every block of a program, each once however often it is called.
   /// @param name of the whole, for people
   virtual void write(const Program& program, const std::string& name, std::ostream& out) const;
+
+  /// Whether programs are written as they run, with times, a file for each rank.
+  virtual bool writes_ranks() const { return false; }
+  /// Writes the file of a rank. @returns its nodes
+  virtual std::uint64_t write_rank(const PricedSteps& steps, int rank, std::ostream& out) const;
 };
 
 using GraphFormatRegistry = Registry<std::shared_ptr<const GraphFormat>>;

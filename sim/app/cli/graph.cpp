@@ -7,7 +7,11 @@
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/step_experiment.h"
+#include "sim/app/pricing/machine_network.h"
+#include "sim/app/pricing/power_balance.h"
+#include "sim/app/pricing/pricing.h"
 #include "sim/trace/atomic_file.h"
+#include "workloads/formats/chakra_writer.h"
 #include "workloads/formats/graph_format.h"
 
 namespace orrery {
@@ -16,7 +20,7 @@ namespace {
 std::string format_names() {
   std::string names;
   for (const auto& [name, item] : GraphFormatRegistry::items()) {
-    if (!item.entry->writes()) continue;
+    if (!item.entry->writes() && !item.entry->writes_ranks()) continue;
     names += (names.empty() ? "" : "; ") + name + ": " + item.help;
   }
   return names;
@@ -30,7 +34,10 @@ struct GraphExportArguments {
     options.positional("EXPERIMENT", file, "experiment file (YAML), training, inference or layers");
     options.set(set);
     options.option("--format", format, format_names());
-    options.option("-o,--output", output, "file to write; without it standard output");
+    options.option(
+        "-o,--output", output,
+        "file to write, without it standard output; of formats with a file for each rank "
+        "what stands before .<rank>.et");
   }
 
   ExitCode run() const {
@@ -43,6 +50,7 @@ struct GraphExportArguments {
       throw UsageError(file +
                        ": only steps of training, inference and layers have an operator graph");
     const Program program = step->program();
+    if (graph_format.writes_ranks()) return write_ranks(graph_format, *step, program);
     if (output.empty()) {
       graph_format.write(program, step->name, std::cout);
       return ExitCode::kOk;
@@ -50,6 +58,31 @@ struct GraphExportArguments {
     AtomicFile written(output);
     graph_format.write(program, step->name, written.stream());
     written.commit();
+    return ExitCode::kOk;
+  }
+
+ private:
+  /// Kernels at their price alone, at the clock of steady power; transfers as the network has them.
+  ExitCode write_ranks(const GraphFormat& graph_format, const StepExperiment& step,
+                       const Program& program) const {
+    if (output.empty()) throw UsageError("--format " + format + " needs -o PREFIX");
+    const MachineNetwork network(step.machine(), step.faults);
+    const auto model = step.machine().kernels({step.fidelity, {}, step.measured});
+    const PricedProgram priced =
+        price(program,
+              priced_accelerator(step.machine().accelerator(),
+                                 step.machine().power_state(PowerState::kSteady)),
+              *model, network.start());
+    PricedSteps steps{program, priced.costs, {}};
+    for (const PricedTransfer& transfer : priced.transfers)
+      steps.alone.push_back(to_picoseconds(transfer.isolated_time));
+    std::uint64_t nodes = 0;
+    for (int rank = 0; rank < program.ranks; ++rank) {
+      AtomicFile trace(output + "." + std::to_string(rank) + ".et");
+      nodes += graph_format.write_rank(steps, rank, trace.stream());
+      trace.commit();
+    }
+    std::cerr << program.ranks << " files, " << nodes << " nodes\n";
     return ExitCode::kOk;
   }
 };

@@ -64,25 +64,9 @@ const DeclaredMetric kMemoryLogitsBytes{
 const DeclaredMetric kBreakdownStage{
     {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
      "training, inference, layers"}};
-const DeclaredMetric kBreakdownCompute{{"breakdown.compute_s", "s",
-                                        "kernels, on the rank that ends last",
-                                        "training, inference, layers"}};
 const DeclaredMetric kBreakdownContention{{"breakdown.contention_s", "s",
                                            "time that transfers beside kernels slow them down by",
                                            "training, inference, layers"}};
-const DeclaredMetric kBreakdownExposedCommunication{{"breakdown.exposed_communication_s", "s",
-                                                     "waiting for transfers in flight",
-                                                     "training, inference, layers"}};
-const DeclaredMetric kBreakdownBubble{{"breakdown.bubble_s", "s",
-                                       "waiting for other ranks to start a transfer",
-                                       "training, inference, layers"}};
-const DeclaredMetric kBreakdownOptimizer{
-    {"breakdown.optimizer_s", "s", "kernels of the optimizer", "training, inference, layers"}};
-const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s",
-                                     "launches of kernels, and waits for the host",
-                                     "training, inference, layers"}};
-const DeclaredMetric kBreakdownIdle{
-    {"breakdown.idle_s", "s", "time after the last operator", "training, inference, layers"}};
 const DeclaredMetric kTokenPrice{{"usd_per_million_tokens", "USD",
                                   "price of the accelerators that are used over the step, for 10^6 "
                                   "of its tokens; where `prices` "

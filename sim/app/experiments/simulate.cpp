@@ -25,6 +25,10 @@ void add_metric(RunRecord& record, const DeclaredMetric& metric, double value) {
   record.metrics.push_back({metric.info().name, value, metric.info().unit});
 }
 
+void add_list(RunRecord& record, const DeclaredMetric& metric, std::vector<double> values) {
+  record.lists.push_back({metric.info().name, std::move(values), metric.info().unit});
+}
+
 void add_label(RunRecord& record, const DeclaredMetric& metric, std::string text) {
   record.labels.push_back({metric.info().name, std::move(text)});
 }

@@ -40,8 +40,9 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
 /// Writes a timeline, and warns where it lacks what a viewer would not take.
 void close_timeline(Timeline& timeline, const SimulateOptions& options);
 
-/// Adds a number, or a word, to a result.
+/// Adds a number, several, or a word, to a result.
 void add_metric(RunRecord& record, const DeclaredMetric& metric, double value);
+void add_list(RunRecord& record, const DeclaredMetric& metric, std::vector<double> values);
 void add_label(RunRecord& record, const DeclaredMetric& metric, std::string text);
 
 }  // namespace orrery

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs about operator graphs of other programs.
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/verb.h"
+#include "sim/replay/graph_replay.h"
+#include "sim/results/table.h"
+#include "sim/trace/atomic_file.h"
+#include "workloads/formats/graph_facts.h"
+#include "workloads/formats/graph_files.h"
+
+namespace orrery {
+namespace {
+
+/// What names the graphs of a run on a command line.
+struct GraphArguments {
+  std::string path, groups;
+  std::vector<std::string> dimensions;
+  bool repair = false, json = false;
+
+  void take_graph(Options& options) {
+    options.positional("FILE-OR-PREFIX", path,
+                       "a file, a folder with a file for each rank, or what stands before "
+                       ".<rank>.et");
+    options.option("--groups", groups, "JSON file of communicators: {\"name\": [ranks], ...}");
+    options.repeatable("--set", dimensions, "size of a symbolic dimension: batch=8; repeatable");
+    options.flag("--repair", repair,
+                 "drop dependencies on nodes that are not there, and those that close cycles");
+    options.json(json);
+  }
+
+  ImportedFiles read() const {
+    GraphFiles files{path, groups, repair, {}};
+    for (const std::string& text : dimensions) {
+      const std::size_t equals = text.find('=');
+      std::size_t used = 0;
+      std::int64_t size = 0;
+      try {
+        if (equals != std::string::npos) size = std::stoll(text.substr(equals + 1), &used);
+      } catch (const std::exception&) {
+        used = 0;
+      }
+      if (used == 0 || equals + 1 + used != text.size() || size < 1)
+        throw UsageError("--set " + text + ": expected name=size");
+      files.dimensions[text.substr(0, equals)] = size;
+    }
+    ImportedFiles read = read_graph_files(files);
+    for (const std::string& note : read.run.notes) std::cerr << note << "\n";
+    return read;
+  }
+};
+
+double seconds_of(Picoseconds time) { return to_seconds(time).base(); }
+
+nlohmann::ordered_json facts_json(const ImportedRun& run, const GraphFacts& facts) {
+  nlohmann::ordered_json kinds, transfers;
+  for (std::size_t kind = 0; kind < GraphFacts::kKinds; ++kind) {
+    kinds[to_string(static_cast<NodeKind>(kind))] = {
+        {"nodes", facts.by_kind[kind]}, {"recorded_s", seconds_of(facts.recorded[kind])}};
+  }
+  for (const auto& [kind, of] : facts.transfers)
+    transfers[kind] = {{"count", of.count}, {"bytes", of.bytes}};
+  return {{"schema", "orrery.graph/1"},
+          {"ranks", run.ranks()},
+          {"graphs", run.graphs.size()},
+          {"groups", run.groups.size()},
+          {"nodes", facts.nodes},
+          {"dependencies", facts.dependencies},
+          {"untimed", facts.untimed},
+          {"kinds", kinds},
+          {"transfers", transfers},
+          {"flops", facts.flops},
+          {"bytes", facts.bytes},
+          {"streams", facts.streams},
+          {"critical_path_s", seconds_of(facts.critical_path)},
+          {"critical_path_nodes", facts.critical_nodes},
+          {"notes", run.notes}};
+}
+
+void print_facts(const ImportedRun& run, const GraphFacts& facts) {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  std::cout << run.ranks() << " ranks, " << run.graphs.size() << " graphs that differ, "
+            << facts.nodes << " nodes, " << facts.dependencies << " dependencies\n";
+  Table kinds({{"nodes"}, {"count", kRight}, {"recorded time", kRight}, {"bytes", kRight}});
+  for (std::size_t kind = 0; kind < GraphFacts::kKinds; ++kind) {
+    if (facts.by_kind[kind] == 0) continue;
+    kinds.add_row({to_string(static_cast<NodeKind>(kind)), std::to_string(facts.by_kind[kind]),
+                   format_si(seconds_of(facts.recorded[kind]), "s"), ""});
+  }
+  for (const auto& [kind, of] : facts.transfers)
+    kinds.add_row({"  " + kind, std::to_string(of.count), "", format_si(of.bytes, "B")});
+  print(kinds, std::cout);
+  std::cout << "kernels: " << format_si(facts.flops, "FLOP") << ", " << format_si(facts.bytes, "B")
+            << "; " << facts.untimed << " nodes without a recorded time\n"
+            << "critical path, in recorded times: "
+            << format_si(seconds_of(facts.critical_path), "s") << ", " << facts.critical_nodes
+            << " nodes\n";
+}
+
+struct GraphStatsArguments : GraphArguments {
+  void take(Options& options) { take_graph(options); }
+
+  ExitCode run() const {
+    const ImportedFiles files = read();
+    const ImportedRun& of = files.run;
+    std::vector<GraphFacts> graphs;
+    graphs.reserve(of.graphs.size());
+    for (const ImportedGraph& graph : of.graphs) graphs.push_back(graph_facts(graph));
+    GraphFacts all;
+    for (const std::uint32_t graph : of.graph_of_rank)
+      if (graph != ImportedRun::kAbsent) all += graphs[graph];
+    if (json) {
+      std::cout << facts_json(of, all).dump(2) << "\n";
+    } else {
+      print_facts(of, all);
+    }
+    return ExitCode::kOk;
+  }
+};
+
+/// Why the ranks of a run do not go together; nothing where they do. Nodes take no time, so ranks
+/// come to their transfers in the order of their dependencies and files alone.
+std::optional<std::string> disagreement(const ImportedRun& run) {
+  GraphCosts costs;
+  for (const ImportedGraph& graph : run.graphs) costs.works.emplace_back(graph.works.size());
+  costs.transfer_scale = 0;
+  try {
+    replay(run, costs);
+  } catch (const GraphMismatch& error) {
+    return error.what();
+  } catch (const DeadlockError& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+struct GraphVerifyArguments : GraphArguments {
+  void take(Options& options) { take_graph(options); }
+
+  ExitCode run() const {
+    const ImportedFiles files = read();
+    if (const auto fault = disagreement(files.run)) throw config::ConfigError(path + ": " + *fault);
+    std::uint64_t nodes = 0;
+    for (const ImportedGraph& graph : files.run.graphs) nodes += graph.size();
+    if (json) {
+      std::cout << nlohmann::ordered_json({{"schema", "orrery.graph/1"},
+                                           {"valid", true},
+                                           {"ranks", files.run.ranks()},
+                                           {"nodes", nodes},
+                                           {"notes", files.run.notes}})
+                       .dump(2)
+                << "\n";
+    } else {
+      std::cout << path << ": " << files.run.ranks() << " ranks, " << nodes
+                << " nodes in graphs that differ: no cycles, nothing missing, and all transfers "
+                   "meet\n";
+    }
+    return ExitCode::kOk;
+  }
+};
+
+std::string dot_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+void write_imported_dot(const ImportedGraph& graph, const std::string& name, std::ostream& out) {
+  out << "digraph \"" << dot_text(name) << "\" {\n  rankdir=LR;\n";
+  for (NodeId node = 0; node < graph.size(); ++node) {
+    const ImportedNode& of = graph.nodes[node];
+    out << "  n" << node << " [label=\"" << dot_text(graph.name(node)) << "@"
+        << dot_text(graph.streams[of.stream].name)
+        << "\", shape=" << (of.kind > NodeKind::kKernel ? "ellipse" : "box") << "];\n";
+  }
+  for (NodeId node = 0; node < graph.size(); ++node) {
+    for (std::uint32_t e = graph.nodes[node].first_next; e < graph.nodes[node + 1].first_next; ++e)
+      out << "  n" << node << " -> n" << graph.next[e] << ";\n";
+  }
+  out << "}\n";
+}
+
+struct GraphDotArguments : GraphArguments {
+  std::string output;
+
+  void take(Options& options) {
+    take_graph(options);
+    options.option("-o,--output", output, "file to write; without it standard output");
+  }
+
+  ExitCode run() const {
+    const ImportedFiles files = read();
+    const auto write = [&](std::ostream& out) {
+      for (std::size_t i = 0; i < files.run.graphs.size(); ++i)
+        write_imported_dot(files.run.graphs[i], path + " graph " + std::to_string(i), out);
+    };
+    if (output.empty()) {
+      write(std::cout);
+      return ExitCode::kOk;
+    }
+    AtomicFile written(output);
+    write(written.stream());
+    written.commit();
+    return ExitCode::kOk;
+  }
+};
+
+const RegisterVerb<GraphStatsArguments> registered_graph_stats(
+    "graph stats", "nodes, bytes, FLOPs and the critical path of operator graphs");
+const RegisterVerb<GraphVerifyArguments> registered_graph_verify(
+    "graph verify", "cycles, missing nodes, and transfers that do not meet across ranks");
+const RegisterVerb<GraphDotArguments> registered_graph_dot(
+    "graph dot", "operator graphs in Graphviz's language");
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/graph_replayer.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "sim/trace/timeline.h"
+
+namespace orrery {
+namespace {
+
+/// Links alone: transfers come as they are met.
+Costs links_of(const GraphCosts& graph_costs) {
+  Costs costs;
+  costs.links = graph_costs.links;
+  return costs;
+}
+
+Picoseconds scaled_time(Picoseconds time, double scale) {
+  return scale == 1 ? time : to_picoseconds(to_seconds(time) * scale);
+}
+
+}  // namespace
+
+GraphReplayer::GraphReplayer(const ImportedRun& run, const GraphCosts& costs,
+                             const GraphReplayOptions& options)
+    : run_(run),
+      costs_(costs),
+      timeline_(options.timeline),
+      ranks_(run.graph_of_rank.size()),
+      waits_(ranks_.size()),
+      transfers_(ranks_.size()),
+      meetings_(run),
+      network_(links_of(costs), FlowNetwork::Links::kSeparate) {
+  place_ranks();
+  start_due(0);
+  network_.settle(0);
+}
+
+void GraphReplayer::place_ranks() {
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    Rank& rank = ranks_[r];
+    rank.graph = run_.graph_of_rank[r];
+    rank.first_stream = static_cast<std::uint32_t>(streams_.size());
+    if (rank.graph == ImportedRun::kAbsent) continue;
+    for (const ImportedStream& stream : graph(rank).streams) {
+      streams_.emplace_back();
+      streams_.back().serial = stream.serial;
+    }
+  }
+  slots_.resize(streams_.size());
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    if (ranks_[r].graph == ImportedRun::kAbsent) continue;
+    const ImportedGraph& nodes = graph(ranks_[r]);
+    waits_[r].resize(nodes.size());
+    nodes_left_ += nodes.size();
+    for (NodeId node = 0; node < nodes.size(); ++node) {
+      waits_[r][node] = nodes.nodes[node].waits;
+      if (waits_[r][node] == 0) make_ready(r, node);
+    }
+  }
+}
+
+Picoseconds GraphReplayer::next_time() const {
+  if (finished()) return kNever;
+  return std::min(queue_.top_time(), network_.next_end());
+}
+
+void GraphReplayer::execute(Picoseconds now) {
+  do {
+    while (network_.next_end() <= now) {
+      ++events_;
+      end_meeting(meeting_of_flow_[network_.end_next()], now);
+    }
+    while (queue_.top_time() <= now) {
+      ++events_;
+      const Event event = queue_.pop();
+      if (event.kind == kNodeEnd) {
+        finish(event.target, now);
+      } else if (event.kind == kLatencyEnd) {
+        begin_bytes(event.target, now);
+      } else {
+        end_meeting(event.target, now);
+      }
+    }
+    start_due(now);
+    // Once for all that starts and ends at this time.
+    if (network_changed_) network_.settle(now);
+    network_changed_ = false;
+  } while (next_time() <= now);
+}
+
+std::uint32_t GraphReplayer::take_slot(std::uint32_t rank, NodeId node) {
+  std::uint32_t slot = 0;
+  if (free_slots_.empty()) {
+    slot = static_cast<std::uint32_t>(slots_.size());
+    slots_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  slots_[slot].rank = rank;
+  slots_[slot].node = node;
+  return slot;
+}
+
+void GraphReplayer::make_ready(std::uint32_t rank, NodeId node) {
+  const std::uint32_t number = ranks_[rank].first_stream + graph(ranks_[rank]).nodes[node].stream;
+  Stream& stream = streams_[number];
+  if (!stream.serial) {
+    due_.push_back(take_slot(rank, node));
+    return;
+  }
+  stream.ready.push_back(node);
+  if (stream.ready.size() > 1)
+    std::push_heap(stream.ready.begin(), stream.ready.end(), std::greater<>());
+  if (stream.busy || stream.due) return;
+  stream.due = true;
+  slots_[number].rank = rank;
+  due_.push_back(number);
+}
+
+/// Starts what has become possible, once all that ends at this time has ended.
+void GraphReplayer::start_due(Picoseconds now) {
+  starting_.swap(due_);
+  for (const std::uint32_t slot : starting_) {
+    if (slot < streams_.size()) {
+      Stream& stream = streams_[slot];
+      stream.due = false;
+      stream.busy = true;
+      slots_[slot].node = stream.ready.front();
+      if (stream.ready.size() > 1)
+        std::pop_heap(stream.ready.begin(), stream.ready.end(), std::greater<>());
+      stream.ready.pop_back();
+    }
+    start(slot, now);
+  }
+  starting_.clear();
+}
+
+Picoseconds GraphReplayer::duration(const Rank& rank, const ImportedNode& node) const {
+  const auto& works = costs_.works;
+  if (rank.graph < works.size() && !works[rank.graph].empty()) return works[rank.graph][node.work];
+  return graph(rank).works[node.work].recorded;
+}
+
+GraphReplayer::Part GraphReplayer::part_of(const Rank& rank, const ImportedNode& node) const {
+  if (node.kind == NodeKind::kHost || node.kind == NodeKind::kMarker) return Part::kHost;
+  const NodeWork& work = graph(rank).works[node.work];
+  return work.classified && work.kind == KernelClass::kOptimizer ? Part::kOptimizer
+                                                                 : Part::kCompute;
+}
+
+/// Books the time since the last change to what goes on, the most useful first.
+void GraphReplayer::settle(Rank& rank, Picoseconds now) {
+  const Picoseconds time = now - rank.settled;
+  if (time == 0) return;
+  rank.settled = now;
+  TimeBreakdown& breakdown = rank.breakdown;
+  Picoseconds* const parts[] = {&breakdown.compute, &breakdown.optimizer,
+                                &breakdown.exposed_communication, &breakdown.bubble,
+                                &breakdown.host};
+  for (std::size_t part = 0; part < std::size(parts); ++part) {
+    if (rank.running[part] == 0) continue;
+    *parts[part] += time;
+    return;
+  }
+  breakdown.idle += time;
+}
+
+void GraphReplayer::start(std::uint32_t index, Picoseconds now) {
+  Slot& slot = slots_[index];
+  slot.begun = now;
+  Rank& rank = ranks_[slot.rank];
+  const ImportedNode& node = graph(rank).nodes[slot.node];
+  settle(rank, now);
+  if (node.kind <= NodeKind::kKernel) {
+    const Picoseconds time = duration(rank, node);
+    streams_[rank.first_stream + node.stream].work += time;
+    ++rank.running[static_cast<std::size_t>(part_of(rank, node))];
+    queue_.push({checked_add(now, time), index, kNodeEnd, 0});
+    return;
+  }
+  ++rank.running[static_cast<std::size_t>(Part::kWaiting)];
+  const std::uint32_t meeting = meetings_.arrive(static_cast<int>(slot.rank), slot.node, index);
+  if (meetings_.at(meeting).complete()) begin_meeting(meeting, now);
+}
+
+void GraphReplayer::finish(std::uint32_t index, Picoseconds now) {
+  const Slot slot = slots_[index];
+  Rank& rank = ranks_[slot.rank];
+  const ImportedGraph& of = graph(rank);
+  const ImportedNode& node = of.nodes[slot.node];
+  settle(rank, now);
+  const Part part = node.kind <= NodeKind::kKernel ? part_of(rank, node) : Part::kInFlight;
+  --rank.running[static_cast<std::size_t>(part)];
+  rank.end = now;
+  ++nodes_;
+  --nodes_left_;
+  if (timeline_ != nullptr) record_span(slot, now);
+  if (index < streams_.size()) {
+    Stream& stream = streams_[index];
+    stream.busy = false;
+    stream.due = !stream.ready.empty();
+    if (stream.due) due_.push_back(index);
+  } else {
+    free_slots_.push_back(index);
+  }
+  std::vector<std::uint32_t>& waits = waits_[slot.rank];
+  const std::uint32_t end = (&node + 1)->first_next;
+  for (std::uint32_t e = node.first_next; e < end; ++e)
+    if (--waits[of.next[e]] == 0) make_ready(slot.rank, of.next[e]);
+}
+
+bool GraphReplayer::takes_recorded(const GraphMeeting& meeting) const {
+  if (!costs_.transfer) return true;
+  if (meeting.recorded == 0) return false;
+  const bool sized =
+      meeting.message.bytes.base() > 0 || meeting.message.kind == TransferKind::kBarrier;
+  return costs_.recorded_transfers || !sized;
+}
+
+std::uint32_t GraphReplayer::price_of(const GraphMeeting& meeting) {
+  const Message& message = meeting.message;
+  const bool pair = message.kind == TransferKind::kSendReceive;
+  const PriceKey key{message.kind, message.bytes.base(),
+                     pair ? static_cast<std::uint32_t>(meeting.source) : message.group,
+                     static_cast<std::uint32_t>(pair ? meeting.destination : message.root)};
+  const auto [known, is_new] =
+      price_numbers_.try_emplace(key, static_cast<std::uint32_t>(prices_.size()));
+  if (!is_new) return known->second;
+  Price& price = prices_.emplace_back();
+  std::vector<int> ranks = pair ? std::vector<int>{meeting.source, meeting.destination}
+                                : meetings_.members(message.group);
+  const bool sized = message.bytes.base() > 0 || message.kind == TransferKind::kBarrier;
+  if (!sized || ranks.size() < 2 || (pair && ranks[0] == ranks[1])) return known->second;
+  if (!pair && message.root > 0 && static_cast<std::size_t>(message.root) < ranks.size())
+    std::rotate(ranks.begin(), ranks.begin() + message.root, ranks.end());
+  Transfer transfer;
+  transfer.name = to_string(message.kind);
+  transfer.kind = message.kind;
+  transfer.bytes = message.bytes;
+  transfer.participants = static_cast<int>(ranks.size());
+  transfer.groups = {std::move(ranks)};
+  price.cost = costs_.transfer(transfer);
+  return known->second;
+}
+
+/// The last has come.
+void GraphReplayer::begin_meeting(std::uint32_t number, Picoseconds now) {
+  GraphMeeting& meeting = meetings_.at(number);
+  meeting.started = now;
+  for (const int r : meeting.ranks) {
+    Rank& rank = ranks_[static_cast<std::size_t>(r)];
+    settle(rank, now);
+    --rank.running[static_cast<std::size_t>(Part::kWaiting)];
+    ++rank.running[static_cast<std::size_t>(Part::kInFlight)];
+  }
+  meeting.from_file = takes_recorded(meeting);
+  if (meeting.from_file) {
+    const Picoseconds time = scaled_time(meeting.recorded, costs_.transfer_scale);
+    queue_.push({checked_add(now, time), number, kTransferEnd, 0});
+    return;
+  }
+  meeting.price = price_of(meeting);
+  const Picoseconds latency =
+      scaled_time(prices_[meeting.price].cost.latency, costs_.transfer_scale);
+  queue_.push({checked_add(now, latency), number, kLatencyEnd, 0});
+}
+
+void GraphReplayer::begin_bytes(std::uint32_t number, Picoseconds now) {
+  GraphMeeting& meeting = meetings_.at(number);
+  Price& price = prices_[meeting.price];
+  if (price.cost.loads.empty() || costs_.transfer_scale == 0) return end_meeting(number, now);
+  if (price.flows.empty()) {
+    meeting.flow = network_.add(price.cost);
+    meeting_of_flow_.resize(std::max<std::size_t>(meeting_of_flow_.size(), meeting.flow + 1));
+  } else {
+    meeting.flow = price.flows.back();
+    price.flows.pop_back();
+  }
+  if (!network_.carries_bytes(meeting.flow)) {
+    price.flows.push_back(meeting.flow);
+    return end_meeting(number, now);
+  }
+  price.carried += costs_.transfer_scale;
+  meeting_of_flow_[meeting.flow] = number;
+  meeting.in_network = true;
+  network_.start(meeting.flow, now, costs_.transfer_scale);
+  network_changed_ = true;
+}
+
+void GraphReplayer::end_meeting(std::uint32_t number, Picoseconds now) {
+  GraphMeeting& meeting = meetings_.at(number);
+  if (meeting.in_network) {
+    prices_[meeting.price].flows.push_back(meeting.flow);
+    network_changed_ = true;
+  }
+  const Picoseconds time = now - meeting.started;
+  for (std::size_t i = 0; i < meeting.ranks.size(); ++i) {
+    TransferTime& of = transfers_[static_cast<std::size_t>(meeting.ranks[i])]
+                                 [static_cast<std::size_t>(meeting.message.kind)];
+    ++of.count;
+    of.time += time;
+    of.recorded += meeting.from_file ? time : 0;
+    of.bytes += meeting.message.bytes.base();
+    finish(meeting.slots[i], now);
+  }
+  meetings_.release(number);
+}
+
+void GraphReplayer::record_span(const Slot& slot, Picoseconds now) const {
+  const Rank& rank = ranks_[slot.rank];
+  const ImportedGraph& of = graph(rank);
+  if (now == slot.begun || !of.streams[of.nodes[slot.node].stream].serial) return;
+  timeline_->span(slot.rank, of.nodes[slot.node].stream, of.name(slot.node),
+                  to_string(of.nodes[slot.node].kind), slot.begun, now);
+}
+
+GraphReplayResult GraphReplayer::result() const {
+  GraphReplayResult result;
+  result.nodes = nodes_;
+  result.events = events_;
+  for (const Rank& rank : ranks_) {
+    result.rank_end.push_back(rank.end);
+    if (rank.end <= result.end) continue;
+    result.end = rank.end;
+    result.last_rank = static_cast<int>(index_of(rank));
+  }
+  if (!ranks_.empty()) {
+    const Rank& last = ranks_[static_cast<std::size_t>(result.last_rank)];
+    result.breakdown = last.breakdown;
+    result.transfers = transfers_[static_cast<std::size_t>(result.last_rank)];
+    if (last.graph != ImportedRun::kAbsent) {
+      for (std::size_t s = 0; s < graph(last).streams.size(); ++s)
+        result.stream_busy.push_back(streams_[last.first_stream + s].work);
+    }
+  }
+  result.link_bytes.resize(costs_.links.size());
+  result.link_payload.resize(costs_.links.size());
+  result.link_busy_s.resize(costs_.links.size());
+  for (const Price& price : prices_) {
+    if (price.carried == 0) continue;
+    for (const LinkLoad& load : price.cost.loads) {
+      result.link_bytes[load.link] += load.bytes * price.carried;
+      result.link_payload[load.link] += load.payload * price.carried;
+      result.link_busy_s[load.link] += load.bytes * price.carried / costs_.links[load.link].base();
+    }
+  }
+  return result;
+}
+
+namespace {
+
+void name_imported_tracks(const ImportedRun& run, Timeline& timeline) {
+  for (std::uint32_t rank = 0; rank < run.graph_of_rank.size(); ++rank) {
+    if (run.graph_of_rank[rank] == ImportedRun::kAbsent) continue;
+    timeline.process(rank, "rank " + std::to_string(rank));
+    const ImportedGraph& graph = run.graphs[run.graph_of_rank[rank]];
+    for (std::uint32_t stream = 0; stream < graph.streams.size(); ++stream)
+      if (graph.streams[stream].serial) timeline.thread(rank, stream, graph.streams[stream].name);
+  }
+}
+
+}  // namespace
+
+GraphReplayResult replay(const ImportedRun& run, const GraphCosts& costs,
+                         const GraphReplayOptions& options) {
+  if (options.timeline != nullptr) name_imported_tracks(run, *options.timeline);
+  GraphReplayer replayer(run, costs, options);
+  Simulation::instance().run(replayer);
+  if (!replayer.finished())
+    throw DeadlockError("nodes are left that cannot start:" + replayer.deadlock_report());
+  return replayer.result();
+}
+
+}  // namespace orrery

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operator graphs of other programs, replayed.
+#include "sim/app/experiments/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "sim/app/experiments/simulate.h"
+#include "tests/unit/app/loaded_text.h"
+
+namespace orrery {
+namespace {
+
+using test::load;
+using testing::HasSubstr;
+
+/// A file with a Chakra trace in JSON.
+class TraceFile {
+ public:
+  explicit TraceFile(const std::string& nodes, const std::string& name = "replay_trace.json")
+      : path_(testing::TempDir() + name) {
+    std::ofstream(path_) << R"({"workload_graph": [)" << nodes << "]}";
+  }
+  ~TraceFile() { std::remove(path_.c_str()); }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  std::string experiment(const std::string& more = "") const {
+    return "experiment: replay\nsystem: dgx_h100\ngraph: {path: " + path_ + "}\n" + more;
+  }
+
+ private:
+  std::string path_;
+};
+
+std::string compute(int id, const std::string& name, int micros, const std::string& after = "",
+                    const std::string& more = "") {
+  return R"({"Id": )" + std::to_string(id) + R"(, "Name": ")" + name +
+         R"(", "NodeType": 4, "is_cpu_op": false, "runtime": )" + std::to_string(micros) +
+         R"(, "data_deps": [)" + after + "]" + more + "}";
+}
+
+RunRecord run(const std::string& text, const std::vector<std::string>& set = {}) {
+  return simulate(load(text, set));
+}
+double value(const RunRecord& record, const char* metric) { return record.find(metric)->value; }
+
+// gemm (400 us) -> norm (100 us) -> gemm (200 us), all on one stream: 700 us; with GEMMs in half of
+// the time 200 + 100 + 100.
+TEST(Replay, TwiceAsFastGemmsEqualHandArithmetic) {
+  const TraceFile trace(compute(1, "gemm a", 400) + "," + compute(2, "layer_norm", 100, "1") + "," +
+                        compute(3, "gemm b", 200, "2"));
+  EXPECT_NEAR(value(run(trace.experiment()), "time_s"), 700e-6, 1e-15);
+  const RunRecord faster = run(trace.experiment("scale: {gemm: 0.5}\n"));
+  EXPECT_NEAR(value(faster, "time_s"), 400e-6, 1e-15);
+  EXPECT_NEAR(value(faster, "breakdown.compute_s"), 400e-6, 1e-15);
+  EXPECT_EQ(value(faster, "graph_nodes"), 3);
+  EXPECT_NEAR(value(run(trace.experiment("scale: {all: 3}\n")), "time_s"), 2100e-6, 1e-15);
+}
+
+// What GEMMs do not decide does not get faster: a second stream takes 500 us meanwhile.
+TEST(Replay, FasterGemmsHelpAsFarAsTheyAreOnTheLongestWay) {
+  const TraceFile trace(compute(1, "gemm", 600) + "," +
+                        compute(2, "sort", 500, "", R"(, "stream": 9)"));
+  EXPECT_NEAR(value(run(trace.experiment()), "time_s"), 600e-6, 1e-15);
+  EXPECT_NEAR(value(run(trace.experiment("scale: {gemm: 0.5}\n")), "time_s"), 500e-6, 1e-15);
+}
+
+TEST(Replay, HostOperatorsTakeTheirTimeOrNone) {
+  const TraceFile trace(
+      R"({"Id": 1, "Name": "launch", "NodeType": 4, "is_cpu_op": true, "runtime": 30},)" +
+      compute(2, "gemm", 100, "1"));
+  const RunRecord kept = run(trace.experiment());
+  EXPECT_NEAR(value(kept, "time_s"), 130e-6, 1e-15);
+  EXPECT_NEAR(value(kept, "breakdown.host_s"), 30e-6, 1e-15);
+  EXPECT_NEAR(value(run(trace.experiment(), {"graph.host=drop"}), "time_s"), 100e-6, 1e-15);
+}
+
+// 989.4 TFLOP/s and 3.35 TB/s of an H100 SXM (its data sheet).
+TEST(Replay, NodesOfWhichOnlyFlopsAndBytesAreKnownAreRooflines) {
+  const TraceFile trace(
+      compute(1, "a", 5, "", R"(, "num_ops": 989400000000, "tensor_size": 1000)") + "," +
+      compute(2, "b", 5, "1", R"(, "num_ops": 1000, "tensor_size": 3350000000)"));
+  EXPECT_NEAR(value(run(trace.experiment()), "time_s"), 10e-6, 1e-15);
+  const RunRecord model = run(trace.experiment("durations: model\n"));
+  EXPECT_NEAR(value(model, "time_s"), 2e-3, 2e-6);
+  EXPECT_EQ(value(model, "recorded_share"), 0);
+}
+
+TEST(Replay, CollectivesTakeTheRecordedTimeOrThatOfTheNetwork) {
+  const std::string reduce =
+      R"({"Id": 1, "Name": "ar", "NodeType": 7, "runtime": 50, "comm_type": 0, "comm_size": 67108864})";
+  const TraceFile trace(reduce, "replay_trace.0.et");
+  const TraceFile other(reduce, "replay_trace.1.et");
+  const std::string both =
+      "experiment: replay\nsystem: dgx_h100\ngraph: {path: " + testing::TempDir() +
+      "replay_trace}\n";
+  EXPECT_NEAR(value(run(both), "time_s"), 50e-6, 1e-15);
+  const double priced = value(run(both, {"durations=model"}), "time_s");
+  const double alone = value(
+      run("experiment: collective\nsystem: dgx_h100\ncollective: {kind: all_reduce, bytes: 64 MiB, "
+          "ranks: 2}\n"),
+      "time_s");
+  EXPECT_DOUBLE_EQ(priced, alone);
+}
+
+TEST(Replay, PartsOfTheBreakdownAddUpAndEveryRankHasAnEnd) {
+  const TraceFile first(compute(1, "gemm", 100), "replay_two.0.et");
+  const TraceFile second(compute(1, "gemm", 250), "replay_two.1.et");
+  const RunRecord record =
+      run("experiment: replay\nsystem: dgx_h100\ngraph: {path: " + testing::TempDir() +
+          "replay_two}\n");
+  ASSERT_EQ(record.lists.size(), 1U);
+  EXPECT_EQ(record.lists[0].name, "time_s_by_rank");
+  EXPECT_THAT(record.lists[0].values, testing::ElementsAre(100e-6, 250e-6));
+  double sum = 0;
+  for (const Metric& metric : record.metrics)
+    if (metric.name.starts_with("breakdown.")) sum += metric.value;
+  EXPECT_NEAR(sum, value(record, "time_s"), 1e-12);
+}
+
+TEST(Replay, ThePointIsThatOfItsFilesNotOfTheirNames) {
+  const TraceFile trace(compute(1, "gemm", 100), "replay_same.json");
+  const TraceFile same(compute(1, "gemm", 100), "replay_again.json");
+  const TraceFile other(compute(1, "gemm", 101), "replay_other.json");
+  EXPECT_EQ(load(trace.experiment()).identity, load(same.experiment()).identity);
+  EXPECT_NE(load(trace.experiment()).identity, load(other.experiment()).identity);
+}
+
+TEST(Replay, MoreRanksThanTheMachineHasAreRefused) {
+  const TraceFile trace(R"({"Id": 1, "Name": "s", "NodeType": 5, "comm_dst": 8, "comm_size": 8})");
+  try {
+    run(trace.experiment());
+    FAIL() << "9 ranks on 8";
+  } catch (const config::ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the graph has 9 ranks, the machine 8"));
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/chakra_nodes.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+
+#include "sim/config/diagnostics.h"
+
+namespace orrery {
+namespace {
+
+constexpr Picoseconds kPicosecondsPerMicrosecond = 1'000'000;
+constexpr int kHighestRankOfTraces = 10'000'000;
+
+/// CollectiveCommType of et_def.proto.
+constexpr std::array<TransferKind, 10> kCollectiveTypes = {
+    TransferKind::kAllReduce, TransferKind::kReduce,        TransferKind::kAllGather,
+    TransferKind::kGather,    TransferKind::kScatter,       TransferKind::kBroadcast,
+    TransferKind::kAllToAll,  TransferKind::kReduceScatter, TransferKind::kReduceScatter,
+    TransferKind::kBarrier};
+
+struct NamedClass {
+  std::string_view part;
+  KernelClass kind;
+};
+/// What names of operators and kernels tell, in lower case; the first that is found.
+constexpr NamedClass kNamedClasses[] = {
+    {"gemm", KernelClass::kGemm},
+    {"matmul", KernelClass::kGemm},
+    {"addmm", KernelClass::kGemm},
+    {"::mm", KernelClass::kGemm},
+    {"bmm", KernelClass::kGemm},
+    {"linear", KernelClass::kGemm},
+    {"flash", KernelClass::kAttentionPrefill},
+    {"attention", KernelClass::kAttentionPrefill},
+    {"norm", KernelClass::kNormalization},
+    {"softmax", KernelClass::kSoftmax},
+    {"embedding", KernelClass::kEmbedding},
+    {"adam", KernelClass::kOptimizer},
+    {"optimizer", KernelClass::kOptimizer},
+    {"memcpy", KernelClass::kCopy},
+    {"conv", KernelClass::kConvolution},
+};
+
+/// Where a part of a name begins, whatever the case of its letters.
+bool contains(std::string_view name, std::string_view part) {
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  return std::search(name.begin(), name.end(), part.begin(), part.end(), same) != name.end();
+}
+
+/// The letters of a text, a bit each: a part can only stand in a name that has all of its letters.
+constexpr std::uint32_t letters_of(std::string_view text) {
+  std::uint32_t letters = 0;
+  for (const char c : text) {
+    const unsigned letter = (static_cast<unsigned char>(c) | 0x20U) - unsigned{'a'};
+    if (letter < 26) letters |= 1U << letter;
+  }
+  return letters;
+}
+
+std::optional<KernelClass> class_of_name(std::string_view name) {
+  const std::uint32_t letters = letters_of(name);
+  for (const NamedClass& known : kNamedClasses) {
+    const std::uint32_t needed = letters_of(known.part);
+    if ((letters & needed) == needed && contains(name, known.part)) return known.kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<KernelClass> class_of_word(std::string_view word) {
+  for (int kind = 0; kind <= static_cast<int>(KernelClass::kLora); ++kind)
+    if (word == to_string(static_cast<KernelClass>(kind))) return static_cast<KernelClass>(kind);
+  return std::nullopt;
+}
+
+/// Reads the values of a list of process groups as Python or JSON prints them:
+/// [{"pg_name": "0", "ranks": [0, 1], "group_size": 2}, ...], with either kind of quotes.
+class GroupList {
+ public:
+  explicit GroupList(std::string_view text) : text_(text) {}
+
+  struct Group {
+    std::string name;
+    std::vector<int> ranks;
+    std::int64_t size = 0;
+  };
+  /// The next group with a name; false at the end.
+  bool next(Group& group) {
+    const std::size_t open = text_.find('{', at_);
+    if (open == std::string_view::npos) return false;
+    const std::size_t close = std::min(text_.find('}', open), text_.size());
+    const std::string_view one = text_.substr(open, close - open);
+    at_ = close;
+    group.name = text_of(one, "pg_name");
+    group.size = number_of(one, "group_size");
+    group.ranks = list_of(one, "ranks");
+    return true;
+  }
+
+ private:
+  /// What stands behind the colon of a key.
+  static std::string_view value_of(std::string_view one, std::string_view key) {
+    for (std::size_t at = one.find(key); at != std::string_view::npos; at = one.find(key, at + 1)) {
+      const std::size_t end = at + key.size();
+      const bool whole = at > 0 && (one[at - 1] == '"' || one[at - 1] == '\'') &&
+                         end < one.size() && (one[end] == '"' || one[end] == '\'');
+      if (!whole) continue;
+      const std::size_t colon = one.find(':', end);
+      if (colon == std::string_view::npos) return {};
+      const std::size_t begin = one.find_first_not_of(' ', colon + 1);
+      return begin == std::string_view::npos ? std::string_view() : one.substr(begin);
+    }
+    return {};
+  }
+  static std::string text_of(std::string_view one, std::string_view key) {
+    std::string_view value = value_of(one, key);
+    if (value.empty()) return {};
+    const char quote = value[0];
+    if (quote != '"' && quote != '\'')
+      return std::string(value.substr(0, value.find_first_of(", }")));
+    value.remove_prefix(1);
+    return std::string(value.substr(0, value.find(quote)));
+  }
+  static std::int64_t read_number(std::string_view text, std::size_t& at) {
+    std::int64_t number = 0;
+    for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
+      number = std::min<std::int64_t>(number * 10 + (text[at] - '0'), kHighestRankOfTraces);
+    return number;
+  }
+  static std::int64_t number_of(std::string_view one, std::string_view key) {
+    std::size_t at = 0;
+    return read_number(value_of(one, key), at);
+  }
+  static std::vector<int> list_of(std::string_view one, std::string_view key) {
+    std::vector<int> ranks;
+    const std::string_view value = value_of(one, key);
+    if (value.empty() || value[0] != '[') return ranks;
+    for (std::size_t at = 1; at < value.size() && value[at] != ']'; ++at) {
+      if (value[at] < '0' || value[at] > '9') continue;
+      ranks.push_back(static_cast<int>(read_number(value, at)));
+      --at;
+    }
+    return ranks;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+void ChakraNode::clear() {
+  after.clear();
+  dimensions.clear();
+  id = duration_us = 0;
+  type = 0;
+  name = inputs = group = kernel_class = {};
+  on_host = false;
+  flops = bytes = comm_bytes = 0;
+  collective.reset();
+  source = destination = root = stream = duration_ps = -1;
+  tag = 0;
+}
+
+void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
+  if (attribute == "is_cpu_op") {
+    on_host = value.integer != 0;
+  } else if (attribute == "num_ops") {
+    flops = value.number;
+  } else if (attribute == "tensor_size") {
+    bytes = value.number;
+  } else if (attribute == "comm_type") {
+    collective = value.integer;
+  } else if (attribute == "comm_size") {
+    comm_bytes = value.number;
+  } else if (attribute == "comm_src") {
+    source = value.integer;
+  } else if (attribute == "comm_dst") {
+    destination = value.integer;
+  } else if (attribute == "comm_tag") {
+    tag = value.integer;
+  } else if (attribute == "pg_name") {
+    group = value.text;
+  } else if (attribute == "stream") {
+    stream = value.integer;
+  } else if (attribute == "root_rank") {
+    root = value.integer;
+  } else if (attribute == "orrery.class") {
+    kernel_class = value.text;
+  } else if (attribute == "orrery.duration_ps") {
+    duration_ps = value.integer;
+  } else if (attribute == "involved_dim") {
+    dimensions = value.flags;
+  }
+}
+
+ChakraNodes::ChakraNodes(const std::string& file, const GraphReadOptions& options,
+                         Communicators& communicators, GraphBuilder& graph)
+    : file_(file), options_(options), communicators_(communicators), graph_(graph) {}
+
+void ChakraNodes::refuse(const ChakraNode& node, const std::string& what) const {
+  throw config::ConfigError(file_ + ": at byte " + std::to_string(offset_) + ": node " +
+                            std::to_string(node.id) + " '" + std::string(node.name) + "' " + what);
+}
+
+std::uint16_t ChakraNodes::device_stream(std::int64_t number) {
+  if (number < 0) {
+    if (!compute_) compute_ = graph_.stream("compute");
+    return *compute_;
+  }
+  const auto [known, is_new] = device_streams_.try_emplace(number, std::uint16_t{0});
+  if (is_new) known->second = graph_.stream("stream " + std::to_string(number));
+  return known->second;
+}
+
+void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
+  offset_ = offset;
+  const auto kept = [this](std::optional<std::uint16_t>& stream, const char* name) {
+    if (!stream) stream = graph_.stream(name);
+    return *stream;
+  };
+  switch (static_cast<ChakraType>(node.type)) {
+    case ChakraType::kCompute:
+      if (node.on_host) {
+        add_work(node, NodeKind::kHost, kept(host_, "host"));
+      } else {
+        add_work(node, NodeKind::kKernel, device_stream(node.stream));
+      }
+      break;
+    case ChakraType::kMemoryLoad:
+    case ChakraType::kMemoryStore:
+      add_work(node, NodeKind::kKernel, kept(memory_, "memory"));
+      break;
+    case ChakraType::kCollective:
+      add_collective(node);
+      break;
+    case ChakraType::kSend:
+    case ChakraType::kReceive:
+      add_message(node, static_cast<ChakraType>(node.type) == ChakraType::kSend);
+      break;
+    default:
+      if (node.type != static_cast<std::int64_t>(ChakraType::kMetadata))
+        ++unknown_types_[node.type];
+      read_groups(node);
+      add_work(node, NodeKind::kMarker, graph_.stream("markers", false));
+  }
+  for (const std::uint64_t earlier : node.after) graph_.depends(last_, earlier);
+}
+
+void ChakraNodes::add_work(const ChakraNode& node, NodeKind kind, std::uint16_t stream) {
+  NodeWork work;
+  if (kind != NodeKind::kMarker) {
+    work.timed = node.duration_us > 0 || node.duration_ps >= 0;
+    if (node.duration_us > kMaxTime / kPicosecondsPerMicrosecond)
+      refuse(node, "takes more than 106 days");
+    work.recorded = node.duration_ps >= 0 ? static_cast<Picoseconds>(node.duration_ps)
+                                          : node.duration_us * kPicosecondsPerMicrosecond;
+  }
+  if (kind == NodeKind::kKernel) {
+    const auto named =
+        node.kernel_class.empty() ? class_of_name(node.name) : class_of_word(node.kernel_class);
+    work.classified = named.has_value();
+    if (named) work.kind = *named;
+    if (node.flops > 0 || node.bytes > 0) work.kernel = kernel_of(node);
+  }
+  last_ = graph_.add(node.id, node.name, kind, stream, work);
+}
+
+std::uint32_t ChakraNodes::kernel_of(const ChakraNode& node) {
+  const auto [known, is_new] = kernels_.try_emplace({node.flops, node.bytes}, 0);
+  if (is_new) {
+    Kernel kernel;
+    kernel.name = node.name;
+    kernel.matrix_flops = Flops(node.flops);
+    kernel.read = Bytes(node.bytes);
+    known->second = graph_.kernel(kernel);
+  }
+  return known->second;
+}
+
+void ChakraNodes::add_collective(const ChakraNode& node) {
+  const std::int64_t type = node.collective.value_or(-1);
+  if (type < 0 || type >= static_cast<std::int64_t>(kCollectiveTypes.size())) {
+    refuse(node, node.collective ? "is a collective of the unknown type " + std::to_string(type)
+                                 : std::string("is a collective without a type (comm_type)"));
+  }
+  Message message;
+  message.kind = kCollectiveTypes[static_cast<std::size_t>(type)];
+  message.group = node.dimensions.empty() || !node.group.empty()
+                      ? group_of(node)
+                      : group_of_dimensions(node.dimensions);
+  // comm_size is what each rank puts in; we count the whole buffer of a gather.
+  const bool gathers =
+      message.kind == TransferKind::kAllGather || message.kind == TransferKind::kGather;
+  const double ranks = static_cast<double>(members(message.group));
+  if (message.kind != TransferKind::kBarrier)
+    message.bytes = Bytes(gathers ? node.comm_bytes * ranks : node.comm_bytes);
+  message.recorded = node.duration_us * kPicosecondsPerMicrosecond;
+  if (node.root >= 0 && message.group != Message::kWorld) {
+    const std::vector<int>& group = communicators_.groups()[message.group];
+    const auto at = std::find(group.begin(), group.end(), static_cast<int>(node.root));
+    if (at == group.end()) refuse(node, "has a root that is no member of its group");
+    message.root = static_cast<int>(at - group.begin());
+  } else if (node.root >= 0) {
+    message.root = static_cast<int>(std::min<std::int64_t>(node.root, kHighestRankOfTraces));
+  }
+  const std::uint16_t stream =
+      node.stream >= 0 ? device_stream(node.stream) : group_stream(node.group);
+  last_ = graph_.add(node.id, node.name, NodeKind::kCollective, stream, message);
+}
+
+std::uint16_t ChakraNodes::group_stream(std::string_view group) {
+  const auto known = group_streams_.find(group);
+  if (known != group_streams_.end()) return known->second;
+  const std::string name(group);
+  const std::uint16_t stream =
+      graph_.stream(name.empty() ? std::string("communication") : "communication " + name);
+  group_streams_.emplace(name, stream);
+  return stream;
+}
+
+std::size_t ChakraNodes::members(std::uint32_t group) const {
+  return group == Message::kWorld ? static_cast<std::size_t>(options_.ranks)
+                                  : communicators_.groups()[group].size();
+}
+
+std::uint32_t ChakraNodes::group_of(const ChakraNode& node) {
+  if (node.group.empty()) return Message::kWorld;
+  if (const auto group = communicators_.find(node.group)) {
+    return communicators_.groups()[*group].empty() ? Message::kWorld : *group;
+  }
+  if (node.group == "0") return Message::kWorld;  // as ASTRA-sim takes it
+  refuse(node, "is in the group '" + std::string(node.group) +
+                   "': neither a file of groups nor a METADATA node before it says who that is");
+}
+
+/// All ranks that differ from this one in the involved dimensions of the network alone, whose sizes
+/// are dim0, dim1, ... of the dimensions that were given; the first varies fastest.
+std::uint32_t ChakraNodes::group_of_dimensions(const std::vector<bool>& involved) {
+  if (std::find(involved.begin(), involved.end(), false) == involved.end()) return Message::kWorld;
+  std::vector<int> ranks = {0};
+  std::int64_t stride = 1;
+  std::int64_t base = options_.rank;
+  for (std::size_t d = 0; d < involved.size(); ++d) {
+    const std::string name = "dim" + std::to_string(d);
+    const auto size = options_.dimensions.find(name);
+    if (size == options_.dimensions.end()) {
+      throw config::ConfigError(file_ + ": at byte " + std::to_string(offset_) +
+                                ": a collective along some dimensions of a network; "
+                                "graph.dimensions has to say how large they are: " +
+                                name + " is missing");
+    }
+    if (stride * size->second > kHighestRankOfTraces)
+      throw config::ConfigError(file_ + ": graph.dimensions have too many ranks");
+    if (involved[d]) {
+      base -= options_.rank / stride % size->second * stride;
+      std::vector<int> more;
+      more.reserve(ranks.size() * static_cast<std::size_t>(size->second));
+      for (std::int64_t i = 0; i < size->second; ++i)
+        for (const int rank : ranks) more.push_back(rank + static_cast<int>(i * stride));
+      ranks = std::move(more);
+    }
+    stride *= size->second;
+  }
+  for (int& rank : ranks) rank += static_cast<int>(base);
+  return communicators_.add(ranks);
+}
+
+void ChakraNodes::add_message(const ChakraNode& node, bool sends) {
+  const std::int64_t peer = sends ? node.destination : node.source;
+  if (peer < 0 || peer > kHighestRankOfTraces)
+    refuse(node, sends ? "is a send without a destination (comm_dst)"
+                       : "is a receive without a source (comm_src)");
+  Message message;
+  message.kind = TransferKind::kSendReceive;
+  message.bytes = Bytes(node.comm_bytes);
+  message.peer = static_cast<int>(peer);
+  message.tag = node.tag;
+  message.recorded = node.duration_us * kPicosecondsPerMicrosecond;
+  if (!messages_) messages_ = graph_.stream("messages", false);
+  last_ = graph_.add(node.id, node.name, sends ? NodeKind::kSend : NodeKind::kReceive, *messages_,
+                     message);
+}
+
+void ChakraNodes::read_groups(const ChakraNode& node) {
+  if (!contains(node.inputs, "pg_name")) return;
+  GroupList list(node.inputs);
+  for (GroupList::Group group; list.next(group);)
+    if (!group.name.empty()) communicators_.name(group.name, group.ranks);
+}
+
+void ChakraNodes::finish(std::vector<std::string>& notes) const {
+  for (const auto& [type, count] : unknown_types_) {
+    notes.push_back(file_ + ": " + std::to_string(count) + (count == 1 ? " node" : " nodes") +
+                    " of the unknown type " + std::to_string(type) +
+                    ", taken as markers without time");
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/chakra_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+
+#include "workloads/formats/chakra_nodes.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kPicosecondsPerMicro = 1e6;
+constexpr std::size_t kFlushAt = std::size_t{1} << 20U;
+
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) out += static_cast<char>(0x80U | (value & 0x7FU));
+  out += static_cast<char>(value);
+}
+void put_number(std::string& out, unsigned field, std::uint64_t value) {
+  put_varint(out, std::uint64_t{field} << 3U);
+  put_varint(out, value);
+}
+void put_text(std::string& out, unsigned field, std::string_view text) {
+  put_varint(out, std::uint64_t{field} << 3U | 2U);
+  put_varint(out, text.size());
+  out += text;
+}
+
+// Attributes in the types that Chakra's own writers choose (int64_val 9, bool_val 27, ...).
+constexpr unsigned kAttribute = 10, kDouble = 3, kInt32 = 7, kInt64 = 9, kUint64 = 13, kBool = 27,
+                   kString = 29;
+
+void put_attribute(std::string& out, std::string_view name, unsigned type, std::int64_t value) {
+  std::string attribute;
+  put_text(attribute, 1, name);
+  put_number(attribute, type, static_cast<std::uint64_t>(value));
+  put_text(out, kAttribute, attribute);
+}
+void put_attribute(std::string& out, std::string_view name, std::string_view text) {
+  std::string attribute;
+  put_text(attribute, 1, name);
+  put_text(attribute, kString, text);
+  put_text(out, kAttribute, attribute);
+}
+/// As an integer of the type that readers expect, unless it is none.
+void put_amount(std::string& out, std::string_view name, unsigned type, double value) {
+  if (value == std::floor(value)) {
+    put_attribute(out, name, type, static_cast<std::int64_t>(value));
+    return;
+  }
+  std::string attribute;
+  put_text(attribute, 1, name);
+  put_varint(attribute, std::uint64_t{kDouble} << 3U | 1U);
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  for (unsigned i = 0; i < 8; ++i) attribute += static_cast<char>(bits >> 8U * i & 0xFFU);
+  put_text(out, kAttribute, attribute);
+}
+
+/// What stands first in a node, behind its identifier.
+std::string begun_node(std::string_view name, ChakraType type) {
+  std::string node;
+  put_text(node, 2, name);
+  put_number(node, 3, static_cast<std::uint64_t>(type));
+  return node;
+}
+
+void put_duration(std::string& node, Picoseconds time) {
+  const double micros = static_cast<double>(time) / kPicosecondsPerMicro;
+  put_number(node, 7, static_cast<std::uint64_t>(std::llround(micros)));
+  put_attribute(node, "orrery.duration_ps", kInt64, static_cast<std::int64_t>(time));
+}
+
+/// CollectiveCommType; -1: Chakra has none.
+std::int64_t collective_type(const Transfer& transfer) {
+  if (transfer.host || transfer.routing || !transfer.pair_bytes.empty()) return -1;
+  switch (transfer.kind) {
+    case TransferKind::kAllReduce:
+      return 0;
+    case TransferKind::kReduce:
+      return 1;
+    case TransferKind::kAllGather:
+      return 2;
+    case TransferKind::kGather:
+      return 3;
+    case TransferKind::kScatter:
+      return 4;
+    case TransferKind::kBroadcast:
+      return 5;
+    case TransferKind::kAllToAll:
+      return 6;
+    case TransferKind::kReduceScatter:
+      return 7;
+    case TransferKind::kBarrier:
+      return 9;
+    default:
+      return -1;
+  }
+}
+
+const std::vector<int>* group_with(const Transfer& transfer, int rank) {
+  for (const std::vector<int>& group : transfer.groups)
+    if (std::find(group.begin(), group.end(), rank) != group.end()) return &group;
+  return nullptr;
+}
+
+/// A group is called by its members: the same in the files of all of them.
+std::string name_of_group(const std::vector<int>& group) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const int rank : group)
+    hash = (hash ^ static_cast<std::uint64_t>(rank)) * 0x100000001B3ULL ^ hash >> 47U;
+  return std::to_string(group.front()) + "x" + std::to_string(group.size()) + "." +
+         std::to_string(hash % 1'000'000'007ULL);
+}
+
+/// Attributes of a node on a stream of the device.
+void put_device(std::string& node, StreamId stream) {
+  put_attribute(node, "is_cpu_op", kBool, 0);
+  put_attribute(node, "stream", kInt64, stream);
+}
+
+}  // namespace
+
+ChakraWriter::ChakraWriter(const PricedSteps& steps) : steps_(steps) {
+  for (const OperatorGraph& block : steps.program.blocks)
+    blocks_.push_back(freeze(block, steps.program.streams.size()));
+  role_of_rank_.resize(static_cast<std::size_t>(steps.program.ranks));
+  for (const Role& role : steps.program.roles)
+    for (const int rank : role.ranks) role_of_rank_.at(static_cast<std::size_t>(rank)) = &role;
+}
+
+ChakraWriter::Piece ChakraWriter::kernel_piece(const Operator& op) const {
+  const Kernel& kernel = steps_.program.kernels[op.work];
+  const KernelCost& cost = steps_.costs.kernels[op.work];
+  std::string node = begun_node(op.name, ChakraType::kCompute);
+  put_duration(node, cost.duration);
+  put_device(node, op.stream);
+  put_amount(node, "num_ops", kInt64, (kernel.matrix_flops + kernel.vector_flops).base());
+  put_amount(node, "tensor_size", kUint64, (kernel.read + kernel.written).base());
+  put_attribute(node, "orrery.class", to_string(kernel.kind));
+  return {{node}, std::max(steps_.costs.enqueue, cost.issue), cost.host_waits};
+}
+
+ChakraWriter::Piece ChakraWriter::transfer_piece(const Operator& op, int rank) const {
+  const Transfer& transfer = steps_.program.transfers[op.work];
+  Piece piece;
+  if (transfer.kind == TransferKind::kSendReceive && !transfer.host) {
+    for (const std::vector<int>& pair : transfer.groups) {
+      if (pair.size() != 2 || (pair[0] != rank && pair[1] != rank)) continue;
+      const bool sends = pair[0] == rank;
+      std::string node = begun_node(op.name, sends ? ChakraType::kSend : ChakraType::kReceive);
+      put_attribute(node, "is_cpu_op", kBool, 0);
+      put_amount(node, "comm_size", kInt64, transfer.bytes.base());
+      put_attribute(node, "comm_src", kInt32, pair[0]);
+      put_attribute(node, "comm_dst", kInt32, pair[1]);
+      put_attribute(node, "comm_tag", kInt32, op.work);
+      piece.messages.push_back(std::move(node));
+    }
+    return piece;
+  }
+  const std::int64_t type = collective_type(transfer);
+  const std::vector<int>* group = group_with(transfer, rank);
+  if (type < 0 || group == nullptr) {
+    std::string node = begun_node(op.name, ChakraType::kCompute);
+    put_duration(node, steps_.alone.at(op.work));
+    put_device(node, op.stream);
+    piece.messages.push_back(std::move(node));
+    return piece;
+  }
+  std::string node = begun_node(op.name, ChakraType::kCollective);
+  put_device(node, op.stream);
+  put_attribute(node, "comm_type", kInt64, type);
+  const bool gathers =
+      transfer.kind == TransferKind::kAllGather || transfer.kind == TransferKind::kGather;
+  put_amount(node, "comm_size", kInt64,
+             transfer.bytes.base() / (gathers ? static_cast<double>(group->size()) : 1));
+  put_attribute(node, "pg_name", name_of_group(*group));
+  piece.messages.push_back(std::move(node));
+  return piece;
+}
+
+std::vector<ChakraWriter::Piece> ChakraWriter::pieces_of(BlockId block, int rank) const {
+  const OperatorGraph& graph = steps_.program.blocks[block];
+  std::vector<Piece> pieces;
+  pieces.reserve(blocks_[block].operators.size());
+  for (const FrozenOperator& frozen : blocks_[block].operators) {
+    const Operator& op = graph[frozen.id];
+    pieces.push_back(op.kind == OperatorKind::kCompute ? kernel_piece(op)
+                                                       : transfer_piece(op, rank));
+  }
+  return pieces;
+}
+
+/// The communicators of a rank, as PyTorch prints them.
+std::string ChakraWriter::groups_of(const Role& role, int rank) const {
+  std::set<BlockId> called(role.calls.begin(), role.calls.end());
+  std::set<std::vector<int>> groups;
+  for (const BlockId block : called) {
+    const OperatorGraph& graph = steps_.program.blocks[block];
+    for (OperatorId id = 0; id < graph.size(); ++id) {
+      if (graph[id].kind == OperatorKind::kCompute) continue;
+      const Transfer& transfer = steps_.program.transfers[graph[id].work];
+      const std::vector<int>* group = group_with(transfer, rank);
+      if (group != nullptr && collective_type(transfer) >= 0) groups.insert(*group);
+    }
+  }
+  std::string text = "[";
+  for (const std::vector<int>& group : groups) {
+    text += text.size() > 1 ? ", " : "";
+    text += R"({"pg_name": ")" + name_of_group(group) + R"(", "ranks": [)";
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (i > 0) text += ", ";
+      text += std::to_string(group[i]);
+    }
+    text += R"(], "group_size": )" + std::to_string(group.size()) + "}";
+  }
+  return text + "]";
+}
+
+/// The file of one rank while it is written.
+class ChakraWriter::RankFile {
+ public:
+  RankFile(const ChakraWriter& writer, int rank, std::ostream& out)
+      : writer_(writer),
+        rank_(rank),
+        role_(*writer.role_of_rank_.at(static_cast<std::size_t>(rank))),
+        out_(out),
+        last_(writer.steps_.program.streams.size()),
+        pieces_(writer.blocks_.size()) {}
+
+  std::uint64_t write() {
+    std::string metadata;
+    put_text(metadata, 1, "0.0.4");
+    put_message(metadata);
+    put_groups();
+    for (const BlockId block : role_.calls) call(block);
+    out_ << buffer_;
+    return next_;
+  }
+
+ private:
+  void put_message(std::string_view message) {
+    put_varint(buffer_, message.size());
+    buffer_ += message;
+    if (buffer_.size() < kFlushAt) return;
+    out_ << buffer_;
+    buffer_.clear();
+  }
+
+  void put_groups() {
+    std::string node = begun_node("process_group", ChakraType::kMetadata);
+    std::string inputs;
+    put_text(inputs, 1, writer_.groups_of(role_, rank_));
+    put_text(node, 8, inputs);
+    put_node(node, {});
+  }
+
+  std::uint64_t put_node(const std::string& rest, const std::vector<std::uint64_t>& after) {
+    scratch_.clear();
+    if (next_ > 0) put_number(scratch_, 1, next_);
+    if (!after.empty()) {
+      packed_.clear();
+      for (const std::uint64_t earlier : after) put_varint(packed_, earlier);
+      put_text(scratch_, 5, packed_);
+    }
+    scratch_ += rest;
+    put_message(scratch_);
+    return next_++;
+  }
+
+  void call(BlockId block) {
+    if (pieces_[block].empty()) pieces_[block] = writer_.pieces_of(block, rank_);
+    const FrozenBlock& frozen = writer_.blocks_[block];
+    // Identifiers follow from the place: those of a call are known before they are written.
+    std::vector<std::uint64_t> first(frozen.operators.size());
+    std::uint64_t id = next_;
+    for (std::size_t i = 0; i < frozen.operators.size(); ++i) {
+      const Piece& piece = pieces_[block][i];
+      id += piece.issue > 0 ? 1 : 0;
+      first[i] = id;
+      id += piece.messages.size();
+    }
+    for (std::size_t stream = 0; stream + 1 < frozen.stream_begin.size(); ++stream) {
+      for (std::uint32_t i = frozen.stream_begin[stream]; i < frozen.stream_begin[stream + 1]; ++i)
+        put_operator(frozen, pieces_[block], first, stream, i);
+    }
+  }
+
+  void put_operator(const FrozenBlock& frozen, const std::vector<Piece>& pieces,
+                    const std::vector<std::uint64_t>& first, std::size_t stream, std::uint32_t i) {
+    const FrozenOperator& op = frozen.operators[i];
+    std::vector<std::uint64_t> after = last_[stream];
+    for (std::uint32_t w = op.first_wait; w < op.first_wait + op.waits; ++w) {
+      const StreamWait& wait = frozen.waits[w];
+      const std::uint32_t earlier = frozen.stream_begin[wait.stream] + wait.count - 1;
+      for (std::size_t p = 0; p < pieces[earlier].messages.size(); ++p)
+        after.push_back(first[earlier] + p);
+    }
+    if (pieces[i].issue > 0) after.push_back(put_issue(pieces[i].issue));
+    if (pieces[i].messages.empty()) return;
+    last_[stream].clear();
+    for (const std::string& message : pieces[i].messages)
+      last_[stream].push_back(put_node(message, after));
+    if (pieces[i].host_waits) host_.insert(host_.end(), last_[stream].begin(), last_[stream].end());
+  }
+
+  /// The host issues kernels one after the other.
+  std::uint64_t put_issue(Picoseconds time) {
+    std::string node = begun_node("launch", ChakraType::kCompute);
+    put_duration(node, time);
+    put_attribute(node, "is_cpu_op", kBool, 1);
+    const std::uint64_t issued = put_node(node, host_);
+    host_ = {issued};
+    return issued;
+  }
+
+  const ChakraWriter& writer_;
+  int rank_;
+  const Role& role_;
+  std::ostream& out_;
+  std::vector<std::vector<std::uint64_t>> last_;  ///< nodes that streams have come to
+  std::vector<std::uint64_t> host_;               ///< what the host waits for
+  std::vector<std::vector<Piece>> pieces_;        ///< by block, those of blocks called so far
+  std::string buffer_, scratch_, packed_;
+  std::uint64_t next_ = 0;
+};
+
+std::uint64_t ChakraWriter::write(int rank, std::ostream& out) const {
+  if (role_of_rank_.at(static_cast<std::size_t>(rank)) == nullptr)
+    throw std::out_of_range("no role stands for rank " + std::to_string(rank));
+  return RankFile(*this, rank, out).write();
+}
+
+}  // namespace orrery

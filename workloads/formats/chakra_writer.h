@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "sim/graph/costs.h"
+#include "sim/graph/frozen_block.h"
+#include "sim/graph/program.h"
+
+namespace orrery {
+
+/// A program with what everything in it costs, to be written for other programs.
+struct PricedSteps {
+  const Program& program;
+  const Costs& costs;
+  std::vector<Picoseconds> alone;  ///< time of each transfer that has the machine for itself
+};
+
+/// Writes a program as Chakra execution traces, a file a rank: each run of an operator is a node
+/// that waits for the one before it on its stream and for those of its block that it waits for.
+///
+/// Times of kernels stand in `duration_micros`, and to the picosecond in an attribute of our own
+/// (orrery.duration_ps); collectives and messages have their bytes and group, and take the time
+/// that the reader's network gives them. What Chakra has no type for (dispatch and combine of
+/// experts, copies to hosts, all-to-alls of unequal parts) has the time that it takes alone.
+class ChakraWriter {
+ public:
+  /// @param steps has to outlive it
+  explicit ChakraWriter(const PricedSteps& steps);
+
+  /// Writes the file of a rank. @returns its nodes
+  /// @throws std::out_of_range for a rank that the program does not have
+  std::uint64_t write(int rank, std::ostream& out) const;
+
+ private:
+  class RankFile;
+  /// Nodes of an operator, ready but for identifiers and dependencies: one, or two where a rank
+  /// sends and receives at once.
+  struct Piece {
+    std::vector<std::string> messages;
+    Picoseconds issue = 0;  ///< what the host takes to issue it
+    bool host_waits = false;
+  };
+
+  std::vector<Piece> pieces_of(BlockId block, int rank) const;
+  Piece kernel_piece(const Operator& op) const;
+  Piece transfer_piece(const Operator& op, int rank) const;
+  std::string groups_of(const Role& role, int rank) const;
+
+  const PricedSteps& steps_;
+  std::vector<FrozenBlock> blocks_;
+  std::vector<const Role*> role_of_rank_;
+};
+
+}  // namespace orrery

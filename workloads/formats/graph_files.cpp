@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/graph_files.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "sim/config/byte_source.h"
+#include "sim/config/diagnostics.h"
+#include "workloads/formats/communicators.h"
+#include "workloads/formats/graph_builder.h"
+#include "workloads/formats/graph_format.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kHead = std::size_t{64} << 10U;
+constexpr int kMostRanks = 10'000'000;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Where the last number of a name stands, and how long it is.
+struct NumberPlace {
+  std::size_t begin = 0, length = 0;
+};
+
+/// The last number of a file's name, endings such as ".json.gz" and ".et" apart.
+std::optional<NumberPlace> last_number(std::string_view name) {
+  std::size_t end = name.size();
+  while (end > 0 && !is_digit(name[end - 1])) --end;
+  std::size_t begin = end;
+  while (begin > 0 && is_digit(name[begin - 1])) --begin;
+  if (begin == end) return std::nullopt;
+  return NumberPlace{begin, end - begin};
+}
+
+int number_at(std::string_view name, NumberPlace place, const std::string& path) {
+  std::int64_t number = 0;
+  for (const char digit : name.substr(place.begin, place.length)) {
+    number = number * 10 + (digit - '0');
+    if (number > kMostRanks) throw config::ConfigError(path + ": its name has no rank");
+  }
+  return static_cast<int>(number);
+}
+
+/// The rank in the name of a file that stands alone: one that is said to be one.
+int rank_of_single(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const auto place = last_number(name);
+  if (!place) return 0;
+  const std::string_view before = std::string_view(name).substr(0, place->begin);
+  const std::string_view after = std::string_view(name).substr(place->begin + place->length);
+  const bool et = before.ends_with(".") && after.starts_with(".et");
+  const bool told =
+      before.ends_with("rank") || before.ends_with("rank_") || before.ends_with("rank-");
+  return et || told ? number_at(name, *place, path) : 0;
+}
+
+const GraphFormat* format_of(const std::string& path, ByteSource& source) {
+  const std::string_view head = source.peek(kHead);
+  for (const auto& [name, item] : GraphFormatRegistry::items())
+    if (item.entry->recognises(head, path)) return item.entry.get();
+  return nullptr;
+}
+
+bool is_graph(const std::string& path) {
+  ByteSource source(path);
+  return format_of(path, source) != nullptr;
+}
+
+/// Files of a folder whose names begin so and have a number behind that.
+std::vector<RankFile> files_of(const fs::path& folder, const std::string& prefix) {
+  std::vector<RankFile> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file() || !name.starts_with(prefix)) continue;
+    const auto place = last_number(name);
+    const std::string path = entry.path().string();
+    if (!place || place->begin < prefix.size()) continue;
+    if (!is_graph(path)) continue;
+    files.push_back({number_at(name, *place, path), path});
+  }
+  if (error) throw config::ConfigError(folder.string() + ": " + error.message());
+  std::sort(files.begin(), files.end(), [](const RankFile& a, const RankFile& b) {
+    return std::pair(a.rank, a.path) < std::pair(b.rank, b.path);
+  });
+  return files;
+}
+
+/// Refuses files of one rank, and gaps.
+void check_ranks_are_whole(const std::vector<RankFile>& files, const std::string& path) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i > 0 && files[i].rank == files[i - 1].rank) {
+      throw config::ConfigError(path + ": two files of rank " + std::to_string(files[i].rank) +
+                                ": " + files[i - 1].path + " and " + files[i].path);
+    }
+    if (files[i].rank != static_cast<int>(i)) {
+      throw config::ConfigError(path + ": there is no file of rank " + std::to_string(i) +
+                                ", but one of rank " + std::to_string(files.back().rank) + ": " +
+                                files.back().path);
+    }
+  }
+}
+
+/// The most that ranks are numbered by, in groups and messages.
+int ranks_mentioned(const ImportedRun& run, int least) {
+  int ranks = least;
+  for (const std::vector<int>& group : run.groups)
+    for (const int rank : group) ranks = std::max(ranks, rank + 1);
+  for (const ImportedGraph& graph : run.graphs)
+    for (const Message& message : graph.messages) ranks = std::max(ranks, message.peer + 1);
+  return ranks;
+}
+
+/// Reads files one after the other; ranks whose files are equal share a graph.
+class RunReader {
+ public:
+  explicit RunReader(const GraphFiles& files) : files_(files) {
+    if (!files.groups.empty())
+      read_.files.push_back(
+          {"groups", files.groups, read_communicators(files.groups, communicators_)});
+  }
+
+  void read(const RankFile& file, int ranks) {
+    const std::uintmax_t size = fs::file_size(file.path);
+    if (sizes_.contains(size)) {
+      const std::string hash = hash_of(file.path);
+      if (const auto known = graphs_.find(hash); known != graphs_.end()) {
+        read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});
+        return place(file.rank, known->second);
+      }
+    }
+    ByteSource source(file.path);
+    const GraphFormat* format = format_of(file.path, source);
+    if (format == nullptr)
+      throw config::ConfigError(file.path + ": is no operator graph of a form that is known");
+    GraphBuilder builder;
+    const GraphReadOptions options{file.rank, ranks, files_.dimensions};
+    format->read(source, options, communicators_, builder, read_.run.notes);
+    while (!source.next().empty()) {
+    }
+    read_.run.graphs.push_back(builder.finish(file.path, files_.repair, read_.run.notes));
+    const std::string hash = source.sha256();
+    read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});
+    const auto number = static_cast<std::uint32_t>(read_.run.graphs.size() - 1);
+    graphs_[hash] = number;
+    sizes_.insert(size);
+    place(file.rank, number);
+  }
+
+  ImportedFiles finish(bool alone) {
+    read_.run.groups = communicators_.groups();
+    if (!alone) return std::move(read_);
+    auto& ranks = read_.run.graph_of_rank;
+    const auto known = static_cast<int>(ranks.size());
+    const int all = ranks_mentioned(read_.run, known);
+    ranks.resize(static_cast<std::size_t>(all), ImportedRun::kAbsent);
+    if (all > 1) {
+      read_.run.notes.push_back("the file is that of rank " + std::to_string(known - 1) + " of " +
+                                std::to_string(all) +
+                                "; the others are taken to come to its transfers when it does");
+    }
+    return std::move(read_);
+  }
+
+ private:
+  static std::string hash_of(const std::string& path) {
+    ByteSource source(path);
+    while (!source.next().empty()) {
+    }
+    return source.sha256();
+  }
+
+  void place(int rank, std::uint32_t graph) {
+    auto& ranks = read_.run.graph_of_rank;
+    const auto needed = static_cast<std::size_t>(rank) + 1;
+    if (ranks.size() < needed) ranks.resize(needed, ImportedRun::kAbsent);
+    ranks[needed - 1] = graph;
+  }
+
+  const GraphFiles& files_;
+  ImportedFiles read_;
+  Communicators communicators_;
+  std::map<std::string, std::uint32_t> graphs_;  ///< graphs by hash of their file
+  std::set<std::uintmax_t> sizes_;               ///< sizes of those files
+};
+
+}  // namespace
+
+std::vector<RankFile> find_rank_files(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  std::vector<RankFile> files;
+  if (fs::is_directory(status)) {
+    files = files_of(path, "");
+    if (files.empty())
+      throw config::ConfigError(path +
+                                ": the folder has no operator graph with a rank in its name");
+  } else if (fs::exists(status)) {
+    return {{rank_of_single(path), path}};
+  } else {
+    const fs::path folder = fs::path(path).parent_path();
+    const std::string prefix = fs::path(path).filename().string();
+    if (!prefix.empty() && fs::is_directory(folder.empty() ? "." : folder))
+      files = files_of(folder.empty() ? "." : folder, prefix);
+    if (files.empty())
+      throw config::ConfigError(path + ": no such file, and no operator graphs of ranks (" + path +
+                                ".0.et) either");
+  }
+  check_ranks_are_whole(files, path);
+  return files;
+}
+
+ImportedFiles read_graph_files(const GraphFiles& files) {
+  const std::vector<RankFile> ranks = find_rank_files(files.path);
+  RunReader reader(files);
+  for (const RankFile& file : ranks) reader.read(file, static_cast<int>(ranks.size()));
+  const bool alone = ranks.size() == 1 && !fs::is_directory(files.path);
+  return reader.finish(alone);
+}
+
+}  // namespace orrery
