@@ -182,6 +182,14 @@ NodeId GraphBuilder::add(std::uint64_t id, std::string_view name, NodeKind kind,
   return add_node(id, name, {*number, 0, 0, stream, kind});
 }
 
+void GraphBuilder::reserve(std::size_t nodes, std::size_t dependencies) {
+  graph_.nodes.reserve(nodes + 1);
+  graph_.ids.reserve(nodes);
+  graph_.names.reserve(nodes);
+  graph_.works.reserve(nodes);
+  dependencies_.reserve(dependencies);
+}
+
 void GraphBuilder::depends(NodeId later, std::uint64_t earlier_id) {
   const NodeId known = ascending_ ? NodesById::find_ascending(graph_.ids, earlier_id) : kUnknown;
   if (known != kUnknown) {

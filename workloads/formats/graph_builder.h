@@ -38,6 +38,13 @@ class GraphBuilder {
   void follows(NodeId later, NodeId earlier);
 
   std::size_t size() const { return graph_.ids.size(); }
+  /// Room for so many, of which what stays unused takes no memory.
+  void reserve(std::size_t nodes, std::size_t dependencies);
+
+  /// The file says whose graph it is.
+  void belongs_to(int rank) { rank_ = rank; }
+  /// Whose graph the file says it is; -1: it does not.
+  int rank() const { return rank_; }
 
   /// The graph, dependencies resolved.
   /// @param file for errors
@@ -61,6 +68,7 @@ class GraphBuilder {
   ImportedGraph graph_;
   std::vector<Dependency> dependencies_;
   std::vector<Reference> references_;
+  int rank_ = -1;
   bool ascending_ = true;      ///< identifiers, as they came
   ByHash kernels_, messages_;  ///< numbers by hash
 };

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace orrery {
+
+/// A long list that grows without being copied, and whose beginning can be given back while the
+/// rest is still read.
+template <typename T>
+class BlockList {
+ public:
+  static constexpr std::size_t kBlock = std::size_t{1} << 16U;
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T& operator[](std::size_t i) { return blocks_[i / kBlock][i % kBlock]; }
+  const T& operator[](std::size_t i) const { return blocks_[i / kBlock][i % kBlock]; }
+  void push_back(const T& value) {
+    if (size_ == blocks_.size() * kBlock) blocks_.push_back(std::make_unique<T[]>(kBlock));
+    (*this)[size_++] = value;
+  }
+
+  /// Sorts by what `before` says of two elements; equal ones stay in their order.
+  template <typename Before>
+  void sort(const Before& before) {
+    bool sorted = true;
+    for (std::size_t i = 1; i < size_ && sorted; ++i) sorted = !before((*this)[i], (*this)[i - 1]);
+    if (sorted) return;
+    std::vector<std::uint32_t> order(size_);
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return before((*this)[a], (*this)[b]);
+    });
+    permute(order);
+  }
+
+  /// Gives back the memory of all before `i`, block by block.
+  void release_before(std::size_t i) {
+    for (; released_ < std::min(i, size_) / kBlock; ++released_) blocks_[released_].reset();
+  }
+  /// Whether an element is still there.
+  bool holds(std::size_t i) const { return i / kBlock >= released_; }
+  void clear() { *this = {}; }
+
+ private:
+  /// The element at `order[i]` comes to `i`, along the cycles of the permutation.
+  void permute(std::vector<std::uint32_t>& order) {
+    for (std::size_t start = 0; start < size_; ++start) {
+      if (order[start] == start) continue;
+      const T first = (*this)[start];
+      std::size_t at = start;
+      while (order[at] != start) {
+        const std::size_t from = order[at];
+        (*this)[at] = (*this)[from];
+        order[at] = static_cast<std::uint32_t>(at);
+        at = from;
+      }
+      (*this)[at] = first;
+      order[at] = static_cast<std::uint32_t>(at);
+    }
+  }
+
+  std::vector<std::unique_ptr<T[]>> blocks_;
+  std::size_t size_ = 0;
+  std::size_t released_ = 0;  ///< blocks
+};
+
+}  // namespace orrery

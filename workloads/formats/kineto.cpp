@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of the PyTorch profiler (Kineto) in Chrome's JSON.
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "sim/config/byte_source.h"
+#include "sim/config/diagnostics.h"
+#include "workloads/formats/communicators.h"
+#include "workloads/formats/graph_format.h"
+#include "workloads/formats/kineto_graph.h"
+
+namespace orrery {
+namespace {
+
+class KinetoFormat final : public GraphFormat {
+ public:
+  bool recognises(std::string_view head, std::string_view /*path*/) const override {
+    const std::size_t at = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    if (at == std::string_view::npos) return false;
+    const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
+    if (head[at] == '[') return has("\"ph\"");  // events without an object around them
+    if (head[at] != '{') return false;
+    // An execution trace of PyTorch has a schema as well, but nodes.
+    if (has("\"traceEvents\"")) return true;
+    return !has("\"nodes\"") &&
+           (has("\"deviceProperties\"") || has("\"distributedInfo\"") || has("\"schemaVersion\""));
+  }
+
+  void read(ByteSource& source, const GraphReadOptions& /*options*/, Communicators& communicators,
+            GraphBuilder& graph, std::vector<std::string>& notes) const override {
+    kineto::Trace trace;
+    try {
+      kineto::Collector collector(trace);
+      trace.header = kineto::read_events(source, collector, notes);
+    } catch (const kineto::TooMany& problem) {
+      throw config::ConfigError(source.path() + ": " + problem.what());
+    }
+    constexpr std::int64_t kMostRanks = std::numeric_limits<int>::max();
+    if (trace.header.rank >= 0 && trace.header.rank < kMostRanks)
+      graph.belongs_to(static_cast<int>(trace.header.rank));
+    kineto::correlate(trace);
+    kineto::GraphMaker(trace, source.path(), communicators, graph).make(notes);
+  }
+};
+
+const GraphFormatRegistry::Register kineto_format(
+    "kineto", "trace of the PyTorch profiler: kernels, launches, collectives of one rank",
+    std::make_shared<KinetoFormat>());
+
+}  // namespace
+}  // namespace orrery
