@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 namespace orrery {
 
 /// A long list that grows without being copied, and whose beginning can be given back while the
-/// rest is still read.
+/// rest is still read: to the system, since the heap keeps what lies between other things.
 template <typename T>
 class BlockList {
+  static_assert(std::is_trivially_copyable_v<T>);
+
  public:
   static constexpr std::size_t kBlock = std::size_t{1} << 16U;
 
@@ -22,7 +28,7 @@ class BlockList {
   T& operator[](std::size_t i) { return blocks_[i / kBlock][i % kBlock]; }
   const T& operator[](std::size_t i) const { return blocks_[i / kBlock][i % kBlock]; }
   void push_back(const T& value) {
-    if (size_ == blocks_.size() * kBlock) blocks_.push_back(std::make_unique<T[]>(kBlock));
+    if (size_ == blocks_.size() * kBlock) blocks_.push_back(make_block());
     (*this)[size_++] = value;
   }
 
@@ -66,7 +72,19 @@ class BlockList {
     }
   }
 
-  std::vector<std::unique_ptr<T[]>> blocks_;
+  struct Unmap {
+    void operator()(T* block) const { ::munmap(block, kBlock * sizeof(T)); }
+  };
+  using Block = std::unique_ptr<T[], Unmap>;
+
+  static Block make_block() {
+    void* const memory = ::mmap(nullptr, kBlock * sizeof(T), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    return Block(static_cast<T*>(memory));
+  }
+
+  std::vector<Block> blocks_;
   std::size_t size_ = 0;
   std::size_t released_ = 0;  ///< blocks
 };

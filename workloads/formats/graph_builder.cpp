@@ -99,9 +99,11 @@ void connect(ImportedGraph& graph, const std::vector<Dependency>& dependencies) 
   for (std::size_t i = 1; i <= nodes; ++i)
     graph.nodes[i].first_next += graph.nodes[i - 1].first_next;
   graph.next.resize(dependencies.size());
-  std::vector<std::uint32_t> fill(nodes);
-  for (std::size_t i = 0; i < nodes; ++i) fill[i] = graph.nodes[i].first_next;
-  for (const Dependency& d : dependencies) graph.next[fill[d.earlier]++] = d.later;
+  // Each node's place moves on to the end of its part, which is where the next one's begins.
+  for (const Dependency& d : dependencies)
+    graph.next[graph.nodes[d.earlier].first_next++] = d.later;
+  for (std::size_t i = nodes; i > 0; --i) graph.nodes[i].first_next = graph.nodes[i - 1].first_next;
+  graph.nodes[0].first_next = 0;
 }
 
 /// Drops the dependencies that `back` marks, and says how many.
@@ -218,7 +220,7 @@ void GraphBuilder::resolve(const std::string& file, bool repair, std::vector<std
               std::to_string(reference.earlier_id);
     }
   }
-  references_ = {};
+  references_ = std::vector<Reference>();  // {} would keep the room
   if (missing == 0) return;
   if (missing > kMostListed) list += "\n  and " + std::to_string(missing - kMostListed) + " more";
   const std::string text = file + ": " + std::to_string(missing) +
@@ -235,7 +237,7 @@ ImportedGraph GraphBuilder::finish(const std::string& file, bool repair,
     throw config::ConfigError(file + ": more than 4 G dependencies");
   graph_.nodes.emplace_back();  // the end of the last one's `next`
   connect(graph_, dependencies_);
-  dependencies_ = {};
+  dependencies_ = std::vector<Dependency>();
   graph_.pool.trim();
   if (const std::vector<NodeId> cycle = shortest_cycle(graph_); !cycle.empty()) {
     if (!repair) refuse_cycle(graph_, cycle, file);

@@ -16,8 +16,19 @@ constexpr std::size_t kMostNumber = 4096;
 /// Bytes that are looked at ahead: two \uXXXX.
 constexpr std::size_t kAhead = 16;
 
-constexpr bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
-constexpr bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+/// What characters between texts are.
+enum class Outside : std::uint8_t { kWord, kSign, kSeparator, kQuote, kControl };
+constexpr std::array<Outside, 256> outside_kinds() {
+  std::array<Outside, 256> kinds{};  // words and numbers
+  for (std::size_t c = 0; c < 0x20; ++c) kinds[c] = Outside::kControl;
+  for (const char c : std::string_view(" \t\r\n,:[]{}"))
+    kinds[static_cast<unsigned char>(c)] = Outside::kSeparator;
+  for (const char c : std::string_view("-iInN"))  // of -Infinity, nan
+    kinds[static_cast<unsigned char>(c)] = Outside::kSign;
+  kinds['"'] = Outside::kQuote;
+  return kinds;
+}
+constexpr std::array<Outside, 256> kOutside = outside_kinds();
 
 /// Characters inside texts that need more than passing on.
 constexpr std::array<bool, 256> special_characters() {
@@ -89,7 +100,7 @@ void MendedJson::mend(std::size_t limit) {
     limit -= at;
     at = 0;
   }
-  while (at < limit && !cutting_) at = in_text_ ? inside(at, limit) : outside(at);
+  while (at < limit && !cutting_) at = in_text_ ? inside(at, limit) : outside(at, limit);
   mended_ = at;
   if (cutting_ && mended_ == 0) cut_from_ = 0;
 }
@@ -146,27 +157,32 @@ std::size_t MendedJson::escape(std::size_t at) {
   return at + 1;
 }
 
-std::size_t MendedJson::outside(std::size_t at) {
-  const char c = text_[at];
-  if (c == '"') {
-    in_text_ = true;
-    text_length_ = 0;
-    return at + 1;
+std::size_t MendedJson::outside(std::size_t at, std::size_t limit) {
+  while (at < limit) {
+    switch (kOutside[static_cast<unsigned char>(text_[at])]) {
+      case Outside::kSeparator:
+        text_length_ = 0;
+        break;
+      case Outside::kQuote:
+        in_text_ = true;
+        text_length_ = 0;
+        return at + 1;
+      case Outside::kControl:
+        text_[at] = ' ';
+        ++counts_.control_characters;
+        break;
+      case Outside::kSign:
+        if (text_length_ == 0) {
+          if (const std::size_t next = not_a_number(at); next != at) return next;
+        }
+        [[fallthrough]];
+      case Outside::kWord:
+        if (++text_length_ > kMostNumber)
+          refuse(at, "a number or word of more than 4,096 characters");
+    }
+    ++at;
   }
-  if (is_space(c) || c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}') {
-    text_length_ = 0;
-    return at + 1;
-  }
-  if (is_control(c)) {
-    text_[at] = ' ';
-    ++counts_.control_characters;
-    return at + 1;
-  }
-  if (text_length_ == 0) {
-    if (const std::size_t next = not_a_number(at); next != at) return next;
-  }
-  if (++text_length_ > kMostNumber) refuse(at, "a number or word of more than 4,096 characters");
-  return at + 1;
+  return at;
 }
 
 /// Makes NaN, inf, -Infinity and their like, if one begins at `at`, an empty text.

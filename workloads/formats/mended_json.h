@@ -55,7 +55,7 @@ class MendedJson {
   bool read_more();
   void mend(std::size_t limit);
   std::size_t inside(std::size_t at, std::size_t limit);
-  std::size_t outside(std::size_t at);
+  std::size_t outside(std::size_t at, std::size_t limit);
   std::size_t not_a_number(std::size_t at);
   std::size_t escape(std::size_t at);
   bool has_digits(std::size_t at) const;
