@@ -2,6 +2,7 @@
 #include "workloads/fusion.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -56,29 +57,15 @@ bool multiplies_two(const GraphKernel& node) {
 }
 
 bool takes_epilogues(const GraphKernel& node) {
-  return node.kernel.kind == KernelClass::kGemm || node.kernel.kind == KernelClass::kGroupedGemm;
+  const KernelClass kind = node.kernel.kind;
+  return kind == KernelClass::kGemm || kind == KernelClass::kGroupedGemm ||
+         kind == KernelClass::kConvolution;
 }
 
 bool can_be_epilogue(const GraphKernel& node) {
   const KernelClass kind = node.kernel.kind;
-  return kind == KernelClass::kElementwise || kind == KernelClass::kNormalization ||
-         kind == KernelClass::kQuantize;
-}
-
-/// The one kernel that reads the one tensor which kernel `producer` writes; kNone where there are
-/// more or the tensor is kept.
-std::size_t only_reader(const KernelGraph& graph, std::size_t producer) {
-  const Uses& writes = graph.kernels[producer].writes;
-  if (writes.size() != 1) return kNone;
-  const std::string& tensor = writes.front().tensor;
-  if (std::find(graph.kept.begin(), graph.kept.end(), tensor) != graph.kept.end()) return kNone;
-  std::size_t reader = kNone;
-  for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
-    if (!has(graph.kernels[i].reads, tensor)) continue;
-    if (reader != kNone) return kNone;
-    reader = i;
-  }
-  return reader;
+  return !node.apart && (kind == KernelClass::kElementwise || kind == KernelClass::kNormalization ||
+                         kind == KernelClass::kQuantize);
 }
 
 /// `first` and what only it feeds as one kernel that does the work of both.
@@ -93,44 +80,6 @@ GraphKernel joined(const GraphKernel& first, const GraphKernel& second) {
   node.writes = second.writes;
   count_bytes(node);
   return node;
-}
-
-/// Puts `node` in the place of the last of the kernels that it replaces: what the others need is
-/// there, and nothing between them needs what they made.
-void replace(KernelGraph& graph, const std::vector<std::size_t>& ascending, GraphKernel node) {
-  graph.kernels[ascending.back()] = std::move(node);
-  for (std::size_t i = ascending.size() - 1; i-- > 0;)
-    graph.kernels.erase(graph.kernels.begin() + static_cast<std::ptrdiff_t>(ascending[i]));
-}
-
-bool fuse_epilogue(KernelGraph& graph) {
-  for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
-    const GraphKernel& first = graph.kernels[i];
-    if (!takes_epilogues(first)) continue;
-    const std::size_t reader = only_reader(graph, i);
-    if (reader == kNone || !can_be_epilogue(graph.kernels[reader])) continue;
-    replace(graph, {i, reader}, joined(first, graph.kernels[reader]));
-    return true;
-  }
-  return false;
-}
-
-/// The chain scores, softmax, elementwise kernels, values that starts at kernel `first`; empty
-/// where there is none.
-std::vector<std::size_t> attention_at(const KernelGraph& graph, std::size_t first) {
-  if (!multiplies_two(graph.kernels[first])) return {};
-  std::vector<std::size_t> parts = {first};
-  std::size_t next = only_reader(graph, first);
-  if (next == kNone || !graph.kernels[next].scores) return {};
-  while (next != kNone) {
-    parts.push_back(next);
-    if (multiplies_two(graph.kernels[next])) return parts;
-    next = only_reader(graph, next);
-    if (next == kNone) break;
-    const GraphKernel& node = graph.kernels[next];
-    if (node.kernel.kind != KernelClass::kElementwise && !multiplies_two(node)) break;
-  }
-  return {};
 }
 
 GraphKernel attention_of(const KernelGraph& graph, const std::vector<std::size_t>& parts) {
@@ -150,22 +99,91 @@ GraphKernel attention_of(const KernelGraph& graph, const std::vector<std::size_t
   node.kernel.vector_flops = (node.kernel.vector_flops - epilogue) / square * mask.pairs + epilogue;
   node.kernel.exponentials = node.kernel.exponentials / square * mask.pairs;
   for (TensorUse& use : node.reads) {
-    if (use.tensor == scores.reads[1].tensor) use.bytes = mask.keys;
-    if (use.tensor == values.reads[1].tensor) use.bytes = mask.values;
+    if (use.tensor == scores.reads[1].tensor && mask.keys > Bytes()) use.bytes = mask.keys;
+    if (use.tensor == values.reads[1].tensor && mask.values > Bytes()) use.bytes = mask.values;
   }
   count_bytes(node);
   return node;
 }
 
-bool fuse_attention(KernelGraph& graph) {
-  for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
-    const std::vector<std::size_t> parts = attention_at(graph, i);
-    if (parts.empty()) continue;
-    replace(graph, parts, attention_of(graph, parts));
-    return true;
+/// Fuses the kernels of a graph, each pair looked at once: a kernel that is part of another has
+/// gone, and that other one stands where the last of its parts stood. What it needs is there, and
+/// nothing between them needs what they made.
+class Fusion {
+ public:
+  explicit Fusion(KernelGraph graph) : graph_(std::move(graph)), gone_(graph_.kernels.size()) {
+    for (std::size_t i = 0; i < graph_.kernels.size(); ++i)
+      for (const TensorUse& use : graph_.kernels[i].reads) readers_[use.tensor].insert(i);
+    kept_.insert(graph_.kept.begin(), graph_.kept.end());
   }
-  return false;
-}
+
+  KernelGraph run() {
+    for (std::size_t i = 0; i < graph_.kernels.size(); ++i)
+      if (!gone_[i]) fuse_epilogue(i);
+    for (std::size_t i = 0; i < graph_.kernels.size(); ++i) {
+      const std::vector<std::size_t> parts =
+          gone_[i] ? std::vector<std::size_t>() : attention_at(i);
+      if (!parts.empty()) replace(parts, attention_of(graph_, parts));
+    }
+    std::vector<GraphKernel> left;
+    left.reserve(graph_.kernels.size());
+    for (std::size_t i = 0; i < graph_.kernels.size(); ++i)
+      if (!gone_[i]) left.push_back(std::move(graph_.kernels[i]));
+    graph_.kernels = std::move(left);
+    return std::move(graph_);
+  }
+
+ private:
+  /// The one kernel that reads the one tensor which kernel `producer` writes; kNone where there are
+  /// more or the tensor is kept.
+  std::size_t only_reader(std::size_t producer) const {
+    const Uses& writes = graph_.kernels[producer].writes;
+    if (writes.size() != 1 || kept_.count(writes.front().tensor) > 0) return kNone;
+    const auto readers = readers_.find(writes.front().tensor);
+    return readers == readers_.end() || readers->second.size() != 1 ? kNone
+                                                                    : *readers->second.begin();
+  }
+
+  void replace(const std::vector<std::size_t>& ascending, GraphKernel node) {
+    for (const std::size_t part : ascending) {
+      for (const TensorUse& use : graph_.kernels[part].reads) readers_[use.tensor].erase(part);
+      gone_[part] = true;
+    }
+    gone_[ascending.back()] = false;
+    for (const TensorUse& use : node.reads) readers_[use.tensor].insert(ascending.back());
+    graph_.kernels[ascending.back()] = std::move(node);
+  }
+
+  void fuse_epilogue(std::size_t i) {
+    if (!takes_epilogues(graph_.kernels[i])) return;
+    const std::size_t reader = only_reader(i);
+    if (reader == kNone || !can_be_epilogue(graph_.kernels[reader])) return;
+    replace({i, reader}, joined(graph_.kernels[i], graph_.kernels[reader]));
+  }
+
+  /// The chain scores, softmax, elementwise kernels, values that starts at kernel `first`; empty
+  /// where there is none.
+  std::vector<std::size_t> attention_at(std::size_t first) const {
+    if (!multiplies_two(graph_.kernels[first])) return {};
+    std::vector<std::size_t> parts = {first};
+    std::size_t next = only_reader(first);
+    if (next == kNone || !graph_.kernels[next].scores) return {};
+    while (next != kNone) {
+      parts.push_back(next);
+      if (multiplies_two(graph_.kernels[next])) return parts;
+      next = only_reader(next);
+      if (next == kNone) break;
+      const GraphKernel& node = graph_.kernels[next];
+      if (node.kernel.kind != KernelClass::kElementwise && !multiplies_two(node)) break;
+    }
+    return {};
+  }
+
+  KernelGraph graph_;
+  std::vector<bool> gone_;
+  std::map<std::string, std::set<std::size_t>> readers_;
+  std::set<std::string> kept_;
+};
 
 }  // namespace
 
@@ -229,11 +247,7 @@ Bytes traffic(const std::vector<Kernel>& kernels) {
   return bytes;
 }
 
-KernelGraph fuse(KernelGraph graph) {
-  while (fuse_epilogue(graph) || fuse_attention(graph)) {
-  }
-  return graph;
-}
+KernelGraph fuse(KernelGraph graph) { return Fusion(std::move(graph)).run(); }
 
 std::int64_t head_width(KernelClass kind, std::int64_t keys, std::int64_t values) {
   const bool grouped =

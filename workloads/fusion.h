@@ -23,8 +23,8 @@ struct MaskedScores {
   KernelClass kind = KernelClass::kAttentionPrefill;  ///< class of the fused kernel
   AttentionShape shape;
   double pairs = 0;  ///< query-key pairs that are not masked, over all heads and sequences
-  Bytes keys;        ///< bytes of the keys that some query sees
-  Bytes values;
+  Bytes keys;        ///< bytes of the keys that some query sees; 0: of all that the product reads
+  Bytes values;      ///< bytes of their values; 0: of all
 
   bool operator==(const MaskedScores&) const = default;
 };
@@ -35,6 +35,9 @@ struct GraphKernel {
   Kernel kernel;
   std::vector<TensorUse> reads, writes;
   std::optional<MaskedScores> scores;  ///< attention scores that a softmax is over
+  /// It is nobody's epilogue: an element of its result needs more than one, or than a row, of each
+  /// tensor that it reads.
+  bool apart = false;
 
   bool operator==(const GraphKernel&) const = default;
 };
@@ -64,7 +67,8 @@ std::vector<std::string> outputs_of(const KernelGraph& graph);
 Bytes traffic(const std::vector<Kernel>& kernels);
 
 /// Fuses until nothing is left to fuse:
-///  - what a matrix product writes and only one elementwise kernel, norm or quantisation reads does
+///  - what a matrix product or convolution writes and only one elementwise kernel, norm or
+///  quantisation reads does
 ///    not leave the registers: that kernel becomes the product's epilogue;
 ///  - a product, the softmax over it (MaskedScores), elementwise kernels on that and the product
 ///    with the result become one attention kernel that keeps the scores on the chip (Dao et al.

@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,11 @@ class Communicators;  // workloads/formats/communicators.h: groups of ranks by n
 /// What a reader is told besides the file.
 struct GraphReadOptions {
   int rank = 0;   ///< whose graph the file is
-  int ranks = 1;  ///< of the whole run, as far as its files tell
+  int ranks = 1;  ///< ranks of the whole run, as far as its files tell
   std::map<std::string, std::int64_t> dimensions = {};  ///< sizes of symbolic dimensions
+  /// What floating-point numbers are run in, where that is not what the file says.
+  std::optional<Precision> precision = {};
+  bool fuse = true;  ///< whether kernels are fused, where the file has operators (fusion.h)
 };
 
 /// A form in which operator graphs stand in files. `graph export --format` names one to write; a

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/onnx/operation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "sim/config/diagnostics.h"
+#include "workloads/llm/real.h"
+
+namespace orrery::onnx {
+namespace {
+
+/// Ends of slices are often the largest integer, which is no double.
+std::int64_t whole(double value) {
+  constexpr double kLimit = 9.2e18;
+  if (value >= kLimit) return std::numeric_limits<std::int64_t>::max();
+  if (value <= -kLimit) return std::numeric_limits<std::int64_t>::min();
+  return std::isnan(value) ? 0 : static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+Operation::Operation(const Node& node, const Attributes& attributes, std::int64_t opset,
+                     std::vector<ValueId> inputs, std::vector<Value>& values,
+                     const NumberFormat& format)
+    : results(node.outputs.size()),
+      node_(node),
+      attributes_(attributes),
+      opset_(opset),
+      inputs_(std::move(inputs)),
+      values_(values),
+      format_(format) {}
+
+void Operation::refuse(const std::string& what) const { throw config::ConfigError(what); }
+void Operation::unknown(const std::string& what) const { throw UnknownShape(what); }
+
+const Value& Operation::in(std::size_t i) const {
+  if (!has(i)) refuse("input " + std::to_string(i) + " is missing");
+  return values_[inputs_[i]];
+}
+
+Dims Operation::integers_of(std::size_t i) const {
+  const Value& value = in(i);
+  if (!value.known)
+    unknown("its shape follows from values of '" + node_.inputs[i] +
+            "', which only a run can tell");
+  Dims integers;
+  integers.reserve(value.values.size());
+  for (const double number : value.values) integers.push_back(whole(number));
+  return integers;
+}
+
+const Attribute* Operation::find(const std::string& attribute) const {
+  const auto found = attributes_.find(attribute);
+  return found == attributes_.end() ? nullptr : &found->second;
+}
+bool Operation::given(const std::string& attribute) const { return find(attribute) != nullptr; }
+
+std::int64_t Operation::integer(const std::string& attribute, std::int64_t otherwise) const {
+  const Attribute* found = find(attribute);
+  return found == nullptr ? otherwise : found->integer;
+}
+double Operation::real(const std::string& attribute, double otherwise) const {
+  const Attribute* found = find(attribute);
+  return found == nullptr ? otherwise : found->real;
+}
+std::string Operation::text(const std::string& attribute, const std::string& otherwise) const {
+  const Attribute* found = find(attribute);
+  return found == nullptr ? otherwise : found->text;
+}
+Dims Operation::integers(const std::string& attribute) const {
+  const Attribute* found = find(attribute);
+  return found == nullptr ? Dims() : found->integers;
+}
+
+std::int64_t Operation::axis(std::int64_t axis, std::int64_t rank) const {
+  const std::int64_t least = rank == 0 ? -1 : -rank, most = rank == 0 ? 0 : rank - 1;
+  if (axis < least || axis > most)
+    refuse("axis " + std::to_string(axis) + " of a tensor of " + std::to_string(rank) +
+           " dimensions");
+  return axis < 0 ? axis + std::max<std::int64_t>(rank, 1) : axis;
+}
+
+Dims Operation::axes(std::size_t i, std::int64_t rank) const {
+  Dims axes = has(i) ? integers_of(i) : integers("axes");
+  for (std::int64_t& one : axes) one = axis(one, rank);
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
+Value& Operation::result(std::size_t i, Dims dims, DataType type) {
+  if (const std::string mistake = mistake_of(dims); !mistake.empty())
+    refuse("its result has " + mistake);
+  if (i >= results.size()) results.resize(i + 1);
+  results[i].made = true;
+  results[i].value.dims = std::move(dims);
+  results[i].value.type = type;
+  return results[i].value;
+}
+
+Value& Operation::view(Dims dims) {
+  const Value from = in(0);
+  Value& value = result(0, std::move(dims), from.type);
+  if (elements_of(value.dims) != elements_of(from.dims))
+    refuse(text_of(from.dims) + " has not as many elements as " + text_of(value.dims));
+  value.storage = from.storage;
+  value.narrow = from.narrow;
+  value.known = from.known;
+  value.values = from.values;
+  value.constant = from.constant;
+  return value;
+}
+
+Lowered& Operation::kernel(KernelClass kind) {
+  Lowered& lowered = kernels.emplace_back();
+  lowered.kernel.kind = kind;
+  return lowered;
+}
+
+Lowered& Operation::stream(KernelClass kind, Fusing fusing, double flops) {
+  const Value& value = results.front().value;
+  Lowered& lowered = kernel(kind);
+  lowered.fusing = fusing;
+  lowered.elements = elements_of(value.dims);
+  Kernel& kernel = lowered.kernel;
+  kernel.n = value.dims.empty() ? 1 : std::max<std::int64_t>(1, value.dims.back());
+  kernel.m = std::max<std::int64_t>(1, lowered.elements / kernel.n);
+  kernel.precision = format_.of(value.type);
+  kernel.vector_flops = Flops(orrery::real(lowered.elements) * flops);
+  return lowered;
+}
+
+ValueUse Operation::use(std::size_t i, bool narrow) const {
+  const Value& value = in(i);
+  if (!narrow || value.narrow == kNoValue) return {inputs_[i], bytes(value)};
+  return {value.narrow, bytes(values_[value.narrow])};
+}
+
+/// Results have no number yet: kNoValue - 1 - i stands for it.
+ValueUse Operation::use_of_result(std::size_t i) const {
+  return {static_cast<ValueId>(kNoValue - 1 - i), bytes(results[i].value)};
+}
+
+Dims broadcast(const Operation& op, const Dims& a, const Dims& b) {
+  Dims dims(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::int64_t left = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::int64_t right = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (left != right && left != 1 && right != 1)
+      op.refuse("shapes " + text_of(a) + " and " + text_of(b) + " do not go together");
+    dims[dims.size() - 1 - i] = left == 1 ? right : left;
+  }
+  return dims;
+}
+
+}  // namespace orrery::onnx

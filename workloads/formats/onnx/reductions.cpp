@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and their like over dimensions; sorting and choosing.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "workloads/formats/onnx/operation.h"
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
+
+namespace orrery::onnx {
+namespace {
+
+/// The product of a few known numbers: sizes, mostly.
+void reduced_values(const Operation& op, Value& value) {
+  if (!op.knows(0) || elements_of(value.dims) != 1 || op.in(0).values.empty()) return;
+  const std::vector<double>& from = op.in(0).values;
+  const std::string& name = op.node().op;
+  value.values.resize(1);
+  double& one = value.values.front();
+  if (name == "ReduceProd") {
+    one = std::accumulate(from.begin(), from.end(), 1.0, [](double a, double b) { return a * b; });
+  } else if (name == "ReduceSum") {
+    one = std::accumulate(from.begin(), from.end(), 0.0);
+  } else if (name == "ReduceMax") {
+    one = *std::max_element(from.begin(), from.end());
+  } else if (name == "ReduceMin") {
+    one = *std::min_element(from.begin(), from.end());
+  } else {
+    value.values.clear();
+    return;
+  }
+  value.known = true;
+}
+
+void reduce(Operation& op) {
+  const Dims from = op.in(0).dims;
+  Dims axes = op.axes(1, op.rank(0));
+  if (axes.empty()) {
+    if (op.integer("noop_with_empty_axes") != 0) {
+      op.view(from);
+      return;
+    }
+    axes.resize(from.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  Dims dims;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const bool summed = std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i));
+    if (!summed) dims.push_back(from[i]);
+    if (summed && op.integer("keepdims", 1) != 0) dims.push_back(1);
+  }
+  reduced_values(op, op.result(0, std::move(dims), op.in(0).type));
+  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
+  lowered.kernel.vector_flops = Flops(real(elements_of(from)));
+  const bool rows = axes.size() == 1 && axes[0] == op.rank(0) - 1;
+  if (!rows) return;
+  lowered.fusing = Fusing::kRows;
+  lowered.elements = elements_of(from);
+  lowered.width = std::max<std::int64_t>(1, from.back());
+}
+
+/// The place of the largest or smallest along an axis.
+void arg(Operation& op) {
+  Dims dims = op.in(0).dims;
+  const auto axis = static_cast<std::ptrdiff_t>(op.axis(op.integer("axis"), op.rank(0)));
+  if (!dims.empty()) {
+    if (op.integer("keepdims", 1) != 0) {
+      dims[static_cast<std::size_t>(axis)] = 1;
+    } else {
+      dims.erase(dims.begin() + axis);
+    }
+  }
+  op.result(0, std::move(dims), DataType::kInt64);
+  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
+  lowered.kernel.vector_flops = Flops(real(elements_of(op.in(0).dims)));
+}
+
+/// A radix sort's first pass over all, and the chosen ones: a comparison each.
+void top_k(Operation& op) {
+  Dims dims = op.in(0).dims;
+  const std::int64_t axis = op.axis(op.integer("axis", -1), op.rank(0));
+  const Dims k = op.opset() < 10 ? Dims{op.integer("k")} : op.integers_of(1);
+  if (k.size() != 1 || dims.empty()) op.refuse("it does not say how many it chooses");
+  dims[static_cast<std::size_t>(axis)] = k[0];
+  op.result(1, dims, DataType::kInt64);
+  op.result(0, std::move(dims), op.in(0).type);
+  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
+  lowered.kernel.vector_flops = Flops(real(elements_of(op.in(0).dims)));
+}
+
+/// Running sums.
+void cumulated(Operation& op) {
+  op.result(0, op.in(0).dims, op.in(0).type);
+  op.stream(KernelClass::kElementwise, Fusing::kAlone, 1);
+}
+
+/// As many results as there could be: which, only the values tell.
+void non_zero(Operation& op) {
+  const Dims& dims = op.in(0).dims;
+  op.result(0,
+            {static_cast<std::int64_t>(std::max<std::size_t>(1, dims.size())), elements_of(dims)},
+            DataType::kInt64);
+  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 1);
+  lowered.kernel.host_waits = true;
+}
+
+void unique(Operation& op) {
+  const Dims all = {elements_of(op.in(0).dims)};
+  op.result(0, op.given("axis") ? op.in(0).dims : all, op.in(0).type);
+  for (std::size_t i = 1; i < op.node().outputs.size(); ++i) op.result(i, all, DataType::kInt64);
+  op.stream(KernelClass::kElementwise, Fusing::kAlone, 1).kernel.host_waits = true;
+}
+
+struct RegisterReduction {
+  RegisterReduction(const char* name, Rule rule) {
+    const RuleRegistry::Register registered(name, "a reduction", rule);
+  }
+};
+
+const RegisterReduction kReductions[] = {
+    {"ReduceSum", reduce},
+    {"ReduceMean", reduce},
+    {"ReduceMax", reduce},
+    {"ReduceMin", reduce},
+    {"ReduceProd", reduce},
+    {"ReduceL1", reduce},
+    {"ReduceL2", reduce},
+    {"ReduceLogSum", reduce},
+    {"ReduceLogSumExp", reduce},
+    {"ReduceSumSquare", reduce},
+    {"ArgMax", arg},
+    {"ArgMin", arg},
+    {"TopK", top_k},
+    {"CumSum", cumulated},
+    {"NonZero", non_zero},
+    {"Unique", unique},
+};
+
+}  // namespace
+}  // namespace orrery::onnx

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/onnx/simplify.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "workloads/llm/real.h"
+
+namespace orrery::onnx {
+namespace {
+
+constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+
+/// Who makes and who reads each value, by its number.
+struct Users {
+  explicit Users(const LoweredModel& model)
+      : maker(model.values.size(), kNobody),
+        readers(model.values.size()),
+        kept(model.values.size(), false) {
+    for (std::size_t i = 0; i < model.kernels.size(); ++i) {
+      for (const ValueUse& use : model.kernels[i].writes) maker[use.value] = i;
+      for (const ValueUse& use : model.kernels[i].reads) readers[use.value].push_back(i);
+    }
+    for (std::size_t i = 0; i < model.outputs.size(); ++i) kept[model.output(i)] = true;
+  }
+  std::vector<std::size_t> maker;
+  std::vector<std::vector<std::size_t>> readers;
+  std::vector<bool> kept;  ///< results of the model
+};
+
+void drop(LoweredModel& model, const std::vector<bool>& gone) {
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < model.kernels.size(); ++i) {
+    if (gone[i]) continue;
+    if (left != i) model.kernels[left] = std::move(model.kernels[i]);
+    ++left;
+  }
+  model.kernels.erase(model.kernels.begin() + static_cast<std::ptrdiff_t>(left),
+                      model.kernels.end());
+}
+
+bool multiplies_weights(const Lowered& lowered) {
+  return lowered.kernel.kind == KernelClass::kConvolution || lowered.op == "Gemm";
+}
+
+void fold_batch_norms(LoweredModel& model) {
+  const Users users(model);
+  std::vector<bool> gone(model.kernels.size(), false);
+  for (std::size_t i = 0; i < model.kernels.size(); ++i) {
+    const Lowered& norm = model.kernels[i];
+    if (norm.op != "BatchNormalization" || norm.reads.empty()) continue;
+    const ValueId input = norm.reads.front().value;
+    const std::size_t maker = users.maker[input];
+    if (maker == kNobody || users.kept[input] || users.readers[input].size() != 1) continue;
+    Lowered& product = model.kernels[maker];
+    if (!multiplies_weights(product) || gone[maker]) continue;
+    const bool constant =
+        std::all_of(norm.reads.begin() + 1, norm.reads.end(),
+                    [&](const ValueUse& use) { return model.values[use.value].constant; });
+    if (!constant || product.writes.size() != 1) continue;
+    product.writes = {norm.writes.front()};
+    if (product.reads.size() == 2) {  // the shift is its bias now: the norm's last but two
+      product.kernel.vector_flops += Flops(real(norm.elements));
+      if (norm.reads.size() > 2) product.reads.push_back(norm.reads[2]);
+    }
+    gone[i] = true;
+  }
+  drop(model, gone);
+}
+
+void drop_unread(LoweredModel& model) {
+  std::vector<bool> needed(model.values.size(), false), gone(model.kernels.size(), false);
+  for (std::size_t i = 0; i < model.outputs.size(); ++i) needed[model.output(i)] = true;
+  for (std::size_t i = model.kernels.size(); i-- > 0;) {
+    const Lowered& lowered = model.kernels[i];
+    gone[i] = std::none_of(lowered.writes.begin(), lowered.writes.end(),
+                           [&](const ValueUse& use) { return needed[use.value]; });
+    if (gone[i]) continue;
+    for (const ValueUse& use : lowered.reads) needed[use.value] = true;
+  }
+  drop(model, gone);
+  // Nobody asks for second results that nobody reads.
+  for (Lowered& lowered : model.kernels)
+    if (lowered.writes.size() > 1)
+      std::erase_if(lowered.writes, [&](const ValueUse& use) { return !needed[use.value]; });
+}
+
+/// BLAS reads operands transposed and with strides.
+void read_transposed(LoweredModel& model) {
+  const Users users(model);
+  std::vector<bool> gone(model.kernels.size(), false);
+  for (std::size_t i = 0; i < model.kernels.size(); ++i) {
+    const Lowered& transpose = model.kernels[i];
+    if (transpose.op != "Transpose") continue;
+    const ValueId made = transpose.writes.front().value, from = transpose.reads.front().value;
+    const bool products = std::all_of(
+        users.readers[made].begin(), users.readers[made].end(), [&](std::size_t reader) {
+          return model.kernels[reader].kernel.kind == KernelClass::kGemm;
+        });
+    if (!products || users.kept[made]) continue;
+    for (const std::size_t reader : users.readers[made])
+      for (ValueUse& use : model.kernels[reader].reads)
+        if (use.value == made) use.value = from;
+    gone[i] = true;
+  }
+  drop(model, gone);
+}
+
+}  // namespace
+
+void simplify(LoweredModel& model) {
+  fold_batch_norms(model);
+  drop_unread(model);
+  read_transposed(model);
+}
+
+}  // namespace orrery::onnx
