@@ -17,11 +17,12 @@ namespace {
 using test::load;
 using testing::HasSubstr;
 
-/// A file with a Chakra trace in JSON.
+/// A file with a Chakra trace in JSON, of a name of its own: files are read once in a process.
 class TraceFile {
  public:
-  explicit TraceFile(const std::string& nodes, const std::string& name = "replay_trace.json")
-      : path_(testing::TempDir() + name) {
+  explicit TraceFile(const std::string& nodes, const std::string& name = {})
+      : path_(testing::TempDir() +
+              (name.empty() ? "replay_trace_" + std::to_string(++written_) + "_.json" : name)) {
     std::ofstream(path_) << R"({"workload_graph": [)" << nodes << "]}";
   }
   ~TraceFile() { std::remove(path_.c_str()); }
@@ -34,6 +35,7 @@ class TraceFile {
 
  private:
   std::string path_;
+  static inline int written_ = 0;
 };
 
 std::string compute(int id, const std::string& name, int micros, const std::string& after = "",
@@ -93,11 +95,11 @@ TEST(Replay, NodesOfWhichOnlyFlopsAndBytesAreKnownAreRooflines) {
 TEST(Replay, CollectivesTakeTheRecordedTimeOrThatOfTheNetwork) {
   const std::string reduce =
       R"({"Id": 1, "Name": "ar", "NodeType": 7, "runtime": 50, "comm_type": 0, "comm_size": 67108864})";
-  const TraceFile trace(reduce, "replay_trace.0.et");
-  const TraceFile other(reduce, "replay_trace.1.et");
+  const TraceFile trace(reduce, "replay_pair.0.et");
+  const TraceFile other(reduce, "replay_pair.1.et");
   const std::string both =
       "experiment: replay\nsystem: dgx_h100\ngraph: {path: " + testing::TempDir() +
-      "replay_trace}\n";
+      "replay_pair}\n";
   EXPECT_NEAR(value(run(both), "time_s"), 50e-6, 1e-15);
   const double priced = value(run(both, {"durations=model"}), "time_s");
   const double alone = value(
@@ -115,7 +117,8 @@ TEST(Replay, PartsOfTheBreakdownAddUpAndEveryRankHasAnEnd) {
           "replay_two}\n");
   ASSERT_EQ(record.lists.size(), 1U);
   EXPECT_EQ(record.lists[0].name, "time_s_by_rank");
-  EXPECT_THAT(record.lists[0].values, testing::ElementsAre(100e-6, 250e-6));
+  EXPECT_THAT(record.lists[0].values, testing::ElementsAre(testing::DoubleNear(100e-6, 1e-15),
+                                                           testing::DoubleNear(250e-6, 1e-15)));
   double sum = 0;
   for (const Metric& metric : record.metrics)
     if (metric.name.starts_with("breakdown.")) sum += metric.value;
