@@ -42,10 +42,10 @@ static_assert(sizeof(ImportedNode) == 16);
 struct NodeWork {
   static constexpr std::uint32_t kNoKernel = ~std::uint32_t{0};
 
-  Picoseconds recorded = 0;  ///< as its file says, where `timed`
+  Picoseconds recorded = 0;  ///< time that its file says, where `timed`
   std::uint32_t kernel =
       kNoKernel;  ///< index of ImportedGraph::kernels: what it computes and moves
-  KernelClass kind = KernelClass::kElementwise;  ///< for scales and breakdowns
+  KernelClass kind = KernelClass::kElementwise;  ///< class for scales and breakdowns
   /// The file, or a name that is known, tells the class; else kind means nothing.
   bool classified = false;
   bool timed = false;  ///< the file has recorded how long it took
@@ -57,12 +57,12 @@ struct Message {
   static constexpr std::uint32_t kWorld = ~std::uint32_t{0};
 
   TransferKind kind = TransferKind::kAllReduce;
-  Bytes bytes;                   ///< as Transfer::bytes counts them
+  Bytes bytes;                   ///< bytes as Transfer::bytes counts them
   std::uint32_t group = kWorld;  ///< collectives: index of ImportedRun::groups; kWorld: all ranks
   int peer = -1;                 ///< sends and receives: the other rank
   std::int64_t tag = 0;          ///< sends and receives meet where both and the tag are the same
   int root = 0;                  ///< broadcast, reduce, gather, scatter: member of the group
-  Picoseconds recorded = 0;      ///< as its file says, waits for others included; 0: it does not
+  Picoseconds recorded = 0;      ///< time that its file says, waits for others included; 0: none
   bool operator==(const Message&) const = default;
 };
 

@@ -16,18 +16,18 @@ namespace orrery {
 
 /// One collective, or one message, that ranks come to.
 struct GraphMeeting {
-  Message message;                    ///< of who came first
+  Message message;                    ///< message of who came first
   std::uint32_t needed = 0;           ///< ranks that have to come
   std::vector<std::uint32_t> slots;   ///< who has come, in order: numbers of the replayer
-  std::vector<int> ranks;             ///< their ranks
-  std::vector<NodeId> nodes;          ///< and nodes
-  int source = -1, destination = -1;  ///< of a message
+  std::vector<int> ranks;             ///< ranks of who has come
+  std::vector<NodeId> nodes;          ///< and their nodes
+  int source = -1, destination = -1;  ///< ranks of a message
   Picoseconds recorded = 0;           ///< the shortest time that files say; 0: none does
   Picoseconds started = 0;
-  std::uint32_t price = 0;  ///< number of the replayer
-  std::uint32_t flow = 0;   ///< likewise
-  bool from_file = false;   ///< it takes the recorded time
-  bool in_network = false;  ///< its bytes are carried
+  std::uint32_t price = 0;  ///< price of the replayer
+  std::uint32_t flow = 0;   ///< flow of the replayer
+  bool from_file = false;   ///< whether it takes the recorded time
+  bool in_network = false;  ///< whether its bytes are carried
   bool open = false;
 
   bool complete() const { return ranks.size() == needed; }
@@ -86,7 +86,7 @@ class GraphMeetings {
 
   const ImportedRun& run_;
   std::vector<int> world_;
-  std::vector<Group> groups_;  ///< by number; the last is the world
+  std::vector<Group> groups_;  ///< groups by number; the last is the world
   std::unordered_map<std::tuple<int, int, std::int64_t>, Route, RouteHash> routes_;
   std::vector<GraphMeeting> meetings_;
   std::vector<std::uint32_t> unused_;

@@ -38,9 +38,9 @@ inline constexpr std::size_t kTransferKinds = static_cast<std::size_t>(TransferK
 /// What transfers of one kind did on one rank.
 struct TransferTime {
   std::uint64_t count = 0;
-  Picoseconds time = 0;      ///< from when the last rank has come to the end, overlapped or not
+  Picoseconds time = 0;  ///< time from when the last rank has come to the end, overlapped or not
   Picoseconds recorded = 0;  ///< the part of it that files have recorded
-  double bytes = 0;          ///< Transfer::bytes
+  double bytes = 0;          ///< sum of Transfer::bytes
 };
 
 struct GraphReplayResult {

@@ -58,12 +58,11 @@ class GraphReplayer final : public Agenda {
     std::uint32_t rank = 0;
     NodeId node = 0;
     Picoseconds begun = 0;
-    std::uint32_t lane = 0;  ///< of a timeline
   };
   /// One collective or message as it costs, however often it happens.
   struct Price {
     TransferCost cost;
-    std::vector<std::uint32_t> flows;  ///< of the network, not in flight
+    std::vector<std::uint32_t> flows;  ///< flows of the network that are not in flight
     double carried = 0;                ///< how often its bytes were carried
   };
   struct PriceKey {

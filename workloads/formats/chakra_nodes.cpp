@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "sim/config/diagnostics.h"
+#include "workloads/formats/chakra_groups.h"
 
 namespace orrery {
 namespace {
@@ -74,80 +75,6 @@ std::optional<KernelClass> class_of_word(std::string_view word) {
     if (word == to_string(static_cast<KernelClass>(kind))) return static_cast<KernelClass>(kind);
   return std::nullopt;
 }
-
-/// Reads the values of a list of process groups as Python or JSON prints them:
-/// [{"pg_name": "0", "ranks": [0, 1], "group_size": 2}, ...], with either kind of quotes.
-class GroupList {
- public:
-  explicit GroupList(std::string_view text) : text_(text) {}
-
-  struct Group {
-    std::string name;
-    std::vector<int> ranks;
-    std::int64_t size = 0;
-  };
-  /// The next group with a name; false at the end.
-  bool next(Group& group) {
-    const std::size_t open = text_.find('{', at_);
-    if (open == std::string_view::npos) return false;
-    const std::size_t close = std::min(text_.find('}', open), text_.size());
-    const std::string_view one = text_.substr(open, close - open);
-    at_ = close;
-    group.name = text_of(one, "pg_name");
-    group.size = number_of(one, "group_size");
-    group.ranks = list_of(one, "ranks");
-    return true;
-  }
-
- private:
-  /// What stands behind the colon of a key.
-  static std::string_view value_of(std::string_view one, std::string_view key) {
-    for (std::size_t at = one.find(key); at != std::string_view::npos; at = one.find(key, at + 1)) {
-      const std::size_t end = at + key.size();
-      const bool whole = at > 0 && (one[at - 1] == '"' || one[at - 1] == '\'') &&
-                         end < one.size() && (one[end] == '"' || one[end] == '\'');
-      if (!whole) continue;
-      const std::size_t colon = one.find(':', end);
-      if (colon == std::string_view::npos) return {};
-      const std::size_t begin = one.find_first_not_of(' ', colon + 1);
-      return begin == std::string_view::npos ? std::string_view() : one.substr(begin);
-    }
-    return {};
-  }
-  static std::string text_of(std::string_view one, std::string_view key) {
-    std::string_view value = value_of(one, key);
-    if (value.empty()) return {};
-    const char quote = value[0];
-    if (quote != '"' && quote != '\'')
-      return std::string(value.substr(0, value.find_first_of(", }")));
-    value.remove_prefix(1);
-    return std::string(value.substr(0, value.find(quote)));
-  }
-  static std::int64_t read_number(std::string_view text, std::size_t& at) {
-    std::int64_t number = 0;
-    for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
-      number = std::min<std::int64_t>(number * 10 + (text[at] - '0'), kHighestRankOfTraces);
-    return number;
-  }
-  static std::int64_t number_of(std::string_view one, std::string_view key) {
-    std::size_t at = 0;
-    return read_number(value_of(one, key), at);
-  }
-  static std::vector<int> list_of(std::string_view one, std::string_view key) {
-    std::vector<int> ranks;
-    const std::string_view value = value_of(one, key);
-    if (value.empty() || value[0] != '[') return ranks;
-    for (std::size_t at = 1; at < value.size() && value[at] != ']'; ++at) {
-      if (value[at] < '0' || value[at] > '9') continue;
-      ranks.push_back(static_cast<int>(read_number(value, at)));
-      --at;
-    }
-    return ranks;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
 
 }  // namespace
 
@@ -385,10 +312,8 @@ void ChakraNodes::add_message(const ChakraNode& node, bool sends) {
 }
 
 void ChakraNodes::read_groups(const ChakraNode& node) {
-  if (!contains(node.inputs, "pg_name")) return;
-  GroupList list(node.inputs);
-  for (GroupList::Group group; list.next(group);)
-    if (!group.name.empty()) communicators_.name(group.name, group.ranks);
+  for (const ProcessGroup& group : process_groups(node.inputs))
+    communicators_.name(group.name, group.ranks);
 }
 
 void ChakraNodes::finish(std::vector<std::string>& notes) const {

@@ -50,15 +50,15 @@ struct ChakraNode {
   std::vector<std::uint64_t> after;  ///< control and data dependencies
   std::uint64_t duration_us = 0;
   std::string_view inputs;                 ///< IOInfo.values, a list as Python prints it
-  bool on_host = false;                    ///< is_cpu_op
-  double flops = 0;                        ///< num_ops
-  double bytes = 0;                        ///< tensor_size
-  std::optional<std::int64_t> collective;  ///< comm_type; all_reduce is 0
+  bool on_host = false;                    ///< attribute is_cpu_op
+  double flops = 0;                        ///< attribute num_ops
+  double bytes = 0;                        ///< attribute tensor_size
+  std::optional<std::int64_t> collective;  ///< attribute comm_type; all_reduce is 0
   double comm_bytes = 0;
   std::int64_t source = -1, destination = -1, tag = 0, root = -1;
-  std::string_view group;         ///< pg_name
-  std::vector<bool> dimensions;   ///< involved_dim
-  std::int64_t stream = -1;       ///< of the device, where the trace has recorded it
+  std::string_view group;         ///< attribute pg_name
+  std::vector<bool> dimensions;   ///< attribute involved_dim
+  std::int64_t stream = -1;       ///< stream of the device, where the trace tells
   std::string_view kernel_class;  ///< our own attribute: a name of KernelClass
   std::int64_t duration_ps = -1;  ///< our own attribute
 
@@ -104,7 +104,7 @@ class ChakraNodes {
   std::optional<std::uint16_t> host_, compute_, memory_, messages_;
   std::map<std::string, std::uint16_t, std::less<>> group_streams_;
   std::map<std::int64_t, std::uint16_t> device_streams_;
-  std::map<std::pair<double, double>, std::uint32_t> kernels_;  ///< by FLOPs and bytes
+  std::map<std::pair<double, double>, std::uint32_t> kernels_;  ///< kernels by FLOPs and bytes
   std::map<std::int64_t, std::uint64_t> unknown_types_;
 };
 

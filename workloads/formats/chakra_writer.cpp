@@ -323,7 +323,7 @@ class ChakraWriter::RankFile {
   std::ostream& out_;
   std::vector<std::vector<std::uint64_t>> last_;  ///< nodes that streams have come to
   std::vector<std::uint64_t> host_;               ///< what the host waits for
-  std::vector<std::vector<Piece>> pieces_;        ///< by block, those of blocks called so far
+  std::vector<std::vector<Piece>> pieces_;        ///< nodes by block, of blocks called so far
   std::string buffer_, scratch_, packed_;
   std::uint64_t next_ = 0;
 };

@@ -16,15 +16,15 @@ struct GraphFacts {
   static constexpr std::size_t kKinds = static_cast<std::size_t>(NodeKind::kReceive) + 1;
 
   std::uint64_t nodes = 0, dependencies = 0;
-  std::array<std::uint64_t, kKinds> by_kind{};  ///< nodes
-  std::array<Picoseconds, kKinds> recorded{};   ///< their recorded times, summed
+  std::array<std::uint64_t, kKinds> by_kind{};  ///< nodes by NodeKind
+  std::array<Picoseconds, kKinds> recorded{};   ///< sums of their recorded times
   std::uint64_t untimed = 0;                    ///< kernels and host operators without one
-  double flops = 0, bytes = 0;                  ///< of kernels, as far as they are told
+  double flops = 0, bytes = 0;  ///< FLOPs and bytes of kernels, as far as files tell
   struct Transfers {
     std::uint64_t count = 0;
-    double bytes = 0;  ///< Transfer::bytes
+    double bytes = 0;  ///< sum of Transfer::bytes
   };
-  std::map<std::string, Transfers> transfers;  ///< by kind
+  std::map<std::string, Transfers> transfers;  ///< transfers by kind
   Picoseconds critical_path = 0;               ///< longest chain of recorded times
   std::uint64_t critical_nodes = 0;            ///< nodes on it
   std::vector<std::string> streams;

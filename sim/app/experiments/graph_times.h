@@ -25,7 +25,7 @@ enum class Durations : std::uint8_t {
 
 /// How many times longer nodes take than they would.
 struct TimeScales {
-  std::map<std::string, double> factors;  ///< by class: gemm, collective, host, all, ...
+  std::map<std::string, double> factors;  ///< factors by class: gemm, collective, host, all, ...
   bool drop_host = false;                 ///< host operators take no time
 
   /// Names that `factors` may have.
