@@ -50,7 +50,7 @@ def lanes_of(timeline, begin, end):
     lanes = {}
     for span in timeline.spans:
         of_role = lanes.setdefault(span.role, {})
-        if span.end <= begin or span.begin >= end or "receive" in span.stream:
+        if span.category == "block" or span.end <= begin or span.begin >= end or "receive" in span.stream:
             continue
         of_role.setdefault(kind_of(span), []).append((max(span.begin, begin), min(span.end, end)))
     return lanes

@@ -95,12 +95,38 @@ void Replayer::end_call(const Cursor& compute) {
   times[block] += std::exchange(spent, 0);
 }
 
-void Replayer::record_span(const Cursor& cursor, Picoseconds now) const {
+void Replayer::record_span(const Cursor& cursor, Picoseconds now) {
+  if (cursor.stream == 0) record_call(cursor, now);
   const FrozenOperator& op = *cursor.head;
+  if (op.kind != OperatorKind::kCompute) return record_transfer(cursor, now);
+  timeline_->span(cursor.actor, cursor.stream, program_.blocks[block_of(cursor)][op.id].name,
+                  to_string(op.category), cursor.begun, now);
+}
+
+/// The call of a block around the operators of the compute stream, once the last of them has ended.
+void Replayer::record_call(const Cursor& cursor, Picoseconds now) {
+  if (static_cast<std::uint32_t>(cursor.position) == 0) call_begun_[cursor.actor] = cursor.begun;
+  if (cursor.head + 1 != cursor.block_end) return;
   const BlockId block = block_of(cursor);
-  const bool compute = op.kind == OperatorKind::kCompute;
-  timeline_->span(cursor.actor, cursor.stream, program_.blocks[block][op.id].name,
-                  to_string(compute ? op.category : Category::kCommunication), cursor.begun, now);
+  if (block >= program_.block_names.size()) return;
+  timeline_->span(cursor.actor, cursor.stream, program_.block_names[block], "block",
+                  call_begun_[cursor.actor], now);
+}
+
+/// A transfer from when it was posted, and in it from when all had. An arrow leads from a send to
+/// the bytes that its receive gets.
+void Replayer::record_transfer(const Cursor& cursor, Picoseconds now) const {
+  const FrozenOperator& op = *cursor.head;
+  const std::string& name = program_.blocks[block_of(cursor)][op.id].name;
+  const std::uint32_t meeting = meeting_of(cursor);
+  const Meeting& met = meetings_[meeting];
+  const std::uint64_t message = std::uint64_t{meeting + 1} << 32U | (met.completed & 0xFFFFFFFFU);
+  const bool sends = op.kind == OperatorKind::kSend, receives = op.kind == OperatorKind::kReceive;
+  timeline_->span(cursor.actor, cursor.stream, name, to_string(Category::kCommunication),
+                  cursor.begun, now, sends ? message : 0);
+  if (receives || met.started > cursor.begun)
+    timeline_->span(cursor.actor, cursor.stream, "in flight", to_string(Category::kCommunication),
+                    met.started, now, receives ? message : 0);
 }
 
 void Replayer::record_load(std::uint32_t actor, Picoseconds now) const {

@@ -42,7 +42,10 @@ Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptio
     sharing_ = std::make_unique<DeviceSharing>(actors_.size(), streams_, *options.slowdowns, queue_,
                                                kComputeEnd);
   }
-  if (timeline_ != nullptr) memory_ = std::make_unique<MemoryTrack>(program, actors_, *timeline_);
+  if (timeline_ != nullptr) {
+    memory_ = std::make_unique<MemoryTrack>(program, actors_, *timeline_);
+    call_begun_.resize(actors_.size());
+  }
   place_cursors();
   if (path_ != nullptr) path_->clear(cursors_.size());
   start_all();

@@ -144,7 +144,9 @@ class Replayer final : public Agenda {
   const Cursor& cause_of(const Cursor& blocked) const;
   void end_call(const Cursor& compute);
   void prefetch(const Event& event) const;
-  void record_span(const Cursor& cursor, Picoseconds now) const;
+  void record_span(const Cursor& cursor, Picoseconds now);
+  void record_call(const Cursor& cursor, Picoseconds now);
+  void record_transfer(const Cursor& cursor, Picoseconds now) const;
   void record_load(std::uint32_t actor, Picoseconds now) const;
   void observe(const Cursor& cursor, Picoseconds now) const;
   void record_path(const Cursor& cursor, Picoseconds now);
@@ -152,6 +154,7 @@ class Replayer final : public Agenda {
   const Program& program_;
   const Costs& costs_;
   Timeline* timeline_;
+  std::vector<Picoseconds> call_begun_;  ///< by actor, of its compute stream; with a timeline
   std::unique_ptr<MemoryTrack> memory_;  ///< null: without timeline
   UseObserver* observer_;
   const Images* images_;              ///< null: actors are roles

@@ -16,11 +16,13 @@ class ProtobufMessage {
     varint(value);
     return *this;
   }
-  ProtobufMessage& real(std::uint32_t field, double value) {
+  ProtobufMessage& fixed(std::uint32_t field, std::uint64_t bits) {
     tag(field, kFixed64);
-    const auto bits = std::bit_cast<std::uint64_t>(value);
     for (unsigned shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(bits >> shift);
     return *this;
+  }
+  ProtobufMessage& real(std::uint32_t field, double value) {
+    return fixed(field, std::bit_cast<std::uint64_t>(value));
   }
   ProtobufMessage& text(std::uint32_t field, std::string_view value) {
     tag(field, kLengthDelimited);

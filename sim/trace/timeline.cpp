@@ -64,11 +64,12 @@ bool Timeline::has_room(Picoseconds time) {
 }
 
 void Timeline::span(std::uint32_t role, std::uint32_t stream, std::string_view name,
-                    std::string_view category, Picoseconds begin, Picoseconds end) {
+                    std::string_view category, Picoseconds begin, Picoseconds end,
+                    std::uint64_t flow) {
   if (end < begin) throw std::logic_error("span '" + std::string(name) + "' ends before it begins");
   if (!has_room(begin)) return;
   spans_.push_back({begin, end, track_of_stream(role, stream), intern(names_, name),
-                    intern(categories_, category)});
+                    intern(categories_, category), flow});
 }
 
 void Timeline::counter(std::uint32_t role, std::string_view name, Picoseconds time, double value) {

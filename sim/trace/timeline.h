@@ -38,14 +38,16 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  /// Names a role and a stream. Tracks appear in the order in which they are first mentioned; those
-  /// without a name are called "role 3" and "stream 1".
+  /// Names a role and a stream. Tracks appear in the order in which they are first mentioned, those
+  /// on which nothing happens do not; without a name they are called "role 3" and "stream 1".
   void process(std::uint32_t role, std::string_view name);
   void thread(std::uint32_t role, std::uint32_t stream, std::string_view name);
 
   /// Something took from begin to end. Spans of one stream may nest, but not overlap otherwise.
+  /// @param flow spans with the same number, if it is not 0, are joined by arrows, from the one
+  /// that begins first to the next
   void span(std::uint32_t role, std::uint32_t stream, std::string_view name,
-            std::string_view category, Picoseconds begin, Picoseconds end);
+            std::string_view category, Picoseconds begin, Picoseconds end, std::uint64_t flow = 0);
   /// The value of a counter of the role ("memory bytes") from this time on.
   void counter(std::uint32_t role, std::string_view name, Picoseconds time, double value);
 
@@ -66,6 +68,7 @@ class Timeline {
   struct Span {
     Picoseconds begin, end;
     std::uint32_t track, name, category;
+    std::uint64_t flow;
   };
   struct Sample {
     Picoseconds time;

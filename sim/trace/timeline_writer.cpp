@@ -32,7 +32,7 @@ constexpr std::uint32_t kThreadPid = 1, kTid = 2, kThreadName = 5;  // of a thre
 }  // namespace descriptor
 namespace event {
 constexpr std::uint32_t kCategoryIds = 3, kAnnotations = 4, kType = 9, kNameId = 10,
-                        kTrackUuid = 11, kName = 23, kDoubleCounterValue = 44;
+                        kTrackUuid = 11, kName = 23, kDoubleCounterValue = 44, kFlowIds = 47;
 constexpr std::uint64_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4;
 constexpr std::uint32_t kAnnotationNameId = 1, kAnnotationUint = 3;
 }  // namespace event
@@ -125,9 +125,22 @@ void TimelineWriter::write_names() {
   write_packet(std::move(packet));
 }
 
+/// Tracks on which something happens, and the processes that they belong to.
+std::vector<bool> TimelineWriter::tracks_with_events() const {
+  std::vector<bool> used(timeline_.tracks_.size());
+  for (const auto& span : timeline_.spans_) used[span.track] = true;
+  for (const auto& sample : timeline_.samples_) used[sample.track] = true;
+  for (std::uint32_t i = 0; i < used.size(); ++i)
+    if (used[i] && timeline_.tracks_[i].kind != Timeline::TrackKind::kProcess)
+      used[timeline_.tracks_[i].parent] = true;
+  return used;
+}
+
 void TimelineWriter::write_tracks() {
+  const std::vector<bool> used = tracks_with_events();
   for (std::uint32_t i = 0; i < timeline_.tracks_.size(); ++i) {
     const auto& track = timeline_.tracks_[i];
+    if (!used[i]) continue;
     ProtobufMessage details;
     ProtobufMessage descriptor;
     descriptor.integer(descriptor::kUuid, id_of(i));
@@ -171,6 +184,7 @@ void TimelineWriter::write_event(const Event& e) {
       duration.integer(event::kAnnotationUint, span.end - span.begin);
       body.integer(event::kNameId, span.name).integer(event::kCategoryIds, span.category);
       body.message(event::kAnnotations, duration);
+      if (span.flow != 0) body.fixed(event::kFlowIds, span.flow);
     }
   }
   ProtobufMessage packet;

@@ -30,6 +30,7 @@ class TimelineWriter {
 
   std::vector<Event> events_in_order() const;
   void nest(const std::vector<std::uint32_t>& spans, std::vector<Event>& events) const;
+  std::vector<bool> tracks_with_events() const;
   void write_names();
   void write_tracks();
   void write_limit(Picoseconds end);

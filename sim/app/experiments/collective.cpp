@@ -14,6 +14,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
+#include "sim/trace/timeline.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -245,6 +246,48 @@ void CollectiveExperiment::check_network() const {
   const MachineNetwork network(machine(), faults);
 }
 
+namespace {
+
+/// The collective on each of its ranks, the latency in front of its bytes, and what the links carry
+/// that have the most to carry.
+void write_timeline(const Transfer& transfer, const PricedTransfer& priced,
+                    const ReplayResult& replay, const Topology& topology,
+                    const SimulateOptions& options) {
+  constexpr std::size_t kMostLinks = 32;
+  Timeline timeline(options.trace);
+  const Picoseconds latency = std::min(priced.cost.latency, replay.end);
+  for (const std::vector<int>& group : transfer.groups) {
+    for (const int rank : group) {
+      const auto role = static_cast<std::uint32_t>(rank);
+      timeline.process(role, "rank " + std::to_string(rank));
+      timeline.thread(role, 0, "communication");
+      timeline.span(role, 0, to_string(transfer.kind), "communication", 0, replay.end);
+      if (latency > 0) timeline.span(role, 0, "latency", "communication", 0, latency);
+      if (latency < replay.end)
+        timeline.span(role, 0, "bytes", "communication", latency, replay.end);
+    }
+  }
+  std::vector<std::size_t> links;
+  for (std::size_t link = 0; link < replay.link_bytes.size(); ++link)
+    if (replay.link_bytes[link] > 0) links.push_back(link);
+  std::stable_sort(links.begin(), links.end(), [&](std::size_t a, std::size_t b) {
+    return replay.link_busy_s[a] > replay.link_busy_s[b];
+  });
+  links.resize(std::min(links.size(), kMostLinks));
+  const std::uint32_t all = ~std::uint32_t{0};
+  const double seconds = to_seconds(replay.end - latency).base();
+  if (!links.empty() && seconds > 0) timeline.process(all, "busiest links");
+  for (const std::size_t link : links) {
+    if (seconds <= 0) break;
+    const std::string name = topology.bundle_name(static_cast<BundleId>(link)) + " GB/s";
+    timeline.counter(all, name, latency, replay.link_bytes[link] / seconds * 1e-9);
+    timeline.counter(all, name, replay.end, 0);
+  }
+  close_timeline(timeline, options);
+}
+
+}  // namespace
+
 void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record) const {
   const CollectiveConfig& wanted = *collective;
   const Program program = one_transfer(collective_transfer(wanted, machine().ranks()));
@@ -273,6 +316,7 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
   const ReplayResult& result = played.outcome.replay;
   record.components = played.components;
   add_link_use(link_use(network.topology(), result, recorded), record);
+  if (!options.trace.empty()) write_timeline(transfer, priced, result, network.topology(), options);
 
   const double time = to_seconds(result.end).base();
   if (transfer.host) {

@@ -14,6 +14,7 @@
 #include "sim/config/place.h"
 #include "sim/machine/draws.h"
 #include "sim/machine/limits.h"
+#include "sim/trace/timeline.h"
 #include "workloads/fusion.h"
 
 namespace orrery {
@@ -176,6 +177,34 @@ void OperatorExperiment::check_plan(const config::Node&, config::Diagnostics&) c
   }
 }
 
+namespace {
+
+/// Kernels one after the other, with their launch, and the FLOP/s and bytes/s of each.
+void write_timeline(const PricedOperator& priced, const std::string& name,
+                    const SimulateOptions& options) {
+  Timeline timeline(options.trace);
+  timeline.process(0, name);
+  timeline.thread(0, 0, "compute");
+  Picoseconds now = 0;
+  for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
+    const Kernel& kernel = priced.kernels[i];
+    const KernelCost& cost = priced.cost(i);
+    const double seconds = priced.seconds(i);
+    timeline.span(0, 0, kernel.name, to_string(cost.bound), now, now + cost.duration);
+    if (cost.launch > 0 && cost.launch < cost.duration)
+      timeline.span(0, 0, "launch", "host", now, now + cost.launch);
+    timeline.counter(0, "TFLOP/s", now, kernel.matrix_flops.base() / seconds * 1e-12);
+    timeline.counter(0, "GB/s of memory", now,
+                     (kernel.read + kernel.written).base() / seconds * 1e-9);
+    now += cost.duration;
+  }
+  timeline.counter(0, "TFLOP/s", now, 0);
+  timeline.counter(0, "GB/s of memory", now, 0);
+  close_timeline(timeline, options);
+}
+
+}  // namespace
+
 void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) const {
   const AcceleratorConfig& accelerator = machine().accelerator();
   const auto model = machine().kernels(kernel_choice(), options.tiles);
@@ -204,6 +233,7 @@ void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) 
   add_metric(record, kSimulatedTime, priced.time);
   add_metric(record, kEvents, static_cast<double>(priced.kernels.size()));
   add_kernel_rows(priced, record);
+  if (!options.trace.empty()) write_timeline(priced, op->name, options);
   record.provenance = provenance_json(rests, model->calibration());
   if (!rests.fitted()) return;
   const std::vector<double> factors = draws_of(priced, *model, *this);

@@ -76,8 +76,10 @@ struct Shown {
     std::string track, name, category;
     std::uint64_t begin_ns, end_ns, duration_ps;
     std::size_t depth;
+    std::uint64_t flow;
   };
   std::vector<Slice> slices;
+  std::vector<std::string> tracks;
   std::vector<std::pair<std::string, double>> counters;
   std::vector<std::string> instants;
   std::uint64_t last_ns = 0;
@@ -129,6 +131,7 @@ class TraceReader {
     }
     if (track.has(8)) name = names_.at(track.number(5)) + "/" + track.text(2);
     EXPECT_TRUE(names_.emplace(uuid, name).second) << "uuid used twice";
+    shown.tracks.push_back(name);
   }
 
   void read_event(std::uint64_t time, const Message& event) {
@@ -143,7 +146,7 @@ class TraceReader {
       open_[track].push_back(shown.slices.size());
       shown.slices.push_back({names_.at(track), interned_.at({2, event.number(10)}),
                               interned_.at({1, event.number(3)}), time, 0, annotation.number(3),
-                              open_[track].size()});
+                              open_[track].size(), event.number(47)});
     }
     if (event.number(9) == 2) {
       ASSERT_FALSE(open_[track].empty()) << "an end without a begin";
@@ -185,6 +188,31 @@ TEST(Timeline, ShowsSpansWithTheirNamesAndTracks) {
   EXPECT_EQ(shown.slices[0].duration_ps, 4'500u);
   EXPECT_EQ(shown.slices[1].track, "role 8/stream 2");
   EXPECT_EQ(shown.slices[1].end_ns, 2'000u);
+}
+
+TEST(Timeline, ATrackOnWhichNothingHappensIsNotThere) {
+  std::ostringstream out;
+  Timeline timeline(out);
+  timeline.process(0, "rank 0");
+  timeline.thread(0, 0, "compute");
+  timeline.process(1, "rank 1");
+  timeline.thread(1, 0, "compute");
+  timeline.thread(1, 1, "copies");
+  timeline.span(1, 0, "qkv", "", 0, 1'000);
+  EXPECT_THAT(show(timeline, out).tracks, ElementsAre("rank 1", "rank 1/compute"));
+}
+
+TEST(Timeline, SpansOfAFlowHaveItsNumber) {
+  std::ostringstream out;
+  Timeline timeline(out);
+  timeline.span(0, 0, "send", "", 0, 3'000, 77);
+  timeline.span(1, 0, "receive", "", 1'000, 3'000, 77);
+  timeline.span(1, 0, "next", "", 3'000, 4'000);
+  const Shown shown = show(timeline, out);
+  ASSERT_EQ(shown.slices.size(), 3u);
+  EXPECT_EQ(shown.slices[0].flow, 77u);
+  EXPECT_EQ(shown.slices[1].flow, 77u);
+  EXPECT_EQ(shown.slices[2].flow, 0u);
 }
 
 TEST(Timeline, SortsSpansThatArriveInAnotherOrder) {
