@@ -314,7 +314,7 @@ class NcuReader {
 ImportedTable import_ncu(const std::string& path, const ImportOptions& options) {
   NumberMarks marks(options.decimal_mark);
   const std::string csv = csv_part(read_log(path), path);
-  NcuReader(path, csv, marks, true);
+  const NcuReader scan(path, csv, marks, true);  // shows them all numbers
   return NcuReader(path, csv, marks, false).read();
 }
 

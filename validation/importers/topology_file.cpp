@@ -282,8 +282,10 @@ void TopologyFile::join_peers() {
     const std::string& from = gpus_[ends.first].name;
     const std::string& to = gpus_[ends.second].name;
     if (peers.links[0] != peers.links[1]) {
-      note(from + " tells " + std::to_string(peers.links[0]) + " links to " + to +
-           ", and that one " + std::to_string(peers.links[1]) + ": the larger number is taken");
+      std::string text = from;
+      text.append(" tells ").append(std::to_string(peers.links[0])).append(" links to ");
+      text.append(to).append(", and that one ").append(std::to_string(peers.links[1]));
+      note(text.append(": the larger number is taken"));
     }
     wires_.push_back(
         {from, to, "scale_up", std::max(peers.links[0], peers.links[1]), peers.bandwidth});
@@ -317,7 +319,7 @@ TopologyFile::Identity TopologyFile::identity_of(const Gpu& gpu) const {
 }
 
 TopologyFile::Identity TopologyFile::identity() const {
-  const Identity first = identity_of(gpus_.front());
+  Identity first = identity_of(gpus_.front());
   for (const Gpu& gpu : gpus_) {
     if (!(identity_of(gpu) == first)) fail(gpu.pci, "another GPU than the first one");
   }
