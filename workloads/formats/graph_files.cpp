@@ -69,9 +69,19 @@ const GraphFormat* format_of(const std::string& path, ByteSource& source) {
   return nullptr;
 }
 
-bool is_graph(const std::string& path) {
+/// The rank that a file says it is of, -1 where it does not; nothing for what is no graph.
+std::optional<int> told_rank(const std::string& path) {
   ByteSource source(path);
-  return format_of(path, source) != nullptr;
+  const GraphFormat* const format = format_of(path, source);
+  if (format == nullptr) return std::nullopt;
+  return format->rank(source.peek(kHead));
+}
+
+/// The rank in the name of a file, behind a prefix; -1: there is none.
+int named_rank(const RankFile& file, std::size_t prefix) {
+  const std::string name = fs::path(file.path).filename().string();
+  const auto place = last_number(name);
+  return place && place->begin >= prefix ? number_at(name, *place, file.path) : -1;
 }
 
 /// Files of a folder whose names begin so and have a number behind that.
@@ -81,13 +91,15 @@ std::vector<RankFile> files_of(const fs::path& folder, const std::string& prefix
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || !name.starts_with(prefix)) continue;
-    const auto place = last_number(name);
     const std::string path = entry.path().string();
-    if (!place || place->begin < prefix.size()) continue;
-    if (!is_graph(path)) continue;
-    files.push_back({number_at(name, *place, path), path});
+    if (const std::optional<int> told = told_rank(path); told)
+      files.push_back({*told, path, *told >= 0});
   }
   if (error) throw config::ConfigError(folder.string() + ": " + error.message());
+  if (!std::all_of(files.begin(), files.end(), [](const RankFile& file) { return file.told; })) {
+    for (RankFile& file : files) file = {named_rank(file, prefix.size()), file.path};
+    std::erase_if(files, [](const RankFile& file) { return file.rank < 0; });
+  }
   std::sort(files.begin(), files.end(), [](const RankFile& a, const RankFile& b) {
     return std::pair(a.rank, a.path) < std::pair(b.rank, b.path);
   });
@@ -128,7 +140,8 @@ class RunReader {
           {"groups", files.groups, read_communicators(files.groups, communicators_)});
   }
 
-  void read(const RankFile& file, int ranks) {
+  /// @param alone the file may be that of another rank than it seems
+  void read(const RankFile& file, int ranks, bool alone) {
     const std::uintmax_t size = fs::file_size(file.path);
     if (sizes_.contains(size)) {
       const std::string hash = hash_of(file.path);
@@ -152,20 +165,27 @@ class RunReader {
     const auto number = static_cast<std::uint32_t>(read_.run.graphs.size() - 1);
     graphs_[hash] = number;
     sizes_.insert(size);
-    place(file.rank, number);
+    place(alone && builder.rank() >= 0 ? builder.rank() : file.rank, number);
   }
 
-  ImportedFiles finish(bool alone) {
+  /// @param alone one file, of one of several ranks
+  /// @param partial ranks that are mentioned may be without a file
+  ImportedFiles finish(bool alone, bool partial) {
     read_.run.groups = communicators_.groups();
-    if (!alone) return std::move(read_);
+    if (!partial) return std::move(read_);
     auto& ranks = read_.run.graph_of_rank;
+    if (alone && read_.run.graphs.front().messages.empty()) ranks = {ranks.back()};
     const auto known = static_cast<int>(ranks.size());
     const int all = ranks_mentioned(read_.run, known);
     ranks.resize(static_cast<std::size_t>(all), ImportedRun::kAbsent);
-    if (all > 1) {
+    if (alone && all > 1) {
       read_.run.notes.push_back("the file is that of rank " + std::to_string(known - 1) + " of " +
                                 std::to_string(all) +
                                 "; the others are taken to come to its transfers when it does");
+    } else if (all > known) {
+      read_.run.notes.push_back("ranks " + std::to_string(known) + " to " +
+                                std::to_string(all - 1) +
+                                " have no file: they are taken to come to transfers with the last");
     }
     return std::move(read_);
   }
@@ -204,7 +224,8 @@ std::vector<RankFile> find_rank_files(const std::string& path) {
       throw config::ConfigError(path +
                                 ": the folder has no operator graph with a rank in its name");
   } else if (fs::exists(status)) {
-    return {{rank_of_single(path), path}};
+    const int told = told_rank(path).value_or(-1);
+    return {{told >= 0 ? told : rank_of_single(path), path, told >= 0}};
   } else {
     const fs::path folder = fs::path(path).parent_path();
     const std::string prefix = fs::path(path).filename().string();
@@ -221,9 +242,9 @@ std::vector<RankFile> find_rank_files(const std::string& path) {
 ImportedFiles read_graph_files(const GraphFiles& files) {
   const std::vector<RankFile> ranks = find_rank_files(files.path);
   RunReader reader(files);
-  for (const RankFile& file : ranks) reader.read(file, static_cast<int>(ranks.size()));
   const bool alone = ranks.size() == 1 && !fs::is_directory(files.path);
-  return reader.finish(alone);
+  for (const RankFile& file : ranks) reader.read(file, static_cast<int>(ranks.size()), alone);
+  return reader.finish(alone, alone || ranks.front().told);
 }
 
 }  // namespace orrery

@@ -27,11 +27,14 @@ struct GraphFiles {
 struct RankFile {
   int rank = 0;
   std::string path;
+  bool told = false;  ///< the file says itself whose it is
 };
 
-/// The files of all ranks, by rank. In a folder, and behind a prefix, the rank is the last number
-/// of the name ("trace.3.et", "rank-3.json.gz"), and ranks count from 0 without a gap. A file alone
-/// is that of rank 0, unless its name ends like `.3.et` or has `rank3`, `rank_3` or `rank-3`.
+/// The files of all ranks, by rank: as they say themselves (traces of the PyTorch profiler,
+/// `distributedInfo`), if all do. Else in a folder, and behind a prefix, the rank is the last
+/// number of the name ("trace.3.et", "rank-3.json.gz"), and ranks count from 0 without a gap. A
+/// file alone is that of rank 0, unless its name ends like `.3.et` or has `rank3`, `rank_3` or
+/// `rank-3`.
 /// @throws config::ConfigError where there are none, where two have one rank, where one is missing
 std::vector<RankFile> find_rank_files(const std::string& path);
 

@@ -9,6 +9,8 @@ bool GraphFormat::recognises(std::string_view /*head*/, std::string_view /*path*
   return false;
 }
 
+int GraphFormat::rank(std::string_view /*head*/) const { return -1; }
+
 void GraphFormat::read(ByteSource& /*source*/, const GraphReadOptions& /*options*/,
                        Communicators& /*communicators*/, GraphBuilder& /*graph*/,
                        std::vector<std::string>& /*notes*/) const {

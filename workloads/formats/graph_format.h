@@ -38,6 +38,8 @@ class GraphFormat {
 
   /// Whether files that begin so (up to 64 KiB, unpacked) are of this form.
   virtual bool recognises(std::string_view head, std::string_view path) const;
+  /// Whose graph a file that begins so is; -1: the form does not say it, or not there.
+  virtual int rank(std::string_view head) const;
   /// Reads the graph of one rank, in memory that does not grow with what is not kept.
   /// @param notes what was left out, for people
   /// @throws config::ConfigError with the file and the offset of what cannot be read

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of the PyTorch profiler (Kineto) in Chrome's JSON.
-#include <limits>
+#include <charconv>
 #include <string>
 #include <utility>
 
@@ -27,6 +27,20 @@ class KinetoFormat final : public GraphFormat {
            (has("\"deviceProperties\"") || has("\"distributedInfo\"") || has("\"schemaVersion\""));
   }
 
+  int rank(std::string_view head) const override {
+    const std::size_t info = head.find("\"distributedInfo\"");
+    if (info == std::string_view::npos) return -1;
+    const std::string_view object = head.substr(info, head.find('}', info) - info);
+    constexpr std::string_view kKey = "\"rank\"";
+    const std::size_t key = object.find(kKey);
+    if (key == std::string_view::npos) return -1;
+    const std::size_t number = object.find_first_not_of(": \t\r\n", key + kKey.size());
+    int rank = -1;
+    if (number != std::string_view::npos)
+      std::from_chars(object.data() + number, object.data() + object.size(), rank);
+    return rank < kineto::kMostRanks ? rank : -1;
+  }
+
   void read(ByteSource& source, const GraphReadOptions& /*options*/, Communicators& communicators,
             GraphBuilder& graph, std::vector<std::string>& notes) const override {
     kineto::Trace trace;
@@ -36,8 +50,7 @@ class KinetoFormat final : public GraphFormat {
     } catch (const kineto::TooMany& problem) {
       throw config::ConfigError(source.path() + ": " + problem.what());
     }
-    constexpr std::int64_t kMostRanks = std::numeric_limits<int>::max();
-    if (trace.header.rank >= 0 && trace.header.rank < kMostRanks)
+    if (trace.header.rank >= 0 && trace.header.rank < kineto::kMostRanks)
       graph.belongs_to(static_cast<int>(trace.header.rank));
     kineto::correlate(trace);
     kineto::GraphMaker(trace, source.path(), communicators, graph).make(notes);

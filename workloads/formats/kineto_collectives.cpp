@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -14,8 +13,6 @@
 
 namespace orrery::kineto {
 namespace {
-
-constexpr std::int64_t kMostRanks = 1U << 22U;
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
@@ -72,7 +69,8 @@ std::vector<int> ranks_in(std::string_view text) {
 }
 
 bool are_a_group(const std::vector<int>& ranks, std::int64_t size) {
-  return !ranks.empty() && std::set<int>(ranks.begin(), ranks.end()).size() == ranks.size() &&
+  const std::set<int> members(ranks.begin(), ranks.end());
+  return !ranks.empty() && members.size() == ranks.size() && *members.rbegin() < kMostRanks &&
          (size == kUnknown || size == static_cast<std::int64_t>(ranks.size()));
 }
 
@@ -85,9 +83,8 @@ std::vector<int> members(const Collective& collective, const Header& header) {
   if (size == kUnknown || size < 1 || size > kMostRanks) return {};
   std::vector<int> ranks;
   const std::int64_t first = collective.first_rank, stride = collective.rank_stride;
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-  const bool is_series = first >= 0 && first <= kMost && stride >= 1 && stride <= kMost &&
-                         first + stride * (size - 1) <= kMost;
+  const bool is_series = first >= 0 && first < kMostRanks && stride >= 1 && stride < kMostRanks &&
+                         first + stride * (size - 1) < kMostRanks;
   if (!is_series && size != header.world_size) return {};
   ranks.reserve(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i)
@@ -95,9 +92,7 @@ std::vector<int> members(const Collective& collective, const Header& header) {
   return ranks;
 }
 
-bool is_rank(std::int64_t number) {
-  return number >= 0 && number <= std::numeric_limits<int>::max();
-}
+bool is_rank(std::int64_t number) { return number >= 0 && number < kMostRanks; }
 
 }  // namespace
 

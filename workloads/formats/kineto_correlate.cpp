@@ -11,6 +11,9 @@
 namespace orrery::kineto {
 namespace {
 
+/// A launch that takes longer has waited: it is a matter of 2 to 10 us.
+constexpr std::int64_t kLongLaunch = 50'000;  // ns
+
 template <typename Less>
 std::vector<std::uint32_t> sorted_order(std::size_t size, const Less& less) {
   std::vector<std::uint32_t> order(size);
@@ -59,7 +62,7 @@ void join(Trace& trace) {
 }
 
 /// Calls that launch nothing which the trace has do not matter; copies that return once they are
-/// done are waits as well.
+/// done are waits as well, launches that take long may be.
 void settle_calls(Trace& trace) {
   BlockList<HostCall> kept;
   for (std::size_t c = 0; c < trace.calls.size(); ++c) {
@@ -68,10 +71,16 @@ void settle_calls(Trace& trace) {
     if (call.kind == CallKind::kLaunch && call.op == kNone) continue;
     kept.push_back(call);
     if (call.kind != CallKind::kLaunch) continue;
+    if (call.from_flow) continue;
     const DeviceOp& op = trace.ops[call.op];
-    if (op.kind != OpKind::kCopy || call.from_flow || call.end < op.start + op.duration) continue;
     HostCall wait = call;
-    wait.kind = CallKind::kCopySync;
+    if (op.kind == OpKind::kCopy && call.end >= op.start + op.duration) {
+      wait.kind = CallKind::kCopySync;
+    } else if (call.end - call.start > kLongLaunch && op.start > call.end) {
+      wait.kind = CallKind::kQueueSync;
+    } else {
+      continue;
+    }
     kept.push_back(wait);
   }
   std::swap(trace.calls, kept);

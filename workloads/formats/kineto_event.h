@@ -50,6 +50,7 @@ struct Operands {
 };
 
 inline constexpr std::int64_t kUnknown = INT64_MIN;
+inline constexpr std::int64_t kMostRanks = 10'000'000;  ///< of a run: what is above is no rank
 
 /// What record_param_comms says of a collective.
 struct CollectiveArguments {

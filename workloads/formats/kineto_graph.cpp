@@ -15,6 +15,9 @@ constexpr std::int64_t kMicrosecond = 1000;  // ns
 /// A thread that has not called for so long while others have is taken to have waited for them: a
 /// launch takes PyTorch 5 to 20 us on the host.
 constexpr std::int64_t kIdle = 100 * kMicrosecond;
+/// Launches that a device takes before the host has to wait: 1,024 of NVIDIA's, some of which are
+/// not kernels.
+constexpr std::uint64_t kQueue = 512;
 /// Clocks of device and host differ by less.
 constexpr std::int64_t kSlack = 5 * kMicrosecond;
 /// A kernel whose stream is idle and that begins within so many latencies is launched late; one
@@ -37,7 +40,8 @@ std::int64_t latest(const std::vector<PlannedEnd>& ends, std::int64_t from) {
 
 bool is_sync(CallKind kind) {
   return kind == CallKind::kDeviceSync || kind == CallKind::kStreamSync ||
-         kind == CallKind::kEventSync || kind == CallKind::kCopySync;
+         kind == CallKind::kEventSync || kind == CallKind::kCopySync ||
+         kind == CallKind::kQueueSync;
 }
 
 }  // namespace
@@ -106,9 +110,6 @@ void GraphMaker::follow_other_thread(std::uint16_t number, std::int64_t until) {
 void GraphMaker::host_node(std::uint16_t number, std::int64_t until) {
   follow_other_thread(number, until);
   Thread& thread = threads_[number];
-  if (thread.stream == kNoStream)
-    thread.stream = graph_.stream("thread " + std::to_string(trace_.threads[number].thread) +
-                                  (number > 0 ? " (" + std::to_string(number) + ")" : ""));
   const std::int64_t start = latest(thread.waits, thread.now);
   const std::int64_t duration = std::max<std::int64_t>(0, until - start);
   const NodeId node =
@@ -128,6 +129,7 @@ void GraphMaker::take_launch(std::uint32_t index, const HostCall& call) {
   for (std::uint32_t o = call.op; o != kNone;) {
     DeviceOp& op = trace_.ops[o];
     o = std::exchange(op.previous, kNone);
+    ++launched_;
     op.node = thread.last;
     op.launch = thread.now;
     op.call = index;
@@ -165,7 +167,9 @@ std::vector<PlannedEnd> GraphMaker::waited_for(std::uint32_t index, const HostCa
     return {{trace_.ops[call.op].node, trace_.ops[call.op].start}};
   }
   if (call.kind == CallKind::kDeviceSync) return streams_.last_of_all(index, latest_end);
-  if (const SyncRecord* const sync = sync_of(call); sync != nullptr) {
+  if (call.kind == CallKind::kQueueSync && launched_ - begun_ < kQueue) return {};
+  const SyncRecord* const sync = call.kind == CallKind::kQueueSync ? nullptr : sync_of(call);
+  if (sync != nullptr) {
     const std::uint16_t stream =
         call.kind == CallKind::kStreamSync ? sync->stream : sync->waited_stream;
     if (stream != kNoStream) {
@@ -179,7 +183,7 @@ std::vector<PlannedEnd> GraphMaker::waited_for(std::uint32_t index, const HostCa
       std::max_element(ends.begin(), ends.end(),
                        [](const PlannedEnd& a, const PlannedEnd& b) { return a.end < b.end; });
   if (last == ends.end() || last->end < call.start) return {};
-  ++counts_.guessed_syncs;
+  ++(call.kind == CallKind::kQueueSync ? counts_.full_queues : counts_.guessed_syncs);
   return {*last};
 }
 

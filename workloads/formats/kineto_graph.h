@@ -29,12 +29,12 @@ class GraphMaker {
  private:
   /// A thread of the host, as far as it has come.
   struct Thread {
-    std::int64_t now = 0;              ///< when its last node ends in the graph
-    std::int64_t recorded = 0;         ///< when it ended in the trace
-    std::uint32_t last = kNone;        ///< that node
-    std::vector<PlannedEnd> waits;     ///< what the next node waits for besides
-    std::uint32_t call = kNone;        ///< index of its last wait without streams
-    std::uint16_t stream = kNoStream;  ///< of the graph
+    std::int64_t now = 0;           ///< when its last node ends in the graph
+    std::int64_t recorded = 0;      ///< when it ended in the trace
+    std::uint32_t last = kNone;     ///< that node
+    std::vector<PlannedEnd> waits;  ///< what the next node waits for besides
+    std::uint32_t call = kNone;     ///< index of its last wait without streams
+    std::uint16_t stream = 0;       ///< of the graph
   };
 
   void find_origin();
@@ -66,13 +66,15 @@ class GraphMaker {
   std::vector<Thread> threads_;
   /// Correlations and indices of the calls that record events, sorted.
   std::vector<std::pair<std::int64_t, std::uint32_t>> records_;
-  std::uint32_t latest_call_ = 0;  ///< of those that have been taken
-  std::int64_t origin_ = 0;        ///< ns: when the graph begins
-  std::int64_t latency_ = 0;       ///< ns from a call to its kernel, where nothing holds that up
-  std::uint16_t gaps_ = 0;         ///< stream of the graph for what keeps kernels from starting
+  std::uint64_t launched_ = 0, begun_ = 0;  ///< ops whose launch is taken, and that are
+  std::uint32_t latest_call_ = 0;           ///< of those that have been taken
+  std::int64_t origin_ = 0;                 ///< ns: when the graph begins
+  std::int64_t latency_ = 0;  ///< ns from a call to its kernel, where nothing holds that up
+  std::uint16_t gaps_ = 0;    ///< stream of the graph for what keeps kernels from starting
   std::uint16_t recent_[2] = {kNoStream, kNoStream};  ///< threads that have gone on last
   struct Counts {
-    std::uint64_t unlaunched = 0, overlaps = 0, guessed_waits = 0, guessed_syncs = 0;
+    std::uint64_t unlaunched = 0, overlaps = 0, guessed_waits = 0, guessed_syncs = 0,
+                  full_queues = 0;
     std::uint64_t streams = 0, collectives = 0, unknown_collectives = 0;
     // Times in ns.
     std::int64_t collective_time = 0, unknown_collective_time = 0;

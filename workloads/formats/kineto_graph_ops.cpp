@@ -144,6 +144,7 @@ void GraphMaker::take_op(std::uint32_t index) {
   const std::int64_t recorded_end = op.start + op.duration;
   counts_.first_start = std::min(counts_.first_start, op.start);
   counts_.last_end = std::max(counts_.last_end, recorded_end);
+  if (op.launched) ++begun_;
   const NodeId node = add_op_node(op, op.duration - overlap);
   if (gap != kNone) graph_.follows(node, gap);
   if (op.launched && (gap == kNone || !by_launch)) graph_.follows(node, op.node);
@@ -172,8 +173,18 @@ void GraphMaker::find_origin() {
                               as_text("%.0f days", static_cast<double>(end - begin) / 86400e9) +
                               " apart, more than the 106 that can be simulated");
   origin_ = begin;
-  for (Thread& thread : threads_) thread.now = thread.recorded = origin_;
   counts_.span = end - begin;
+  const std::vector<ThreadSpan>& all = trace_.threads;
+  const bool is_one_process = std::all_of(all.begin(), all.end(), [&](const ThreadSpan& thread) {
+    return thread.process == all.front().process;
+  });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    threads_[i].now = threads_[i].recorded = origin_;
+    if (!calls[i]) continue;
+    threads_[i].stream = graph_.stream(
+        (is_one_process ? "thread " : "process " + std::to_string(all[i].process) + " thread ") +
+        std::to_string(all[i].thread));
+  }
 }
 
 /// Streams that only events name are none of the graph's.
@@ -263,6 +274,7 @@ void GraphMaker::write_notes(std::vector<std::string>& notes) {
   counted(counts_.guessed_waits,
           " waits of streams whose event the trace has not recorded: for all that other streams "
           "had been given");
+  counted(counts_.full_queues, " launches that waited until the device had taken earlier ones");
   counted(counts_.guessed_syncs,
           " waits of the host whose stream the trace has not recorded: for what ended last");
 }

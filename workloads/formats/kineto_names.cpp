@@ -50,6 +50,8 @@ constexpr Rule kRules[] = {
     {"convolve", KernelClass::kConvolution, true},
     {"conv2d", KernelClass::kConvolution, true},
     {"conv_depthwise", KernelClass::kConvolution, true},
+    {"scudnn", KernelClass::kConvolution, true},
+    {"hcudnn", KernelClass::kConvolution, true},
     {"cudnn::cnn", KernelClass::kConvolution, true},
     {"miopenconv", KernelClass::kConvolution, true},
     {"miopensp3asm", KernelClass::kConvolution, true},
@@ -103,11 +105,14 @@ constexpr Rule kRules[] = {
     {"triton_red", KernelClass::kElementwise},
     {"triton_per", KernelClass::kElementwise},
     {"pool", KernelClass::kElementwise},
-    {"fbgemm_gpu::", KernelClass::kElementwise},
+    {"fbgemm", KernelClass::kElementwise},
     {"at::native", KernelClass::kElementwise},
     {"at_cuda_detail", KernelClass::kElementwise},
     {"cub::", KernelClass::kElementwise},
     {"thrust::", KernelClass::kElementwise},
+    {"index", KernelClass::kElementwise},
+    {"indices", KernelClass::kElementwise},
+    {"copy", KernelClass::kElementwise},
 };
 
 }  // namespace
@@ -126,7 +131,7 @@ NameFacts facts_of(std::string_view kernel) {
   facts.tf32 = has("tf32") || has("s1688gemm") || has("s1688fprop") || has("s1688dgrad") ||
                has("s1688wgrad") || has("tensorop_s1688");
   // FBGEMM's name has "gemm" in it, whatever its kernels do.
-  const bool is_fbgemm = has("fbgemm_gpu::");
+  const bool is_fbgemm = has("fbgemm");
   for (const Rule& rule : kRules) {
     if (!has(rule.part) || (is_fbgemm && rule.product)) continue;
     facts.kind = rule.kind;

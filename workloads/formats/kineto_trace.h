@@ -50,9 +50,10 @@ enum class CallKind : std::uint8_t {
   kDeviceSync,
   kStreamSync,
   kEventSync,
-  kCopySync,  ///< a copy that returns once it is done
-  kRecord,    ///< cudaEventRecord
-  kWait,      ///< cudaStreamWaitEvent: what is launched later waits
+  kQueueSync,  ///< a launch that takes long: the queue may be full
+  kCopySync,   ///< a copy that returns once it is done
+  kRecord,     ///< cudaEventRecord
+  kWait,       ///< cudaStreamWaitEvent: what is launched later waits
 };
 
 /// A call of CUDA or HIP that matters: 32 bytes.

@@ -43,7 +43,8 @@ struct GraphExportArguments {
   ExitCode run() const {
     expect_kind(file, "experiment");
     const GraphFormat& graph_format = *GraphFormatRegistry::at("graph format", format, "--format");
-    if (!graph_format.writes()) throw UsageError("--format: " + format + " is read, not written");
+    if (!graph_format.writes() && !graph_format.writes_ranks())
+      throw UsageError("--format: " + format + " is read, not written");
     const LoadedExperiment loaded = load_experiment(file, set);
     std::cerr << loaded.warnings;
     const auto* step = dynamic_cast<const StepExperiment*>(loaded.experiment.get());

@@ -74,6 +74,21 @@ TEST(Kineto, ACopyThatReturnsWhenItIsDoneHoldsTheHostUp) {
   EXPECT_NEAR(trace.start[trace.named("late").at(0)], 76 - 40, kNanosecond);
 }
 
+TEST(Kineto, AHostWhoseQueueIsFullGoesOnAsTheDeviceDoes) {
+  TraceText text;
+  constexpr int kKernels = 1100;  // a microsecond on the host, ten on the device
+  for (int i = 0; i < kKernels; ++i) text.kernel("gemm", i, 6 + 10 * i, 10);
+  // Full until the 400th kernel ends at 4,006 us.
+  text.call("cudaLaunchKernel", kKernels, 4006 - kKernels);
+  text.op("kernel", "late", 6 + 10 * kKernels, 1, 7);
+  text.kernel("other", 4100, 4106, 1, 9);
+  ReadTrace trace = read_trace_text(text.text());
+  EXPECT_TRUE(trace.notes_contain("1 launches that waited"));
+  EXPECT_NEAR(trace.start[trace.named("other").at(0)], 4106, kNanosecond);
+  trace.replay({{"gemm", 0.5}});
+  EXPECT_NEAR(trace.start[trace.named("other").at(0)], 6 + 400 * 5 + 100, kNanosecond);
+}
+
 TEST(Kineto, StreamsThatWaitForAnEventWaitForWhatWasLaunchedBeforeItWasRecorded) {
   TraceText text;
   text.kernel("first", 0, 6, 50, 7);
