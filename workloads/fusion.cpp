@@ -109,9 +109,9 @@ GraphKernel attention_of(const KernelGraph& graph, const std::vector<std::size_t
 /// Fuses the kernels of a graph, each pair looked at once: a kernel that is part of another has
 /// gone, and that other one stands where the last of its parts stood. What it needs is there, and
 /// nothing between them needs what they made.
-class Fusion {
+class GraphFusion {
  public:
-  explicit Fusion(KernelGraph graph) : graph_(std::move(graph)), gone_(graph_.kernels.size()) {
+  explicit GraphFusion(KernelGraph graph) : graph_(std::move(graph)), gone_(graph_.kernels.size()) {
     for (std::size_t i = 0; i < graph_.kernels.size(); ++i)
       for (const TensorUse& use : graph_.kernels[i].reads) readers_[use.tensor].insert(i);
     kept_.insert(graph_.kept.begin(), graph_.kept.end());
@@ -247,7 +247,7 @@ Bytes traffic(const std::vector<Kernel>& kernels) {
   return bytes;
 }
 
-KernelGraph fuse(KernelGraph graph) { return Fusion(std::move(graph)).run(); }
+KernelGraph fuse(KernelGraph graph) { return GraphFusion(std::move(graph)).run(); }
 
 std::int64_t head_width(KernelClass kind, std::int64_t keys, std::int64_t values) {
   const bool grouped =
