@@ -9,6 +9,8 @@
 namespace orrery {
 namespace {
 
+constexpr std::size_t kMostColumns = 64;
+
 /// A type name of nccl-tests (rccl-tests), that of the precision, and the deviation up to which
 /// versions before 2.12 call a sum right (src/common.cu there, DeltaMaxValue).
 struct NcclType {
@@ -124,6 +126,7 @@ std::optional<NcclColumns> NcclColumns::from_header(const std::vector<LogWord>& 
         return half.time < half.algorithm && half.algorithm < half.bus && half.bus < half.wrong;
       });
   if (columns.type != 2 || columns.halves.empty() || columns.halves.size() > 2 || !whole ||
+      columns.count > kMostColumns ||
       std::max(columns.redop, columns.root) > columns.halves.front().time) {
     return std::nullopt;
   }

@@ -135,7 +135,7 @@ class NcclTestsReader {
       first.column = static_cast<int>(tag.length) + 1;
     }
     if (words.empty()) return;
-    Run& run = runs_[std::string(tag.stream)];
+    Run& run = run_of(tag.stream);
     if (read_row(run, words, line)) return;
     library_.read(line);
     // The end of a run names its program once more ("Collective test concluded"); what follows may
@@ -148,19 +148,25 @@ class NcclTestsReader {
     read_comment(run, words);
   }
 
+  /// The run that a stream prints. Many lines look as if they had the name of one before them.
+  Run& run_of(std::string_view stream) {
+    constexpr std::size_t kMostStreams = 4096;
+    const auto known = runs_.find(stream);
+    if (known != runs_.end()) return known->second;
+    return runs_[runs_.size() < kMostStreams ? std::string(stream) : std::string()];
+  }
+
   /// A comment may stand behind what a log has printed without a line end.
   void read_comment(Run& run, const std::vector<LogWord>& words) {
     for (std::size_t at = 0; at + 2 < words.size(); ++at) {
       if (!words[at].text.ends_with('#')) continue;
-      const std::vector<LogWord> comment(words.begin() + static_cast<std::ptrdiff_t>(at),
-                                         words.end());
-      const std::string_view key = comment[1].text;
+      const std::string_view key = words[at + 1].text;
       if (key == "nThread" || (key == "Rank" && run.rows > 0)) begin_run(run);
       if (key == "Rank") {
-        const std::string fault = run.ranks.add(comment.data() + 1, comment.size() - 1);
-        if (!fault.empty()) error(comment[2], fault);
-      } else if (key == "size" && comment[2].text == "count") {
-        begin_table(run, comment);
+        const std::string fault = run.ranks.add(&words[at + 1], words.size() - at - 1);
+        if (!fault.empty()) error(words[at + 2], fault);
+      } else if (key == "size" && words[at + 2].text == "count") {
+        begin_table(run, {words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
       } else if (key == "Out") {
         end_table(run);
         run.collective.clear();
@@ -338,7 +344,7 @@ class NcclTestsReader {
        "placement", "bus_bytes_per_s", "type", "redop", "root", "groups"},
       {},
       {}};
-  std::map<std::string, Run> runs_;  // by who printed it
+  std::map<std::string, Run, std::less<>> runs_;  // by who printed it
   std::string last_named_;
   NcclLibrary library_;
   std::set<std::tuple<std::string, std::string, std::string, std::int64_t, std::int64_t,

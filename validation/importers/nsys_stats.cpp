@@ -144,6 +144,11 @@ class NsysStatsReader {
 
   void read_section(StatsTable kind, const std::string& before, const std::string& section) {
     if (kind == StatsTable::kOther) ++other_tables_;
+    constexpr int kMostTables = 1000;
+    if (kind != StatsTable::kNone && ++tables_ > kMostTables) {
+      throw config::ConfigError(path_ + ": has more than " + std::to_string(kMostTables) +
+                                " tables of nsys stats");
+    }
     if (kind != StatsTable::kTrace && kind != StatsTable::kSum) return;
     config::CsvReader csv(path_, before + section);
     if (kind == StatsTable::kTrace) {
@@ -237,7 +242,7 @@ class NsysStatsReader {
   const std::string& path_;
   const std::string& text_;
   std::array<GpuActivities, kDetails> kernels_, others_;  // the finest first
-  int other_tables_ = 0;
+  int other_tables_ = 0, tables_ = 0;
 };
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace {
 constexpr std::string_view kDecimalDigits = "0123456789";
 constexpr std::size_t kThousands = 3;  // digits of a group
 
+constexpr std::size_t kLongest = 64;  // characters of a number
+
 bool has_digits_alone(std::string_view text) {
   return !text.empty() && text.find_first_not_of(kDecimalDigits) == text.npos;
 }
@@ -66,6 +68,7 @@ NumberMarks::NumberMarks(const std::string& said) {
 }
 
 void NumberMarks::observe(std::string_view number) {
+  if (number.size() > kLongest) return;
   const std::string text = without_spaces(number);
   const auto point = with_decimal_mark(text, '.'), comma = with_decimal_mark(text, ',');
   if (point && !comma) ++points_;
@@ -73,6 +76,7 @@ void NumberMarks::observe(std::string_view number) {
 }
 
 NumberMarks::Reading NumberMarks::read(std::string_view number, std::string& plain) const {
+  if (number.size() > kLongest) return Reading::kNone;
   const std::string text = without_spaces(number);
   const auto point = with_decimal_mark(text, '.'), comma = with_decimal_mark(text, ',');
   if (!point && !comma) return Reading::kNone;
