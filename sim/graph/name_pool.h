@@ -24,16 +24,12 @@ class NamePool {
   void trim() { slots_ = {}; }
 
  private:
-  /// A name, and the low bits of its hash: texts are compared where those are equal alone.
-  struct Slot {
-    std::uint32_t hash = 0;
-    NameId id = ~NameId{0};
-  };
+  std::size_t slot_of(std::string_view name) const;
   void grow();
 
   std::string text_;  ///< all names without separators
   std::vector<std::uint32_t> begin_ = {0};
-  std::vector<Slot> slots_;  ///< open addressing
+  std::vector<NameId> slots_;  ///< open addressing; kFree or a name
 };
 
 }  // namespace orrery
