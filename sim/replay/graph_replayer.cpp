@@ -171,6 +171,7 @@ void GraphReplayer::settle(Rank& rank, Picoseconds now) {
 void GraphReplayer::start(std::uint32_t index, Picoseconds now) {
   Slot& slot = slots_[index];
   slot.begun = now;
+  if (timeline_ != nullptr && index >= streams_.size()) slot.lane = take_lane(slot.rank);
   Rank& rank = ranks_[slot.rank];
   const ImportedNode& node = graph(rank).nodes[slot.node];
   settle(rank, now);
@@ -197,7 +198,7 @@ void GraphReplayer::finish(std::uint32_t index, Picoseconds now) {
   rank.end = now;
   ++nodes_;
   --nodes_left_;
-  if (timeline_ != nullptr) record_span(slot, now);
+  if (timeline_ != nullptr) record_span(slot, index < streams_.size(), now);
   if (index < streams_.size()) {
     Stream& stream = streams_[index];
     stream.busy = false;
@@ -309,12 +310,30 @@ void GraphReplayer::end_meeting(std::uint32_t number, Picoseconds now) {
   meetings_.release(number);
 }
 
-void GraphReplayer::record_span(const Slot& slot, Picoseconds now) const {
-  const Rank& rank = ranks_[slot.rank];
-  const ImportedGraph& of = graph(rank);
-  if (now == slot.begun || !of.streams[of.nodes[slot.node].stream].serial) return;
-  timeline_->span(slot.rank, of.nodes[slot.node].stream, of.name(slot.node),
-                  to_string(of.nodes[slot.node].kind), slot.begun, now);
+/// A track of its own for a node that runs beside others of its stream: the first that is free.
+std::uint32_t GraphReplayer::take_lane(std::uint32_t rank) {
+  lanes_.resize(ranks_.size());
+  std::vector<bool>& lanes = lanes_[rank];
+  const auto lane =
+      static_cast<std::size_t>(std::find(lanes.begin(), lanes.end(), false) - lanes.begin());
+  if (lane == lanes.size()) {
+    lanes.push_back(false);
+    const std::size_t thread = graph(ranks_[rank]).streams.size() + lane;
+    timeline_->thread(rank, static_cast<std::uint32_t>(thread),
+                      "side by side " + std::to_string(lane + 1));
+  }
+  lanes[lane] = true;
+  return static_cast<std::uint32_t>(lane);
+}
+
+void GraphReplayer::record_span(const Slot& slot, bool serial, Picoseconds now) {
+  const ImportedGraph& of = graph(ranks_[slot.rank]);
+  const ImportedNode& node = of.nodes[slot.node];
+  if (!serial) lanes_[slot.rank][slot.lane] = false;
+  if (now == slot.begun) return;
+  const std::size_t thread = serial ? node.stream : of.streams.size() + slot.lane;
+  timeline_->span(slot.rank, static_cast<std::uint32_t>(thread), of.name(slot.node),
+                  to_string(node.kind), slot.begun, now);
 }
 
 GraphReplayResult GraphReplayer::result() const {

@@ -58,6 +58,7 @@ class GraphReplayer final : public Agenda {
     std::uint32_t rank = 0;
     NodeId node = 0;
     Picoseconds begun = 0;
+    std::uint32_t lane = 0;  ///< track of a timeline, of nodes that run side by side
   };
   /// One collective or message as it costs, however often it happens.
   struct Price {
@@ -91,7 +92,8 @@ class GraphReplayer final : public Agenda {
   void begin_bytes(std::uint32_t meeting, Picoseconds now);
   void end_meeting(std::uint32_t meeting, Picoseconds now);
   std::uint32_t take_slot(std::uint32_t rank, NodeId node);
-  void record_span(const Slot& slot, Picoseconds now) const;
+  std::uint32_t take_lane(std::uint32_t rank);
+  void record_span(const Slot& slot, bool serial, Picoseconds now);
 
   const ImportedRun& run_;
   const GraphCosts& costs_;
@@ -100,7 +102,8 @@ class GraphReplayer final : public Agenda {
   std::vector<std::vector<std::uint32_t>> waits_;  ///< nodes that a node still waits for, by rank
   std::vector<std::array<TransferTime, kTransferKinds>> transfers_;  ///< by rank
   std::vector<Stream> streams_;
-  std::vector<Slot> slots_;  ///< those of streams, then those of other nodes
+  std::vector<std::vector<bool>> lanes_;  ///< whether lanes are taken, by rank, for timelines
+  std::vector<Slot> slots_;               ///< those of streams, then those of other nodes
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> due_;       ///< slots to be started at this time
   std::vector<std::uint32_t> starting_;  ///< scratch of start_due()

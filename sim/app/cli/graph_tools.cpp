@@ -102,18 +102,23 @@ void print_facts(const ImportedRun& run, const GraphFacts& facts) {
             << " nodes\n";
 }
 
+GraphFacts facts_of(const ImportedRun& run) {
+  std::vector<GraphFacts> graphs;
+  graphs.reserve(run.graphs.size());
+  for (const ImportedGraph& graph : run.graphs) graphs.push_back(graph_facts(graph));
+  GraphFacts all;
+  for (const std::uint32_t graph : run.graph_of_rank)
+    if (graph != ImportedRun::kAbsent) all += graphs[graph];
+  return all;
+}
+
 struct GraphStatsArguments : GraphArguments {
   void take(Options& options) { take_graph(options); }
 
   ExitCode run() const {
     const ImportedFiles files = read();
     const ImportedRun& of = files.run;
-    std::vector<GraphFacts> graphs;
-    graphs.reserve(of.graphs.size());
-    for (const ImportedGraph& graph : of.graphs) graphs.push_back(graph_facts(graph));
-    GraphFacts all;
-    for (const std::uint32_t graph : of.graph_of_rank)
-      if (graph != ImportedRun::kAbsent) all += graphs[graph];
+    const GraphFacts all = facts_of(of);
     if (json) {
       std::cout << facts_json(of, all).dump(2) << "\n";
     } else {
@@ -138,6 +143,73 @@ std::optional<std::string> disagreement(const ImportedRun& run) {
   }
   return std::nullopt;
 }
+
+/// A figure of a graph by its name, with its unit.
+struct Figure {
+  std::string name;
+  double value = 0;
+  std::string unit;
+};
+
+std::vector<Figure> figures_of(const ImportedRun& run) {
+  const GraphFacts facts = facts_of(run);
+  std::vector<Figure> figures = {{"ranks", static_cast<double>(run.ranks()), ""},
+                                 {"nodes", static_cast<double>(facts.nodes), ""},
+                                 {"dependencies", static_cast<double>(facts.dependencies), ""}};
+  for (std::size_t kind = 0; kind < GraphFacts::kKinds; ++kind) {
+    const std::string name = to_string(static_cast<NodeKind>(kind));
+    figures.push_back({name, static_cast<double>(facts.by_kind[kind]), ""});
+    figures.push_back({name + " time", seconds_of(facts.recorded[kind]), "s"});
+  }
+  for (std::size_t kind = 0; kind < kTransferKinds; ++kind) {
+    const std::string name = to_string(static_cast<TransferKind>(kind));
+    const auto of = facts.transfers.find(name);
+    const bool any = of != facts.transfers.end();
+    figures.push_back({name, any ? static_cast<double>(of->second.count) : 0, ""});
+    figures.push_back({name + " bytes", any ? of->second.bytes : 0, "B"});
+  }
+  figures.push_back({"FLOPs of kernels", facts.flops, "FLOP"});
+  figures.push_back({"bytes of kernels", facts.bytes, "B"});
+  figures.push_back({"critical path", seconds_of(facts.critical_path), "s"});
+  return figures;
+}
+
+struct GraphDiffArguments : GraphArguments {
+  std::string other;
+
+  void take(Options& options) {
+    take_graph(options);
+    options.positional("OTHER", other, "a second file, folder or prefix");
+  }
+
+  ExitCode run() const {
+    const std::vector<Figure> first = figures_of(read().run);
+    GraphArguments second = *this;
+    second.path = other;
+    const std::vector<Figure> then = figures_of(second.read().run);
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    constexpr Table::Align kRight = Table::Align::kRight;
+    Table table({{"figure"}, {path, kRight}, {other, kRight}, {"difference", kRight}});
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const double a = first[i].value;
+      const double b = then[i].value;
+      if (a == b) continue;
+      rows.push_back({{"figure", first[i].name}, {"unit", first[i].unit}, {"a", a}, {"b", b}});
+      table.add_row({first[i].name, format_si(a, first[i].unit), format_si(b, first[i].unit),
+                     a > 0 ? format_difference(b / a - 1) : "new"});
+    }
+    if (json) {
+      std::cout
+          << nlohmann::ordered_json({{"schema", "orrery.graph/1"}, {"differences", rows}}).dump(2)
+          << "\n";
+    } else if (table.empty()) {
+      std::cout << "no figure differs\n";
+    } else {
+      print(table, std::cout);
+    }
+    return ExitCode::kOk;
+  }
+};
 
 struct GraphVerifyArguments : GraphArguments {
   void take(Options& options) { take_graph(options); }
@@ -217,6 +289,8 @@ const RegisterVerb<GraphStatsArguments> registered_graph_stats(
     "graph stats", "nodes, bytes, FLOPs and the critical path of operator graphs");
 const RegisterVerb<GraphVerifyArguments> registered_graph_verify(
     "graph verify", "cycles, missing nodes, and transfers that do not meet across ranks");
+const RegisterVerb<GraphDiffArguments> registered_graph_diff(
+    "graph diff", "what two operator graphs differ in: counts, times, bytes, FLOPs");
 const RegisterVerb<GraphDotArguments> registered_graph_dot(
     "graph dot", "operator graphs in Graphviz's language");
 

@@ -57,9 +57,10 @@ TEST(Kinds, AnAssignmentMayChangeTheKind) {
 }
 
 TEST(Kinds, AFileThatSaysNoneIsToldWhichThereAre) {
-  EXPECT_THAT(error_of("system: dgx_h100\n"),
-              AllOf(HasSubstr("missing key 'experiment'"),
-                    HasSubstr("collective, inference, layers, operator, serving, training")));
+  EXPECT_THAT(
+      error_of("system: dgx_h100\n"),
+      AllOf(HasSubstr("missing key 'experiment'"),
+            HasSubstr("collective, inference, layers, operator, replay, serving, training")));
   EXPECT_THAT(error_of("experiment: trainning\nsystem: dgx_h100\n"),
               AllOf(HasSubstr("test.yaml:1:13: error: expected one of"),
                     HasSubstr("did you mean 'training'")));
