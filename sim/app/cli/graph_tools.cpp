@@ -8,6 +8,7 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/verb.h"
+#include "sim/config/diagnostics.h"
 #include "sim/replay/graph_replay.h"
 #include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"

@@ -24,9 +24,9 @@ class AstraNetwork : public testing::Test {
           R"({"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
               "preferred-dataset-splits": 4, "all-reduce-implementation": ["ring"])" +
               memory + "}");
-    write(id + ".yaml",
-          import_file("astra-network", folder_ + id + ".yml", {.system = folder_ + id + ".json"})
-              .document);
+    ImportOptions options;
+    options.system = folder_ + id + ".json";
+    write(id + ".yaml", import_file("astra-network", folder_ + id + ".yml", options).document);
     for (int rank = 0; rank < 8; ++rank) {
       write(id + ".trace." + std::to_string(rank) + ".et",
             R"({"workload_graph": [{"Id": 0, "Name": "ar", "NodeType": 7, "comm_type": 0,
