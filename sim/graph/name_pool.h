@@ -24,12 +24,16 @@ class NamePool {
   void trim() { slots_ = {}; }
 
  private:
-  std::size_t slot_of(std::string_view name) const;
+  /// A name, and the low bits of its hash: texts are compared where those are equal alone.
+  struct Slot {
+    std::uint32_t hash = 0;
+    NameId id = ~NameId{0};
+  };
   void grow();
 
   std::string text_;  ///< all names without separators
   std::vector<std::uint32_t> begin_ = {0};
-  std::vector<NameId> slots_;  ///< open addressing; kFree or a name
+  std::vector<Slot> slots_;  ///< open addressing
 };
 
 }  // namespace orrery
