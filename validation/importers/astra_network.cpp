@@ -152,9 +152,13 @@ std::string system_text(const AstraRing& ring, const AstraSystem& system,
       << "system: astra_ring\nextends: tpu_v4_pod\nname: ASTRA-sim ring of " << ranks << "\n"
       << "accelerator:\n  extends: tpu_v4\n  accelerator: astra_npu\n  scale_up:\n    bandwidth: "
       << fact(text(line / 1e9) + " GB/s", "both ways of a link") << "\n";
-  if (system.memory > 0)
+  if (system.memory > 0) {
+    // One stack of 1,024 pins, for a bandwidth is that of all pins.
     out << "  memory:\n    bandwidth: " << fact(text(system.memory / 1e9) + " GB/s", "local-mem-bw")
+        << "\n    stacks: " << fact("1", "none are told") << "\n    data_rate: "
+        << fact(text(system.memory * 8 / 1024 / 1e9) + " Gb/s", "local-mem-bw over 1,024 pins")
         << "\n";
+  }
   if (system.peak_tflops > 0)
     out << "  compute:\n    matrix:\n      bf16: "
         << fact(text(system.peak_tflops) + " TFLOP/s", "peak-perf") << "\n";
