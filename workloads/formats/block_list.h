@@ -86,7 +86,7 @@ class BlockList {
 
   std::vector<Block> blocks_;
   std::size_t size_ = 0;
-  std::size_t released_ = 0;  ///< blocks
+  std::size_t released_ = 0;  ///< number of blocks
 };
 
 }  // namespace orrery

@@ -21,9 +21,9 @@ enum class Category : std::uint8_t {
   kMemset,
   kRuntime,     ///< a call of CUDA or HIP on the host
   kSync,        ///< what a call waits for: cuda_sync
-  kOperator,    ///< of PyTorch, on the host
-  kAnnotation,  ///< of the user, on the host
-  kFlow,        ///< from a call to what it launches
+  kOperator,    ///< an operator of PyTorch, on the host
+  kAnnotation,  ///< a span that the user has named, on the host
+  kFlow,        ///< an arrow from a call to what it launches
 };
 
 /// Types of tensors, as far as they matter.
@@ -50,12 +50,13 @@ struct Operands {
 };
 
 inline constexpr std::int64_t kUnknown = INT64_MIN;
-inline constexpr std::int64_t kMostRanks = 10'000'000;  ///< of a run: what is above is no rank
+inline constexpr std::int64_t kMostRanks =
+    10'000'000;  ///< ranks of a run: what is above is no rank
 
 /// What record_param_comms says of a collective.
 struct CollectiveArguments {
   std::string name;   ///< "allreduce", "_allgather_base"
-  std::string dtype;  ///< "Float"
+  std::string dtype;  ///< type of an element: "Float"
   std::string group;  ///< name of the process group
   std::string ranks;  ///< "[0, 1]", cut by PyTorch where there are many
   std::int64_t in_elements = kUnknown;
@@ -77,7 +78,7 @@ struct Event {
   bool wrong_time = false;  ///< a time is there and is none
   std::int64_t process = 0;
   std::int64_t thread = 0;
-  std::int64_t id = kUnknown;  ///< of a flow
+  std::int64_t id = kUnknown;  ///< number of a flow
   // args
   std::int64_t correlation = kUnknown;
   std::int64_t device = kUnknown;

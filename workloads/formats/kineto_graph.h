@@ -31,10 +31,10 @@ class GraphMaker {
   struct Thread {
     std::int64_t now = 0;           ///< when its last node ends in the graph
     std::int64_t recorded = 0;      ///< when it ended in the trace
-    std::uint32_t last = kNone;     ///< that node
+    std::uint32_t last = kNone;     ///< last node of the thread
     std::vector<PlannedEnd> waits;  ///< what the next node waits for besides
     std::uint32_t call = kNone;     ///< index of its last wait without streams
-    std::uint16_t stream = 0;       ///< of the graph
+    std::uint16_t stream = 0;       ///< stream of the graph that it is
   };
 
   void find_origin();
@@ -67,7 +67,7 @@ class GraphMaker {
   /// Correlations and indices of the calls that record events, sorted.
   std::vector<std::pair<std::int64_t, std::uint32_t>> records_;
   std::uint64_t launched_ = 0, begun_ = 0;  ///< ops whose launch is taken, and that are
-  std::uint32_t latest_call_ = 0;           ///< of those that have been taken
+  std::uint32_t latest_call_ = 0;           ///< last of the calls that have been taken
   std::int64_t origin_ = 0;                 ///< ns: when the graph begins
   std::int64_t latency_ = 0;  ///< ns from a call to its kernel, where nothing holds that up
   std::uint16_t gaps_ = 0;    ///< stream of the graph for what keeps kernels from starting

@@ -41,7 +41,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
   enum class Place : std::uint8_t {
     kOther,
     kFile,    ///< the object that is the file
-    kEvents,  ///< its array of events
+    kEvents,  ///< the array of events
     kEvent,
     kArguments,
     kDims,  ///< an array, or one of the arrays in it

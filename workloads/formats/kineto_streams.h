@@ -19,19 +19,19 @@ struct PlannedEnd {
 /// What a stream is told to wait for: cudaStreamWaitEvent.
 struct StreamWait {
   std::uint32_t call = 0;            ///< what is launched by later calls waits
-  std::uint16_t source = kNoStream;  ///< for this stream; kNoStream: for all others
-  std::uint32_t before = 0;          ///< for what calls up to this one have launched
+  std::uint16_t source = kNoStream;  ///< the stream that is waited for; kNoStream: all others
+  std::uint32_t before = 0;          ///< only what calls up to this one have launched is waited for
 };
 
 /// The streams of the devices, as far as their kernels stand in the graph.
 class Streams {
  public:
   struct State {
-    std::uint32_t last = kNone;  ///< op
-    PlannedEnd end;              ///< of that op
-    std::uint32_t call = 0;      ///< that launched it
+    std::uint32_t last = kNone;  ///< last op of the stream
+    PlannedEnd end;              ///< node and end of the last op
+    std::uint32_t call = 0;      ///< the call that launched the last op
     std::int64_t recorded_end = INT64_MIN;
-    std::deque<StreamWait> waits;  ///< in the order of their calls
+    std::deque<StreamWait> waits;  ///< waits, ordered by their calls
     std::uint16_t graph_stream = 0;
   };
 
@@ -42,7 +42,7 @@ class Streams {
   /// The last op of a stream that calls up to `call` have launched and that ends by `latest`.
   std::optional<PlannedEnd> last(std::uint16_t stream, std::uint32_t call,
                                  std::int64_t latest) const;
-  /// The same of all streams but one.
+  /// Such ops of all streams but one.
   std::vector<PlannedEnd> last_of_all(std::uint32_t call, std::int64_t latest,
                                       std::uint16_t without = kNoStream) const;
   void add_wait(std::uint16_t stream, const StreamWait& wait);

@@ -33,14 +33,13 @@ struct DeviceOp {
   NameId name = 0;
   std::uint32_t detail = kNone;    ///< index of Trace::collectives or Trace::shapes
   std::uint32_t previous = kNone;  ///< the one before in its stream
-  std::uint32_t node = kNone;      ///< of its launch, then its own
+  std::uint32_t node = kNone;      ///< node of its launch, then its own
   std::uint32_t call = kNone;      ///< index of the call that launches it
   std::uint16_t stream = 0;
   OpKind kind = OpKind::kKernel;
-  bool collective : 1 = false;     ///< `detail` is a collective
-  bool launched : 1 = false;       ///< the trace has the call
-  bool idle : 1 = false;           ///< its stream had nothing to do when it was launched
-  bool waits_for_all : 1 = false;  ///< for what other streams do, see Waits
+  bool collective : 1 = false;  ///< `detail` is a collective
+  bool launched : 1 = false;    ///< the trace has the call
+  bool idle : 1 = false;        ///< when it was launched, its stream had nothing to do
 };
 static_assert(sizeof(DeviceOp) == 48);
 
@@ -52,13 +51,13 @@ enum class CallKind : std::uint8_t {
   kEventSync,
   kQueueSync,  ///< a launch that takes long: the queue may be full
   kCopySync,   ///< a copy that returns once it is done
-  kRecord,     ///< cudaEventRecord
+  kRecord,     ///< cudaEventRecord: marks a place in a stream
   kWait,       ///< cudaStreamWaitEvent: what is launched later waits
 };
 
 /// A call of CUDA or HIP that matters: 32 bytes.
 struct HostCall {
-  std::int64_t start = 0;  ///< ns
+  std::int64_t start = 0;  ///< when it begins, ns
   std::int64_t end = 0;    ///< ns; then when it lets its kernel or its thread go on
   std::int64_t correlation = 0;
   std::uint32_t op = kNone;  ///< the first that it launches
@@ -72,7 +71,7 @@ static_assert(sizeof(HostCall) == 32);
 struct SyncRecord {
   std::int64_t correlation = 0;
   std::int64_t waited_record = kUnknown;
-  std::uint16_t stream = 0;         ///< that waits, or is waited for by the host
+  std::uint16_t stream = 0;         ///< the stream that waits, or that the host waits for
   std::uint16_t waited_stream = 0;  ///< kNoStream: unknown
 };
 inline constexpr std::uint16_t kNoStream = 0xFFFF;
@@ -121,12 +120,12 @@ struct Trace {
   std::vector<StreamKey> streams;
   std::vector<ThreadSpan> threads;
   NamePool names;
-  std::vector<NameFacts> facts;  ///< by NameId
+  std::vector<NameFacts> facts;  ///< facts by NameId
   std::vector<Kernel> shapes;
   std::vector<Collective> collectives;
   std::vector<std::string> notes;
   std::uint64_t wrong_times = 0;  ///< events that were left out
-  std::uint64_t wrong_bytes = 0;  ///< of names, that are no UTF-8
+  std::uint64_t wrong_bytes = 0;  ///< bytes of names that are no UTF-8
 };
 
 /// Keeps what matters of the events of a trace.
@@ -150,9 +149,9 @@ class Collector final : public EventSink {
   Trace& trace_;
   std::map<StreamKey, std::uint16_t> streams_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> threads_;
-  std::map<std::string, std::uint32_t> shapes_;  ///< by what tells them apart
+  std::map<std::string, std::uint32_t> shapes_;  ///< numbers by what tells kernels apart
   std::map<Collective, std::uint32_t> collectives_;
-  std::int64_t last_call_ = kUnknown;  ///< correlation
+  std::int64_t last_call_ = kUnknown;  ///< correlation of the last call
   ThreadSpan* last_thread_ = nullptr;
 };
 

@@ -21,9 +21,9 @@ class MendedJson {
   /// What has been mended so far.
   struct Counts {
     std::uint64_t control_characters = 0;
-    std::uint64_t escapes = 0;      ///< that JSON does not have
+    std::uint64_t escapes = 0;      ///< escapes that JSON does not have
     std::uint64_t not_numbers = 0;  ///< NaN and infinities
-    std::uint64_t long_texts = 0;   ///< that were cut
+    std::uint64_t long_texts = 0;   ///< texts that were cut
   };
 
   explicit MendedJson(ByteSource& source);
@@ -64,13 +64,13 @@ class MendedJson {
 
   ByteSource& source_;
   std::vector<char> text_;        ///< read and not taken; mended before `mended_`
-  std::size_t begin_offset_ = 0;  ///< of text_ in the file
+  std::size_t begin_offset_ = 0;  ///< where text_ begins in the file
   std::size_t mended_ = 0;
-  std::size_t cut_from_ = 0;  ///< with `cutting_`: where what is left out begins
+  std::size_t cut_from_ = 0;  ///< where what is left out begins, while `cutting_`
   bool whole_ = false;        ///< the end of the file is in `text_`
   bool in_text_ = false;
   bool cutting_ = false;         ///< the text is too long: its rest is left out
-  std::size_t text_length_ = 0;  ///< of the text, or number or word, that `mended_` is in
+  std::size_t text_length_ = 0;  ///< length of the text, number or word that `mended_` is in
   const char* at_ = nullptr;
   const char* end_ = nullptr;
   Counts counts_;

@@ -21,7 +21,7 @@ struct ReadTrace {
   std::vector<std::string> notes;
   int rank = -1;
   std::vector<double> start, end;  ///< us, by node
-  double span = 0;                 ///< us
+  double span = 0;                 ///< end of the last node, us
 
   /// Nodes with a name, in the order of the graph.
   std::vector<NodeId> named(const std::string& name) const {
