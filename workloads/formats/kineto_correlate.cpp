@@ -112,7 +112,11 @@ OperatorRecord* operator_at(BlockList<OperatorRecord>& operators, std::uint16_t 
 
 void describe(Trace& trace, DeviceOp& op, OperatorRecord& record) {
   const NameFacts& facts = trace.facts[op.name];
-  const bool fits = record.collective ? facts.collective : facts.product;
+  const bool is_attention =
+      !record.collective && trace.shapes[record.detail].kind == KernelClass::kAttentionPrefill;
+  const bool fits = record.collective ? facts.collective
+                    : is_attention    ? facts.attention()
+                                      : facts.product;
   if (!fits || op.detail != kNone || record.kernels == 0) return;
   if (!record.collective) --record.kernels;
   op.detail = record.detail;

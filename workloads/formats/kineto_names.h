@@ -15,6 +15,10 @@ struct NameFacts {
   KernelClass kind = KernelClass::kElementwise;
   bool classified = false;  ///< else `kind` means nothing
   bool product = false;     ///< does the arithmetic of a matrix product or convolution
+  bool attention() const {
+    return classified &&
+           (kind == KernelClass::kAttentionPrefill || kind == KernelClass::kAttentionDecode);
+  }
   bool collective = false;  ///< NCCL or RCCL
   bool tf32 = false;        ///< 32-bit operands on tensor cores
 };
@@ -24,7 +28,8 @@ struct NameFacts {
 NameFacts facts_of(std::string_view kernel);
 
 /// The product that an operator of PyTorch computes, by the sizes of its operands: mm, addmm, bmm,
-/// baddbmm, linear, convolutions. Nothing where it is none or the trace has no sizes.
+/// baddbmm, linear, convolutions, attention forward. Nothing where it is none or the trace has no
+/// sizes.
 std::optional<Kernel> product_of(const Event& event);
 
 /// A copy or fill of so many bytes, by the name that CUPTI gives it ("Memcpy HtoD (Pageable ->

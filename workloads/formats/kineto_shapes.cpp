@@ -5,6 +5,7 @@
 #include <string>
 
 #include "workloads/formats/kineto_names.h"
+#include "workloads/llm/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 
 namespace orrery::kineto {
@@ -130,6 +131,37 @@ std::optional<Kernel> backward_convolution(const Event& event) {
   return convolution(event, input, weight, count(gradient) / static_cast<double>(gradient[1]));
 }
 
+/// scaled_dot_product_*(query, key, value, ..), each [sequences, heads, tokens, columns].
+/// @param causal_at the argument that says whether tokens see later ones
+std::optional<Kernel> attention(const Event& event, std::size_t causal_at) {
+  const auto query = sizes(event.operands, 0), key = sizes(event.operands, 1),
+             value = sizes(event.operands, 2);
+  const auto precision = precision_of(event.operands, 0);
+  if (query.size() != 4 || key.size() != 4 || value.size() != 4 || !precision ||
+      causal_at >= event.concrete.size() || query[0] != key[0] || query[1] % key[1] != 0)
+    return std::nullopt;
+  constexpr std::int64_t kMostTokens = std::int64_t{1} << 24U;
+  for (const auto operand : {query, key, value})
+    for (const std::int64_t size : operand)
+      if (size > kMostTokens) return std::nullopt;
+  const bool is_causal = event.concrete[causal_at] == "True";
+  if (!is_causal && event.concrete[causal_at] != "False") return std::nullopt;
+  // PyTorch's mask is that of a square: the first token sees one key.
+  if (is_causal && query[2] != key[2]) return std::nullopt;
+  AttentionCore core;
+  core.precision = *precision;
+  core.sequences = query[0];
+  core.heads = query[1];
+  core.kv_heads = key[1];
+  core.query = query[2];
+  core.context = key[2];
+  core.causal = is_causal;
+  core.qk_dim = query[3];
+  core.v_dim = value[3];
+  core.new_bytes = core.cache_bytes = element_bytes(*precision);
+  return flash_attention("attention", core);
+}
+
 }  // namespace
 
 bool has_two_products(std::string_view operator_name) {
@@ -150,6 +182,10 @@ std::optional<Kernel> product_of(const Event& event) {
   if (name == "aten::cudnn_convolution" || name == "aten::miopen_convolution")
     return forward_convolution(event, 2, 3, 4);
   if (name == "aten::convolution_backward") return backward_convolution(event);
+  if (name == "aten::_scaled_dot_product_flash_attention") return attention(event, 4);
+  if (name == "aten::_scaled_dot_product_efficient_attention" ||
+      name == "aten::_scaled_dot_product_cudnn_attention")
+    return attention(event, 6);
   return std::nullopt;
 }
 

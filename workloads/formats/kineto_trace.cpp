@@ -216,7 +216,9 @@ std::uint32_t Collector::shape(const Kernel& kernel) {
   std::string key;
   for (const std::int64_t number :
        {static_cast<std::int64_t>(kernel.kind), static_cast<std::int64_t>(kernel.precision),
-        kernel.batch, kernel.m, kernel.n, kernel.k, static_cast<std::int64_t>(kernel.read.base()),
+        kernel.batch, kernel.m, kernel.n, kernel.k, kernel.attention.kv_heads,
+        static_cast<std::int64_t>(kernel.matrix_flops.base()),
+        static_cast<std::int64_t>(kernel.read.base()),
         static_cast<std::int64_t>(kernel.written.base()),
         static_cast<std::int64_t>(kernel.host.base())})
     key.append(reinterpret_cast<const char*>(&number), sizeof number);

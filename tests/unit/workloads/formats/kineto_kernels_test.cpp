@@ -105,6 +105,25 @@ TEST(KinetoKernels, ConvolutionsAreProductsOfPositionsAndFilters) {
   expect_shape(backward, 1, 2 * 112 * 112, 64, 3 * 7 * 7);
 }
 
+TEST(KinetoKernels, AttentionHasTheSizesOfItsQueriesAndKeys) {
+  const std::string operands =
+      R"("Input Dims": [[2, 32, 512, 128], [2, 8, 512, 128], [2, 8, 512, 128], [], []],)"
+      R"( "Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar"])";
+  const auto attention = [&](const char* causal) {
+    return product_in("aten::_scaled_dot_product_flash_attention",
+                      operands + R"(, "Concrete Inputs": ["", "", "", "0.", ")" + causal + "\"]",
+                      "void flash_fwd_kernel");
+  };
+  const Kernel whole = attention("False"), causal = attention("True");
+  EXPECT_EQ(whole.kind, KernelClass::kAttentionPrefill);
+  EXPECT_DOUBLE_EQ(whole.matrix_flops.base(), 4.0 * 2 * 32 * 512 * 512 * 128);
+  EXPECT_DOUBLE_EQ(causal.matrix_flops.base(), 4.0 * 2 * 32 * (512 * 513 / 2.0) * 128);
+  EXPECT_EQ(causal.attention.kv_heads, 8);
+  EXPECT_EQ(product_in("aten::_scaled_dot_product_flash_attention", operands, "flash_fwd_kernel")
+                .matrix_flops.base(),
+            0);  // whether it is causal is not recorded
+}
+
 TEST(KinetoKernels, CopiesHaveTheirBytes) {
   TraceText text;
   text.copy("cudaMemcpyAsync", 0, 4, 9, 5);
