@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every key of a replay moves some result.
 #include "tests/properties/schema_facts.h"
+#include "tests/unit/workloads/formats/onnx/writer.h"
 
 namespace orrery::facts {
 namespace {
@@ -24,6 +25,10 @@ TEST(Facts, OfReplaysMoveResults) {
   const auto replay = [](const TextFile& file, const std::string& more = "") {
     return "{experiment: replay, system: dgx_h100, graph: {path: " + file.path() + more + "}}";
   };
+  onnx::GraphWriter model;
+  model.input("x", {1024, 1024});
+  model.output(model.add("Relu", {model.add("MatMul", {"x", model.weight("w", {1024, 1024})})}));
+  const TextFile onnx("facts_model.onnx", onnx::model(model));
   const std::vector<Change> changes = {
       {"graph.path", replay(trace), {"graph.path=" + other.path()}},
       {"graph.groups",
@@ -33,6 +38,8 @@ TEST(Facts, OfReplaysMoveResults) {
       {"graph.dimensions",
        replay(along, ", dimensions: {dim0: 2, dim1: 4}"),
        {"graph.dimensions.dim0=4"}},
+      {"graph.precision", replay(onnx), {"graph.precision=bf16"}},
+      {"graph.fuse", replay(onnx), {"graph.fuse=false"}},
       {"graph.host", replay(trace), {"graph.host=drop"}},
       {"durations", replay(trace), {"durations=model"}},
       {"scale", replay(trace), {"scale.gemm=0.5"}},

@@ -198,8 +198,14 @@ class ChakraFormat final : public GraphFormat {
   }
 
   bool writes_ranks() const override { return true; }
-  std::uint64_t write_rank(const PricedSteps& steps, int rank, std::ostream& out) const override {
-    return ChakraWriter(steps).write(rank, out);
+  std::uint64_t write_ranks(const PricedSteps& steps, const Files& files) const override {
+    const ChakraWriter writer(steps);
+    std::uint64_t nodes = 0;
+    for (int rank = 0; rank < steps.program.ranks; ++rank)
+      files("." + std::to_string(rank) + ".et",
+            [&](std::ostream& out) { nodes += writer.write(rank, out); });
+    files(".groups.json", [&](std::ostream& out) { writer.write_groups(out); });
+    return nodes;
   }
 
   void read(ByteSource& source, const GraphReadOptions& options, Communicators& communicators,

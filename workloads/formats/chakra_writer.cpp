@@ -107,13 +107,13 @@ const std::vector<int>* group_with(const Transfer& transfer, int rank) {
   return nullptr;
 }
 
-/// A group is called by its members: the same in the files of all of them.
-std::string name_of_group(const std::vector<int>& group) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;
-  for (const int rank : group)
-    hash = (hash ^ static_cast<std::uint64_t>(rank)) * 0x100000001B3ULL ^ hash >> 47U;
-  return std::to_string(group.front()) + "x" + std::to_string(group.size()) + "." +
-         std::to_string(hash % 1'000'000'007ULL);
+void put_list(std::string& text, const std::vector<int>& ranks) {
+  text += '[';
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+  }
+  text += ']';
 }
 
 /// Attributes of a node on a stream of the device.
@@ -130,6 +130,25 @@ ChakraWriter::ChakraWriter(const PricedSteps& steps) : steps_(steps) {
   role_of_rank_.resize(static_cast<std::size_t>(steps.program.ranks));
   for (const Role& role : steps.program.roles)
     for (const int rank : role.ranks) role_of_rank_.at(static_cast<std::size_t>(rank)) = &role;
+  for (const Transfer& transfer : steps.program.transfers)
+    if (collective_type(transfer) >= 0)
+      for (const std::vector<int>& group : transfer.groups) groups_.try_emplace(group, 0);
+  std::size_t number = 0;
+  for (auto& [ranks, of_group] : groups_) of_group = ++number;
+}
+
+std::string ChakraWriter::name_of(const std::vector<int>& group) const {
+  return std::to_string(groups_.at(group));
+}
+
+void ChakraWriter::write_groups(std::ostream& out) const {
+  std::string text = "{";
+  for (const auto& [ranks, number] : groups_) {
+    text += number > 1 ? ",\n \"" : "\"";
+    text += std::to_string(number) + "\": ";
+    put_list(text, ranks);
+  }
+  out << text << "}\n";
 }
 
 ChakraWriter::Piece ChakraWriter::kernel_piece(const Operator& op) const {
@@ -177,7 +196,7 @@ ChakraWriter::Piece ChakraWriter::transfer_piece(const Operator& op, int rank) c
       transfer.kind == TransferKind::kAllGather || transfer.kind == TransferKind::kGather;
   put_amount(node, "comm_size", kInt64,
              transfer.bytes.base() / (gathers ? static_cast<double>(group->size()) : 1));
-  put_attribute(node, "pg_name", name_of_group(*group));
+  put_attribute(node, "pg_name", name_of(*group));
   piece.messages.push_back(std::move(node));
   return piece;
 }
@@ -210,12 +229,9 @@ std::string ChakraWriter::groups_of(const Role& role, int rank) const {
   std::string text = "[";
   for (const std::vector<int>& group : groups) {
     text += text.size() > 1 ? ", " : "";
-    text += R"({"pg_name": ")" + name_of_group(group) + R"(", "ranks": [)";
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (i > 0) text += ", ";
-      text += std::to_string(group[i]);
-    }
-    text += R"(], "group_size": )" + std::to_string(group.size()) + "}";
+    text += R"({"pg_name": ")" + name_of(group) + R"(", "ranks": )";
+    put_list(text, group);
+    text += R"(, "group_size": )" + std::to_string(group.size()) + "}";
   }
   return text + "]";
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class ChakraWriter {
   /// Writes the file of a rank. @returns its nodes
   /// @throws std::out_of_range for a rank that the program does not have
   std::uint64_t write(int rank, std::ostream& out) const;
+  /// Writes the communicators of all ranks as ASTRA-sim reads them: {"1": [ranks], ...}.
+  void write_groups(std::ostream& out) const;
 
  private:
   class RankFile;
@@ -49,10 +52,13 @@ class ChakraWriter {
   Piece kernel_piece(const Operator& op) const;
   Piece transfer_piece(const Operator& op, int rank) const;
   std::string groups_of(const Role& role, int rank) const;
+  /// ASTRA-sim takes names of groups for numbers, of which 0 is all ranks.
+  std::string name_of(const std::vector<int>& group) const;
 
   const PricedSteps& steps_;
   std::vector<FrozenBlock> blocks_;
   std::vector<const Role*> role_of_rank_;
+  std::map<std::vector<int>, std::size_t> groups_;  ///< communicators by their members: numbers
 };
 
 }  // namespace orrery

@@ -155,7 +155,8 @@ class RunReader {
     if (format == nullptr)
       throw config::ConfigError(file.path + ": is no operator graph of a form that is known");
     GraphBuilder builder;
-    const GraphReadOptions options{file.rank, ranks, files_.dimensions};
+    const GraphReadOptions options{file.rank, ranks, files_.dimensions, files_.precision,
+                                   files_.fuse};
     format->read(source, options, communicators_, builder, read_.run.notes);
     while (!source.next().empty()) {
     }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct GraphFiles {
   bool repair =
       false;  ///< dependencies that cannot be kept are dropped, see GraphBuilder::finish()
   std::map<std::string, std::int64_t> dimensions = {};  ///< sizes of symbolic dimensions
+  std::optional<Precision> precision = {};              ///< see GraphReadOptions
+  bool fuse = true;                                     ///< see GraphReadOptions
 
   auto operator<=>(const GraphFiles&) const = default;
 };

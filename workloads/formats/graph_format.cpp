@@ -22,8 +22,7 @@ void GraphFormat::write(const Program& /*program*/, const std::string& /*name*/,
   throw std::logic_error("this form of graphs is not written");
 }
 
-std::uint64_t GraphFormat::write_rank(const PricedSteps& /*steps*/, int /*rank*/,
-                                      std::ostream& /*out*/) const {
+std::uint64_t GraphFormat::write_ranks(const PricedSteps& /*steps*/, const Files& /*files*/) const {
   throw std::logic_error("this form of graphs has no files of ranks");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <memory>
@@ -55,8 +56,11 @@ class GraphFormat {
 
   /// Whether programs are written as they run, with times, a file for each rank.
   virtual bool writes_ranks() const { return false; }
-  /// Writes the file of a rank. @returns its nodes
-  virtual std::uint64_t write_rank(const PricedSteps& steps, int rank, std::ostream& out) const;
+  /// Takes a file: what its name ends in, and who writes it.
+  using Files = std::function<void(const std::string& ending,
+                                   const std::function<void(std::ostream&)>& write)>;
+  /// Writes the files of all ranks, and what belongs to them. @returns nodes of all
+  virtual std::uint64_t write_ranks(const PricedSteps& steps, const Files& files) const;
 };
 
 using GraphFormatRegistry = Registry<std::shared_ptr<const GraphFormat>>;

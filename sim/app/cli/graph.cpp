@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -78,12 +79,12 @@ struct GraphExportArguments {
     PricedSteps steps{program, priced.costs, {}};
     for (const PricedTransfer& transfer : priced.transfers)
       steps.alone.push_back(to_picoseconds(transfer.isolated_time));
-    std::uint64_t nodes = 0;
-    for (int rank = 0; rank < program.ranks; ++rank) {
-      AtomicFile trace(output + "." + std::to_string(rank) + ".et");
-      nodes += graph_format.write_rank(steps, rank, trace.stream());
-      trace.commit();
-    }
+    const std::uint64_t nodes = graph_format.write_ranks(
+        steps, [&](const std::string& ending, const std::function<void(std::ostream&)>& write) {
+          AtomicFile written(output + ending);
+          write(written.stream());
+          written.commit();
+        });
     std::cerr << program.ranks << " files, " << nodes << " nodes\n";
     return ExitCode::kOk;
   }

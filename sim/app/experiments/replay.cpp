@@ -34,8 +34,36 @@ const config::Schema<GraphConfig>& GraphConfig::schema() {
           .optional("dimensions", &G::dimensions, "sizes of symbolic dimensions",
                     config::between(1, 1e12))
           .optional("host", &G::host,
-                    "host operators: keep (they take the time that is recorded), drop (none)");
+                    "host operators: keep (they take the time that is recorded), drop (none)")
+          .optional("precision", &G::precision,
+                    "what floating-point numbers of a model run in; file: what it says (ONNX)")
+          .optional("fuse", &G::fuse,
+                    "whether a model's operators run in kernels with their neighbours (ONNX)");
   return schema;
+}
+
+GraphFiles GraphConfig::files() const {
+  GraphFiles files{path, groups.path, repair, dimensions, std::nullopt, fuse};
+  switch (precision) {
+    case GraphPrecision::kFile:
+      break;
+    case GraphPrecision::kFp32:
+      files.precision = Precision::kFp32;
+      break;
+    case GraphPrecision::kTf32:
+      files.precision = Precision::kTf32;
+      break;
+    case GraphPrecision::kBf16:
+      files.precision = Precision::kBf16;
+      break;
+    case GraphPrecision::kFp16:
+      files.precision = Precision::kFp16;
+      break;
+    case GraphPrecision::kFp8:
+      files.precision = Precision::kFp8;
+      break;
+  }
+  return files;
 }
 
 const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {

@@ -68,7 +68,7 @@ class Interpreter {
 
   const Model& model_;
   const LoweringOptions& options_;
-  std::map<std::string, Value> told_;
+  std::map<std::string, Value> told_;  ///< shapes of values of the model's own graph
   LoweredModel& lowered_;
   std::map<std::pair<std::string, std::string>, const Function*> functions_;
   std::map<std::string, std::size_t> unmapped_;

@@ -73,8 +73,9 @@ void drop_unread(LoweredModel& model) {
   for (std::size_t i = 0; i < model.outputs.size(); ++i) needed[model.output(i)] = true;
   for (std::size_t i = model.kernels.size(); i-- > 0;) {
     const Lowered& lowered = model.kernels[i];
-    gone[i] = std::none_of(lowered.writes.begin(), lowered.writes.end(),
-                           [&](const ValueUse& use) { return needed[use.value]; });
+    gone[i] = std::none_of(lowered.writes.begin(), lowered.writes.end(), [&](const ValueUse& use) {
+      return needed[use.value] && elements_of(model.values[use.value].dims) > 0;
+    });
     if (gone[i]) continue;
     for (const ValueUse& use : lowered.reads) needed[use.value] = true;
   }

@@ -5,8 +5,12 @@
 
 #include <algorithm>
 
+#include "sim/config/library.h"
+#include "sim/config/load.h"
 #include "tests/unit/workloads/formats/onnx/imported.h"
 #include "tests/unit/workloads/formats/onnx/models.h"
+#include "workloads/layers/layer_model.h"
+#include "workloads/layers/layer_step.h"
 
 namespace orrery::onnx {
 namespace {
@@ -35,6 +39,26 @@ TEST(OnnxModels, ResNet50ReadsItsWeightsAndWritesWhatConvolutionsMakeOnce) {
   EXPECT_EQ(first.written.base(), 4.0 * 2 * 64 * 112 * 112);
   // A shift and a Relu of each element of the result.
   EXPECT_EQ(first.vector_flops.base(), 2.0 * 2 * 64 * 112 * 112);
+}
+
+TEST(OnnxModels, ResNet50DoesWhatOurOwnListOfItsLayersDoes) {
+  const std::string configs = ORRERY_SOURCE_DIR "/configs";
+  const LayerGraph layers = config::load<LayerModelConfig>(configs + "/layer_models/resnet_50.yaml",
+                                                           config::Library(configs), "layer_models")
+                                .build();
+  PassContext pass;
+  pass.samples = 16;
+  pass.precision = Precision::kFp16;
+  pass.fuses = true;
+  double flops = 0, moved = 0;
+  for (const Kernel& kernel : forward_kernels(layers, pass)) {
+    flops += kernel.matrix_flops.base();
+    moved += (kernel.read + kernel.written).base();
+  }
+  const ImportedGraph graph =
+      imported(ResNet50().build(), {.dimensions = {{"batch", 16}}, .precision = Precision::kFp16});
+  EXPECT_EQ(matrix_flops(graph), flops);
+  EXPECT_NEAR(bytes(graph), moved, 0.01 * moved);
 }
 
 TEST(OnnxModels, APrecisionOfItsOwnHalvesBytesAndKeepsFlops) {
