@@ -155,12 +155,11 @@ ChakraWriter::Piece ChakraWriter::kernel_piece(const Operator& op) const {
   const Kernel& kernel = steps_.program.kernels[op.work];
   const KernelCost& cost = steps_.costs.kernels[op.work];
   std::string node = begun_node(op.name, ChakraType::kCompute);
-  put_duration(node, cost.duration);
   put_device(node, op.stream);
   put_amount(node, "num_ops", kInt64, (kernel.matrix_flops + kernel.vector_flops).base());
   put_amount(node, "tensor_size", kUint64, (kernel.read + kernel.written).base());
   put_attribute(node, "orrery.class", to_string(kernel.kind));
-  return {{node}, std::max(steps_.costs.enqueue, cost.issue), cost.host_waits};
+  return {{node}, std::max(steps_.costs.enqueue, cost.issue), cost.host_waits, op.work};
 }
 
 ChakraWriter::Piece ChakraWriter::transfer_piece(const Operator& op, int rank) const {
@@ -245,7 +244,8 @@ class ChakraWriter::RankFile {
         role_(*writer.role_of_rank_.at(static_cast<std::size_t>(rank))),
         out_(out),
         last_(writer.steps_.program.streams.size()),
-        pieces_(writer.blocks_.size()) {}
+        pieces_(writer.blocks_.size()),
+        runs_(writer.steps_.program.kernels.size()) {}
 
   std::uint64_t write() {
     std::string metadata;
@@ -318,9 +318,26 @@ class ChakraWriter::RankFile {
     if (pieces[i].issue > 0) after.push_back(put_issue(pieces[i].issue));
     if (pieces[i].messages.empty()) return;
     last_[stream].clear();
-    for (const std::string& message : pieces[i].messages)
-      last_[stream].push_back(put_node(message, after));
+    for (const std::string& message : pieces[i].messages) {
+      if (pieces[i].kernel) {
+        timed_ = message;
+        put_duration(timed_, next_run(*pieces[i].kernel));
+        last_[stream].push_back(put_node(timed_, after));
+      } else {
+        last_[stream].push_back(put_node(message, after));
+      }
+    }
     if (pieces[i].host_waits) host_.insert(host_.end(), last_[stream].begin(), last_[stream].end());
+  }
+
+  /// Kernels of one identifier run on one stream, in the order in which they are written.
+  Picoseconds next_run(KernelId kernel) {
+    const PricedSteps& steps = writer_.steps_;
+    const auto role = static_cast<std::size_t>(&role_ - steps.program.roles.data());
+    if (role < steps.runs.size() && kernel < steps.runs[role].size() &&
+        runs_[kernel] < steps.runs[role][kernel].size())
+      return steps.runs[role][kernel][runs_[kernel]++];
+    return steps.costs.kernels[kernel].duration;
   }
 
   /// The host issues kernels one after the other.
@@ -340,7 +357,8 @@ class ChakraWriter::RankFile {
   std::vector<std::vector<std::uint64_t>> last_;  ///< nodes that streams have come to
   std::vector<std::uint64_t> host_;               ///< what the host waits for
   std::vector<std::vector<Piece>> pieces_;        ///< nodes by block, of blocks called so far
-  std::string buffer_, scratch_, packed_;
+  std::vector<std::size_t> runs_;                 ///< runs so far, by kernel
+  std::string buffer_, scratch_, packed_, timed_;
   std::uint64_t next_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,15 +19,19 @@ struct PricedSteps {
   const Program& program;
   const Costs& costs;
   std::vector<Picoseconds> alone;  ///< time of each transfer that has the machine for itself
+  /// Times of all runs of a kernel in their order, by role and kernel, where transfers beside them
+  /// make them differ; empty: each takes its cost.
+  std::vector<std::vector<std::vector<Picoseconds>>> runs = {};
 };
 
 /// Writes a program as Chakra execution traces, a file a rank: each run of an operator is a node
 /// that waits for the one before it on its stream and for those of its block that it waits for.
 ///
-/// Times of kernels stand in `duration_micros`, and to the picosecond in an attribute of our own
-/// (orrery.duration_ps); collectives and messages have their bytes and group, and take the time
-/// that the reader's network gives them. What Chakra has no type for (dispatch and combine of
-/// experts, copies to hosts, all-to-alls of unequal parts) has the time that it takes alone.
+/// Times of kernels, which transfers beside them may have made longer, stand in `duration_micros`,
+/// and to the picosecond in an attribute of our own (orrery.duration_ps); collectives and messages
+/// have their bytes and group, and take the time that the reader's network gives them. What Chakra
+/// has no type for (dispatch and combine of experts, copies to hosts, all-to-alls of unequal parts)
+/// has the time that it takes alone.
 class ChakraWriter {
  public:
   /// @param steps has to outlive it
@@ -46,6 +51,8 @@ class ChakraWriter {
     std::vector<std::string> messages;
     Picoseconds issue = 0;  ///< what the host takes to issue it
     bool host_waits = false;
+    std::optional<KernelId> kernel =
+        std::nullopt;  ///< the kernel that it runs: its time is missing
   };
 
   std::vector<Piece> pieces_of(BlockId block, int rank) const;

@@ -3,10 +3,13 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/play.h"
+#include "sim/app/experiments/simulate.h"
 #include "sim/app/experiments/step_experiment.h"
 #include "sim/app/pricing/machine_network.h"
 #include "sim/app/pricing/power_balance.h"
@@ -26,6 +29,46 @@ std::string format_names() {
   }
   return names;
 }
+
+/// Times of all runs of kernels, by role and kernel.
+class KernelRuns final : public UseObserver {
+ public:
+  explicit KernelRuns(const Program& program)
+      : times(program.roles.size(), std::vector<std::vector<Picoseconds>>(program.kernels.size())) {
+  }
+
+  void kernel_ran(std::uint32_t role, KernelId kernel, Picoseconds begin,
+                  Picoseconds end) override {
+    times[role][kernel].push_back(end - begin);
+  }
+  void transfer_ran(std::uint32_t, TransferId, Picoseconds, Picoseconds) override {}
+
+  std::vector<std::vector<std::vector<Picoseconds>>> times;
+};
+
+/// Hears how a step is replayed, and replays it once more for what each kernel took.
+class StepRecorder final : public ReplayStandIn {
+ public:
+  using Take = std::function<void(const Program&, const Costs&, KernelRuns&)>;
+  explicit StepRecorder(Take take) : take_(std::move(take)) {}
+
+  ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override {
+    ReplayOutcome outcome = replayer(inputs.slowdowns);
+    Costs costs = inputs.costs;
+    costs.kernels = outcome.kernels;
+    KernelRuns runs(inputs.program);
+    ReplayOptions options;
+    options.slowdowns = inputs.slowdowns;
+    options.topology = &inputs.topology;
+    options.observer = &runs;
+    orrery::replay(inputs.program, costs, options);
+    take_(inputs.program, costs, runs);
+    return outcome;
+  }
+
+ private:
+  Take take_;
+};
 
 struct GraphExportArguments {
   std::string file, format = "dot", output;
@@ -52,8 +95,8 @@ struct GraphExportArguments {
     if (step == nullptr)
       throw UsageError(file +
                        ": only steps of training, inference and layers have an operator graph");
+    if (graph_format.writes_ranks()) return write_ranks(graph_format, loaded, *step);
     const Program program = step->program();
-    if (graph_format.writes_ranks()) return write_ranks(graph_format, *step, program);
     if (output.empty()) {
       graph_format.write(program, step->name, std::cout);
       return ExitCode::kOk;
@@ -65,28 +108,44 @@ struct GraphExportArguments {
   }
 
  private:
-  /// Kernels at their price alone, at the clock of steady power; transfers as the network has them.
-  ExitCode write_ranks(const GraphFormat& graph_format, const StepExperiment& step,
-                       const Program& program) const {
+  /// Kernels take what they take in the step, beside its transfers and under its power cap.
+  ExitCode write_ranks(const GraphFormat& graph_format, const LoadedExperiment& loaded,
+                       const StepExperiment& step) const {
     if (output.empty()) throw UsageError("--format " + format + " needs -o PREFIX");
+    bool written = false;
+    StepRecorder recorder([&](const Program& program, const Costs& costs, KernelRuns& runs) {
+      write_step(graph_format, {program, costs, alone(step, program), std::move(runs.times)});
+      written = true;
+    });
+    SimulateOptions options;
+    options.stand_in = &recorder;
+    options.beyond_memory = true;
+    const RunRecord record = simulate(loaded, options);
+    if (!written) throw config::ConfigError(file + ": " + record.reason);
+    return ExitCode::kOk;
+  }
+
+  static std::vector<Picoseconds> alone(const StepExperiment& step, const Program& program) {
     const MachineNetwork network(step.machine(), step.faults);
+    std::vector<Picoseconds> times;
+    times.reserve(program.transfers.size());
+    const PowerState state = step.machine().power_state(PowerState::kSteady);
     const auto model = step.machine().kernels({step.fidelity, {}, step.measured});
-    const PricedProgram priced =
-        price(program,
-              priced_accelerator(step.machine().accelerator(),
-                                 step.machine().power_state(PowerState::kSteady)),
-              *model, network.start());
-    PricedSteps steps{program, priced.costs, {}};
+    const PricedProgram priced = price(
+        program, priced_accelerator(step.machine().accelerator(), state), *model, network.start());
     for (const PricedTransfer& transfer : priced.transfers)
-      steps.alone.push_back(to_picoseconds(transfer.isolated_time));
+      times.push_back(to_picoseconds(transfer.isolated_time));
+    return times;
+  }
+
+  void write_step(const GraphFormat& graph_format, const PricedSteps& steps) const {
     const std::uint64_t nodes = graph_format.write_ranks(
         steps, [&](const std::string& ending, const std::function<void(std::ostream&)>& write) {
           AtomicFile written(output + ending);
           write(written.stream());
           written.commit();
         });
-    std::cerr << program.ranks << " files, " << nodes << " nodes\n";
-    return ExitCode::kOk;
+    std::cerr << steps.program.ranks << " files, " << nodes << " nodes\n";
   }
 };
 
