@@ -94,8 +94,9 @@ class HcclReader {
     readable_ = false;
     ranks_ = options_.ranks != 0 ? options_.ranks : told_ranks_;
     if (collective_.empty()) collective_ = options_.collective;
-    if (time_ == columns_ || check_ == columns_) {
-      error(header[0], "a table of hccl_test without a time in us and the result of its check");
+    if (size_ == columns_ || time_ == columns_ || check_ == columns_) {
+      error(header[0],
+            "a table of hccl_test without a size, a time in us and the result of its check");
     } else if (ranks_ == 0) {
       error(header[0], "no line before this table tells the number of ranks; say --ranks N");
     } else if (collective_.empty()) {

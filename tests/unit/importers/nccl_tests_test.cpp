@@ -394,6 +394,12 @@ TEST_F(NcclTests, HcclTestIsRead) {
                 import_file("nccl-tests", write("t.log", log.substr(log.find("data_size"))), {});
               }),
               HasSubstr("t.log:1:1: error: no line before this table tells the number of ranks"));
+  EXPECT_THAT(message_of([&] {
+                std::string damaged = log;
+                damaged.insert(damaged.find("data_size"), "x");
+                import_file("nccl-tests", write("t.log", damaged), {});
+              }),
+              HasSubstr("a table of hccl_test without a size, a time in us"));
 }
 
 }  // namespace
