@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "sim/trace/timeline.h"
 
 namespace orrery {
 namespace {
@@ -211,6 +214,21 @@ TEST(GraphReplay, RanksThatShareAGraphAreReplayedEachOnItsOwn) {
   const GraphReplayResult result = replay(run, one_link(0));
   EXPECT_THAT(result.rank_end, ElementsAre(1010U, 1010U, 1010U));
   EXPECT_EQ(result.nodes, 6U);
+}
+
+// A timeline refuses spans of one track that overlap.
+TEST(GraphReplay, NodesThatRunSideBySideHaveTracksOfTheirOwn) {
+  GraphOf rank;
+  rank.kernel(50'000, {}, kLoose);
+  rank.kernel(70'000, {}, kLoose);
+  rank.kernel(30'000, {0}, kLoose);
+  rank.kernel(40'000);
+  std::ostringstream out;
+  Timeline timeline(out);
+  replay(run_of({rank}), {}, {&timeline});
+  timeline.close();
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("side by side 1"), HasSubstr("side by side 2")));
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("side by side 3")));
 }
 
 TEST(GraphReplay, CollectivesThatDifferAreRefusedByRankAndNode) {
