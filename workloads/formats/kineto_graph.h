@@ -52,6 +52,7 @@ class GraphMaker {
   void end_threads();
   std::vector<PlannedEnd> waited_for(std::uint32_t index, const HostCall& call);
   void stream_waits(const DeviceOp& op, std::vector<PlannedEnd>& ends);
+  void find_cause(const DeviceOp& op, std::vector<PlannedEnd>& ends);
   NodeId add_op_node(const DeviceOp& op, std::int64_t duration);
   NodeWork work_of(const DeviceOp& op, std::int64_t duration);
   const SyncRecord* sync_of(const HostCall& call) const;
@@ -75,6 +76,7 @@ class GraphMaker {
   struct Counts {
     std::uint64_t unlaunched = 0, overlaps = 0, guessed_waits = 0, guessed_syncs = 0,
                   full_queues = 0;
+    std::uint64_t guessed_causes = 0;
     std::uint64_t streams = 0, collectives = 0, unknown_collectives = 0;
     // Times in ns.
     std::int64_t collective_time = 0, unknown_collective_time = 0;

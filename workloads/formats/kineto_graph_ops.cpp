@@ -15,6 +15,9 @@ namespace {
 
 /// A kernel does not begin earlier than what it waits for ends, but for how times are rounded.
 constexpr std::int64_t kStreamSlack = 1000;  // ns
+/// A gap that launches and streams explain is shorter; a stream that was waited for lets the next
+/// one go on within the second time.
+constexpr std::int64_t kUnexplained = 20'000, kCause = 10'000;  // ns
 constexpr std::int64_t kPicosecondsOfNanosecond = 1000;
 /// What is behind by so many ops nothing waits for any more.
 constexpr std::size_t kKept = 16384;
@@ -73,6 +76,19 @@ void GraphMaker::stream_waits(const DeviceOp& op, std::vector<PlannedEnd>& ends)
   }
 }
 
+/// A kernel that begins long after all that it is known to wait for, as another stream ends, waits
+/// for that: profilers leave out calls, and what was launched before they began.
+void GraphMaker::find_cause(const DeviceOp& op, std::vector<PlannedEnd>& ends) {
+  if (op.start - std::max(last_end(ends, origin_), op.launch) <= kUnexplained) return;
+  const std::vector<PlannedEnd> others = streams_.last_of_all(latest_call_, op.start, op.stream);
+  const auto last =
+      std::max_element(others.begin(), others.end(),
+                       [](const PlannedEnd& a, const PlannedEnd& b) { return a.end < b.end; });
+  if (last == others.end() || op.start - last->end > kCause) return;
+  ends.push_back(*last);
+  ++counts_.guessed_causes;
+}
+
 NodeWork GraphMaker::work_of(const DeviceOp& op, std::int64_t duration) {
   NodeWork work = timed(duration);
   const NameFacts& facts = trace_.facts[op.name];
@@ -124,6 +140,7 @@ void GraphMaker::take_op(std::uint32_t index) {
   std::vector<PlannedEnd> ends;  // on the device
   if (stream.last != kNone) ends.push_back(stream.end);
   if (!stream.waits.empty()) stream_waits(op, ends);
+  find_cause(op, ends);
   const std::int64_t device = last_end(ends, origin_);
   const std::int64_t ready = std::max(device, op.launch);
   const bool by_launch = op.launched && op.launch >= device;
@@ -274,6 +291,8 @@ void GraphMaker::write_notes(std::vector<std::string>& notes) {
   counted(counts_.guessed_waits,
           " waits of streams whose event the trace has not recorded: for all that other streams "
           "had been given");
+  counted(counts_.guessed_causes,
+          " kernels that begin late, as another stream ends: taken to have waited for it");
   counted(counts_.full_queues, " launches that waited until the device had taken earlier ones");
   counted(counts_.guessed_syncs,
           " waits of the host whose stream the trace has not recorded: for what ended last");

@@ -118,6 +118,17 @@ TEST(Kineto, WaitsWhoseStreamsAreNotRecordedAreForWhatTheOtherStreamsHad) {
   EXPECT_TRUE(trace.notes_contain("1 waits of streams whose event"));
 }
 
+TEST(Kineto, AKernelThatBeginsLateAsAnotherStreamEndsWaitsForIt) {
+  TraceText text;
+  text.kernel("first", 0, 6, 200, 7).kernel("late", 10, 208, 10, 24);  // no event is recorded
+  text.kernel("apart", 20, 120, 10, 25);                               // nothing ends then
+  ReadTrace trace = read_trace_text(text.text());
+  EXPECT_TRUE(trace.notes_contain("1 kernels that begin late"));
+  trace.replay({{"first", 0.5}});
+  EXPECT_NEAR(trace.start[trace.named("late").at(0)], 108, kNanosecond);
+  EXPECT_NEAR(trace.start[trace.named("apart").at(0)], 120, kNanosecond);
+}
+
 TEST(Kineto, AThreadThatWasIdleFollowsTheOneThatWentOnMeanwhile) {
   TraceText text;
   text.kernel("forward", 0, 6, 500, 7).call("cudaStreamSynchronize", 10, 500);
