@@ -100,7 +100,7 @@ class GraphReplayer final : public Agenda {
   Timeline* timeline_;
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::uint32_t>> waits_;  ///< nodes that a node still waits for, by rank
-  std::vector<std::array<TransferTime, kTransferKinds>> transfers_;  ///< by rank
+  std::vector<std::array<TransferTime, kTransferKinds>> transfers_;  ///< times by rank
   std::vector<Stream> streams_;
   std::vector<std::vector<bool>> lanes_;  ///< whether lanes are taken, by rank, for timelines
   std::vector<Slot> slots_;               ///< those of streams, then those of other nodes

@@ -154,7 +154,7 @@ class Replayer final : public Agenda {
   const Program& program_;
   const Costs& costs_;
   Timeline* timeline_;
-  std::vector<Picoseconds> call_begun_;  ///< by actor, of its compute stream; with a timeline
+  std::vector<Picoseconds> call_begun_;  ///< begin of the call of each actor; with a timeline
   std::unique_ptr<MemoryTrack> memory_;  ///< null: without timeline
   UseObserver* observer_;
   const Images* images_;              ///< null: actors are roles

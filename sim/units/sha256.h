@@ -10,7 +10,7 @@ namespace orrery {
 /// SHA-256 (FIPS 180-4) of the bytes, as 64 lower-case hex digits.
 std::string sha256_hex(std::string_view bytes);
 
-/// The same of bytes that come in parts.
+/// SHA-256 of bytes that come in parts.
 class Sha256 {
  public:
   Sha256();
@@ -19,7 +19,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void add(std::string_view bytes);
-  /// Of all that was added so far.
+  /// The digits of all that was added so far.
   std::string hex() const;
 
  private:

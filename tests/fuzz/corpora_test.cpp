@@ -12,6 +12,10 @@
 #include "tests/fuzz/target.h"
 
 namespace orrery {
+
+/// What tests are called.
+static void PrintTo(const FuzzTarget& target, std::ostream* out) { *out << target.name; }
+
 namespace {
 
 class Corpora : public testing::TestWithParam<FuzzTarget> {};
@@ -30,12 +34,14 @@ TEST_P(Corpora, AreReadOrRefused) {
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     GetParam().run(bytes);
     // Cut anywhere, too: what is read in parts has an end.
-    for (std::size_t part = 1; part < 8; ++part) GetParam().run(bytes.substr(0, part * bytes.size() / 8));
+    for (std::size_t part = 1; part < 8; ++part)
+      GetParam().run(bytes.substr(0, part * bytes.size() / 8));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Corpora, testing::ValuesIn(fuzz_targets().begin(), fuzz_targets().end()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, Corpora,
+                         testing::ValuesIn(fuzz_targets().begin(), fuzz_targets().end()),
+                         [](const auto& target) { return std::string(target.param.name); });
 
 }  // namespace
 }  // namespace orrery

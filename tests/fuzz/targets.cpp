@@ -71,7 +71,7 @@ void huggingface(std::string_view bytes) {
   }
 }
 
-/// By each form of traces, recognised or not.
+/// Requests by each form of traces, recognised or not.
 void traces(std::string_view bytes) {
   const TraceText text{"fuzzed", std::string(bytes)};
   for (const auto& [name, item] : TraceFormats::items()) {

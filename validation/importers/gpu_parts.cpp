@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <sstream>
 
 #include "sim/config/diagnostics.h"
+#include "sim/config/input_files.h"
 #include "sim/config/library.h"
 #include "sim/units/spelling.h"
 
@@ -91,7 +92,7 @@ constexpr auto kGpuParts = std::to_array<GpuPart>({
 
 /// Whether a file of the library names the accelerator as its own.
 bool has_accelerator(const std::string& file, const std::string& accelerator) {
-  std::ifstream stream(file);
+  std::istringstream stream(config::input_files().read(file).text);
   std::string line;
   bool inside = false;
   while (std::getline(stream, line)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sim/config/byte_source.h"
 #include "sim/config/packed_file.h"
 
 namespace orrery {
@@ -144,6 +145,11 @@ LogTag tag_of(std::string_view line) {
            c == '-' || c == '_';
   });
   return parted && is_host ? LogTag{colon + 1, name} : LogTag{};
+}
+
+bool is_sqlite(const std::string& path) {
+  constexpr std::string_view kBegin = "SQLite format 3";
+  return ByteSource(path).peek(kBegin.size()) == kBegin;
 }
 
 }  // namespace orrery

@@ -16,6 +16,9 @@ std::string plain_text(std::string text);
 /// @throws config::ConfigError when it cannot be read
 std::string read_log(const std::string& path);
 
+/// Whether a file is a database of SQLite. @throws config::ConfigError where it cannot be read
+bool is_sqlite(const std::string& path);
+
 /// A word of a text, and where it stands.
 struct LogWord {
   std::string_view text;

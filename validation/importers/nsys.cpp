@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -229,13 +228,6 @@ class NsysReader {
   std::size_t launched_graphs_ = 0;
   bool shared_numbers_ = false;
 };
-
-bool is_sqlite(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::array<char, 15> begin{};
-  stream.read(begin.data(), begin.size());
-  return std::string_view(begin.data(), begin.size()) == "SQLite format 3";
-}
 
 ImportedTable import_nsys(const std::string& path, const ImportOptions& /*options*/) {
   if (!std::filesystem::is_regular_file(path)) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "sim/config/csv.h"
@@ -213,10 +212,7 @@ ImportedTable import_rocprof(const std::string& path, const ImportOptions& /*opt
   if (!std::filesystem::is_regular_file(path)) {
     throw config::ConfigError(path + ": cannot be read: there is no such file");
   }
-  std::ifstream stream(path, std::ios::binary);
-  std::array<char, 15> begin{};
-  stream.read(begin.data(), begin.size());
-  if (std::string_view(begin.data(), begin.size()) == "SQLite format 3") return read_rocpd(path);
+  if (is_sqlite(path)) return read_rocpd(path);
   return RocprofReader(path, read_log(path)).read();
 }
 

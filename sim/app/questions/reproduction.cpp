@@ -148,17 +148,25 @@ class Writer {
     return Json(located(text, path)).dump();
   }
 
+  /// Whether there is a file, or files that a prefix stands for: PREFIX.0.et, ...
+  static bool is_there(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) return true;
+    const std::string begin = path.filename().string() + ".";
+    const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+      if (entry.path().filename().string().starts_with(begin)) return true;
+    return false;
+  }
+
   /// A path of a file from where it was written, so that it is found from anywhere.
   std::string located(const std::string& text, const std::string& path) const {
     const auto origin = origins_.find(path);
     if (origin == origins_.end() || !config::Library::is_path(text)) return text;
     std::string file = origin->second;
     for (int i = 0; i < 2; ++i) file = file.substr(0, std::min(file.rfind(':'), file.size()));
-    std::error_code ignored;
     const std::filesystem::path there = config::relative_to(text, file);
-    return std::filesystem::exists(there, ignored)
-               ? std::filesystem::absolute(there).lexically_normal().string()
-               : text;
+    return is_there(there) ? std::filesystem::absolute(there).lexically_normal().string() : text;
   }
 
   std::map<std::string, std::string> origins_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks of ASTRA-sim as systems of ours: the same traces take the same times.
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -10,6 +12,9 @@
 
 namespace orrery {
 namespace {
+
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
 
 class AstraNetwork : public testing::Test {
  protected:
@@ -38,7 +43,7 @@ class AstraNetwork : public testing::Test {
     return record.find("time_s")->value * 1e9;
   }
 
-  std::string folder_ = testing::TempDir() + "astra_";
+  std::string folder_ = kTemp + "astra_";
 };
 
 // By hand: 4 chunks x 14 steps x 510 ns = 28,560; 14/8 MiB over 50 x 2^30 B/s = 34,180; half of the

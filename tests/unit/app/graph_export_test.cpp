@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps written as Chakra traces and read back.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,9 @@
 
 namespace orrery {
 namespace {
+
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
 
 const std::string kModel =
     "model: {dimensions: {layers: 4, hidden: 1024, heads: 8, vocabulary: 8192}}\n";
@@ -32,7 +36,7 @@ std::pair<Picoseconds, Picoseconds> both_ends(const std::string& text) {
   for (const PricedTransfer& transfer : priced.transfers)
     steps.alone.push_back(to_picoseconds(transfer.isolated_time));
 
-  const std::string folder = testing::TempDir() + "graph_export";
+  const std::string folder = kTemp + "graph_export";
   std::filesystem::create_directories(folder);
   const ChakraWriter writer(steps);
   for (int rank = 0; rank < program.ranks; ++rank) {

@@ -2,6 +2,7 @@
 // Verbs about operator graphs of other programs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,9 @@
 
 namespace orrery {
 namespace {
+
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
 
 using testing::HasSubstr;
 
@@ -35,7 +39,7 @@ class GraphTools : public testing::Test {
     return code;
   }
 
-  std::string folder_ = testing::TempDir() + "graph_tools";
+  std::string folder_ = kTemp + "graph_tools";
   std::string out_, error_;
 };
 

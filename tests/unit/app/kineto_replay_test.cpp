@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "What if", asked of traces of the PyTorch profiler: faster kernels, another link, another system.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -10,6 +12,9 @@
 
 namespace orrery {
 namespace {
+
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
 
 using test::load;
 
@@ -26,7 +31,7 @@ double time_of(const std::string& text, const std::vector<std::string>& set = {}
 class KinetoReplay : public testing::Test {
  protected:
   KinetoReplay()
-      : folder_(testing::TempDir() + "kineto_replay_" +
+      : folder_(kTemp + "kineto_replay_" +
                 testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::create_directories(folder_);
   }

@@ -2,6 +2,7 @@
 // ONNX models, priced and replayed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -14,13 +15,15 @@
 namespace orrery {
 namespace {
 
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
+
 using testing::HasSubstr;
 
 /// A model in a file.
 class ModelFile {
  public:
-  ModelFile(const std::string& name, const std::string& model)
-      : path_(testing::TempDir() + name + ".onnx") {
+  ModelFile(const std::string& name, const std::string& model) : path_(kTemp + name + ".onnx") {
     std::ofstream(path_, std::ios::binary) << model;
   }
   ~ModelFile() { std::remove(path_.c_str()); }

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -14,6 +15,9 @@
 namespace orrery {
 namespace {
 
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
+
 using test::load;
 using testing::HasSubstr;
 
@@ -21,7 +25,7 @@ using testing::HasSubstr;
 class TraceFile {
  public:
   explicit TraceFile(const std::string& nodes, const std::string& name = {})
-      : path_(testing::TempDir() +
+      : path_(kTemp +
               (name.empty() ? "replay_trace_" + std::to_string(++written_) + "_.json" : name)) {
     std::ofstream(path_) << R"({"workload_graph": [)" << nodes << "]}";
   }
@@ -98,8 +102,7 @@ TEST(Replay, CollectivesTakeTheRecordedTimeOrThatOfTheNetwork) {
   const TraceFile trace(reduce, "replay_pair.0.et");
   const TraceFile other(reduce, "replay_pair.1.et");
   const std::string both =
-      "experiment: replay\nsystem: dgx_h100\ngraph: {path: " + testing::TempDir() +
-      "replay_pair}\n";
+      "experiment: replay\nsystem: dgx_h100\ngraph: {path: " + kTemp + "replay_pair}\n";
   EXPECT_NEAR(value(run(both), "time_s"), 50e-6, 1e-15);
   const double priced = value(run(both, {"durations=model"}), "time_s");
   const double alone = value(
@@ -113,8 +116,7 @@ TEST(Replay, PartsOfTheBreakdownAddUpAndEveryRankHasAnEnd) {
   const TraceFile first(compute(1, "gemm", 100), "replay_two.0.et");
   const TraceFile second(compute(1, "gemm", 250), "replay_two.1.et");
   const RunRecord record =
-      run("experiment: replay\nsystem: dgx_h100\ngraph: {path: " + testing::TempDir() +
-          "replay_two}\n");
+      run("experiment: replay\nsystem: dgx_h100\ngraph: {path: " + kTemp + "replay_two}\n");
   ASSERT_EQ(record.lists.size(), 1U);
   EXPECT_EQ(record.lists[0].name, "time_s_by_rank");
   EXPECT_THAT(record.lists[0].values, testing::ElementsAre(testing::DoubleNear(100e-6, 1e-15),

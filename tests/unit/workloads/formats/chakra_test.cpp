@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -16,6 +17,9 @@
 
 namespace orrery {
 namespace {
+
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
 
 using test::attribute;
 using test::chakra_file;
@@ -204,7 +208,7 @@ TEST(Chakra, TracesAreToldFromOtherFiles) {
 /// A folder for files, gone at the end.
 class Folder {
  public:
-  Folder() : path_(testing::TempDir() + "chakra_files") {
+  Folder() : path_(kTemp + "chakra_files") {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directory(path_);
   }

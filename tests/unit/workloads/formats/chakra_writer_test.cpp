@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,9 @@
 
 namespace orrery {
 namespace {
+
+/// Begin of the names of files and folders of this process.
+const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
 
 using testing::AllOf;
 using testing::ContainsRegex;
@@ -106,8 +110,7 @@ class WrittenChakra : public testing::Test {
 
   /// What protoc reads. Nodes behind each other are one: lists are joined, the last number counts.
   static std::string decoded(const std::string& type, const std::string& message) {
-    const std::filesystem::path folder =
-        std::filesystem::path(testing::TempDir()) / "orrery_chakra_writer";
+    const std::filesystem::path folder = std::filesystem::path(kTemp + "chakra_writer");
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "et_def.proto") << kSchema;
     std::ofstream(folder / "message", std::ios::binary) << message;
