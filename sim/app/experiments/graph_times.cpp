@@ -26,7 +26,7 @@ KernelCost roofline_cost(const Kernel& kernel, const AcceleratorConfig& accelera
 std::string class_of(const ImportedGraph& graph, const ImportedNode& node) {
   if (node.kind == NodeKind::kHost) return "host";
   const NodeWork& work = graph.works[node.work];
-  return work.classified ? to_string(work.kind) : "other kernels";
+  return work.classified ? to_string(work.kind) : GraphTimes::kUnknownClass;
 }
 
 }  // namespace

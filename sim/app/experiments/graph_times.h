@@ -61,6 +61,8 @@ class GraphTimes {
   };
   /// Times of all works of a graph; empty: as the file has recorded.
   std::vector<Picoseconds> times(const ImportedGraph& graph);
+  /// The class of kernels that no rule and no name has one for.
+  static constexpr const char* kUnknownClass = "other kernels";
   /// What kernels and host operators of a graph do, by class; and what their time rests on.
   struct Summary {
     std::vector<ClassBreakdown> classes;

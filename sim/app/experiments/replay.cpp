@@ -92,6 +92,11 @@ const DeclaredMetric kTimeByRank{
     {"time_s_by_rank", "s", "when the last node of each rank ends; a list", "replay"}};
 const DeclaredMetric kGraphRanks{{"graph_ranks", "1", "ranks that have a graph", "replay"}};
 const DeclaredMetric kGraphNodes{{"graph_nodes", "1", "nodes of all ranks", "replay"}};
+const DeclaredMetric kUnknownShare{
+    {"unclassified_share", "1",
+     "share of the time in kernels of no known class: operators of a model without a rule, which "
+     "take as long as their bytes, and names that say nothing",
+     "replay"}};
 const DeclaredMetric kRecordedShare{
     {"recorded_share", "1",
      "share of the time of nodes that files have recorded, before scales, on the rank that ends "
@@ -185,6 +190,10 @@ void add_trust(const GraphTimes::Summary& summary, const std::string& calibratio
   for (const auto& [provenance, seconds] : summary.seconds) rests.add(provenance, seconds);
   record.provenance = provenance_json(rests, calibration);
   add_metric(record, kRecordedShare, rests.total() > 0 ? summary.recorded_s / rests.total() : 1);
+  double unknown = 0;
+  for (const ClassBreakdown& row : summary.classes)
+    if (row.name == GraphTimes::kUnknownClass) unknown += row.time_s;
+  add_metric(record, kUnknownShare, rests.total() > 0 ? unknown / rests.total() : 0);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ TEST(ReplayedOnnx, TimesOfTheModelsHaveNoOperatorsWithoutARule) {
     }
     EXPECT_GT(all, 0) << name;
     EXPECT_LE(unmapped, 0.05 * all) << name;
+    EXPECT_NEAR(value(record, "unclassified_share"), unmapped / all, 1e-9) << name;
   }
 }
 
