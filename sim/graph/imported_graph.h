@@ -29,7 +29,7 @@ const char* to_string(NodeKind kind);
 /// One node as it is replayed: 16 bytes. Those that wait for it are ImportedGraph::next from
 /// `first_next` to the `first_next` of the node behind it.
 struct ImportedNode {
-  std::uint32_t work = 0;        ///< index of NodeWork, or of Message where kind communicates
+  std::uint32_t work = 0;  ///< index of NodeWork, or of ImportedMessage where kind communicates
   std::uint32_t first_next = 0;  ///< index in ImportedGraph::next
   std::uint32_t waits = 0;       ///< nodes that it waits for
   std::uint16_t stream = 0;      ///< index of the stream that it occupies
@@ -53,7 +53,7 @@ struct NodeWork {
 static_assert(sizeof(NodeWork) == 16);
 
 /// What a node that communicates sends.
-struct Message {
+struct ImportedMessage {
   static constexpr std::uint32_t kWorld = ~std::uint32_t{0};
 
   TransferKind kind = TransferKind::kAllReduce;
@@ -63,7 +63,7 @@ struct Message {
   std::int64_t tag = 0;          ///< sends and receives meet where both and the tag are the same
   int root = 0;                  ///< broadcast, reduce, gather, scatter: member of the group
   Picoseconds recorded = 0;      ///< time that its file says, waits for others included; 0: none
-  bool operator==(const Message&) const = default;
+  bool operator==(const ImportedMessage&) const = default;
 };
 
 /// Nodes that run one after the other, or side by side.
@@ -78,8 +78,8 @@ struct ImportedGraph {
   std::vector<ImportedNode> nodes;  ///< and one behind the last, for the end of its `next`
   std::vector<NodeId> next;         ///< nodes that wait, by the node that they wait for
   std::vector<NodeWork> works;
-  std::vector<Message> messages;  ///< each once
-  std::vector<Kernel> kernels;    ///< each once
+  std::vector<ImportedMessage> messages;  ///< each once
+  std::vector<Kernel> kernels;            ///< each once
   std::vector<ImportedStream> streams;
   std::vector<std::uint64_t> ids;  ///< identifiers of the nodes in their file
   std::vector<NameId> names;       ///< names of the nodes

@@ -52,7 +52,7 @@ GraphMeetings::GraphMeetings(const ImportedRun& run)
 }
 
 const std::vector<int>& GraphMeetings::members(std::uint32_t group) const {
-  return group == Message::kWorld ? world_ : run_.groups[group];
+  return group == ImportedMessage::kWorld ? world_ : run_.groups[group];
 }
 
 std::string GraphMeetings::place(int rank, NodeId node) const {
@@ -62,7 +62,7 @@ std::string GraphMeetings::place(int rank, NodeId node) const {
 }
 
 GraphMeetings::Group& GraphMeetings::group(std::uint32_t number, int rank, NodeId node) {
-  Group& group = number == Message::kWorld ? groups_.back() : groups_[number];
+  Group& group = number == ImportedMessage::kWorld ? groups_.back() : groups_[number];
   if (!group.ranks.empty()) return group;
   group.ranks = members(number);
   std::sort(group.ranks.begin(), group.ranks.end());
@@ -80,7 +80,7 @@ GraphMeetings::Group& GraphMeetings::group(std::uint32_t number, int rank, NodeI
   return group;
 }
 
-std::uint32_t GraphMeetings::begin(const Message& message, std::uint32_t needed) {
+std::uint32_t GraphMeetings::begin(const ImportedMessage& message, std::uint32_t needed) {
   std::uint32_t number = 0;
   if (unused_.empty()) {
     number = static_cast<std::uint32_t>(meetings_.size());
@@ -108,7 +108,7 @@ void GraphMeetings::release(std::uint32_t meeting) {
 }
 
 /// The collective that the rank comes to in its group.
-std::uint32_t GraphMeetings::collective(int rank, NodeId node, const Message& message) {
+std::uint32_t GraphMeetings::collective(int rank, NodeId node, const ImportedMessage& message) {
   Group& in = group(message.group, rank, node);
   const auto member = std::lower_bound(in.ranks.begin(), in.ranks.end(), rank);
   if (member == in.ranks.end() || *member != rank)
@@ -126,7 +126,7 @@ std::uint32_t GraphMeetings::collective(int rank, NodeId node, const Message& me
 }
 
 /// The message that the rank sends or receives.
-std::uint32_t GraphMeetings::message(int rank, NodeId node, const Message& message) {
+std::uint32_t GraphMeetings::message(int rank, NodeId node, const ImportedMessage& message) {
   const bool sends = graph(rank).nodes[node].kind == NodeKind::kSend;
   if (message.peer < 0 || message.peer >= run_.ranks()) {
     throw GraphMismatch(place(rank, node) + (sends ? ": is for" : ": is from") + " rank " +
@@ -154,8 +154,8 @@ std::uint32_t GraphMeetings::message(int rank, NodeId node, const Message& messa
 }
 
 void GraphMeetings::compare(const GraphMeeting& meeting, int rank, NodeId node,
-                            const Message& message) const {
-  const Message& first = meeting.message;
+                            const ImportedMessage& message) const {
+  const ImportedMessage& first = meeting.message;
   const auto refuse = [&](const std::string& what) {
     throw GraphMismatch(place(meeting.ranks.front(), meeting.nodes.front()) + " meets " +
                         place(rank, node) + ", but " + what);
@@ -172,7 +172,7 @@ void GraphMeetings::compare(const GraphMeeting& meeting, int rank, NodeId node,
 
 std::uint32_t GraphMeetings::arrive(int rank, NodeId node, std::uint32_t slot) {
   const ImportedGraph& of = graph(rank);
-  const Message& message = of.messages[of.nodes[node].work];
+  const ImportedMessage& message = of.messages[of.nodes[node].work];
   const std::uint32_t number = of.nodes[node].kind == NodeKind::kCollective
                                    ? collective(rank, node, message)
                                    : this->message(rank, node, message);

@@ -16,7 +16,7 @@ namespace orrery {
 
 /// One collective, or one message, that ranks come to.
 struct GraphMeeting {
-  Message message;                    ///< message of who came first
+  ImportedMessage message;            ///< message of who came first
   std::uint32_t needed = 0;           ///< ranks that have to come
   std::vector<std::uint32_t> slots;   ///< who has come, in order: numbers of the replayer
   std::vector<int> ranks;             ///< ranks of who has come
@@ -79,10 +79,11 @@ class GraphMeetings {
   }
   std::string place(int rank, NodeId node) const;
   std::string missing(const GraphMeeting& meeting) const;
-  std::uint32_t begin(const Message& message, std::uint32_t needed);
-  std::uint32_t collective(int rank, NodeId node, const Message& message);
-  std::uint32_t message(int rank, NodeId node, const Message& message);
-  void compare(const GraphMeeting& meeting, int rank, NodeId node, const Message& message) const;
+  std::uint32_t begin(const ImportedMessage& message, std::uint32_t needed);
+  std::uint32_t collective(int rank, NodeId node, const ImportedMessage& message);
+  std::uint32_t message(int rank, NodeId node, const ImportedMessage& message);
+  void compare(const GraphMeeting& meeting, int rank, NodeId node,
+               const ImportedMessage& message) const;
 
   const ImportedRun& run_;
   std::vector<int> world_;

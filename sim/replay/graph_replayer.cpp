@@ -222,7 +222,7 @@ bool GraphReplayer::takes_recorded(const GraphMeeting& meeting) const {
 }
 
 std::uint32_t GraphReplayer::price_of(const GraphMeeting& meeting) {
-  const Message& message = meeting.message;
+  const ImportedMessage& message = meeting.message;
   const bool pair = message.kind == TransferKind::kSendReceive;
   const PriceKey key{message.kind, message.bytes.base(),
                      pair ? static_cast<std::uint32_t>(meeting.source) : message.group,

@@ -22,9 +22,9 @@ struct TopologyBase {
 };
 
 std::string hexadecimal(std::uint16_t number) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::string_view kHexDigits = "0123456789abcdef";
   std::string text(4, '0');
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = kDigits[number >> (12 - 4 * i) & 0xFU];
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = kHexDigits[number >> (12 - 4 * i) & 0xFU];
   return text;
 }
 

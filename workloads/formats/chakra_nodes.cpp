@@ -213,7 +213,7 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
     refuse(node, node.collective ? "is a collective of the unknown type " + std::to_string(type)
                                  : std::string("is a collective without a type (comm_type)"));
   }
-  Message message;
+  ImportedMessage message;
   message.kind = kCollectiveTypes[static_cast<std::size_t>(type)];
   message.group = node.dimensions.empty() || !node.group.empty()
                       ? group_of(node)
@@ -225,7 +225,7 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
   if (message.kind != TransferKind::kBarrier)
     message.bytes = Bytes(gathers ? node.comm_bytes * ranks : node.comm_bytes);
   message.recorded = node.duration_us * kPicosecondsPerMicrosecond;
-  if (node.root >= 0 && message.group != Message::kWorld) {
+  if (node.root >= 0 && message.group != ImportedMessage::kWorld) {
     const std::vector<int>& group = communicators_.groups()[message.group];
     const auto at = std::find(group.begin(), group.end(), static_cast<int>(node.root));
     if (at == group.end()) refuse(node, "has a root that is no member of its group");
@@ -249,16 +249,16 @@ std::uint16_t ChakraNodes::group_stream(std::string_view group) {
 }
 
 std::size_t ChakraNodes::members(std::uint32_t group) const {
-  return group == Message::kWorld ? static_cast<std::size_t>(options_.ranks)
-                                  : communicators_.groups()[group].size();
+  return group == ImportedMessage::kWorld ? static_cast<std::size_t>(options_.ranks)
+                                          : communicators_.groups()[group].size();
 }
 
 std::uint32_t ChakraNodes::group_of(const ChakraNode& node) {
-  if (node.group.empty()) return Message::kWorld;
+  if (node.group.empty()) return ImportedMessage::kWorld;
   if (const auto group = communicators_.find(node.group)) {
-    return communicators_.groups()[*group].empty() ? Message::kWorld : *group;
+    return communicators_.groups()[*group].empty() ? ImportedMessage::kWorld : *group;
   }
-  if (node.group == "0") return Message::kWorld;  // as ASTRA-sim takes it
+  if (node.group == "0") return ImportedMessage::kWorld;  // as ASTRA-sim takes it
   refuse(node, "is in the group '" + std::string(node.group) +
                    "': neither a file of groups nor a METADATA node before it says who that is");
 }
@@ -266,7 +266,8 @@ std::uint32_t ChakraNodes::group_of(const ChakraNode& node) {
 /// All ranks that differ from this one in the involved dimensions of the network alone, whose sizes
 /// are dim0, dim1, ... of the dimensions that were given; the first varies fastest.
 std::uint32_t ChakraNodes::group_of_dimensions(const std::vector<bool>& involved) {
-  if (std::find(involved.begin(), involved.end(), false) == involved.end()) return Message::kWorld;
+  if (std::find(involved.begin(), involved.end(), false) == involved.end())
+    return ImportedMessage::kWorld;
   std::vector<int> ranks = {0};
   std::int64_t stride = 1;
   std::int64_t base = options_.rank;
@@ -300,7 +301,7 @@ void ChakraNodes::add_message(const ChakraNode& node, bool sends) {
   if (peer < 0 || peer > kHighestRankOfTraces)
     refuse(node, sends ? "is a send without a destination (comm_dst)"
                        : "is a receive without a source (comm_src)");
-  Message message;
+  ImportedMessage message;
   message.kind = TransferKind::kSendReceive;
   message.bytes = Bytes(node.comm_bytes);
   message.peer = static_cast<int>(peer);

@@ -37,7 +37,7 @@ std::uint64_t hash_of(const Kernel& k) {
   return hash;
 }
 
-std::uint64_t hash_of(const Message& m) {
+std::uint64_t hash_of(const ImportedMessage& m) {
   std::uint64_t hash = mixed(static_cast<std::uint64_t>(m.kind), m.group);
   hash = mixed(hash, bits(m.bytes.base()));
   hash = mixed(hash, static_cast<std::uint64_t>(m.peer));
@@ -172,7 +172,7 @@ NodeId GraphBuilder::add(std::uint64_t id, std::string_view name, NodeKind kind,
 }
 
 NodeId GraphBuilder::add(std::uint64_t id, std::string_view name, NodeKind kind,
-                         std::uint16_t stream, const Message& message) {
+                         std::uint16_t stream, const ImportedMessage& message) {
   std::vector<std::uint32_t>& alike = messages_[hash_of(message)];
   auto number = std::find_if(alike.begin(), alike.end(), [&](std::uint32_t known) {
     return graph_.messages[known] == message;

@@ -30,7 +30,7 @@ class GraphBuilder {
   NodeId add(std::uint64_t id, std::string_view name, NodeKind kind, std::uint16_t stream,
              const NodeWork& work);
   NodeId add(std::uint64_t id, std::string_view name, NodeKind kind, std::uint16_t stream,
-             const Message& message);
+             const ImportedMessage& message);
 
   /// `later` waits for the node with an identifier, wherever in the file that one stands.
   void depends(NodeId later, std::uint64_t earlier_id);

@@ -58,7 +58,7 @@ GraphFacts graph_facts(const ImportedGraph& graph) {
     ++facts.by_kind[kind];
     facts.recorded[kind] += recorded_time(graph, id);
     if (is_transfer(node)) {
-      const Message& message = graph.messages[node.work];
+      const ImportedMessage& message = graph.messages[node.work];
       GraphFacts::Transfers& of = facts.transfers[to_string(message.kind)];
       ++of.count;
       of.bytes += message.bytes.base();

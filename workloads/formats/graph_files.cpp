@@ -127,7 +127,7 @@ int ranks_mentioned(const ImportedRun& run, int least) {
   for (const std::vector<int>& group : run.groups)
     for (const int rank : group) ranks = std::max(ranks, rank + 1);
   for (const ImportedGraph& graph : run.graphs)
-    for (const Message& message : graph.messages) ranks = std::max(ranks, message.peer + 1);
+    for (const ImportedMessage& message : graph.messages) ranks = std::max(ranks, message.peer + 1);
   return ranks;
 }
 

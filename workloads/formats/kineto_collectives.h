@@ -11,7 +11,7 @@ namespace orrery::kineto {
 /// A collective or message, as a node of a graph.
 struct MessageNode {
   NodeKind kind = NodeKind::kCollective;
-  Message message;
+  ImportedMessage message;
 };
 
 /// What a recorded collective sends, in which group; nothing where the trace does not say enough:

@@ -116,7 +116,7 @@ NodeId GraphMaker::add_op_node(const DeviceOp& op, std::int64_t duration) {
   if (op.detail != kNone && op.collective) {
     const auto node = message_of(trace_.collectives[op.detail], trace_.header, communicators_);
     if (node) {
-      Message message = node->message;
+      ImportedMessage message = node->message;
       message.recorded = static_cast<Picoseconds>(duration * kPicosecondsOfNanosecond);
       ++counts_.collectives;
       counts_.collective_time += op.duration;

@@ -32,14 +32,14 @@ class GraphOf {
     graph_.works.push_back(work);
     return add(NodeKind::kKernel, graph_.works.size() - 1, std::move(after), stream);
   }
-  NodeId communicates(NodeKind kind, const Message& message, std::vector<NodeId> after = {},
+  NodeId communicates(NodeKind kind, const ImportedMessage& message, std::vector<NodeId> after = {},
                       std::uint16_t stream = kLoose) {
     graph_.messages.push_back(message);
     return add(kind, graph_.messages.size() - 1, std::move(after), stream);
   }
   NodeId collective(double bytes, std::vector<NodeId> after = {},
-                    std::uint32_t group = Message::kWorld, Picoseconds recorded = 0) {
-    Message message;
+                    std::uint32_t group = ImportedMessage::kWorld, Picoseconds recorded = 0) {
+    ImportedMessage message;
     message.bytes = Bytes(bytes);
     message.group = group;
     message.recorded = recorded;
@@ -153,7 +153,7 @@ TEST(GraphReplay, WhoWaitsForAPeerIsInABubble) {
 TEST(GraphReplay, TransfersShareALink) {
   std::vector<GraphOf> ranks(4);
   const auto send = [](int peer) {
-    Message message;
+    ImportedMessage message;
     message.kind = TransferKind::kSendReceive;
     message.bytes = Bytes(600);
     message.peer = peer;
@@ -170,7 +170,7 @@ TEST(GraphReplay, TransfersShareALink) {
 TEST(GraphReplay, MessagesMeetBySourceDestinationAndTagInOrder) {
   std::vector<GraphOf> ranks(2);
   const auto message = [](int peer, std::int64_t tag, double bytes) {
-    Message m;
+    ImportedMessage m;
     m.kind = TransferKind::kSendReceive;
     m.bytes = Bytes(bytes);
     m.peer = peer;
@@ -186,8 +186,8 @@ TEST(GraphReplay, MessagesMeetBySourceDestinationAndTagInOrder) {
 
 TEST(GraphReplay, RecordedTimesOfTransfersCountFromTheLastRankAndWithoutItsWaits) {
   std::vector<GraphOf> ranks(2);
-  ranks[0].collective(1000, {}, Message::kWorld, 340);  // 300 of it are waits
-  ranks[1].collective(1000, {ranks[1].kernel(300)}, Message::kWorld, 40);
+  ranks[0].collective(1000, {}, ImportedMessage::kWorld, 340);  // 300 of it are waits
+  ranks[1].collective(1000, {ranks[1].kernel(300)}, ImportedMessage::kWorld, 40);
   GraphCosts costs = one_link(0);
   costs.recorded_transfers = true;
   EXPECT_EQ(replay(run_of(ranks), costs).end, 340U);

@@ -66,7 +66,7 @@ bool recognised(const std::string& bytes) {
   return GraphFormatRegistry::at("graph format", "chakra")->recognises(bytes, "t.et");
 }
 
-const Message& message(const ImportedGraph& graph, NodeId node) {
+const ImportedMessage& message(const ImportedGraph& graph, NodeId node) {
   return graph.messages[graph.nodes[node].work];
 }
 const NodeWork& work(const ImportedGraph& graph, NodeId node) {

@@ -101,7 +101,7 @@ TEST(GraphBuilder, EqualKernelsAndMessagesAreKeptOnce) {
   EXPECT_EQ(graph.kernel(gemm), graph.kernel(again));
   again.m = 65;
   EXPECT_NE(graph.kernel(gemm), graph.kernel(again));
-  Message message;
+  ImportedMessage message;
   message.bytes = Bytes(8);
   for (std::uint64_t id = 0; id < 3; ++id) {
     message.tag = id == 2 ? 1 : 0;

@@ -146,7 +146,7 @@ TEST(KinetoKernels, KernelsOfNcclAreCollectivesWhereTheTraceSaysEnough) {
       R"(, "Collective name": "_allgather_base", "In msg nelems": 16, "Out msg nelems": 64,)"
       R"( "dtype": "BFloat16", "Group size": 4, "Process Group Ranks": "[1, 3, 5, 7]")");
   ASSERT_EQ(trace.graph.messages.size(), 1U);
-  const Message& message = trace.graph.messages[0];
+  const ImportedMessage& message = trace.graph.messages[0];
   EXPECT_EQ(message.kind, TransferKind::kAllGather);
   EXPECT_DOUBLE_EQ(message.bytes.base(), 128);
   EXPECT_EQ(message.recorded, 50'000'000U);

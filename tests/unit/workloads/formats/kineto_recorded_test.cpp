@@ -95,7 +95,7 @@ TEST(KinetoRecorded, CollectivesOfNcclHaveTheirBytesAndGroup) {
   std::size_t reductions = 0;
   for (NodeId node = 0; node < trace.graph.size(); ++node) {
     if (trace.graph.nodes[node].kind != NodeKind::kCollective) continue;
-    const Message& message = trace.graph.messages[trace.graph.nodes[node].work];
+    const ImportedMessage& message = trace.graph.messages[trace.graph.nodes[node].work];
     EXPECT_EQ(trace.communicators.groups().at(message.group), (std::vector<int>{0, 1}));
     if (message.kind == TransferKind::kAllReduce) ++reductions;
   }
