@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON form of Chakra traces: {"workload_graph": [{"Id": 1, "Name": "a", "NodeType": 4, ...}]},
 // as Chakra's feeder reads it, or the one that protobuf makes of nodes, with a list "attr".
-#include <rapidjson/error/en.h>
-#include <rapidjson/reader.h>
-
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -12,6 +9,7 @@
 #include "sim/config/diagnostics.h"
 #include "workloads/formats/chakra_nodes.h"
 #include "workloads/formats/graph_format.h"
+#include "workloads/formats/rapid_reader.h"
 
 namespace orrery {
 namespace {

@@ -3,9 +3,6 @@
 // since a double cannot hold the nanoseconds of an epoch.
 #include "workloads/formats/kineto_event.h"
 
-#include <rapidjson/error/en.h>
-#include <rapidjson/reader.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -16,6 +13,7 @@
 #include "sim/config/diagnostics.h"
 #include "workloads/formats/kineto_handler.h"
 #include "workloads/formats/mended_json.h"
+#include "workloads/formats/rapid_reader.h"
 
 namespace orrery::kineto {
 namespace {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <rapidjson/reader.h>
-
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "workloads/formats/kineto_event.h"
+#include "workloads/formats/rapid_reader.h"
 
 namespace orrery::kineto {
 
