@@ -29,7 +29,7 @@ constexpr std::size_t kStep = std::size_t{1} << 18U;
 
 /// The file as it lies on the disk, and what has been unpacked of it and not been taken.
 struct ByteSource::Stream {
-  explicit Stream(const std::string& file) : path(file) {}
+  explicit Stream(std::string file) : path(std::move(file)) {}
   ~Stream() {
     if (descriptor >= 0) ::close(descriptor);
     if (packed) inflateEnd(&inflating);

@@ -123,10 +123,12 @@ void Replayer::record_transfer(const Cursor& cursor, Picoseconds now) const {
   const std::uint64_t message = std::uint64_t{meeting + 1} << 32U | (met.completed & 0xFFFFFFFFU);
   const bool sends = op.kind == OperatorKind::kSend, receives = op.kind == OperatorKind::kReceive;
   timeline_->span(cursor.actor, cursor.stream, name, to_string(Category::kCommunication),
-                  cursor.begun, now, sends ? message : 0);
-  if (receives || met.started > cursor.begun)
-    timeline_->span(cursor.actor, cursor.stream, "in flight", to_string(Category::kCommunication),
-                    met.started, now, receives ? message : 0);
+                  cursor.begun, now);
+  if (sends) timeline_->flow(message);
+  if (!receives && met.started == cursor.begun) return;
+  timeline_->span(cursor.actor, cursor.stream, "in flight", to_string(Category::kCommunication),
+                  met.started, now);
+  if (receives) timeline_->flow(message);
 }
 
 void Replayer::record_load(std::uint32_t actor, Picoseconds now) const {

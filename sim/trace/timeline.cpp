@@ -64,12 +64,16 @@ bool Timeline::has_room(Picoseconds time) {
 }
 
 void Timeline::span(std::uint32_t role, std::uint32_t stream, std::string_view name,
-                    std::string_view category, Picoseconds begin, Picoseconds end,
-                    std::uint64_t flow) {
+                    std::string_view category, Picoseconds begin, Picoseconds end) {
   if (end < begin) throw std::logic_error("span '" + std::string(name) + "' ends before it begins");
-  if (!has_room(begin)) return;
+  kept_ = has_room(begin);
+  if (!kept_) return;
   spans_.push_back({begin, end, track_of_stream(role, stream), intern(names_, name),
-                    intern(categories_, category), flow});
+                    intern(categories_, category), 0});
+}
+
+void Timeline::flow(std::uint64_t number) {
+  if (kept_) spans_.back().flow = number;
 }
 
 void Timeline::counter(std::uint32_t role, std::string_view name, Picoseconds time, double value) {

@@ -44,10 +44,11 @@ class Timeline {
   void thread(std::uint32_t role, std::uint32_t stream, std::string_view name);
 
   /// Something took from begin to end. Spans of one stream may nest, but not overlap otherwise.
-  /// @param flow spans with the same number, if it is not 0, are joined by arrows, from the one
-  /// that begins first to the next
   void span(std::uint32_t role, std::uint32_t stream, std::string_view name,
-            std::string_view category, Picoseconds begin, Picoseconds end, std::uint64_t flow = 0);
+            std::string_view category, Picoseconds begin, Picoseconds end);
+  /// The span that was just told is part of a flow: arrows join those of one number (not 0), from
+  /// the one that begins first to the next.
+  void flow(std::uint64_t number);
   /// The value of a counter of the role ("memory bytes") from this time on.
   void counter(std::uint32_t role, std::string_view name, Picoseconds time, double value);
 
@@ -89,6 +90,7 @@ class Timeline {
   std::size_t limit_;
   std::uint64_t left_out_ = 0;
   Picoseconds first_left_out_ = 0;
+  bool kept_ = false;  ///< whether there was room for the last span
   std::vector<Track> tracks_;
   std::map<std::uint32_t, std::uint32_t> roles_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> streams_;

@@ -20,6 +20,7 @@ class ChakraJsonBytes {
   using Ch = char;
   explicit ChakraJsonBytes(ByteSource& source) : source_(source) { refill(); }
 
+  // RapidJSON's names. NOLINTBEGIN(readability-identifier-naming)
   char Peek() const { return at_ == chunk_.size() ? '\0' : chunk_[at_]; }
   char Take() {
     const char taken = Peek();
@@ -32,6 +33,7 @@ class ChakraJsonBytes {
   void Put(char) {}
   void Flush() {}
   std::size_t PutEnd(char*) { return 0; }
+  // NOLINTEND(readability-identifier-naming)
 
  private:
   void refill() {

@@ -57,7 +57,7 @@ std::string read_communicators(const std::string& path, Communicators& communica
   if (!groups.is_object())
     throw config::ConfigError(path + R"(: expected groups of ranks, {"name": [ranks], ...})");
   for (const auto& [name, ranks] : groups.items())
-    communicators.name(name, ranks_in(ranks, path + ": group " + name));
+    communicators.name(name, ranks_in(ranks, std::string(path).append(": group ").append(name)));
   return file.sha256;
 }
 

@@ -116,7 +116,8 @@ std::optional<Kernel> forward_convolution(const Event& event, std::size_t paddin
     const double free = static_cast<double>(input[i]) + 2 * static_cast<double>(padding) -
                         static_cast<double>(dilation) * static_cast<double>(weight[i] - 1) - 1;
     if (free < 0) return std::nullopt;
-    positions *= static_cast<double>(static_cast<std::int64_t>(free) / stride + 1);
+    const std::int64_t windows = static_cast<std::int64_t>(free) / stride + 1;
+    positions *= static_cast<double>(windows);
   }
   return convolution(event, input, weight, positions);
 }

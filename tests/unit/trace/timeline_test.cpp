@@ -205,8 +205,10 @@ TEST(Timeline, ATrackOnWhichNothingHappensIsNotThere) {
 TEST(Timeline, SpansOfAFlowHaveItsNumber) {
   std::ostringstream out;
   Timeline timeline(out);
-  timeline.span(0, 0, "send", "", 0, 3'000, 77);
-  timeline.span(1, 0, "receive", "", 1'000, 3'000, 77);
+  timeline.span(0, 0, "send", "", 0, 3'000);
+  timeline.flow(77);
+  timeline.span(1, 0, "receive", "", 1'000, 3'000);
+  timeline.flow(77);
   timeline.span(1, 0, "next", "", 3'000, 4'000);
   const Shown shown = show(timeline, out);
   ASSERT_EQ(shown.slices.size(), 3u);

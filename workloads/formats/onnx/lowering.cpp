@@ -75,7 +75,8 @@ class Symbols {
         if (!list.empty()) list += ", ";
         list += "'" + input + "'";
       }
-      text += "\n  '" + name + "' of " + list + ": --set graph.dimensions." + name + "=1";
+      text.append("\n  '").append(name).append("' of ").append(list);
+      text.append(": --set graph.dimensions.").append(name).append("=1");
     }
     if (!text.empty())
       throw config::ConfigError(options_.file + ": dimensions that have no size yet:" + text);
