@@ -39,8 +39,8 @@ void join(Trace& trace) {
   std::size_t c = by_call.size();
   std::int64_t correlation = kUnknown;
   std::uint32_t launcher = kNone;  // the first of the calls with that correlation that launches
-  for (auto o = by_op.rbegin(); o != by_op.rend();
-       ++o) {  // NOLINT(modernize-loop-convert): backward
+  // NOLINTNEXTLINE(modernize-loop-convert): from the end
+  for (auto o = by_op.rbegin(); o != by_op.rend(); ++o) {
     DeviceOp& op = ops[*o];
     if (op.launch != correlation) {
       correlation = op.launch;
