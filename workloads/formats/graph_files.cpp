@@ -84,13 +84,20 @@ int named_rank(const RankFile& file, std::size_t prefix) {
   return place && place->begin >= prefix ? number_at(name, *place, file.path) : -1;
 }
 
+/// Whether a name begins with a prefix that does not end within a word of it.
+bool begins_with_words(const std::string& name, const std::string& prefix) {
+  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  return name.starts_with(prefix) && (prefix.empty() || !letter(prefix.back()) ||
+                                      name.size() == prefix.size() || !letter(name[prefix.size()]));
+}
+
 /// Files of a folder whose names begin so and have a number behind that.
 std::vector<RankFile> files_of(const fs::path& folder, const std::string& prefix) {
   std::vector<RankFile> files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file() || !name.starts_with(prefix)) continue;
+    if (!entry.is_regular_file() || !begins_with_words(name, prefix)) continue;
     const std::string path = entry.path().string();
     if (const std::optional<int> told = told_rank(path); told)
       files.push_back({*told, path, *told >= 0});

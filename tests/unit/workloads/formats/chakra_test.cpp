@@ -271,6 +271,13 @@ TEST(GraphFiles, MissingAndDoubledRanksAreRefused) {
   EXPECT_THAT(refused(), HasSubstr("two files of rank 1"));
 }
 
+TEST(GraphFiles, APrefixDoesNotEndWithinAWord) {
+  const Folder folder;
+  folder.write("layers.0.et", chakra_file(""));
+  EXPECT_EQ(find_rank_files(folder.path() + "/layers").size(), 1U);
+  EXPECT_THROW(find_rank_files(folder.path() + "/layer"), config::ConfigError);
+}
+
 TEST(GraphFiles, AFileAloneMayBeThatOfOneOfSeveralRanks) {
   const Folder folder;
   folder.write("t.1.et", chakra_file(chakra_node(
