@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/garbage.h"
 
+#include <limits>
 #include <memory>
 
 #include "sim/results/version.h"
+#include "sim/store/row_groups.h"
 #include "sim/store/store_file.h"
 
 namespace orrery {
@@ -53,6 +55,8 @@ std::int64_t drop_garbage(const std::filesystem::path& path, const GarbageKinds&
         "DELETE FROM configurations WHERE base NOT IN (SELECT base FROM points WHERE base IS NOT "
         "NULL)");
     database->execute("DELETE FROM layouts WHERE layout NOT IN (SELECT layout FROM points)");
+    drop_damaged_row_groups(*database);
+    add_row_groups(*database, 0, std::numeric_limits<std::int64_t>::max());
     transaction.commit();
     database->execute("VACUUM");
     settle_store(*database);

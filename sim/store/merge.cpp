@@ -72,6 +72,7 @@ void merge(ResultStore& into, const std::filesystem::path& other, MergeReport& r
     report.replaced_failures += number(SaveOutcome::kReplacedFailure);
     report.known += number(SaveOutcome::kAlreadyThere);
   }
+  patiently([&] { into.group_rows(); });
 }
 
 }  // namespace orrery

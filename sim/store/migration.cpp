@@ -54,6 +54,7 @@ void create_tables(Database& database) {
   database.execute(kAttemptSchema);
   database.execute(kSearchSchema);
   database.execute(kStatusIndex);
+  database.execute(kRowGroupSchema);
   set_version(database);
   database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
 }
@@ -70,7 +71,8 @@ void update_tables(Database& database) {
       database.execute("ALTER TABLE points ADD COLUMN seal TEXT NOT NULL DEFAULT ''");
       Seal(database).put_all(database);
     }
-    database.execute(kSearchSchema);
+    if (version < kFirstStoreVersionWithSearches) database.execute(kSearchSchema);
+    database.execute(kRowGroupSchema);
     set_version(database);
     return;
   }
@@ -85,6 +87,7 @@ void update_tables(Database& database) {
   database.execute(kAttemptSchema);
   database.execute(kSearchSchema);
   database.execute(kStatusIndex);
+  database.execute(kRowGroupSchema);
   if (!has_table(database, "tiles")) database.execute(kTileSchema);
   copy_points(database);
   for (const char* table : kOldTables)

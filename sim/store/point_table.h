@@ -6,41 +6,25 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/results/configuration.h"
+#include "sim/store/row_groups.h"
 #include "sim/store/sqlite.h"
 
 namespace orrery {
 
-/// One value of every point of a store.
-struct PointColumn {
-  enum class Kind { kNumber, kFlag, kWord };
-  Kind kind = Kind::kNumber;
-  std::string unit;                  ///< unit of numbers: "s"; empty for counts
-  std::vector<double> numbers;       ///< numbers by row, flags as 1 and 0; not a number: nothing
-  std::vector<std::uint32_t> codes;  ///< places of words by row in `words`; 0: nothing
-  std::vector<std::string> words = {""};
-
-  bool has(std::size_t row) const;
-  const std::string& word(std::size_t row) const { return words[codes[row]]; }
-};
-
-/// The points of a store as columns, for questions about many of them: one pass over a table for
-/// each column, no record is made. Reads what is there at that moment; a point that comes later is
-/// in no column.
+/// The points of a store as columns, for questions about many of them: those of row groups from
+/// there, checked as they are read; others in passes over the tables, unchecked. No record is made.
+/// Reads what is there at that moment; a point that comes later is in no column.
 class PointTable {
  public:
-  /// What points have in common.
-  struct Group {
-    std::string status;          ///< "ok", "infeasible", "failed"
-    std::string experiment;      ///< kind of experiment
-    std::string engine_version;  ///< engine that made the result
-    std::int64_t base = 0;       ///< row of `configurations`; 0: none
-  };
+  using Group = PointKind;
 
   /// @param database of version 4 or later; has to outlive this object
+  /// @throws StoreError (kCorrupt) where a row group is not as it was written
   explicit PointTable(const Database& database);
 
   std::size_t size() const { return points_.size(); }
@@ -52,10 +36,13 @@ class PointTable {
   /// Points in each of groups().
   const std::vector<std::size_t>& counts() const { return counts_; }
 
+  /// Rows of points that are in no row group: what columns say of them is not checked.
+  const std::vector<std::size_t>& unchecked() const { return unchecked_; }
+
   /// Columns of what names stand for, each at its place; none where nothing is called so. A name is
   /// a metric or label ("step_time_s"), a quantile of a metric ("step_time_s.p90"), a path of the
   /// configuration ("parallel.tp"), or one of name, identity, status, reason, exit_code,
-  /// experiment, engine_version. Metrics of one table are read in one pass.
+  /// experiment, engine_version.
   std::vector<std::optional<PointColumn>> columns(const std::vector<std::string>& names) const;
   std::optional<PointColumn> column(const std::string& name) const;
 
@@ -70,24 +57,31 @@ class PointTable {
   std::vector<std::string> paths() const;
 
  private:
-  std::vector<std::string> metrics_of_type(const char* type) const;
-  void read_groups();
-  void read_points();
-  void read_metrics(const std::vector<std::string>& names,
-                    std::vector<std::optional<PointColumn>>& columns) const;
-  /// Puts the values of a statement, after the point, into the columns at those places.
-  void fill(Statement& select, const std::vector<std::size_t>& places,
-            std::vector<std::optional<PointColumn>>& columns) const;
+  /// Points that follow each other, in a row group or in none.
+  struct Part {
+    std::size_t first = 0;                  ///< row of the first of them
+    PointSpan range;                        ///< their numbers
+    std::optional<RowGroup> group;          ///< without its points
+    std::vector<std::int64_t> points = {};  ///< points in no group
+  };
+
+  std::vector<std::string> metrics_of_type(bool words) const;
+  void read_parts();
+  void add_part(PointSpan range, std::optional<RowGroup> group);
+  void add_points(const PointList& list);
+  std::set<std::string> kinds() const;
+  std::optional<PointColumn> metric(const std::string& name) const;
   std::optional<PointColumn> property(const std::string& name) const;
   std::optional<PointColumn> quantile(const std::string& name) const;
   std::optional<PointColumn> configured(const std::string& path) const;
-  PointColumn empty_column(PointColumn::Kind kind, std::string unit) const;
-  /// Calls `set(row)` for each row of a statement whose first column is a point, ascending.
-  template <class Set>
-  void merge(Statement& select, const Set& set) const;
+  PointColumn of_groups(const std::string& name) const;
+  /// Values of all points; sources of several tables have different points.
+  PointColumn read(const std::vector<ColumnSource>& sources, std::string unit) const;
   const std::map<std::int64_t, std::shared_ptr<const Configuration>>& bases() const;
 
   const Database& database_;
+  std::vector<Part> parts_;
+  std::vector<std::size_t> unchecked_;
   std::vector<Group> groups_;
   std::vector<std::size_t> counts_;
   std::vector<std::int64_t> points_;

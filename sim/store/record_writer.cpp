@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/store/row_groups.h"
 #include "sim/store/views.h"
 #include "sim/units/sha256.h"
 
@@ -148,7 +149,7 @@ std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& di
     point_.bind(12, std::nullopt);
   }
   point_.run();
-  const std::int64_t point = database_.last_row();
+  const std::int64_t point = last_point_ = database_.last_row();
   insert_values(point, record, values);
   insert_varied(point, varied);
   insert_classes(point, record);
@@ -331,7 +332,17 @@ std::vector<RunTimes> read_attempts(const Database& database, std::int64_t point
   return attempts;
 }
 
+void RecordWriter::add_row_groups() {
+  // Some 60 ms each; a transaction is to be short, also after a store without them was taken over.
+  constexpr std::int64_t kMostAtOnce = 32;
+  if (last_point_ + 1 < (next_row_group_ + 1) * kPointsOfGroup) return;
+  const std::int64_t next = std::max(next_row_group_, next_row_group(database_));
+  next_row_group_ = orrery::add_row_groups(database_, next, kMostAtOnce);
+}
+
 void RecordWriter::forget() {
+  last_point_ = 0;
+  next_row_group_ = 0;
   bases_.clear();
   values_.clear();
 }

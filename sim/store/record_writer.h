@@ -42,6 +42,8 @@ class RecordWriter {
   void insert_attempt(std::int64_t point, const RunTimes& times);
   /// Drops a point with its rows. @return its executions
   std::vector<RunTimes> remove(std::int64_t point);
+  /// Makes row groups of the points that have come (row_groups.h).
+  void add_row_groups();
   /// To be called where a transaction was rolled back: what it had added is not there.
   void forget();
 
@@ -69,6 +71,8 @@ class RecordWriter {
   Database& database_;
   Seal seal_;
   Statement find_, point_, varied_, interval_, class_, link_, attempt_;
+  std::int64_t last_point_ = 0;                     ///< last point that was added
+  std::int64_t next_row_group_ = 0;                 ///< groups before it were made, or could not be
   std::map<std::string, std::vector<Base>> bases_;  ///< last few of records, by kind
   std::map<std::string, Values> values_;            ///< values by kind and layout
 };

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "sim/results/record_bytes.h"
 #include "sim/results/version.h"
 #include "sim/store/old_records.h"
 #include "sim/store/record_reader.h"
 #include "sim/store/record_writer.h"
+#include "sim/store/row_groups.h"
 #include "sim/store/schema.h"
 #include "sim/store/store_file.h"
 
@@ -93,6 +95,7 @@ ResultStore::Batch::~Batch() {
 }
 
 void ResultStore::Batch::commit() {
+  store_.writer_->add_row_groups();
   transaction_.commit();
   committed_ = true;
 }
@@ -145,6 +148,13 @@ SaveOutcome ResultStore::save(const RunRecord& record, const RunTimes& times,
   const SaveOutcome outcome = batch.save(record, times, tiles);
   batch.commit();
   return outcome;
+}
+
+void ResultStore::group_rows() {
+  if (!writing_) return;
+  Transaction transaction(*database_);
+  add_row_groups(*database_, 0, std::numeric_limits<std::int64_t>::max());
+  transaction.commit();
 }
 
 bool ResultStore::is_old() const {

@@ -112,6 +112,10 @@ class ResultStore {
   void for_each(const std::function<void(const RunRecord&)>& visit) const;
   std::vector<RunRecord> all() const;
 
+  /// Makes the row groups that changes of points have taken (row_groups.h), where anything was
+  /// saved: to be called when all is, as saves make those of new points alone.
+  void group_rows();
+
   /// Results of thread blocks that runs of this engine have kept.
   std::vector<TileRow> tiles() const;
 

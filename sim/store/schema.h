@@ -8,13 +8,17 @@ namespace orrery {
 /// Marks a SQLite file as ours (PRAGMA application_id): "OrRy".
 inline constexpr std::int64_t kStoreApplicationId = 0x4f725279;
 /// PRAGMA user_version. Raise it with every change below, and add the step to it in store_file.cpp.
-inline constexpr std::int64_t kStoreVersion = 7;
+inline constexpr std::int64_t kStoreVersion = 8;
 /// The first version whose points are read as they are: later ones only added tables.
 inline constexpr std::int64_t kReadableStoreVersion = 4;
 /// The first version whose points have rows of tiles.
 inline constexpr std::int64_t kFirstStoreVersionWithRows = 5;
 /// The first version whose points have attempts and seals.
 inline constexpr std::int64_t kFirstStoreVersionWithAttempts = 6;
+/// The first version that keeps where searches began.
+inline constexpr std::int64_t kFirstStoreVersionWithSearches = 7;
+/// The first version whose points stand by columns too.
+inline constexpr std::int64_t kFirstStoreVersionWithRowGroups = 8;
 
 /// Times of kernels' thread blocks, kept from run to run (tile_rows.h); since version 2. Rows
 /// belong to no point: any number of points may rest on one.
@@ -82,6 +86,31 @@ CREATE TABLE searches (
   begun_from TEXT NOT NULL,             -- places of its plan that were known then: "12 40 7"
   digest     TEXT NOT NULL              -- SHA-256 of key and begun_from
 ) STRICT, WITHOUT ROWID;
+)sql";
+
+/// Points once more, by columns (row_groups.h); since version 8. A group goes with the first change
+/// of a point of it: it is made from the rows, and never truer than they.
+inline constexpr const char* kRowGroupSchema = R"sql(
+CREATE TABLE row_groups (
+  row_group INTEGER PRIMARY KEY,        -- has points 1024 row_group to 1024 row_group + 1023
+  content   BLOB NOT NULL,              -- which points there are, of which kinds, checksums of columns
+  digest    TEXT NOT NULL               -- SHA-256 of number and content
+) STRICT;
+
+CREATE TABLE column_chunks (
+  chunk     INTEGER PRIMARY KEY,
+  row_group INTEGER NOT NULL REFERENCES row_groups ON DELETE CASCADE,
+  name      TEXT NOT NULL,              -- table/key/column: varied/parallel.tp/value
+  content   BLOB NOT NULL,              -- values by point (point_column.h)
+  UNIQUE (row_group, name)
+) STRICT;
+
+CREATE TRIGGER points_deleted AFTER DELETE ON points BEGIN
+  DELETE FROM row_groups WHERE row_group = old.point / 1024;
+END;
+CREATE TRIGGER points_changed AFTER UPDATE ON points BEGIN
+  DELETE FROM row_groups WHERE row_group = old.point / 1024;
+END;
 )sql";
 
 /// Questions of how many points there are, and which of them count, are answered from it alone.

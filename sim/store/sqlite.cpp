@@ -87,6 +87,12 @@ Statement& Statement::bind(int parameter, std::string_view text) {
   return *this;
 }
 
+Statement& Statement::bind_bytes(int parameter, std::string_view bytes) {
+  check(sqlite3_bind_blob(statement_.get(), parameter, bytes.data(), static_cast<int>(bytes.size()),
+                          SQLITE_TRANSIENT));
+  return *this;
+}
+
 Statement& Statement::bind(int parameter, std::int64_t number) {
   check(sqlite3_bind_int64(statement_.get(), parameter, number));
   return *this;
@@ -134,6 +140,12 @@ std::string Statement::text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_.get(), column);
   const int size = sqlite3_column_bytes(statement_.get(), column);
   return text ? std::string(text, text + size) : std::string();
+}
+
+std::string Statement::bytes(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
+  const int size = sqlite3_column_bytes(statement_.get(), column);
+  return bytes ? std::string(bytes, bytes + size) : std::string();
 }
 
 std::int64_t Statement::integer(int column) const {

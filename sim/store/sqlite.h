@@ -45,6 +45,7 @@ class Statement {
   Statement(sqlite3* database, std::string_view sql);
 
   Statement& bind(int parameter, std::string_view text);
+  Statement& bind_bytes(int parameter, std::string_view bytes);
   Statement& bind(int parameter, std::int64_t number);
   Statement& bind(int parameter, double number);
   Statement& bind(int parameter, std::optional<double> number);
@@ -59,6 +60,7 @@ class Statement {
   bool is_integer(int column) const;
   bool is_real(int column) const;
   std::string text(int column) const;
+  std::string bytes(int column) const;
   std::int64_t integer(int column) const;
   double real(int column) const;
   std::optional<double> optional_real(int column) const;

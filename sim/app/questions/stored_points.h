@@ -17,7 +17,7 @@ namespace orrery {
 struct StoreChoice {
   std::string store;
   std::string where;    ///< condition on metrics, quantiles, configuration paths; empty: none
-  bool verify = false;  ///< whether checksums of all points that count are checked, however many
+  bool verify = false;  ///< whether points that count are read as a whole too, however many
 
   void take(Options& options);
 };
@@ -36,9 +36,9 @@ class StoredPoints {
     kAll  ///< results of every engine, infeasible points too; failures where `status` is spoken of
   };
 
-  /// Up to so many results are read as a whole, so that their checksums are checked (some 60 us a
-  /// point). Of more only those that an answer shows are, unless the choice says otherwise: a
-  /// question to a million points is to take a second.
+  /// Columns of row groups are checked as they are read. Of points that are in none, as in stores
+  /// of older versions, up to so many are read as a whole for their checksums (some 60 us each); of
+  /// more only those that an answer shows, unless the choice says otherwise.
   static constexpr std::size_t kMostVerified = 5000;
 
   /// @throws StoreError; config::ConfigError for a wrong condition
@@ -48,8 +48,8 @@ class StoredPoints {
   const PointTable& table() const { return table_; }
   /// Rows of the table, ascending.
   const std::vector<std::size_t>& rows() const { return rows_; }
-  /// "3 failed points, 12 results of engine 12 are not looked at\n" and whose checksums were not
-  /// checked, or empty.
+  /// "3 failed points, 12 results of engine 12 are not looked at\n" and how many were not checked,
+  /// or empty.
   const std::string& left_out() const { return left_out_; }
 
   /// Numbers that names stand for. @throws UsageError for what is none, with what was meant
@@ -62,7 +62,7 @@ class StoredPoints {
  private:
   void select_groups(const std::vector<std::string>& mentioned, Scope scope);
   void select_rows(const StoreChoice& choice, Scope scope);
-  void verify(bool all);
+  void check_columns(bool all);
   [[noreturn]] void refuse(const std::string& name) const;
 
   ResultStore store_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "sim/app/experiments/file_kind.h"
@@ -66,27 +69,29 @@ struct StatusQuestion {
     answer.add(text + "\n\n");
   }
 
-  /// From the index alone.
+  /// Points by kind, engine and status.
   static void add_counts(const Database& database, Answer& answer) {
+    const PointTable points(database);
+    std::map<std::tuple<std::string, std::string, std::string>, std::size_t> counts;
+    for (std::size_t i = 0; i < points.groups().size(); ++i) {
+      const PointTable::Group& group = points.groups()[i];
+      counts[{group.status, group.experiment, group.engine_version}] += points.counts()[i];
+    }
     Table table(
         {{"kind"}, {"engine", Table::Align::kRight}, {"status"}, {"points", Table::Align::kRight}});
     ordered_json json = ordered_json::array();
-    Statement select = database.prepare(
-        "SELECT status, experiment, engine_version, count(*) FROM points GROUP BY 1, 2, 3");
-    std::int64_t all = 0;
-    while (select.step()) {
-      json.push_back({{"experiment", select.text(1)},
-                      {"engine_version", select.text(2)},
-                      {"status", select.text(0)},
-                      {"points", select.integer(3)}});
-      table.add_row(
-          {select.text(1), select.text(2), select.text(0), std::to_string(select.integer(3))});
-      all += select.integer(3);
+    for (const auto& [group, count] : counts) {
+      const auto& [status, experiment, engine] = group;
+      json.push_back({{"experiment", experiment},
+                      {"engine_version", engine},
+                      {"status", status},
+                      {"points", count}});
+      table.add_row({experiment, engine, status, std::to_string(count)});
     }
-    answer.json["points"] = all;
+    answer.json["points"] = points.size();
     answer.json["counts"] = std::move(json);
     if (!table.empty()) answer.add(std::move(table));
-    answer.add(std::to_string(all) + " points in the store\n");
+    answer.add(std::to_string(points.size()) + " points in the store\n");
   }
 
   /// Failures by reason, the commonest first.

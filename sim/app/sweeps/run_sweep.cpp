@@ -119,6 +119,7 @@ class SweepRun {
       if (!results_.stopped.empty()) break;
     }
     save();
+    patiently([&] { store_.group_rows(); });
     keep_in_order();
     results_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return std::move(results_);

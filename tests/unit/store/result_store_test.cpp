@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/store/point_table.h"
 #include "sim/store/result_store.h"
 #include "sim/results/metric_table.h"
 
@@ -354,6 +355,21 @@ TEST(ResultStore, StoresOfVersionSixLackSearchesAlone) {
   EXPECT_EQ(to_json(*store.find(old[0].identity)).dump(), to_json(old[0]).dump()) << "to the bit";
   EXPECT_EQ(store.times(old[0].identity).at(0).started, times[0].started);
   EXPECT_THAT(store.search("k")->begun_from, ElementsAre(5, 3));
+  store.verify();
+}
+
+TEST(ResultStore, StoresOfVersionSevenLackRowGroupsAlone) {
+  const TemporaryFolder folder;
+  make_old_store(folder / "r.db", "", "7");
+  const ResultStore before = ResultStore::open_read_only(folder / "r.db");
+  const std::vector<RunRecord> old = before.all();
+  ASSERT_EQ(old.size(), 2U);
+  EXPECT_EQ(PointTable(*before.database()).unchecked().size(), 2U);
+  ResultStore store = ResultStore::open(folder / "r.db");
+  store.save(example_record("new"), example_times());
+  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
+  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM row_groups"), 0);
+  EXPECT_EQ(to_json(*store.find(old[0].identity)).dump(), to_json(old[0]).dump()) << "to the bit";
   store.verify();
 }
 
