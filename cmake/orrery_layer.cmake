@@ -9,7 +9,7 @@ function(orrery_options target)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(ORRERY_SANITIZE)
     target_compile_options(${target} PRIVATE
-      -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+      -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${ORRERY_SANITIZE})
   endif()
   if(ORRERY_COVERAGE)
@@ -19,15 +19,16 @@ function(orrery_options target)
 endfunction()
 
 # orrery_layer(name FOLDERS dir... [LAYERS layer...] [PACKAGES target...] [PRECOMPILED header...] [APART file...]
-# [LINKED_WHOLE] [ONCE] ABOUT text): one library for all sources below the folders, linked to the layers below it;
+# [LINKED_WHOLE] [ONCE] [COLD] ABOUT text): one library for all sources below the folders, linked to the layers below it;
 # write_layers() lists them. PRECOMPILED names what most sources include and what takes seconds to read; they include it
 # all the same (clang-tidy reads them without). Presets that build everything join eight or sixteen files to one
 # (CMAKE_UNITY_BUILD), which reads their headers once; APART are regular expressions of files that call their own what
 # others do, and stay alone. LINKED_WHOLE layers are object libraries, because a static library drops the files that
 # nothing refers to: those that only register themselves, and the sc_main that libsystemc asks for. What runs ONCE a
-# command is optimised for size, which takes a fifth less time to build.
+# command is optimised for size, which takes a fifth less time to build; with sanitizers it and what is COLD, which mostly
+# calls other layers, are not optimised, which takes a third of the time.
 function(orrery_layer name)
-  cmake_parse_arguments(layer "LINKED_WHOLE;ONCE" "ABOUT" "FOLDERS;LAYERS;PACKAGES;PRECOMPILED;APART" ${ARGN})
+  cmake_parse_arguments(layer "LINKED_WHOLE;ONCE;COLD" "ABOUT" "FOLDERS;LAYERS;PACKAGES;PRECOMPILED;APART" ${ARGN})
   note_layer()
   list(TRANSFORM layer_FOLDERS PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE folders)
   list(TRANSFORM folders APPEND /*.cpp)
@@ -59,12 +60,15 @@ function(orrery_layer name)
     orrery_options(${target})
     target_precompile_headers(${target} PRIVATE ${layer_PRECOMPILED})
   endif()
+  set(compiled ${target})
+  if(layer_LINKED_WHOLE)
+    set(compiled ${target}_objects)
+  endif()
   if(layer_ONCE AND sources)
-    set(compiled ${target})
-    if(layer_LINKED_WHOLE)
-      set(compiled ${target}_objects)
-    endif()
     target_compile_options(${compiled} PRIVATE $<$<CONFIG:Release>:-Os>)
+  endif()
+  if((layer_ONCE OR layer_COLD) AND sources AND ORRERY_SANITIZE)
+    target_compile_options(${compiled} PRIVATE -O0)
   endif()
   target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} ${scope} ${layer_LAYERS} ${layer_PACKAGES})

@@ -69,7 +69,7 @@ struct ColumnSource {
   std::string column;  ///< step_time_s, p90, value
   bool words = false;  ///< texts, not numbers
 
-  /// varied/parallel.tp/value
+  /// The path of the three: varied/parallel.tp/value.
   std::string name() const { return table + "/" + key + "/" + column; }
 };
 

@@ -60,8 +60,8 @@ class PointTable {
   /// Points that follow each other, in a row group or in none.
   struct Part {
     std::size_t first = 0;                  ///< row of the first of them
-    PointSpan range;                        ///< their numbers
-    std::optional<RowGroup> group;          ///< without its points
+    PointSpan range;                        ///< numbers of these points
+    std::optional<RowGroup> group;          ///< group without its points
     std::vector<std::int64_t> points = {};  ///< points in no group
   };
 
