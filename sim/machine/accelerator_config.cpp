@@ -269,6 +269,8 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
           .named("accelerator", &C::id)
           .required("name", &C::name, "what people call it")
           .optional("architecture", &C::architecture, "generation and chip")
+          .optional("year", &C::year, "first year in which it is to be had, or is announced for",
+                    between(1970, 2100))
           .optional("dies", &C::dies, "dies that are ranks of their own", between(1, 64))
           .optional("die_to_die", &C::die_to_die,
                     "bandwidth between two such dies, one way; 0 where there is one [GB/s]",

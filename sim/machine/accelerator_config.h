@@ -150,7 +150,8 @@ struct AcceleratorConfig {
   std::string id;    ///< "h100_sxm": what configurations call it
   std::string name;  ///< "NVIDIA H100 SXM5 80GB"
   std::string architecture;
-  int dies = 1;  ///< dies that are ranks of their own
+  std::optional<Fact<int>> year;  ///< first year in which it is to be had; absent: not known
+  int dies = 1;                   ///< dies that are ranks of their own
   Fact<BytesPerSecond>
       die_to_die;  ///< bandwidth between two dies of a package, one way; 0 where dies is 1
   ComputeConfig compute;

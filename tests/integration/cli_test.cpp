@@ -15,6 +15,7 @@ namespace {
 using namespace integration;
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 class Cli : public InFolder {
  protected:
@@ -376,9 +377,10 @@ std::string between(const std::string& text, const std::string& begin, const std
   return text.substr(from, text.find(end, from) - from);
 }
 
-/// A table of validation/README.md is what was printed; ORRERY_UPDATE_GOLDEN writes it anew.
-void expect_in_readme(const std::string& command, const std::string& printed) {
-  const std::string file = ORRERY_SOURCE_DIR "/validation/README.md";
+/// A table of a README is what was printed; ORRERY_UPDATE_GOLDEN writes it anew.
+void expect_in_readme(const std::string& command, const std::string& printed,
+                      const std::string& folder = "validation") {
+  const std::string file = ORRERY_SOURCE_DIR "/" + folder + "/README.md";
   const std::string begin = "<!-- generated: " + command + " -->\n", end = "<!-- end -->";
   std::ifstream stream(file);
   std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -396,6 +398,40 @@ TEST_F(Cli, TheErrorTableOfTheReadmeIsWhatTheProgramPrints) {
       orrery("describe calibration a100_sxm b200_sxm gb200 h100_sxm h200_sxm", false);
   ASSERT_EQ(table.code, 0);
   expect_in_readme("describe calibration", table.out);
+}
+
+TEST_F(Cli, TheTableOfAcceleratorsInTheReadmeIsWhatTheProgramPrints) {
+  const Outcome table = orrery("describe accelerators", false);
+  ASSERT_EQ(table.code, 0);
+  expect_in_readme("describe accelerators", table.out, "configs");
+}
+
+TEST_F(Cli, TheTableOfTrendsInTheReadmeIsWhatTheScriptPrints) {
+  if (std::system("python3 --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
+  const std::string scripts = ORRERY_SOURCE_DIR "/scripts/";
+  const Outcome table =
+      shell("python3 " + scripts + "plot_devices.py --trends " + scripts + "gpu_generations.csv");
+  ASSERT_EQ(table.code, 0) << table.out;
+  expect_in_readme("plot_devices.py --trends", table.out, "scripts");
+}
+
+// Said where it stands, and no error: 900 GB/s of the data sheet are both ways.
+TEST_F(Cli, FiguresThatCanHardlyBeTrueAreWarnings) {
+  const std::string chip = write("chip.yaml",
+                                 "accelerator: chip\nextends: h100_sxm\nname: A chip\n"
+                                 "scale_up: {bandwidth: 900 GB/s}\n");
+  const std::string own = write(
+      "own.yaml", "extends: ./small.yaml\nsystem: {extends: dgx_h100, accelerator: ./chip.yaml}\n");
+  small_experiment();
+  for (const std::string& command :
+       {"check " + chip, "describe accelerator " + chip, "run " + own}) {
+    const Outcome outcome = orrery(command);
+    EXPECT_EQ(outcome.code, 0) << outcome.out;
+    EXPECT_THAT(outcome.out, HasSubstr("chip.yaml:4:23: warning: 900 GB/s over 18 links are"))
+        << command;
+    EXPECT_THAT(outcome.out, HasSubstr("bandwidths are one way")) << command;
+  }
+  EXPECT_THAT(orrery("check configs/accelerators/*.yaml").out, Not(HasSubstr("warning")));
 }
 
 TEST_F(Cli, TheTableOfCollectivesInTheReadmeIsWhatTheProgramPrints) {
@@ -433,7 +469,10 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "recurrent_kernels",
                            "recurrent_kernels_fitted",
                            "sparse_kernels",
-                           "wide_ep"})
+                           "wide_ep",
+                           "trainium",
+                           "dgx_spark",
+                           "not_gpus"})
     files += std::string(" validation/published/") + name + ".yaml";
   const Outcome rows = orrery("validate published" + files, false);
   ASSERT_EQ(rows.code, 3);  // small buffers of HCCL are outside their tolerance

@@ -63,6 +63,50 @@ TEST_F(PlottingScripts, SayThatAFileIsMissingOrNoJson) {
   EXPECT_THAT(text.out, HasSubstr("device.json: this is no JSON"));
 }
 
+// By hand: 1, 2, 4, 8 in years 0, 1, 2, 3 double each year, with no error.
+TEST_F(PlottingScripts, DoublingTimesAreSlopesOfLogarithms) {
+  const std::string head =
+      "year,name,line,fp32_tflops,matrix_tflops,bandwidth_gbs,memory_gb,watts,usd\n";
+  std::string rows;
+  for (int year = 0; year < 4; ++year) {
+    const std::string number = std::to_string(1 << year);
+    rows += std::to_string(2000 + year) + ",g,graphics," + number + ",," + number + ",1,100,100\n";
+  }
+  const Outcome run = script("plot_devices.py --trends " + write("doubling.csv", head + rows));
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("all           4   1.0 +- 0.0 years   +100 %"));
+  EXPECT_THAT(script("plot_devices.py --trends " + write("few.csv", head)).out,
+              HasSubstr("few.csv: no rows"));
+}
+
+// Rows that rest on files of the library have the figures of these files.
+TEST_F(PlottingScripts, GenerationsHaveTheFiguresOfTheLibrary) {
+  const Outcome list = orrery("describe accelerators --json", false);
+  ASSERT_EQ(list.code, 0);
+  const std::string devices = write("devices.json", list.out);
+  const Outcome run = shell(
+      "python3 -c \"import csv, json, re, sys\n"
+      "known = {d['name']: d for d in json.load(open('" +
+      devices +
+      "'))}\n"
+      "n = 0\n"
+      "for row in csv.DictReader(open('" ORRERY_SOURCE_DIR
+      "/scripts/gpu_generations.csv')):\n"
+      "    found = re.match('configs/accelerators/(.*).yaml', row['source'])\n"
+      "    if not found: continue\n"
+      "    d = known[found.group(1)]; n += 1\n"
+      "    for column, key, unit in (('fp32_tflops', 'vector', 1e12), ('bandwidth_gbs', "
+      "'bandwidth', 1e9), "
+      "('memory_gb', 'capacity', 1e9), ('watts', 'tdp', 1)):\n"
+      "        assert abs(float(row[column]) * unit / d[key] - 1) < 0.03, (row['name'], column, "
+      "d[key])\n"
+      "    assert abs(float(row['matrix_tflops']) * 1e12 / (d['bf16'] or d['fp16']) - 1) < 0.01, "
+      "row['name']\n"
+      "    assert abs(float(row['year']) - d['year']) <= 1, row['name']\n"
+      "print(n)\"");
+  EXPECT_EQ(run.out, "7\n");
+}
+
 TEST_F(PlottingScripts, SayThatAFileIsNoTimelineOrHasNoStep) {
   const Outcome timeline = script("plot_timeline.py " + write("step.pftrace", "no protobuf"));
   EXPECT_EQ(timeline.code, 2);

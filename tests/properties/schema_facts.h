@@ -103,6 +103,7 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
       {"layer_model", {"layer_model.layer_model"}},
       {"protocols", {"system.scale_up.protocols.protocols"}},
       {"architecture", {"system.accelerator.architecture"}},
+      {"year", {"system.accelerator.year"}},
       {"kind",
        {"system.accelerator.memory.kind", "system.accelerator.scale_up.kind",
         "system.accelerator.scale_out.kind", "system.accelerator.host_link.kind"}},

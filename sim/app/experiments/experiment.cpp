@@ -10,6 +10,7 @@
 #include "sim/config/load.h"
 #include "sim/config/override.h"
 #include "sim/config/relations.h"
+#include "sim/machine/doubts.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -67,6 +68,10 @@ void MachineExperiment::bind_machines() {
   calibration_file(calibration, system.accelerator);
   machine_ = std::make_shared<const Machine>(system, nodes, calibration, part());
   system = machine_->system();
+}
+
+std::vector<config::KeyError> MachineExperiment::doubts() const {
+  return orrery::doubts(system.accelerator, "system.accelerator.");
 }
 
 void MachineExperiment::share_machines(const std::shared_ptr<const Experiment>& other) {
@@ -157,6 +162,8 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
     diagnostics.warning(loaded.node.where(), 1,
                         "figures of the accelerator follow those that were changed", followed);
   }
+  for (const config::KeyError& doubt : loaded.experiment->doubts())
+    config::report(doubt, loaded.node, diagnostics, config::Diagnostic::Severity::kWarning);
   loaded.files = loaded.experiment->input_files();
   loaded.identity = identity_of(*loaded.experiment, loaded.configuration, loaded.files);
   loaded.warnings = diagnostics.render_warnings();

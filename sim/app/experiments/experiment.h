@@ -43,6 +43,8 @@ struct Experiment {
   virtual bool of_machines(const std::string& path) const = 0;
   /// Figures of accelerators that follow others which were changed.
   virtual std::vector<std::string> followed() const = 0;
+  /// Figures of accelerators that can hardly be true together (sim/machine/doubts.h).
+  virtual std::vector<config::KeyError> doubts() const { return {}; }
 
   /// What comes from files that keys name, where nobody wrote it: done before anything is checked.
   /// `node`, the completed configuration, gets it too.
@@ -98,6 +100,7 @@ struct MachineExperiment : Experiment {
   void share_machines(const std::shared_ptr<const Experiment>& other) override;
   bool of_machines(const std::string& path) const override;
   std::vector<std::string> followed() const override { return system.accelerator.followed; }
+  std::vector<config::KeyError> doubts() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
 
  private:

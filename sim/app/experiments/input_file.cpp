@@ -13,7 +13,7 @@
 namespace orrery {
 
 const std::vector<std::string>& names_of_accelerator() {
-  static const std::vector<std::string> names = {"name", "architecture", "calibration",
+  static const std::vector<std::string> names = {"name", "architecture", "year", "calibration",
                                                  "approximations"};
   return names;
 }

@@ -9,6 +9,7 @@
 #include "sim/app/experiments/file_kind.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "sim/machine/doubts.h"
 #include "sim/machine/network_calibration.h"
 #include "sim/machine/system_config.h"
 #include "workloads/layers/layer_model.h"
@@ -33,6 +34,25 @@ bool has_any(const Node& own, std::initializer_list<const char*> keys) {
   return false;
 }
 
+/// Warnings about figures of a device that can hardly be true together.
+std::string warnings_of(const AcceleratorConfig& device, const Node& node,
+                        const std::string& within, config::Diagnostics& diagnostics) {
+  for (const config::KeyError& doubt : doubts(device, within))
+    config::report(doubt, node, diagnostics, config::Diagnostic::Severity::kWarning);
+  return diagnostics.render_warnings();
+}
+
+/// One accelerator.
+std::string check_accelerator(const std::string& file) {
+  config::Diagnostics diagnostics;
+  const config::Library& library = config::default_library();
+  const Node node = config::load_file(file, diagnostics, library, "accelerators");
+  diagnostics.throw_if_errors();
+  const auto device = config::read<AcceleratorConfig>(node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  return warnings_of(device, node, "", diagnostics);
+}
+
 /// One system, and two where it has a network to others.
 std::string check_system(const std::string& file) {
   config::Diagnostics diagnostics;
@@ -46,7 +66,9 @@ std::string check_system(const std::string& file) {
   } catch (const config::KeyError& error) {
     config::throw_located(error, node, "system");
   }
-  return {};
+  const config::Record& record = SystemConfig::schema().record();
+  const Node completed = config::complete(node, record, diagnostics, library);
+  return warnings_of(system.accelerator, completed, "accelerator.", diagnostics);
 }
 
 std::string warnings_of(const LlmConfig& model) {
@@ -88,11 +110,7 @@ const RegisterFileKind registered_accelerator(
                       if (has_any(own, {"compute", "kernel", "energy", "architecture"})) return 40;
                       return has_all(own, {"accelerator"}) ? 10 : 0;
                     },
-                    [](const std::string& file) {
-                      config::load<AcceleratorConfig>(file, config::default_library(),
-                                                      "accelerators");
-                      return std::string();
-                    },
+                    check_accelerator,
                     {},
                     [] { return config::json_schema(AcceleratorConfig::schema().record()); }});
 

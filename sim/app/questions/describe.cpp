@@ -7,12 +7,14 @@
 #include <sstream>
 
 #include "sim/app/experiments/exit_codes.h"
+#include "sim/app/questions/accelerator_table.h"
 #include "sim/app/questions/compare_accelerators.h"
 #include "sim/app/questions/derived_figures.h"
 #include "sim/app/questions/describe_calibration.h"
 #include "sim/app/questions/describe_system.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "sim/machine/doubts.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
@@ -75,6 +77,7 @@ void append(Answer& all, const Answer& one) {
   if (!all.parts.empty()) all.add("\n");
   all.add(one);
   all.json.push_back(one.json);
+  all.warnings += one.warnings;
 }
 
 // Details of things that the program only knows by name and text; of a file by its path.
@@ -140,16 +143,11 @@ Loaded<T> load(const std::string& kind, const std::string& what, const std::stri
   return loaded;
 }
 
+// The table of all stands for the list.
 std::vector<CatalogEntry> list_accelerators(const Context& context) {
   std::vector<CatalogEntry> entries;
-  for (const std::string& name : context.library.names("accelerators")) {
-    const AcceleratorConfig a =
-        load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).object;
-    std::ostringstream help;
-    help << a.name << ", " << a.architecture << ", " << print(a.memory.capacity.published()) << ' '
-         << a.memory.kind << ", " << print(a.memory.bandwidth.published());
-    entries.push_back({name, help.str()});
-  }
+  for (const std::string& name : context.library.names("accelerators"))
+    entries.push_back({name, {}});
   return entries;
 }
 
@@ -212,10 +210,14 @@ Answer describe_accelerator(const std::string& name, const config::Library& libr
     values.push_back(std::move(row));
   }
   const Answer figures = derived_figures(loaded.object);
+  config::Diagnostics doubtful;
+  for (const config::KeyError& doubt : doubts(loaded.object))
+    config::report(doubt, loaded.node, doubtful, config::Diagnostic::Severity::kWarning);
   Answer answer{.parts = {std::move(table)},
                 .json = {{"name", name}, {"values", std::move(values)}}};
   answer.add(figures);
   answer.json.update(figures.json);
+  answer.warnings = doubtful.render_warnings();
   return answer;
 }
 
@@ -389,6 +391,7 @@ Answer describe(const std::vector<std::string>& words, const Catalog& catalog,
     refuse("kind", words[0], known);
   }
   const Context context{catalog, library};
+  if (words.size() == 1 && kind->name == "accelerators") return accelerator_table(library);
   if (words.size() == 1) return list(kind->singular, kind->list(context));
   return kind->details(Words(words.begin() + 1, words.end()), context);
 }

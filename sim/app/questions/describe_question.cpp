@@ -3,6 +3,7 @@
 
 #include "models/topologies/fabric.h"
 #include "sim/app/experiments/exit_codes.h"
+#include "sim/app/questions/accelerator_table.h"
 #include "sim/app/questions/catalog.h"
 #include "sim/app/questions/describe.h"
 #include "sim/app/questions/describe_topology.h"
@@ -15,6 +16,7 @@ namespace {
 struct DescribeQuestion {
   std::vector<std::string> words;
   int nodes = 1;     ///< copies of the system, of `topology SYSTEM`
+  std::string sort;  ///< column of `accelerators`
   bool dot = false;  ///< links of the system in Graphviz's language, of `topology SYSTEM`
 
   void take(Options& options) {
@@ -24,6 +26,9 @@ struct DescribeQuestion {
         "operators, schedulers, "
         "routers, workloads, traces, schedules, kernels, calibrations, metrics, keys), then names");
     options.number("--nodes", nodes, "topology SYSTEM: copies of the system", 1, 1000000);
+    options.option("--sort", sort,
+                   "accelerators: the column whose largest values stand first (year, bf16, "
+                   "bandwidth, tdp, ...)");
     options.flag("--dot", dot, "topology SYSTEM: physical links for Graphviz");
   }
 
@@ -32,6 +37,11 @@ struct DescribeQuestion {
       if (!dot) return describe_topology(*system, nodes);
       const std::string graph = topology_dot(*system, nodes);
       return {.parts = {graph}, .json = graph};
+    }
+    if (!sort.empty()) {
+      if (words != std::vector<std::string>{"accelerators"})
+        throw UsageError("--sort is of `describe accelerators`");
+      return accelerator_table(config::default_library(), sort);
     }
     if (dot || nodes != 1) throw UsageError("--dot and --nodes are of `describe topology SYSTEM`");
     return describe(words, shipped_catalog());

@@ -47,23 +47,87 @@ class Systems : public testing::TestWithParam<std::string> {};
 TEST(Library, HasEveryProductByItsName) {
   const auto accelerators = library().names("accelerators");
   for (const char* name :
-       {"v100_sxm_32", "v100_sxm",  "a100_sxm",    "a100_sxm_40", "h100_sxm",     "h800_sxm",
-        "h20",         "h200_sxm",  "b200_sxm",    "gb200",       "b300_sxm",     "gb300",
-        "rubin_r200",  "rubin_cpx", "rubin_ultra", "mi300x",      "rtx_pro_6000", "mi355x",
-        "ascend_910b", "tpu_v4",    "tpu_v5e",     "tpu_v5p",     "tpu_v6e",      "ascend_910c",
-        "tpu_v7",      "trainium2", "gaudi3",      "iphone_11",   "stm32f746",    "h100_1g"}) {
+       {"v100_sxm_32",  "v100_sxm",     "a100_sxm",   "a100_sxm_40",  "h100_sxm",
+        "h800_sxm",     "h20",          "h200_sxm",   "b200_sxm",     "gb200",
+        "b300_sxm",     "gb300",        "rubin_r200", "rubin_cpx",    "rubin_ultra",
+        "mi300x",       "rtx_pro_6000", "mi355x",     "ascend_910b",  "tpu_v4",
+        "tpu_v5e",      "tpu_v5p",      "tpu_v6e",    "ascend_910c",  "tpu_v7",
+        "trainium2",    "gaudi3",       "iphone_11",  "stm32f746",    "h100_1g",
+        "mi250x",       "mi300a",       "mi325x",     "mi350x",       "mi455x",
+        "gh200",        "gh200_144",    "gb10",       "h20_141",      "trainium1",
+        "trainium3",    "inferentia2",  "gaudi2",     "ascend_910b1", "ascend_910b3",
+        "ascend_910b4", "ascend_950dt", "tpu_8t",     "max_1550",     "groq_lpu",
+        "sn40l"}) {
     EXPECT_TRUE(std::find(accelerators.begin(), accelerators.end(), name) != accelerators.end())
         << name;
   }
   const auto systems = library().names("systems");
-  for (const char* name :
-       {"vr_nvl72_18",     "kyber_nvl576",    "hgx_h20",         "dgx_a100_40",   "dgx_a100",
-        "dgx_h100",        "dgx_h200",        "dgx_b200",        "dgx_b300",      "gb200_nvl72",
-        "gb300_nvl72",     "vr_nvl72",        "vr_nvl144_cpx",   "dgx_1",         "dgx_2",
-        "mi300x_platform", "mi355x_platform", "gaudi3_platform", "atlas_800t_a2", "tpu_v4_pod",
-        "tpu_v5e_pod",     "tpu_v5p_pod",     "tpu_v6e_pod",     "tpu_v7_pod",    "llama_24k",
-        "colossus",        "deepseek_h800",   "rubin_cpx",       "rtx_pro_6000",  "cm384",
-        "h100_1g",         "iphone_11",       "stm32f746"}) {
+  for (const char* name : {"vr_nvl72_18",
+                           "kyber_nvl576",
+                           "hgx_h20",
+                           "dgx_a100_40",
+                           "dgx_a100",
+                           "dgx_h100",
+                           "dgx_h200",
+                           "dgx_b200",
+                           "dgx_b300",
+                           "gb200_nvl72",
+                           "gb300_nvl72",
+                           "vr_nvl72",
+                           "vr_nvl144_cpx",
+                           "dgx_1",
+                           "dgx_2",
+                           "mi300x_platform",
+                           "mi355x_platform",
+                           "gaudi3_platform",
+                           "atlas_800t_a2",
+                           "tpu_v4_pod",
+                           "tpu_v5e_pod",
+                           "tpu_v5p_pod",
+                           "tpu_v6e_pod",
+                           "tpu_v7_pod",
+                           "llama_24k",
+                           "colossus",
+                           "deepseek_h800",
+                           "rubin_cpx",
+                           "rtx_pro_6000",
+                           "cm384",
+                           "h100_1g",
+                           "iphone_11",
+                           "stm32f746",
+                           "frontier_node",
+                           "el_capitan_node",
+                           "aurora_node",
+                           "jupiter_node",
+                           "mi325x_platform",
+                           "mi350x_platform",
+                           "helios_72",
+                           "gh200",
+                           "gh200_nvl2",
+                           "gh200_nvl32",
+                           "gb200_nvl4",
+                           "gb200_nvl36x2",
+                           "hgx_b200_roce",
+                           "hgx_h20_141",
+                           "dgx_spark",
+                           "trn1_32xlarge",
+                           "trn2_48xlarge",
+                           "trn2_ultraserver",
+                           "trn3_ultraserver",
+                           "inf2_48xlarge",
+                           "gaudi2_server",
+                           "atlas_950_cabinet",
+                           "tpu_8t_pod",
+                           "aws_p4d",
+                           "aws_p5",
+                           "aws_p5e",
+                           "gcp_a3_high",
+                           "gcp_a3_mega",
+                           "azure_nd_h100_v5",
+                           "colossus_200k",
+                           "cortex",
+                           "groq_node",
+                           "sambarack_sn40l"}) {
     EXPECT_TRUE(std::find(systems.begin(), systems.end(), name) != systems.end()) << name;
   }
 }
@@ -115,7 +179,7 @@ double gemm_watts(const AcceleratorConfig& a, Precision precision, double stream
 
 // Devices whose design power no product can draw: matrix units that are cut on a board that is not,
 // and the V100 of a DGX-2, whose cap is that of higher clocks than its data sheet has.
-const std::set<std::string> kCutProducts = {"h20", "v100_sxm_32"};
+const std::set<std::string> kCutProducts = {"h20", "h20_141", "v100_sxm_32"};
 
 // A full-rate GEMM runs at 85 to 100 % of the design power, and even with the memory streaming
 // beside it (which no kernel of the model does, as both take their time) it stays below 1.1 of it.
@@ -158,63 +222,6 @@ INSTANTIATE_TEST_SUITE_P(Library, Accelerators, testing::ValuesIn(library().name
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Library, Systems, testing::ValuesIn(library().names("systems")),
                          [](const auto& test) { return test.param; });
-
-struct Product {
-  const char* name;
-  double bf16_flops, memory_bytes, memory_rate, link_rate, watts;
-};
-
-// Typed again from the published figures, not from the files: dense bf16 (fp16 of the V100),
-// capacity and bandwidth of the memory, one link one way, design power. NVIDIA, AMD, Intel, Google
-// and AWS data sheets; Zuo et al., arXiv 2506.12708 for the Ascends. 0: not published. Google
-// prints GiB of the TPU v4 (32), v5p (95) and 7x (192).
-TEST(Library, ProductsHaveThePublishedFigures) {
-  const std::vector<Product> products = {{"v100_sxm", 125e12, 16e9, 900e9, 25e9, 300},
-                                         {"a100_sxm", 312e12, 80e9, 2039e9, 25e9, 400},
-                                         {"a100_sxm_40", 312e12, 40e9, 1555e9, 25e9, 400},
-                                         {"h100_sxm", 989.5e12, 80e9, 3350e9, 25e9, 700},
-                                         {"h800_sxm", 989.5e12, 80e9, 3350e9, 25e9, 700},
-                                         {"h20", 148e12, 96e9, 4000e9, 25e9, 400},
-                                         {"h200_sxm", 989.5e12, 141e9, 4800e9, 25e9, 700},
-                                         {"b200_sxm", 2250e12, 180e9, 8000e9, 50e9, 1000},
-                                         {"gb200", 2500e12, 186e9, 8000e9, 50e9, 1200},
-                                         {"b300_sxm", 2250e12, 288e9, 8000e9, 50e9, 1100},
-                                         {"gb300", 2500e12, 288e9, 8000e9, 50e9, 1400},
-                                         {"rubin_r200", 4000e12, 288e9, 22000e9, 50e9, 0},
-                                         {"rtx_pro_6000", 503.8e12, 96e9, 1792e9, 0, 600},
-                                         {"mi300x", 1307.4e12, 192e9, 5300e9, 64e9, 750},
-                                         {"mi355x", 2516.6e12, 288e9, 8000e9, 76.8e9, 1400},
-                                         {"ascend_910b", 376e12, 64e9, 1600e9, 28e9, 400},
-                                         {"ascend_910c", 780e12, 128e9, 3200e9, 28e9, 0},
-                                         {"tpu_v4", 275e12, 34.4e9, 1200e9, 50e9, 192},
-                                         {"tpu_v5e", 197e12, 16e9, 819e9, 50e9, 0},
-                                         {"tpu_v5p", 459e12, 102e9, 2765e9, 100e9, 0},
-                                         {"tpu_v6e", 918e12, 32e9, 1638e9, 100e9, 0},
-                                         {"tpu_v7", 2307e12, 206e9, 7370e9, 100e9, 0},
-                                         {"trainium2", 667e12, 103e9, 2900e9, 160e9, 0},
-                                         {"gaudi3", 1835e12, 128e9, 3700e9, 25e9, 900}};
-  for (const Product& product : products) {
-    const AcceleratorConfig a = accelerator(product.name);
-    const auto bf16 = a.compute.matrix.find(Precision::kBf16);
-    const auto& rate =
-        bf16 == a.compute.matrix.end() ? a.compute.matrix.at(Precision::kFp16) : bf16->second;
-    EXPECT_NEAR(rate.published().base(), product.bf16_flops, 0.005 * product.bf16_flops)
-        << product.name;
-    EXPECT_NEAR(a.memory.capacity.published().base(), product.memory_bytes,
-                0.005 * product.memory_bytes)
-        << product.name;
-    EXPECT_NEAR(a.memory.bandwidth.published().base(), product.memory_rate,
-                0.006 * product.memory_rate)
-        << product.name;
-    if (product.link_rate > 0) {
-      EXPECT_NEAR(a.scale_up.bandwidth.value.base() / a.scale_up.links.value, product.link_rate, 1)
-          << product.name;
-    }
-    if (product.watts > 0) {
-      EXPECT_EQ(a.power.tdp.value.base(), product.watts) << product.name;
-    }
-  }
-}
 
 TEST(Library, H200IsAnH100WithOtherMemory) {
   const AcceleratorConfig h100 = accelerator("h100_sxm"), h200 = accelerator("h200_sxm");
@@ -305,24 +312,14 @@ TEST(Library, TheHybridCubeMeshUsesAllLinksOfAGpu) {
   }
 }
 
-// Chips of a pod and of a rack as their makers print them.
-TEST(Library, PodsAndRacksHaveThePublishedSizes) {
-  const std::pair<const char*, int> sizes[] = {
-      {"tpu_v4_pod", 4096}, {"tpu_v5p_pod", 8960}, {"tpu_v7_pod", 9216},  {"tpu_v5e_pod", 256},
-      {"tpu_v6e_pod", 256}, {"gb200_nvl72", 72},   {"gb300_nvl72", 72},   {"vr_nvl72", 72},
-      {"cm384", 384},       {"dgx_2", 16},         {"kyber_nvl576", 144}, {"mi355x_platform", 8}};
-  for (const auto& [name, packages] : sizes) {
-    EXPECT_EQ(system_named(name).accelerators.value, packages) << name;
-  }
-}
-
-// NVSwitch 3 was the first that reduces (NVLS); the V100's and A100's do not, nor do meshes.
+// NVSwitch 3 was the first that reduces (NVLS); the V100's and A100's do not, nor do meshes and the
+// switches of others.
 TEST(Library, SwitchesReduceSinceHopper) {
   for (const std::string& name : library().names("systems")) {
     const SystemConfig system = system_named(name);
     const std::string& fabric = system.accelerator.scale_up.kind;
-    const bool reduces =
-        system.scale_up.kind == "nvswitch" && fabric != "NVLink 2" && fabric != "NVLink 3";
+    const bool reduces = system.scale_up.kind == "nvswitch" && fabric.starts_with("NVLink") &&
+                         fabric != "NVLink 2" && fabric != "NVLink 3";
     EXPECT_EQ(system.scale_up.switch_reduction, reduces) << name;
   }
 }
